@@ -22,28 +22,28 @@ from pyspark.sql import DataFrame, SparkSession
 import belvedere
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline import Store, load, maintain, verify
-from belvedere.pipeline.inputs import Definitions
+from belvedere.pipeline.inputs import DefinitionCompiler
 from belvedere.pipeline.session import session
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.views import bind_definition
 
 ORDERS = 2_000
 CITIES = ("Vienna", "Graz", "Linz")
-DEFINITIONS = Definitions(bind_definition, compile_table_expression)
+DEFINITIONS = DefinitionCompiler(bind_definition, compile_table_expression)
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "shop.db"
         with belvedere.connect(str(path), autocommit=True) as shop, session("local[2]") as spark:
-            store = Store.of(str(path))
+            store = Store.from_url(str(path))
             load_orders(spark, store, shop, Path(scratch) / "orders.parquet")
             create_views(shop)
             before = store.position()
             maintain_while_writing(spark, store, str(path))
-            for done in verify.run(spark, store, ["by_city", "spent"], DEFINITIONS):
-                print(f"verified {done.view} at position {done.position}: ok is {done.ok}")
-                assert done.ok
+            for done in verify.verify_views(spark, store, ["by_city", "spent"], DEFINITIONS):
+                print(f"verified {done.view} at position {done.position}: ok is {done.is_correct}")
+                assert done.is_correct
             show_view(spark, path, before)
 
 
@@ -60,7 +60,7 @@ def load_orders(spark: SparkSession, store: Store, shop: Connection, file: Path)
         "total": [f"{n % 50 + 1}.50" for n in numbers],
     }
     pyarrow.parquet.write_table(pa.table(columns), file)
-    loaded = load.run(load.Inputs(spark, (str(file),), "parquet"), store, "orders")
+    loaded = load.run_load(load.LoadInputs(spark, (str(file),), "parquet"), store, "orders")
     print(f"loaded {loaded.rows} rows at position {loaded.position}")
 
 
@@ -83,7 +83,7 @@ def maintain_while_writing(spark: SparkSession, store: Store, path: str) -> None
     def stopped() -> bool:
         return not application.is_alive() and reached(store) >= store.position()
 
-    maintain.run(
+    maintain.run_maintenance(
         spark, store, ["by_city"], DEFINITIONS, trigger="200 milliseconds", stopped=stopped
     )
     application.join()

@@ -19,11 +19,11 @@ import pytest
 from belvedere.config import Config
 from belvedere.database import MEMORY, Database
 from belvedere.kv.doubles.cells import MemoryCells
-from belvedere.txn.row.engine import Cells
-from belvedere.txn.row.node import Settings
+from belvedere.txn.row.engine import CellStoreSetup
+from belvedere.txn.row.node import NodeSettings
 
 BATCH, CELLS = "batch", "cells"
-UNHURRIED = Settings(
+UNHURRIED = NodeSettings(
     lease_seconds=300.0,
     work_seconds_max=60.0,
     grace_seconds=0.0,
@@ -37,7 +37,7 @@ there is no grace to wait out."""
 
 def open_on_cells(config: Config | None = None, **more: Any) -> Database:
     """A node alone on a store of its own."""
-    return Database.on_cells(Cells(MemoryCells(), UNHURRIED), config, **more)
+    return Database.on_cells(CellStoreSetup(MemoryCells(), UNHURRIED), config, **more)
 
 
 def runs_on_cells(metafunc: pytest.Metafunc) -> bool:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Self, TypedDict, TypeVar
 
 from belvedere.catalog.catalog import Catalog, is_dropped
-from belvedere.catalog.edit import Edit
+from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Table
 from belvedere.catalog.relation import CompiledTable, compiled_table
 from belvedere.codec import keyspace
@@ -35,28 +35,28 @@ from belvedere.kv.memory import MemoryStore
 from belvedere.session import replacing
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.session import Session
-from belvedere.session.shared import Shared
+from belvedere.session.shared import SharedState
 from belvedere.session.views import bind_definition
 from belvedere.txn import constraints, token
 from belvedere.txn.backup import restore
-from belvedere.txn.border import SNAPSHOT, Committed, Isolation, LockRequest, Participant, Reader
-from belvedere.txn.commit.engine import BatchEngine
+from belvedere.txn.border import SNAPSHOT, CommitResult, Isolation, LockRequest, Participant, Reader
+from belvedere.txn.commit.engine import BatchAtomicEngine
 from belvedere.txn.engine import Engine
-from belvedere.txn.locks import LockTable
-from belvedere.txn.recovery import OpenStore, open_directory, open_memory
-from belvedere.txn.row.engine import CellEngine, Cells
+from belvedere.txn.locks import RowLockTable
+from belvedere.txn.recovery import RecoveredStore, open_directory, open_memory
+from belvedere.txn.row.engine import CellStoreSetup, RowAtomicEngine
 from belvedere.txn.schema import apply_edit
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
 from belvedere.views.batch_backfill import BatchAtomicBackfill
-from belvedere.views.build import unfinished
+from belvedere.views.build import unfinished_builds
 from belvedere.views.contracts import HostDatabase, StoreBackfill
 from belvedere.views.define import NewView
 from belvedere.views.fill_cells import RowAtomicBackfill
 from belvedere.views.host import ViewService
-from belvedere.views.keep import Bind, Keeper, no_queries
-from belvedere.views.participants import participants
-from belvedere.views.rekey import CompileExpression, index_participants, no_expressions
+from belvedere.views.keep import Bind, ViewRegistry, no_queries
+from belvedere.views.participants import build_commit_participants
+from belvedere.views.rekey import CompileExpression, build_index_participants, refuse_expressions
 
 MEMORY = ":memory:"
 _SUFFIX = struct.Struct(">Q")
@@ -68,31 +68,33 @@ class Database:
 
     def __init__(
         self,
-        opened: OpenStore | Cells,
+        opened: RecoveredStore | CellStoreSetup,
         config: Config,
         *,
         random: Callable[[int], bytes] = os.urandom,
         clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
-        compile_expression: CompileExpression = no_expressions,
+        compile_expression: CompileExpression = refuse_expressions,
         bind: Bind = no_queries,
     ) -> None:
         """`compile_expression` and `bind` compile SQL text of the catalog: index expressions and
         view definitions."""
         self.config = config
         self._compile_expression = compile_expression
-        self._shared: Shared | None = None
+        self._shared: SharedState | None = None
         self._closing = threading.Lock()
         self._closed = False
         self.engine, backfill = self._open_engine(opened, clock_us, random)
         self.commits = self.engine.commits
         self.log = self.engine.log
         self.visibility = self.engine.visibility
-        self.locks = LockTable(config.lock_wait_ms_max)
-        self.sequences = Sequences(self.run)
+        self.locks = RowLockTable(config.lock_wait_ms_max)
+        self.sequences = Sequences(self.run_transaction)
         # A transaction id is unique by a count from a random start, which never wraps.
         self._suffixes = map(_SUFFIX.pack, itertools.count(int.from_bytes(random(8)) >> 1))
-        self.swaps = self.engine.swaps(self.locks, self._suffixes)
-        self.views = ViewService(self._as_host(Keeper(bind, self._index_participants)), backfill)
+        self.swaps = self.engine.single_row_commits(self.locks, self._suffixes)
+        self.views = ViewService(
+            self._as_host(ViewRegistry(bind, self._index_participants)), backfill
+        )
 
     @staticmethod
     def open(
@@ -102,7 +104,7 @@ class Database:
         create: bool = True,
         accept_data_loss: bool = False,
         random: Callable[[int], bytes] = os.urandom,
-        compile_expression: CompileExpression = no_expressions,
+        compile_expression: CompileExpression = refuse_expressions,
         bind: Bind = no_queries,
     ) -> Database:
         """Open the store at `path`, a directory or ':memory:'; create it when there is none."""
@@ -122,11 +124,11 @@ class Database:
 
     @staticmethod
     def on_cells(
-        cells: Cells,
+        cells: CellStoreSetup,
         config: Config | None = None,
         *,
         random: Callable[[int], bytes] = os.urandom,
-        compile_expression: CompileExpression = no_expressions,
+        compile_expression: CompileExpression = refuse_expressions,
         bind: Bind = no_queries,
     ) -> Database:
         """A node on a row-atomic store, which any number of others may use at the same time. The
@@ -150,26 +152,28 @@ class Database:
         if self._closed:
             raise Unavailable("the database is closed", sqlstate="08003")
         if at_least:
-            self.engine.reach(at_least, wait_s)
+            self.engine.wait_for_position(at_least, wait_s)
         if isolation.validates_reads:
             self.engine.require_isolation(isolation)
         return Transaction(
             self.commits, self.locks, self.participants_for, next(self._suffixes), isolation
         )
 
-    def run(self, function: Callable[[Transaction], T], isolation: Isolation = SNAPSHOT) -> T:
+    def run_transaction(
+        self, function: Callable[[Transaction], T], isolation: Isolation = SNAPSHOT
+    ) -> T:
         """Run `function` in a transaction and commit it; retry when it loses a race."""
         return self.run_committed(function, isolation)[0]
 
     def run_committed(
         self, function: Callable[[Transaction], T], isolation: Isolation = SNAPSHOT
-    ) -> tuple[T, Committed]:
+    ) -> tuple[T, CommitResult]:
         at_least = 0
         locks: tuple[LockRequest, ...] = ()
         for attempt in range(self.config.statement_retries_max, -1, -1):
             transaction = self.begin(isolation, at_least=at_least)
             try:
-                transaction.hold_first(locks)
+                transaction.acquire_first(locks)
                 result = function(transaction)
                 return result, transaction.commit()
             except Retry as lost:
@@ -181,7 +185,7 @@ class Database:
         raise AssertionError("unreachable")
 
     @contextmanager
-    def snapshot(self, at_least: int = 0) -> Iterator[Reader]:
+    def open_snapshot(self, at_least: int = 0) -> Iterator[Reader]:
         """A reader of what is published now."""
         with self.begin(at_least=at_least) as transaction:
             yield transaction
@@ -190,37 +194,39 @@ class Database:
         self, catalog: Catalog, relations: frozenset[int]
     ) -> tuple[Participant, ...]:
         return (
-            *participants(catalog, relations, self._compile_expression),
+            *build_commit_participants(catalog, relations, self._compile_expression),
             *self.views.participants(catalog, relations),
         )
 
     def _index_participants(
         self, catalog: Catalog, relations: frozenset[int]
     ) -> tuple[Participant, ...]:
-        return index_participants(catalog, relations, self._compile_expression)
+        return build_index_participants(catalog, relations, self._compile_expression)
 
     # -- catalog ------------------------------------------------------------------------------
 
     @property
     def catalog(self) -> Catalog:
         """The newest published catalog."""
-        return self.visibility.published.catalog
+        return self.visibility.published_snapshot.catalog
 
-    def change_schema(self, change: Callable[[Edit], T]) -> T:
+    def change_schema(self, change: Callable[[CatalogEdit], T]) -> T:
         """Apply a change of the catalog as one transaction, with retries. Returns when the indexes
         and views it created are backfilled; when that fails, they are dropped again."""
         made: list[int] = []
         keys: list[tuple[int, str]] = []
 
-        def apply(transaction: Transaction) -> T:
-            edit = Edit(transaction.catalog)
+        def apply_change(transaction: Transaction) -> T:
+            edit = CatalogEdit(transaction.catalog)
             result = change(edit)
-            made[:] = [i.id for i in unfinished(edit.catalog) if i.id >= edit.before.head.next_id]
+            made[:] = [
+                i.id for i in unfinished_builds(edit.catalog) if i.id >= edit.before.head.next_id
+            ]
             keys[:] = constraints.added_foreign_keys(edit.before, edit.catalog)
             apply_edit(transaction, edit)
             return result
 
-        result = self.run(apply)
+        result = self.run_transaction(apply_change)
         self.views.backfills.finish_builds(made)
         constraints.require_parents(keys, self.begin, self.change_schema)
         self.views.start_worker()
@@ -231,9 +237,9 @@ class Database:
         table."""
         return self.views.create_views(wanted)
 
-    def table(self, name: str, schema: str = "public") -> CompiledTable:
+    def find_table(self, name: str, schema: str = "public") -> CompiledTable:
         catalog = self.catalog
-        return compiled_table(catalog, catalog.expect(Table, name, schema).id)
+        return compiled_table(catalog, catalog.require_relation(Table, name, schema).id)
 
     @property
     def store(self) -> BatchStore:
@@ -253,7 +259,7 @@ class Database:
     @property
     def position(self) -> int:
         """The newest published position."""
-        return self.visibility.published.position
+        return self.visibility.published_snapshot.position
 
     @property
     def incarnation(self) -> int:
@@ -266,15 +272,15 @@ class Database:
     def token(self, position: int) -> str:
         """What a client shows elsewhere to see at least `position`."""
         identity = self.engine.identity
-        return token.issue(
-            token.Token(identity.store_id, self.incarnation, position), identity.secret
+        return token.issue_token(
+            token.PositionToken(identity.store_id, self.incarnation, position), identity.secret
         )
 
     def position_of(self, text: str) -> int:
         """The position a token stands for; refused when another store or incarnation issued it."""
         identity = self.engine.identity
-        expected = token.Token(identity.store_id, self.incarnation, self.position)
-        return token.accept(text, expected, identity.secret)
+        expected = token.PositionToken(identity.store_id, self.incarnation, self.position)
+        return token.verify_token(text, expected, identity.secret)
 
     def outcome(self, transaction: bytes) -> int | None:
         """The position at which a transaction committed, or None when it did not. Unavailable
@@ -285,7 +291,7 @@ class Database:
 
     def as_of(self, position: int) -> AbstractContextManager[Reader]:
         """A reader of base tables at a past position that the log still reaches."""
-        return self.engine.as_of(position, self.begin)
+        return self.engine.open_past_reader(position, self.begin)
 
     def trim(self, through: int | None = None) -> int:
         """Delete the log up to `through`, by default all but the retention minimum; then the rows
@@ -295,17 +301,17 @@ class Database:
             through = self.position - self.config.log_retention_records_min
         kept = self.views.kept_in_log()
         trimmed = self.log.trim(through if kept is None else min(through, kept))
-        self._forget_dropped()
+        self._erase_dropped()
         return trimmed
 
-    def _trim_by_itself(self) -> None:
+    def _trim_when_long(self) -> None:
         """Trim when the log is twice as long as required, so that trimming stays rare."""
-        if self.position - self.log.first > 2 * self.config.log_retention_records_min:
+        if self.position - self.log.first_position > 2 * self.config.log_retention_records_min:
             self.trim()
         self.views.trim_streams()
 
-    def _forget_dropped(self) -> None:
-        floor = self.engine.dropped_floor()
+    def _erase_dropped(self) -> None:
+        floor = self.engine.dropped_version_floor()
         if floor is None:
             return
         gone = [
@@ -315,10 +321,12 @@ class Database:
         ]
         # Rows first: after a crash in between, the next trim finds the object and repeats this.
         for id_ in gone:
-            self.engine.erase(*keyspace.relation_range(id_))
+            self.engine.erase_range(*keyspace.relation_range(id_))
         if gone:
             self.change_schema(
-                lambda edit: edit.remove(id_ for id_ in gone if edit.catalog.get(id_) is not None)
+                lambda edit: edit.purge_dropped(
+                    id_ for id_ in gone if edit.catalog.get(id_) is not None
+                )
             )
 
     def back_up(self, destination: Path) -> int:
@@ -345,12 +353,15 @@ class Database:
     # -- wiring -------------------------------------------------------------------------------
 
     def _open_engine(
-        self, opened: OpenStore | Cells, clock_us: Callable[[], int], random: Callable[[int], bytes]
+        self,
+        opened: RecoveredStore | CellStoreSetup,
+        clock_us: Callable[[], int],
+        random: Callable[[int], bytes],
     ) -> tuple[Engine, Callable[[HostDatabase], StoreBackfill]]:
         """The engine for this kind of store, and what fills views on it."""
         config, participants_for = self.config, self.participants_for
-        if isinstance(opened, Cells):
-            cells = CellEngine(
+        if isinstance(opened, CellStoreSetup):
+            cells = RowAtomicEngine(
                 opened,
                 config,
                 clock_us=clock_us,
@@ -359,19 +370,19 @@ class Database:
                 tend=self._adopt_builds,
             )
             return cells, partial(RowAtomicBackfill, cells.commits)
-        batches = BatchEngine(
+        batches = BatchAtomicEngine(
             opened,
             config,
             clock_us=clock_us,
             participants_for=participants_for,
-            housekeeping=self._trim_by_itself,
+            housekeeping=self._trim_when_long,
         )
         return batches, BatchAtomicBackfill
 
     def _adopt_builds(self) -> None:
         self.views.backfills.adopt_while_open()
 
-    def _as_host(self, keeper: Keeper) -> HostDatabase:
+    def _as_host(self, keeper: ViewRegistry) -> HostDatabase:
         """This database as its views see it."""
         return HostDatabase(
             engine=self.engine,
@@ -383,12 +394,12 @@ class Database:
             resume_builds=self.config.resume_builds,
         )
 
-    def open_sessions(self, memory_limit_mb: int = 1024) -> Shared:
+    def open_sessions(self, memory_limit_mb: int = 1024) -> SharedState:
         """What the SQL sessions of this database share. Its DuckDB also works out large batches of
         view maintenance. It is closed with the database, or by `close_sessions`."""
         assert self._shared is None, "a database has one set of sessions"
-        shared = Shared(self, memory_limit_mb)
-        self.views.keeper.tiers.attach(shared.engine, shared.table_statistics.rows_now)
+        shared = SharedState(self, memory_limit_mb)
+        self.views.keeper.tiers.attach_engine(shared.engine, shared.table_statistics.count_rows_now)
         self._shared = shared
         return shared
 
@@ -397,7 +408,7 @@ class Database:
         with self._closing:
             shared, self._shared = self._shared, None
         if shared is not None:
-            self.views.keeper.tiers.detach()
+            self.views.keeper.tiers.detach_engine()
             shared.close()
 
 
@@ -418,14 +429,14 @@ def open_sql_database(
     create: bool = True,
     accept_data_loss: bool = False,
     memory_limit_mb: int = 1024,
-) -> tuple[Database, Shared]:
+) -> tuple[Database, SharedState]:
     """Open a store for SQL, and what its sessions share. Views that were to take the place of
     others when the process died do so now."""
     database = Database.open(
         path, config, create=create, accept_data_loss=accept_data_loss, **SQL_PARTS
     )
     shared = database.open_sessions(memory_limit_mb)
-    replacing.go_on(Session(shared))
+    replacing.resume_replacements(Session(shared))
     return database, shared
 
 
@@ -435,7 +446,7 @@ def restore_backup(
     position: int | None = None,
     *,
     random: Callable[[int], bytes] = os.urandom,
-    compile_expression: CompileExpression = no_expressions,
+    compile_expression: CompileExpression = refuse_expressions,
     bind: Bind = no_queries,
 ) -> int:
     """Create a store at `destination` from a backup; returns its position. Rows of views are not
@@ -444,7 +455,9 @@ def restore_backup(
         backup,
         destination,
         random,
-        lambda catalog, relations: participants(catalog, relations, compile_expression),
+        lambda catalog, relations: build_commit_participants(
+            catalog, relations, compile_expression
+        ),
         position,
     )
     if position is not None:

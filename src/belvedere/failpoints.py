@@ -55,7 +55,7 @@ BOUNDARIES = (
     "restore.after_rewind",
 )
 
-PIPELINE = (
+PIPELINE_BOUNDARIES = (
     "pipeline.claimed",
     "pipeline.task",
     "pipeline.sum",
@@ -64,7 +64,7 @@ PIPELINE = (
 )
 """Failpoints of the jobs on Spark: in the driver, and (task, sum) in its Python workers."""
 
-FILLING = (
+BACKFILL_BOUNDARIES = (
     "fill.begun",
     "fill.task",
     "fill.before_file",
@@ -100,24 +100,24 @@ def arm(
     name: str, action: str, *, at: int | None = None, call: Callable[[], None] | None = None
 ) -> None:
     """Make `name` act at its `at`-th hit from now on (every hit when None)."""
-    if name not in (*BOUNDARIES, *PIPELINE, *FILLING):
+    if name not in (*BOUNDARIES, *PIPELINE_BOUNDARIES, *BACKFILL_BOUNDARIES):
         raise InvalidInput("unknown failpoint", sqlstate="42704", name=name)
     hits[name] = 0
     _places[name] = _Arming(action, at, call)
-    _refresh()
+    _update_armed()
 
 
-def unarm(name: str) -> None:
+def disarm_failpoint(name: str) -> None:
     """Disarm one failpoint; everything else stays armed."""
     _places.pop(name, None)
-    _refresh()
+    _update_armed()
 
 
-def disarm() -> None:
+def disarm_all() -> None:
     """Disarm all failpoints and remove all planted bugs."""
     _places.clear()
     hits.clear()
-    _refresh()
+    _update_armed()
 
 
 def hit(name: str) -> None:
@@ -141,7 +141,7 @@ def arm_from_environment() -> None:
         arm(name, action, at=int(at) if at else None)
 
 
-def _refresh() -> None:
+def _update_armed() -> None:
     global armed  # noqa: PLW0603 (a module attribute is the cheapest thing to test)
     armed = bool(_places)
 

@@ -50,7 +50,7 @@ class Kind(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
-TIMED = frozenset({Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERVAL})
+TIMED_KINDS = frozenset({Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERVAL})
 SECOND_DIGITS_MAX = 6
 
 
@@ -70,7 +70,7 @@ class SqlType:
             return f"{self.element}[]"
         if self.length is not None:
             return f"{self.kind.value}({self.length})"
-        if self.precision is not None and self.kind in TIMED:
+        if self.precision is not None and self.kind in TIMED_KINDS:
             name, *zone = self.kind.value.split(" ", 1)
             return " ".join([f"{name}({self.precision})", *zone])
         if self.precision is not None:
@@ -98,19 +98,19 @@ UUID = SqlType(Kind.UUID)
 UNKNOWN = SqlType(Kind.UNKNOWN)
 
 
-def numeric(precision: int, scale: int = 0) -> SqlType:
+def numeric_type(precision: int, scale: int = 0) -> SqlType:
     return SqlType(Kind.NUMERIC, precision=precision, scale=scale)
 
 
-def varchar(length: int) -> SqlType:
+def varchar_type(length: int) -> SqlType:
     return SqlType(Kind.VARCHAR, length=length)
 
 
-def char(length: int) -> SqlType:
+def char_type(length: int) -> SqlType:
     return SqlType(Kind.CHAR, length=length)
 
 
-def timed(sql_type: SqlType, precision: int) -> SqlType:
+def with_second_digits(sql_type: SqlType, precision: int) -> SqlType:
     """A time, timestamp or interval type with so many digits of a second; with six or more, the
     type itself."""
     if precision >= SECOND_DIGITS_MAX:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from belvedere.benchmarks import cloudtps, pnuts, pnuts_queries, vms
-from belvedere.benchmarks.report import Report
+from belvedere.benchmarks.report import BenchmarkReport
 
 SCALE = 0.002
 
 
-def _names(report: Report) -> str:
+def _names(report: BenchmarkReport) -> str:
     assert all(figure.value >= 0 for figure in report.figures)
     return "\n".join([figure.name for figure in report.figures] + report.absent)
 

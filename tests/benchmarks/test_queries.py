@@ -11,7 +11,7 @@ import pytest
 
 from belvedere.benchmarks import queries
 from belvedere.benchmarks.tpch import schema
-from belvedere.benchmarks.tpch.generate import sizes, tables
+from belvedere.benchmarks.tpch.generate import compute_sizes, generate_tables
 
 LINES = 6000
 
@@ -20,30 +20,34 @@ CANNOT_RUN: dict[int, str] = {}
 
 
 @pytest.fixture(scope="module")
-def systems(tmp_path_factory: pytest.TempPathFactory) -> Iterator[queries.Systems]:
-    with queries.opened(tmp_path_factory.mktemp("tpch"), LINES, seed=1) as opened:
+def systems(tmp_path_factory: pytest.TempPathFactory) -> Iterator[queries.ComparedSystems]:
+    with queries.open_systems(tmp_path_factory.mktemp("tpch"), LINES, seed=1) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("number", schema.QUERIES)
-def test_query_gives_the_rows_that_duckdb_gives(systems: queries.Systems, number: int) -> None:
+def test_query_gives_the_rows_that_duckdb_gives(
+    systems: queries.ComparedSystems, number: int
+) -> None:
     if number in CANNOT_RUN:
         with pytest.raises(queries.Error):
-            systems.ours(number)
+            systems.run_belvedere(number)
         return
-    theirs = systems.theirs(number)
+    theirs = systems.run_duckdb(number)
     assert theirs
     assert any(value is not None for row in theirs for value in row)
     ordered = number in schema.TOTALLY_ORDERED
-    assert queries.difference(systems.ours(number), theirs, ordered=ordered) is None
+    assert queries.find_difference(systems.run_belvedere(number), theirs, ordered=ordered) is None
 
 
-def test_answers_stay_the_same_while_another_connection_commits(systems: queries.Systems) -> None:
-    with queries.committing(systems) as commits:
+def test_answers_stay_the_same_while_another_connection_commits(
+    systems: queries.ComparedSystems,
+) -> None:
+    with queries.commit_meanwhile(systems) as commits:
         for _ in range(100):
             for number in (1, 4, 13):
-                found = queries.difference(
-                    systems.ours(number), systems.theirs(number), ordered=True
+                found = queries.find_difference(
+                    systems.run_belvedere(number), systems.run_duckdb(number), ordered=True
                 )
                 assert found is None
             if commits():
@@ -60,23 +64,23 @@ def test_every_query_is_measured_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "scan to Arrow" in names
     (equal,) = [f for f in report.figures if f.name == "queries equal to DuckDB's"]
     assert equal.value == len(schema.QUERIES)
-    assert equal.met
+    assert equal.meets_goal
 
 
 def test_the_same_seed_gives_the_same_data_and_another_gives_other() -> None:
-    size = sizes(400)
-    first, again, other = (tables(size, seed) for seed in (5, 5, 6))
+    size = compute_sizes(400)
+    first, again, other = (generate_tables(size, seed) for seed in (5, 5, 6))
     assert all(first[name].equals(again[name]) for name in schema.TABLES)
     assert not first["lineitem"].equals(other["lineitem"])
 
 
 def test_tables_come_in_the_order_of_their_foreign_keys() -> None:
-    assert list(tables(sizes(400), seed=1)) == list(schema.TABLES)
+    assert list(generate_tables(compute_sizes(400), seed=1)) == list(schema.TABLES)
 
 
 @pytest.mark.parametrize("lines", [4, 400, 30_000, 44_444])
 def test_a_part_has_four_suppliers_and_lines_name_one_of_them(lines: int) -> None:
-    made = tables(sizes(lines), seed=3)
+    made = generate_tables(compute_sizes(lines), seed=3)
     stocked = _pairs(made["partsupp"], "ps_partkey", "ps_suppkey")
     assert len(stocked) == len(set(stocked)) == 4 * made["part"].num_rows
     assert set(_pairs(made["lineitem"], "l_partkey", "l_suppkey")) <= set(stocked)
@@ -87,7 +91,7 @@ def _pairs(table: pa.Table, *columns: str) -> list[tuple[int, ...]]:
 
 
 def test_sizes_are_the_specifications_at_scale_one() -> None:
-    size = sizes(6_000_000)
+    size = compute_sizes(6_000_000)
     found = (size.orders, size.customers, size.parts, size.suppliers)
     assert found == (1_500_000, 150_000, 200_000, 10_000)
     assert Decimal(size.fraction) == Decimal("0.0001")
@@ -107,7 +111,7 @@ def test_sizes_are_the_specifications_at_scale_one() -> None:
     ],
 )
 def test_a_difference_is_seen(ours: queries.Rows, theirs: queries.Rows, ordered: bool) -> None:
-    assert queries.difference(ours, theirs, ordered=ordered) is not None
+    assert queries.find_difference(ours, theirs, ordered=ordered) is not None
 
 
 @pytest.mark.parametrize(
@@ -121,4 +125,4 @@ def test_a_difference_is_seen(ours: queries.Rows, theirs: queries.Rows, ordered:
     ],
 )
 def test_equal_answers_are_equal(ours: queries.Rows, theirs: queries.Rows, ordered: bool) -> None:
-    assert queries.difference(ours, theirs, ordered=ordered) is None
+    assert queries.find_difference(ours, theirs, ordered=ordered) is None

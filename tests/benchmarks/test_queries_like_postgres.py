@@ -15,7 +15,7 @@ import pytest
 
 from belvedere.benchmarks import queries
 from belvedere.benchmarks.tpch import schema
-from belvedere.benchmarks.tpch.generate import sizes, tables
+from belvedere.benchmarks.tpch.generate import compute_sizes, generate_tables
 from tests.oracle.postgres import Postgres, postgres  # noqa: F401
 
 LINES = int(os.environ.get("BELVEDERE_TPCH_LINES", "6000"))
@@ -25,8 +25,8 @@ IN_PYTHON_MAX = 20_000
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[queries.Systems]:
-    with queries.opened(tmp_path_factory.mktemp("tpch"), LINES, seed=SEED) as opened:
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[queries.ComparedSystems]:
+    with queries.open_systems(tmp_path_factory.mktemp("tpch"), LINES, seed=SEED) as opened:
         yield opened
 
 
@@ -35,7 +35,7 @@ def theirs(postgres: Postgres) -> Iterator[psycopg.Connection[Any]]:  # noqa: F8
     with postgres.connect(autocommit=True) as connection:
         connection.execute("CREATE SCHEMA tpch")
         connection.execute("SET search_path = tpch")
-        for name, table in tables(sizes(LINES), SEED).items():
+        for name, table in generate_tables(compute_sizes(LINES), SEED).items():
             connection.execute(schema.create_table(name))  # type: ignore[arg-type]
             with connection.cursor().copy(f"COPY {name} FROM STDIN") as copy:  # type: ignore[arg-type]
                 for batch in table.to_batches():
@@ -50,14 +50,14 @@ def theirs(postgres: Postgres) -> Iterator[psycopg.Connection[Any]]:  # noqa: F8
 
 @pytest.mark.parametrize("number", schema.QUERIES)
 def test_query_gives_the_rows_that_postgres_gives(
-    ours: queries.Systems, theirs: psycopg.Connection[Any], number: int
+    ours: queries.ComparedSystems, theirs: psycopg.Connection[Any], number: int
 ) -> None:
-    text = ours.text(number)
+    text = ours.query_text(number)
     expected = theirs.execute(text).fetchall()  # type: ignore[arg-type]
     tiers = ("auto", "duckdb", "direct") if LINES <= IN_PYTHON_MAX else ("auto", "duckdb")
     for tier in tiers:
         ours.belvedere.execute(f"SET tier = {tier}")
-        found = ours.ours(number)
+        found = ours.run_belvedere(number)
         if number not in schema.TOTALLY_ORDERED:
             found, expected = sorted(found, key=repr), sorted(expected, key=repr)
         assert list(map(repr, found)) == list(map(repr, expected)), tier

@@ -41,4 +41,4 @@ def test_every_figure_is_measured_and_written(tmp_path: Path) -> None:
     ],
 )
 def test_a_goal_is_met_or_missed(figure: Figure, met: bool | None) -> None:
-    assert figure.met is met
+    assert figure.meets_goal is met

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from belvedere.benchmarks import peer, views, views_deferred, views_matrix, workload
-from belvedere.benchmarks.plots import Plot, by_name, powers, save
-from belvedere.benchmarks.report import Figure, Report, alternate, better_quarter
+from belvedere.benchmarks.plots import Plot, bar_points, logarithmic_ticks, save_plots
+from belvedere.benchmarks.report import BenchmarkReport, Figure, alternate_rounds, better_quarter
 from belvedere.errors import Error
 
 SCALE = 0.001
@@ -28,7 +28,7 @@ def test_every_step_measures_something(name: str) -> None:
 
 def test_many_views_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views_deferred, "VIEW_COUNTS", (1, 3))
-    report = views.run_steps("views", {"f": views_deferred.many_views}, SCALE, seed=1)
+    report = views.run_steps("views", {"f": views_deferred.measure_many_views}, SCALE, seed=1)
     assert [f.name.split(",")[0] for f in report.figures[::5]] == [
         "(f) 1 deferred views",
         "(f) 3 deferred views",
@@ -39,7 +39,7 @@ def test_many_views_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_matrix_has_every_cell_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views_matrix, "SIZES", (100_000, 200_000))
-    report = views.run_steps("views", {"e": views_matrix.matrix}, SCALE, seed=1)
+    report = views.run_steps("views", {"e": views_matrix.measure_matrix}, SCALE, seed=1)
     if report.absent:
         assert "refresh_every" in report.absent[0]
         return
@@ -49,11 +49,11 @@ def test_the_matrix_has_every_cell_or_says_why_not(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_window_changes_thirds_and_keeps_its_size(tmp_path: Path) -> None:
-    with workload.opened(tmp_path / "s") as connection:
+    with workload.open_connection(tmp_path / "s") as connection:
         connection.execute("CREATE TABLE t (id integer PRIMARY KEY, g integer, v bigint)")
-        workload.load(connection, "t", "i, i, i", 30)
-        window = views_matrix.Window(0, 30)
-        window.change(window.share(0.5), connection.execute)
+        workload.load_rows(connection, "t", "i, i, i", 30)
+        window = views_matrix.LiveIds(0, 30)
+        window.apply_changes(window.third_of_share(0.5), connection.execute)
         rows = connection.execute("SELECT id, v FROM t ORDER BY id").fetchall()
     assert [row[0] for row in rows] == list(range(5, 35))
     assert [row[0] for row in rows if row[1] != row[0]] == [5, 6, 7, 8, 9]
@@ -62,35 +62,39 @@ def test_a_window_changes_thirds_and_keeps_its_size(tmp_path: Path) -> None:
 def test_a_lag_ends_with_the_first_watermark_at_or_past_the_commit() -> None:
     committed = [(5, 1.0), (6, 1.5), (9, 2.0)]
     seen = [(4, 0.5), (6, 1.75), (8, 2.0), (10, 4.0)]
-    assert views_deferred.lags(committed, seen) == [0.75, 0.25, 2.0]
+    assert views_deferred.compute_lags(committed, seen) == [0.75, 0.25, 2.0]
 
 
 def test_keys_of_a_zipf_distribution_repeat_the_first_ones(rng: random.Random) -> None:
-    keys = workload.zipfian(rng, 1000, 5000)
+    keys = workload.zipfian_keys(rng, 1000, 5000)
     assert keys.count(0) > 20 * max(keys.count(900), 1)
     assert max(keys) < 1000
 
 
 def test_mixed_statements_delete_each_row_once(rng: random.Random) -> None:
-    statements = workload.mixed(rng, "t", 50, 40, 5)
+    statements = workload.mix_changes(rng, "t", 50, 40, 5)
     deleted = [s.parameters[0] for s in statements if s.text.startswith("DELETE")]
     assert len(deleted) == len(set(deleted)) > 0
 
 
 def test_plots_are_drawn_in_both_formats(tmp_path: Path) -> None:
-    files = save([Plot("A title!", "x", "y", {"one": [(1, 2), (2, 3)]}, True)], tmp_path / "p")
+    files = save_plots(
+        [Plot("A title!", "x", "y", {"one": [(1, 2), (2, 3)]}, True)], tmp_path / "p"
+    )
     assert [file.name for file in files] == ["a_title.png", "a_title.svg"]
     assert files[0].read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in files[1].read_bytes()
 
 
 def test_bars_have_names_and_values_and_curves_a_legend(tmp_path: Path) -> None:
-    curves = {"one": by_name([1.0, 2000.0]), "two": by_name([3.0, 4.0])}
+    curves = {"one": bar_points([1.0, 2000.0]), "two": bar_points([3.0, 4.0])}
     plots = [
         Plot("Bars (of a run)", "", "a second", curves, bars=("first", "second")),
         Plot("Lines", "views", "ms", {str(n): [(1, n), (2, n)] for n in range(1, 6)}),
     ]
-    bars, lines = (file.read_text() for file in save(plots, tmp_path) if file.suffix == ".svg")
+    bars, lines = (
+        file.read_text() for file in save_plots(plots, tmp_path) if file.suffix == ".svg"
+    )
     assert (tmp_path / "bars.png").stat().st_size > 1_000
     for text in ("first", "second", "2,000", "a second", "one", "two"):
         assert f"<!-- {text} -->" in bars
@@ -109,20 +113,20 @@ def test_bars_have_names_and_values_and_curves_a_legend(tmp_path: Path) -> None:
 def test_a_logarithmic_axis_has_ticks_also_when_it_is_short(
     low: float, high: float, ticks: list[float], tmp_path: Path
 ) -> None:
-    assert powers(low, high) == pytest.approx(ticks)
+    assert logarithmic_ticks(low, high) == pytest.approx(ticks)
     plot = Plot("Short", "x", "y", {"": [(1, low), (2, high)]}, logarithmic_y=True)
-    drawn = next(file for file in save([plot], tmp_path) if file.suffix == ".svg").read_text()
+    drawn = next(file for file in save_plots([plot], tmp_path) if file.suffix == ".svg").read_text()
     assert all(f"<!-- {tick:,g} -->" in drawn for tick in ticks)
 
 
 def test_the_better_quarter_leaves_out_what_was_disturbed() -> None:
     assert better_quarter([9.0, 2.0, 1.0, 30.0]) == 2.0
     sides = [iter([9.0, 2.0, 1.0, 30.0]), iter([5.0, 4.0, 3.0, 2.0])]
-    assert alternate(4, *(partial(next, side) for side in sides)) == [2.0, 3.0]
+    assert alternate_rounds(4, *(partial(next, side) for side in sides)) == [2.0, 3.0]
 
 
 def test_a_report_tells_what_is_published_and_what_is_not_there(tmp_path: Path) -> None:
-    report = Report("w", 1, [Figure("a", 1.0, "ms", published="5 s")])
+    report = BenchmarkReport("w", 1, [Figure("a", 1.0, "ms", published="5 s")])
     report.absent.append("b: not yet")
     report.write_json(tmp_path / "r.json")
     written = json.loads((tmp_path / "r.json").read_text())
@@ -135,7 +139,7 @@ def test_a_report_shows_names_whole_on_any_terminal(width: int) -> None:
     name = "(e) 1000000 rows, 50% changed, join + aggregate / PostgreSQL"
     figure = Figure(name, 248_000.0, "changes/s", ">= 200000 value", 1.0, "31.4 -> 95.4 ms (0.3x)")
     text = io.StringIO()
-    Report("views", 1, [figure]).print(Console(file=text, width=width))
+    BenchmarkReport("views", 1, [figure]).print(Console(file=text, width=width))
     printed = text.getvalue()
     assert max(map(len, printed.splitlines())) <= width
     words = printed.split()
@@ -153,10 +157,10 @@ def test_what_a_thread_raises_is_raised_by_join() -> None:
         raise Error("from a thread")
 
     with pytest.raises(Error, match="from a thread"):
-        workload.Together(fail).join()
+        workload.ThreadGroup(fail).join()
 
 
 def test_without_the_wheel_there_is_no_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer, "PACKAGE", "no_such_package")
-    with peer.postgres() as server:
+    with peer.postgres_connection() as server:
         assert server is None

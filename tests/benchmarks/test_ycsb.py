@@ -16,14 +16,14 @@ def test_every_mix_is_measured() -> None:
 
 
 def test_belvedere_and_sqlite_answer_the_same(tmp_path: Path) -> None:
-    systems = [ycsb.Belvedere(tmp_path / "b"), ycsb.Sqlite(tmp_path / "s")]
+    systems = [ycsb.BelvedereSystem(tmp_path / "b"), ycsb.SqliteSystem(tmp_path / "s")]
     for system in systems:
         for number in range(50):
-            system.insert(ycsb.key_of(number), ycsb.fields_of(number))
-        system.update(ycsb.key_of(7), "changed")
+            system.insert(ycsb.row_key(number), ycsb.row_fields(number))
+        system.update(ycsb.row_key(7), "changed")
     ours, lite = systems
     for number in range(50):
-        key = ycsb.key_of(number)
+        key = ycsb.row_key(number)
         assert ours.read(key) == lite.read(key)
         assert ours.scan(key, 5) == lite.scan(key, 5)
     for system in systems:

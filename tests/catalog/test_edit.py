@@ -20,11 +20,11 @@ from belvedere.catalog.definitions import (
     UniqueDefinition,
     ViewDefinition,
 )
-from belvedere.catalog.edit import COLUMNS_MAX, ROW_ID, Edit
-from belvedere.catalog.model import Index, Maintenance, Sequence, State, Table, View
+from belvedere.catalog.edit import COLUMNS_MAX, ROW_ID, CatalogEdit
+from belvedere.catalog.model import Index, Maintenance, ObjectState, Sequence, Table, View
 from belvedere.catalog.relation import compiled_table, missing_value
 from belvedere.errors import InvalidInput
-from belvedere.types import BIGINT, INTEGER, TEXT, UNKNOWN, array_of, varchar
+from belvedere.types import BIGINT, INTEGER, TEXT, UNKNOWN, array_of, varchar_type
 
 ID = ColumnDefinition("id", BIGINT)
 
@@ -40,16 +40,16 @@ def child(key: ForeignKeyDefinition | None = None, **more: object) -> TableDefin
     return TableDefinition("child", columns, ("id",), foreign_keys=keys, **more)  # type: ignore[arg-type]
 
 
-def applied(before: Catalog, *changes: Callable[[Edit], object]) -> Catalog:
+def applied(before: Catalog, *changes: Callable[[CatalogEdit], object]) -> Catalog:
     """The catalog after one edit, by way of what is stored."""
-    edit = Edit(before)
+    edit = CatalogEdit(before)
     for change in changes:
         change(edit)
     objects = {
         id_: None if item is None else model.decode(model.encode(item))
-        for id_, item in edit.objects().items()
+        for id_, item in edit.changed_objects().items()
     }
-    after = before.replaced(objects)
+    after = before.with_objects(objects)
     assert after.objects == {**edit.catalog.objects, model.HEAD_ID: after.head}
     return after
 
@@ -59,22 +59,24 @@ def two() -> Catalog:
     """parent with a unique code, and child below it."""
     unique = parent(uniques=(UniqueDefinition(("code",)),))
     return applied(
-        catalog.empty(),
+        catalog.empty_catalog(),
         lambda edit: edit.create_table(unique),
         lambda edit: edit.create_table(child()),
     )
 
 
-def id_of(found: Catalog | Edit, name: str) -> int:
-    holder = found.catalog if isinstance(found, Edit) else found
-    item = holder.find(name)
+def id_of(found: Catalog | CatalogEdit, name: str) -> int:
+    holder = found.catalog if isinstance(found, CatalogEdit) else found
+    item = holder.find_relation(name)
     assert item is not None
     return item.id
 
 
-def refused(before: Catalog, change: Callable[[Edit], object], sqlstate: str) -> InvalidInput:
+def refused(
+    before: Catalog, change: Callable[[CatalogEdit], object], sqlstate: str
+) -> InvalidInput:
     with pytest.raises(InvalidInput) as caught:
-        change(Edit(before))
+        change(CatalogEdit(before))
     assert caught.value.sqlstate == sqlstate
     return caught.value
 
@@ -83,13 +85,15 @@ def refused(before: Catalog, change: Callable[[Edit], object], sqlstate: str) ->
 
 
 def test_every_edit_writes_the_head_and_what_it_touched_alone(two: Catalog) -> None:
-    edit = Edit(two)
+    edit = CatalogEdit(two)
     edit.add_column(id_of(two, "child"), ColumnDefinition("x", TEXT))
-    changed = edit.objects()
+    changed = edit.changed_objects()
     assert set(changed) == {model.HEAD_ID, id_of(two, "child")}
     assert {item.version for item in changed.values() if item} == {two.version + 1}
     assert two.version == 1
-    assert Edit(two).objects()[model.HEAD_ID] == msgspec.structs.replace(two.head, version=2)
+    assert CatalogEdit(two).changed_objects()[model.HEAD_ID] == msgspec.structs.replace(
+        two.head, version=2
+    )
 
 
 def test_ids_are_never_given_twice(two: Catalog) -> None:
@@ -101,18 +105,18 @@ def test_ids_are_never_given_twice(two: Catalog) -> None:
 
 
 def test_what_was_made_and_removed_in_one_edit_never_was(two: Catalog) -> None:
-    edit = Edit(two)
+    edit = CatalogEdit(two)
     id_ = edit.create_sequence(SequenceDefinition("s"))
     edit.drop_sequence(id_)
-    assert set(edit.objects()) == {model.HEAD_ID}
+    assert set(edit.changed_objects()) == {model.HEAD_ID}
 
 
 # -- creating ---------------------------------------------------------------------------------
 
 
 def test_a_table_without_a_key_gets_a_hidden_one() -> None:
-    after = applied(catalog.empty(), lambda e: e.create_table(TableDefinition("t", (ID,))))
-    table = after.expect(Table, "t")
+    after = applied(catalog.empty_catalog(), lambda e: e.create_table(TableDefinition("t", (ID,))))
+    table = after.require_relation(Table, "t")
     assert [(c.name, c.hidden) for c in table.columns] == [("id", False), (ROW_ID, True)]
     assert table.primary_key == (1,)
     assert table.columns[1].not_null
@@ -124,42 +128,42 @@ def test_serial_and_identity_columns_own_a_sequence_in_their_schema() -> None:
         ColumnDefinition("b", BIGINT, identity="always"),
     )
 
-    def create(edit: Edit) -> None:
+    def create(edit: CatalogEdit) -> None:
         edit.create_schema("s")
         edit.create_table(TableDefinition("t", columns, schema="s"))
-        id_ = edit.catalog.expect(Table, "t", "s").id
+        id_ = edit.catalog.require_relation(Table, "t", "s").id
         edit.add_column(id_, ColumnDefinition("c", BIGINT, serial=True))
 
-    after = applied(catalog.empty(), create)
-    table = after.expect(Table, "t", "s")
+    after = applied(catalog.empty_catalog(), create)
+    table = after.require_relation(Table, "t", "s")
     for name, column in zip("abc", table.columns[:2] + table.columns[3:], strict=True):
-        sequence = after.expect(Sequence, f"t_{name}_seq", "s")
+        sequence = after.require_relation(Sequence, f"t_{name}_seq", "s")
         assert (column.sequence, column.not_null) == (sequence.id, True)
         assert sequence.owner == table.id
 
 
 def test_indexes_of_a_new_table_are_ready_and_of_an_old_one_are_built(two: Catalog) -> None:
-    assert two.expect(Index, "parent_code_key").state is State.READY
+    assert two.require_relation(Index, "parent_code_key").state is ObjectState.READY
     wanted = IndexDefinition("child", (KeyPartDefinition("code"),))
     after = applied(two, lambda edit: edit.create_index(wanted))
-    assert after.expect(Index, "child_code_idx").state is State.BUILDING
+    assert after.require_relation(Index, "child_code_idx").state is ObjectState.BUILDING
 
 
 def test_a_foreign_key_uses_the_indexes_there_are(two: Catalog) -> None:
-    [key] = two.expect(Table, "child").foreign_keys
+    [key] = two.require_relation(Table, "child").foreign_keys
     assert key.parent_index is None
     assert key.index == id_of(two, "child_up_children")
-    index = two.expect(Index, "child_up_children")
+    index = two.require_relation(Index, "child_up_children")
     assert index.hidden
 
-    def second(edit: Edit) -> None:
+    def second(edit: CatalogEdit) -> None:
         child_id = id_of(edit, "child")
         edit.add_foreign_key(child_id, ForeignKeyDefinition(("up",), "parent", name="again"))
         by_code = ForeignKeyDefinition(("code",), "parent", ("code",))
         edit.add_foreign_key(child_id, by_code)
 
     after = applied(two, second)
-    _, again, by_code = after.expect(Table, "child").foreign_keys
+    _, again, by_code = after.require_relation(Table, "child").foreign_keys
     assert again.index == key.index, "one index serves both"
     assert by_code.parent_index == id_of(after, "parent_code_key")
     assert by_code.name == "child_code_fkey"
@@ -181,14 +185,14 @@ def test_an_index_that_cannot_find_all_children_at_once_does_not_serve(
 ) -> None:
     fields = {"table": "child", "parts": (KeyPartDefinition("up"),), "name": "mine"} | unfit
 
-    def create(edit: Edit) -> None:
+    def create(edit: CatalogEdit) -> None:
         edit.create_table(parent())
         id_ = edit.create_table(msgspec_replace(child(), foreign_keys=()))
         edit.create_index(IndexDefinition(**fields))  # type: ignore[arg-type]
         edit.add_foreign_key(id_, ForeignKeyDefinition(("up",), "parent"))
 
-    after = applied(catalog.empty(), create)
-    assert after.expect(Table, "child").foreign_keys[0].index != id_of(after, "mine")
+    after = applied(catalog.empty_catalog(), create)
+    assert after.require_relation(Table, "child").foreign_keys[0].index != id_of(after, "mine")
 
 
 def msgspec_replace(definition: TableDefinition, **changes: object) -> TableDefinition:
@@ -199,7 +203,7 @@ def msgspec_replace(definition: TableDefinition, **changes: object) -> TableDefi
 def test_names_are_made_up_free_short_and_whole(two: Catalog) -> None:
     wanted = IndexDefinition("child", (KeyPartDefinition("code"),))
     after = applied(two, lambda edit: [edit.create_index(wanted) for _ in range(3)])
-    names = {index.name for index in after.indexes_of(id_of(after, "child"))}
+    names = {index.name for index in after.table_indexes(id_of(after, "child"))}
     assert names == {"child_up_children", *(f"child_code_idx{n}" for n in ("", "1", "2"))}
     long = "é" * 31
     columns = (ColumnDefinition(long, BIGINT), ColumnDefinition("up", BIGINT))
@@ -211,9 +215,9 @@ def test_names_are_made_up_free_short_and_whole(two: Catalog) -> None:
         checks=(CheckDefinition("a"), CheckDefinition("b"), CheckDefinition("c")),
         foreign_keys=(ForeignKeyDefinition(("up",), long),),
     )
-    after = applied(catalog.empty(), lambda edit: edit.create_table(definition))
-    table = after.expect(Table, long)
-    made_up = [index.name for index in after.indexes_of(table.id)]
+    after = applied(catalog.empty_catalog(), lambda edit: edit.create_table(definition))
+    table = after.require_relation(Table, long)
+    made_up = [index.name for index in after.table_indexes(table.id)]
     made_up += [table.primary_key_name, *(check.name for check in table.checks)]
     made_up += [key.name for key in table.foreign_keys]
     assert len(set(made_up)) == len(made_up) == 8
@@ -222,7 +226,7 @@ def test_names_are_made_up_free_short_and_whole(two: Catalog) -> None:
 
 # -- what is refused --------------------------------------------------------------------------
 
-REFUSED: dict[str, tuple[str, Callable[[Edit], object]]] = {
+REFUSED: dict[str, tuple[str, Callable[[CatalogEdit], object]]] = {
     "empty name": ("42602", lambda e: e.create_schema("")),
     "long name": ("42602", lambda e: e.create_schema("é" * 32)),
     "zero byte in a name": ("42602", lambda e: e.create_schema("a\0b")),
@@ -393,7 +397,7 @@ def test_a_nullable_foreign_key_is_no_root() -> None:
     key = ForeignKeyDefinition(("up",), "parent", name="up")
     wanted = TableDefinition("t", columns, ("id",), foreign_keys=(key,), root="up")
     refused(
-        catalog.empty(),
+        catalog.empty_catalog(),
         lambda edit: (edit.create_table(parent()), edit.create_table(wanted)),
         "42704",
     )
@@ -405,7 +409,7 @@ def test_a_nullable_foreign_key_is_no_root() -> None:
 def test_an_added_column_reads_as_its_missing_value(two: Catalog) -> None:
     id_ = id_of(two, "parent")
     old = compiled_table(two, id_)
-    wanted = ColumnDefinition("x", varchar(10), missing="was")
+    wanted = ColumnDefinition("x", varchar_type(10), missing="was")
     after = applied(two, lambda edit: edit.add_column(id_, wanted))
     new = compiled_table(after, id_)
     assert new.decode(old.encode((1, "a", 2))) == (1, "a", 2, "was")
@@ -413,7 +417,7 @@ def test_an_added_column_reads_as_its_missing_value(two: Catalog) -> None:
 
 
 def test_a_dropped_column_takes_its_indexes_foreign_keys_and_sequence_with_it(two: Catalog) -> None:
-    def extend(edit: Edit) -> None:
+    def extend(edit: CatalogEdit) -> None:
         id_ = id_of(edit, "child")
         edit.create_index(
             IndexDefinition("child", (KeyPartDefinition("code"),), "covers", include=("up",))
@@ -425,15 +429,15 @@ def test_a_dropped_column_takes_its_indexes_foreign_keys_and_sequence_with_it(tw
     before = applied(two, extend)
     id_ = id_of(before, "child")
     after = applied(before, lambda e: (e.drop_column(id_, "up"), e.drop_column(id_, "s")))
-    table = after.expect(Table, "child")
+    table = after.require_relation(Table, "child")
     assert table.foreign_keys == ()
     assert table.root is None
-    assert [index.name for index in after.indexes_of(id_)] == ["stays"]
-    assert after.find("child_s_seq") is None
+    assert [index.name for index in after.table_indexes(id_)] == ["stays"]
+    assert after.find_relation("child_s_seq") is None
     assert [c.slot for c in table.columns] == [0, 1, 2, 3]
-    assert [c.name for c in compiled_table(after, id_).live] == ["id", "code"]
+    assert [c.name for c in compiled_table(after, id_).live_columns] == ["id", "code"]
     renewed = applied(after, lambda e: e.add_column(id_, ColumnDefinition("up", TEXT)))
-    assert renewed.expect(Table, "child").columns[-1].slot == 4
+    assert renewed.require_relation(Table, "child").columns[-1].slot == 4
 
 
 def test_a_column_that_others_refer_to_is_not_dropped(two: Catalog) -> None:
@@ -446,7 +450,7 @@ def test_a_column_that_others_refer_to_is_not_dropped(two: Catalog) -> None:
 def test_a_renamed_table_is_found_by_its_new_name_alone(two: Catalog) -> None:
     id_ = id_of(two, "child")
     after = applied(two, lambda edit: edit.rename_relation(id_, "kid"))
-    assert after.find("child") is None
+    assert after.find_relation("child") is None
     assert id_of(after, "kid") == id_
 
 
@@ -456,24 +460,24 @@ def test_a_renamed_table_is_found_by_its_new_name_alone(two: Catalog) -> None:
 def test_a_dropped_table_keeps_its_object_and_frees_its_names() -> None:
     columns = (ColumnDefinition("id", BIGINT, serial=True),)
     wanted = TableDefinition("t", columns, ("id",), uniques=(UniqueDefinition(("id",)),))
-    before = applied(catalog.empty(), lambda edit: edit.create_table(wanted))
+    before = applied(catalog.empty_catalog(), lambda edit: edit.create_table(wanted))
     id_ = id_of(before, "t")
     after = applied(before, lambda edit: edit.drop_table(id_))
     table = after.get(id_)
     assert isinstance(table, Table)
-    assert (table.state, table.dropped_at) == (State.DROPPED, after.version)
+    assert (table.state, table.dropped_at) == (ObjectState.DROPPED, after.version)
     assert after.tables == ()
-    assert after.indexes_of(id_) == ()
+    assert after.table_indexes(id_) == ()
     with pytest.raises(InvalidInput, match="does not exist"):
         after.table(id_)
     again = applied(after, lambda edit: edit.create_table(wanted))
-    assert again.expect(Sequence, "t_id_seq").owner == id_of(again, "t")
+    assert again.require_relation(Sequence, "t_id_seq").owner == id_of(again, "t")
 
 
 def test_cascade_drops_foreign_keys_with_their_indexes_and_views(two: Catalog) -> None:
     parent_id = id_of(two, "parent")
 
-    def views(edit: Edit) -> None:
+    def views(edit: CatalogEdit) -> None:
         first = edit.create_view(ViewDefinition("v", "", (("a", TEXT),), (parent_id,)))
         edit.create_view(ViewDefinition("w", "", (("a", TEXT),), (parent_id,), (first,)))
 
@@ -483,8 +487,8 @@ def test_cascade_drops_foreign_keys_with_their_indexes_and_views(two: Catalog) -
     )
     after = applied(before, lambda edit: edit.drop_table(parent_id, cascade=True))
     assert [table.name for table in after.tables] == ["child"]
-    assert after.expect(Table, "child").foreign_keys == ()
-    assert after.indexes_of(id_of(after, "child")) == ()
+    assert after.require_relation(Table, "child").foreign_keys == ()
+    assert after.table_indexes(id_of(after, "child")) == ()
     assert after.views == ()
 
 
@@ -494,8 +498,10 @@ def test_dropping_an_index_by_force_drops_what_stands_on_it(two: Catalog) -> Non
     after = applied(
         before, lambda edit: edit.drop_index(id_of(edit, "parent_code_key"), cascade=True)
     )
-    assert [k.name for k in after.expect(Table, "child").foreign_keys] == ["child_up_fkey"]
-    assert [i.name for i in after.indexes_of(id_of(after, "child"))] == ["child_up_children"]
+    assert [k.name for k in after.require_relation(Table, "child").foreign_keys] == [
+        "child_up_fkey"
+    ]
+    assert [i.name for i in after.table_indexes(id_of(after, "child"))] == ["child_up_children"]
 
 
 def test_an_index_serving_two_foreign_keys_stays_for_the_second(two: Catalog) -> None:
@@ -503,28 +509,28 @@ def test_an_index_serving_two_foreign_keys_stays_for_the_second(two: Catalog) ->
     before = applied(two, lambda edit: edit.add_foreign_key(id_of(edit, "child"), again))
     id_ = id_of(before, "child")
     after = applied(before, lambda edit: edit.drop_foreign_key(id_, "child_up_fkey"))
-    assert [i.name for i in after.indexes_of(id_)] == ["child_up_children"]
+    assert [i.name for i in after.table_indexes(id_)] == ["child_up_children"]
     last = applied(after, lambda edit: edit.drop_foreign_key(id_, "again"))
-    assert last.indexes_of(id_) == ()
+    assert last.table_indexes(id_) == ()
 
 
 def test_only_dropped_objects_can_be_forgotten(two: Catalog) -> None:
     with pytest.raises(AssertionError):
-        Edit(two).remove([id_of(two, "child")])
+        CatalogEdit(two).purge_dropped([id_of(two, "child")])
     id_ = id_of(two, "child")
     dropped = applied(two, lambda edit: edit.drop_table(id_))
-    forgotten = applied(dropped, lambda edit: edit.remove([id_]))
+    forgotten = applied(dropped, lambda edit: edit.purge_dropped([id_]))
     assert forgotten.get(id_) is None
 
 
 def test_a_view_starts_building_and_a_deferred_one_has_a_group(two: Catalog) -> None:
-    def create(edit: Edit) -> None:
+    def create(edit: CatalogEdit) -> None:
         edit.create_view(ViewDefinition("v", "q", (("a", TEXT),)))
         edit.create_view(ViewDefinition("w", "q", (("a", TEXT),), maintenance=Maintenance.DEFERRED))
 
     after = applied(two, create)
-    assert after.expect(View, "v").state is State.BUILDING
-    assert after.expect(View, "v").group == 0
-    assert after.expect(View, "w").group > 0
-    ready = applied(after, lambda edit: edit.set_state(id_of(edit, "v"), State.READY))
-    assert ready.expect(View, "v").state is State.READY
+    assert after.require_relation(View, "v").state is ObjectState.BUILDING
+    assert after.require_relation(View, "v").group == 0
+    assert after.require_relation(View, "w").group > 0
+    ready = applied(after, lambda edit: edit.set_state(id_of(edit, "v"), ObjectState.READY))
+    assert ready.require_relation(View, "v").state is ObjectState.READY

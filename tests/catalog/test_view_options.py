@@ -68,7 +68,7 @@ def test_a_stored_catalog_is_read_as_a_whole() -> None:
     assert kinds["of_table"] is ViewKind.INDEX
     assert kinds["by_name (auxiliary 1)"] is ViewKind.AUXILIARY
     assert kinds["distincts (auxiliary 4)"] is ViewKind.AUXILIARY
-    distincts = catalog.expect(View, "distincts")
+    distincts = catalog.require_relation(View, "distincts")
     assert len(distincts.auxiliary_views) == 4
     assert distincts.supporting_objects == distincts.auxiliary_views
 

@@ -26,9 +26,9 @@ from belvedere.types import (
     Interval,
     Kind,
     SqlType,
-    char,
-    numeric,
-    varchar,
+    char_type,
+    numeric_type,
+    varchar_type,
 )
 from tests.codec.values import ROW_TYPES, corpus, examples, generated
 
@@ -154,7 +154,7 @@ def test_text_from_a_great_offset_is_cut_right() -> None:
 
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity"])
-@pytest.mark.parametrize("sql_type", [numeric(5, 2), numeric(30, 2)], ids=str)
+@pytest.mark.parametrize("sql_type", [numeric_type(5, 2), numeric_type(30, 2)], ids=str)
 def test_what_arrow_decimals_cannot_hold_is_refused(sql_type: SqlType, text: str) -> None:
     layout = RowLayout((Slot(sql_type),))
     rows = [layout.encode((Decimal(text),)), layout.encode((Decimal(1),))]
@@ -171,7 +171,7 @@ def test_an_interval_that_nanoseconds_cannot_hold_is_refused() -> None:
 def test_damaged_rows_are_corruption() -> None:
     layout = RowLayout((Slot(BIGINT), Slot(TEXT), Slot(TEXT)))
     good = layout.encode((1, "abc", "def"))
-    ends = layout.shape(3).fields[1].offset
+    ends = layout.shape_for(3).fields[1].offset
     crossed = good[:ends] + b"\x09\0\0\0\x06\0\0\0" + good[ends + 8 :]
     newer = RowLayout((*layout.slots, Slot(TEXT))).encode((1, "abc", "def", "ghi"))
     broken_text = good[:-3] + b"\xff\xfe\xfd"
@@ -185,13 +185,13 @@ def test_damaged_rows_are_corruption() -> None:
     ("sql_type", "array", "sqlstate"),
     [
         (SMALLINT, pa.array([70000]), "22003"),
-        (numeric(5, 2), pa.array([Decimal("1234.5")]), "22003"),
-        (numeric(5, 2), pa.array([Decimal("1.005")]), "22003"),
-        (varchar(2), pa.array(["abc"]), "22001"),
-        (char(2), pa.array(["abc"]), "22001"),
+        (numeric_type(5, 2), pa.array([Decimal("1234.5")]), "22003"),
+        (numeric_type(5, 2), pa.array([Decimal("1.005")]), "22003"),
+        (varchar_type(2), pa.array(["abc"]), "22001"),
+        (char_type(2), pa.array(["abc"]), "22001"),
         (NUMERIC, pa.array(["twelve"]), "22P02"),
         (NUMERIC, pa.array(["1E+999999999"]), "22003"),
-        (numeric(50, 1), pa.array(["0.25"]), "22003"),
+        (numeric_type(50, 1), pa.array(["0.25"]), "22003"),
         (BIGINT, pa.array([[1]]), "42804"),
         (DOUBLE, pa.array([b"x"]), "22003"),
         (INTERVAL, pa.array([pa.MonthDayNano([0, 0, 1])]), "22008"),
@@ -210,7 +210,7 @@ def test_a_column_that_does_not_fit_is_refused(
 
 
 def test_other_arrow_types_are_cast_where_nothing_is_lost() -> None:
-    layout = RowLayout((Slot(BIGINT), Slot(numeric(6, 2)), Slot(char(3)), Slot(NUMERIC)))
+    layout = RowLayout((Slot(BIGINT), Slot(numeric_type(6, 2)), Slot(char_type(3)), Slot(NUMERIC)))
     columns = [
         pa.array([1, None], pa.int8()),
         pa.array([Decimal("1.5"), None], pa.decimal128(3, 1)),
@@ -240,24 +240,24 @@ def test_a_wrong_number_of_columns_is_refused() -> None:
 
 
 def test_columns_of_encoded_rows_are_made_one_by_one() -> None:
-    slots = (Slot(INTEGER), Slot(numeric(10, 2)), Slot(TEXT))
+    slots = (Slot(INTEGER), Slot(numeric_type(10, 2)), Slot(TEXT))
     layout = RowLayout(slots)
     rows = [(1, Decimal("1.50"), "ab"), (None, Decimal("-2"), "cd"), (3, None, "zz")]
     encoded = EncodedRows(layout, [layout.encode(row) for row in rows])
     assert len(encoded) == 3
-    assert encoded.columns((2,))[0].to_pylist() == ["ab", "cd", "zz"]
-    (narrow,) = encoded.columns((1,), narrow=True)
+    assert encoded.decode_columns((2,))[0].to_pylist() == ["ab", "cd", "zz"]
+    (narrow,) = encoded.decode_columns((1,), narrow=True)
     assert narrow.type == pa.decimal64(10, 2)
     assert narrow.to_pylist() == [Decimal("1.50"), Decimal("-2.00"), None]
-    assert encoded.columns((1, 0))[0].type == pa.decimal128(10, 2)
-    encoded.columns((0,))[0].validate(full=True)
+    assert encoded.decode_columns((1, 0))[0].type == pa.decimal128(10, 2)
+    encoded.decode_columns((0,))[0].validate(full=True)
 
 
 def test_narrow_columns_of_rows_of_different_ages() -> None:
     old = RowLayout((Slot(INTEGER),))
-    missing = Slot(numeric(5, 1), missing_value=Decimal("7.5"))
+    missing = Slot(numeric_type(5, 1), missing_value=Decimal("7.5"))
     new = RowLayout((Slot(INTEGER), missing))
     rows = [old.encode((1,)), new.encode((2, Decimal("0.5"))), old.encode((3,))]
-    (found,) = EncodedRows(new, rows).columns((1,), narrow=True)
+    (found,) = EncodedRows(new, rows).decode_columns((1,), narrow=True)
     assert found.type == pa.decimal64(5, 1)
     assert found.to_pylist() == [Decimal("7.5"), Decimal("0.5"), Decimal("7.5")]

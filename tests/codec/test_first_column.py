@@ -35,18 +35,18 @@ def test_it_ends_where_the_second_one_begins(
     codec = KeyCodec((KeyColumn(type_, descending), KeyColumn(BIGINT)), PREFIX)
     for value in (*values, None):
         first = codec.encode_prefix((value,))
-        assert codec.first_end(codec.encode((value, 7))) == len(first)
-        assert codec.first_end(first) == len(first)
+        assert codec.first_column_end(codec.encode((value, 7))) == len(first)
+        assert codec.first_column_end(first) == len(first)
 
 
 @pytest.mark.parametrize("bound", [PREFIX, PREFIX + b"\x01", PREFIX + b"\x01\x80\x00", b"other"])
 def test_a_bound_without_a_whole_column_has_none(bound: bytes) -> None:
     codec = KeyCodec((KeyColumn(BIGINT), KeyColumn(BIGINT)), PREFIX)
     with pytest.raises(Corruption):
-        codec.first_end(bound)
+        codec.first_column_end(bound)
 
 
 @pytest.mark.parametrize("bound", [PREFIX + b"\x01", PREFIX + b"\x01ab", PREFIX + b"\x01a\x00"])
 def test_text_that_is_cut_off_is_no_column(bound: bytes) -> None:
     with pytest.raises(Corruption):
-        KeyCodec((KeyColumn(TEXT),), PREFIX).first_end(bound)
+        KeyCodec((KeyColumn(TEXT),), PREFIX).first_column_end(bound)

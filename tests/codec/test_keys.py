@@ -35,8 +35,8 @@ from belvedere.types import (
     UUID,
     Interval,
     SqlType,
-    char,
-    numeric,
+    char_type,
+    numeric_type,
 )
 from tests.codec.values import (
     KEY_TYPES,
@@ -77,7 +77,7 @@ def assert_laws_of_one_column(column: KeyColumn, found: list[Any]) -> None:
             assert a < b, (column, left, right)
             assert not b.startswith(a), (column, left, right)
     for value, key in zip(ordered, keys):
-        assert codec.encode1(value) == key
+        assert codec.encode_first(value) == key
         (decoded,) = codec.decode(key)
         assert compare(column, decoded, value) == 0, (column, value, decoded)
         assert decoded is None or type(decoded) is type(value)
@@ -116,7 +116,7 @@ def test_very_many_pairs_keep_their_order(rng: random.Random, seed: int) -> None
     for _ in range(pairs // len(codecs)):
         for column, codec in codecs:
             left, right = random_value(rng, column.type), random_value(rng, column.type)
-            a, b = codec.encode1(left), codec.encode1(right)
+            a, b = codec.encode_first(left), codec.encode_first(right)
             order = compare(column, left, right)
             assert (a > b) - (a < b) == order, (seed, column, left, right)
             assert order == 0 or not (a.startswith(b) or b.startswith(a)), (seed, left, right)
@@ -185,7 +185,7 @@ def test_a_range_selects_what_sql_comparison_selects(
         below = high is None or compare(column, value, high) < (1 if high_inclusive else 0)
         return above and below
 
-    start, end = codec.range(prefix, low, low_inclusive, high, high_inclusive)
+    start, end = codec.bounded_range(prefix, low, low_inclusive, high, high_inclusive)
     assert end is not None
     assert start <= end
     for row in rows:
@@ -221,7 +221,7 @@ def test_null_ranges_part_the_nulls_from_the_rest(
         (NUMERIC, [Decimal("NaN"), Decimal("-NaN"), Decimal("NaN7"), Decimal("sNaN")]),
         (DOUBLE, [0.0, -0.0]),
         (DOUBLE, [float("nan"), -float("nan")]),
-        (char(5), ["a", "a ", "a    "]),
+        (char_type(5), ["a", "a ", "a    "]),
         (INTERVAL, [Interval(1, 0, 0), Interval(0, 30, 0), Interval(0, 29, 86_400_000_000)]),
         (
             TIMESTAMPTZ,
@@ -237,16 +237,18 @@ def test_equal_values_are_one_key(sql_type: SqlType, equal: list[Any], descendin
 
 
 def test_integers_of_every_width_are_one_key() -> None:
-    keys = {KeyCodec((KeyColumn(t),)).encode1(5) for t in (SMALLINT, INTEGER, BIGINT)}
+    keys = {KeyCodec((KeyColumn(t),)).encode_first(5) for t in (SMALLINT, INTEGER, BIGINT)}
     assert len(keys) == 1
 
 
 def test_real_and_double_are_one_key() -> None:
-    assert KeyCodec((KeyColumn(REAL),)).encode1(1.5) == KeyCodec((KeyColumn(DOUBLE),)).encode1(1.5)
+    assert KeyCodec((KeyColumn(REAL),)).encode_first(1.5) == KeyCodec(
+        (KeyColumn(DOUBLE),)
+    ).encode_first(1.5)
 
 
 def test_a_constrained_numeric_decodes_in_its_scale() -> None:
-    codec = KeyCodec((KeyColumn(numeric(10, 2)),))
+    codec = KeyCodec((KeyColumn(numeric_type(10, 2)),))
     assert str(codec.decode(codec.encode((Decimal("12.5"),)))[0]) == "12.50"
     assert str(codec.decode(codec.encode((Decimal(0),)))[0]) == "0.00"
 
@@ -261,7 +263,7 @@ def test_a_megabyte_of_text_is_a_key_like_any_other() -> None:
 def test_numerics_of_any_exponent_are_keys() -> None:
     texts = ["-1E+999999999", "-1E-999999999", "0", "1E-999999999", "1", "9E+999999999"]
     codec = KeyCodec((KeyColumn(NUMERIC),))
-    keys = [codec.encode1(Decimal(text)) for text in texts]
+    keys = [codec.encode_first(Decimal(text)) for text in texts]
     assert keys == sorted(keys)
     assert [codec.decode(key)[0] for key in keys] == [Decimal(text) for text in texts]
 
@@ -283,7 +285,7 @@ WRONG: list[tuple[SqlType, Any, str]] = [
     (TEXT, 1, "42804"),
     (TEXT, "\ud800", "22021"),
     (TEXT, "a\udc80", "22021"),
-    (char(3), "\udfff", "22021"),
+    (char_type(3), "\udfff", "22021"),
     (BYTEA, "a", "42804"),
     (BYTEA, [1], "42804"),
     (DATE, datetime(2020, 1, 1), "42804"),
@@ -312,7 +314,7 @@ def test_a_wrong_value_is_refused_and_named(
     assert caught.value.sqlstate == sqlstate
     assert caught.value.facts["column"] == 1
     with pytest.raises(InvalidInput):
-        codec.range((1,), low=value)
+        codec.bounded_range((1,), low=value)
 
 
 @pytest.mark.parametrize("values", [(), (1,), (1, "a", 2), None, 5])
@@ -326,7 +328,7 @@ def test_a_prefix_longer_than_the_key_is_refused() -> None:
     with pytest.raises(InvalidInput):
         codec.encode_prefix((1, 2))
     with pytest.raises(InvalidInput):
-        codec.range((1,), low=2)
+        codec.bounded_range((1,), low=2)
     with pytest.raises(InvalidInput):
         codec.null_range((1,))
 

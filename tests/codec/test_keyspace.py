@@ -16,23 +16,23 @@ RELATIONS = st.sampled_from((0, 1, 99, 100, 255, 2**24, 2**32 - 2, 2**32 - 1)) |
 
 @given(st.text())
 def test_a_meta_key_parses_back(name: str) -> None:
-    assert keyspace.parse(keyspace.meta_key(name)) == keyspace.MetaKey(name)
+    assert keyspace.parse_key(keyspace.meta_key(name)) == keyspace.MetaKey(name)
 
 
 @given(st.integers(0, keyspace.POSITION_MAX))
 def test_a_log_key_parses_back(position: int) -> None:
-    assert keyspace.parse(keyspace.log_key(position)) == keyspace.LogKey(position)
+    assert keyspace.parse_key(keyspace.log_key(position)) == keyspace.LogKey(position)
 
 
 @given(RELATIONS)
 def test_a_watermark_key_parses_back(group: int) -> None:
-    assert keyspace.parse(keyspace.watermark_key(group)) == keyspace.WatermarkKey(group)
+    assert keyspace.parse_key(keyspace.watermark_key(group)) == keyspace.WatermarkKey(group)
 
 
 @given(RELATIONS, st.binary())
 def test_a_row_key_parses_back_and_lies_in_its_relation_alone(relation: int, key: bytes) -> None:
     whole = keyspace.row_prefix(relation) + key
-    assert keyspace.parse(whole) == keyspace.RowKey(relation, key)
+    assert keyspace.parse_key(whole) == keyspace.RowKey(relation, key)
     for other in (max(relation - 1, 0), relation, min(relation + 1, 2**32 - 1)):
         start, end = keyspace.relation_range(other)
         assert (start <= whole < end) == (other == relation)
@@ -86,7 +86,7 @@ def test_families_do_not_overlap() -> None:
 )  # fmt: skip
 def test_a_key_of_no_family_is_corruption(key: bytes) -> None:
     with pytest.raises(Corruption):
-        keyspace.parse(key)
+        keyspace.parse_key(key)
 
 
 @pytest.mark.parametrize("number", [-1, 2**32])

@@ -32,8 +32,8 @@ from belvedere.types import (
     UUID,
     Interval,
     SqlType,
-    char,
-    numeric,
+    char_type,
+    numeric_type,
 )
 
 PAGE = Path(__file__).parents[2] / "docs" / "keyspace.md"
@@ -41,7 +41,7 @@ BLOCK = re.compile(r"<!-- printed: (\w+) -->\n```text\n(.*?)```\n", re.DOTALL)
 
 ORDERS = 107
 KEY = KeyCodec((KeyColumn(BIGINT),), keyspace.row_prefix(ORDERS))
-LAYOUT = RowLayout((Slot(BIGINT), Slot(INTEGER), Slot(TEXT), Slot(numeric(10, 2)), Slot(TEXT)))
+LAYOUT = RowLayout((Slot(BIGINT), Slot(INTEGER), Slot(TEXT), Slot(numeric_type(10, 2)), Slot(TEXT)))
 ROW = (7, 3, "tea", Decimal("12.50"), None)
 DESCRIPTION = RelationDescription(
     "shop.orders", KEY, LAYOUT, ("id", "customer", "item", "total", "note")
@@ -80,13 +80,17 @@ def keys() -> str:
         *((DOUBLE, 1.5), (DOUBLE, -1.5), (DOUBLE, -0.0), (DOUBLE, float("nan"))),
         *((NUMERIC, Decimal("12.5")), (NUMERIC, Decimal("12.50")), (NUMERIC, Decimal("-12.5"))),
         *((NUMERIC, Decimal("1E+2")), (NUMERIC, Decimal(0)), (NUMERIC, Decimal("NaN"))),
-        *((TEXT, ""), (TEXT, "a"), (TEXT, "a\0b"), (char(4), "a   "), (BYTEA, b"\x00\xff")),
+        *((TEXT, ""), (TEXT, "a"), (TEXT, "a\0b"), (char_type(4), "a   "), (BYTEA, b"\x00\xff")),
         *((DATE, date(1970, 1, 2)), (TIMESTAMPTZ, datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))),
         *((INTERVAL, Interval(1, 0, 0)), (INTERVAL, Interval(0, 30, 0))),
         *((UUID, uuid.UUID(int=1)), (BIGINT, None)),
     ]
     return table(
-        (str(sql_type), print_value(value), spaced(KeyCodec((KeyColumn(sql_type),)).encode1(value)))
+        (
+            str(sql_type),
+            print_value(value),
+            spaced(KeyCodec((KeyColumn(sql_type),)).encode_first(value)),
+        )
         for sql_type, value in shown
     )
 
@@ -100,7 +104,9 @@ def directions() -> str:
         ("DESC NULLS LAST", KeyColumn(INTEGER, descending=True, nulls_first=False)),
     ):
         codec = KeyCodec((column,))
-        rows += [(order, print_value(value), spaced(codec.encode1(value))) for value in (7, None)]
+        rows += [
+            (order, print_value(value), spaced(codec.encode_first(value))) for value in (7, None)
+        ]
     return table(rows)
 
 
@@ -108,11 +114,11 @@ def ranges() -> str:
     codec = KeyCodec((KeyColumn(INTEGER), KeyColumn(TEXT)))
     shown = [
         ("a = 7", codec.prefix_range((7,))),
-        ("a = 7 and b >= 'x'", codec.range((7,), low="x")),
-        ("a = 7 and b > 'x'", codec.range((7,), low="x", low_inclusive=False)),
-        ("a = 7 and b < 'x'", codec.range((7,), high="x", high_inclusive=False)),
+        ("a = 7 and b >= 'x'", codec.bounded_range((7,), low="x")),
+        ("a = 7 and b > 'x'", codec.bounded_range((7,), low="x", low_inclusive=False)),
+        ("a = 7 and b < 'x'", codec.bounded_range((7,), high="x", high_inclusive=False)),
         ("a = 7 and b is null", codec.null_range((7,))),
-        ("a > 7", codec.range((), low=7, low_inclusive=False)),
+        ("a > 7", codec.bounded_range((), low=7, low_inclusive=False)),
     ]
     lines = []
     for condition, (start, end) in shown:
@@ -122,7 +128,7 @@ def ranges() -> str:
 
 def row() -> str:
     data = LAYOUT.encode(ROW)
-    shape = LAYOUT.shape(len(LAYOUT.slots))
+    shape = LAYOUT.shape_for(len(LAYOUT.slots))
     field = shape.fields
     cut = [
         ("slots", 0, 2),

@@ -21,13 +21,13 @@ from belvedere.codec.printer import (
 from belvedere.codec.record import Change, encode_record
 from belvedere.codec.rows import RowLayout, Slot
 from belvedere.errors import Corruption
-from belvedere.types import BIGINT, TEXT, Interval, numeric
+from belvedere.types import BIGINT, TEXT, Interval, numeric_type
 from tests.codec.values import ROW_TYPES, corpus, examples
 
 ORDERS = 107
 COUNTS = 108
 ORDERS_KEY = KeyCodec((KeyColumn(BIGINT),), keyspace.row_prefix(ORDERS))
-ORDERS_LAYOUT = RowLayout((Slot(BIGINT), Slot(BIGINT), Slot(TEXT), Slot(numeric(10, 2))))
+ORDERS_LAYOUT = RowLayout((Slot(BIGINT), Slot(BIGINT), Slot(TEXT), Slot(numeric_type(10, 2))))
 COUNTS_KEY = KeyCodec((KeyColumn(TEXT),))
 COUNTS_LAYOUT = RowLayout((Slot(TEXT),))
 KNOWN = {
@@ -52,7 +52,7 @@ def test_a_row_reads_like_a_sentence() -> None:
 
 def test_a_key_is_shown_alone_whatever_its_text() -> None:
     description = RelationDescription("v", COUNTS_KEY, None, ())
-    key = keyspace.row_prefix(COUNTS) + COUNTS_KEY.encode1("a -> b  c")
+    key = keyspace.row_prefix(COUNTS) + COUNTS_KEY.encode_first("a -> b  c")
     assert print_key(key, lambda relation: description) == "row v ('a -> b  c')"
     assert print_key(keyspace.log_key(42), KNOWN.get) == "log 42"
     assert print_key(b"", KNOWN.get) == "unknown \\x"
@@ -65,7 +65,7 @@ def test_a_relation_may_bring_its_own_words() -> None:
         return f"table {value.decode()}"
 
     description = RelationDescription("catalog", COUNTS_KEY, None, (), text=text)
-    key = keyspace.row_prefix(COUNTS) + COUNTS_KEY.encode1("a")
+    key = keyspace.row_prefix(COUNTS) + COUNTS_KEY.encode_first("a")
     told = [print_pair(key, value, lambda relation: description) for value in (b"t\n'\\", b"")]
     assert told[0] == "row catalog ('a') -> table t\\u{a}'\\"
     assert told[1].startswith("row catalog ('a') -> damaged: nothing there")
@@ -73,7 +73,7 @@ def test_a_relation_may_bring_its_own_words() -> None:
 
 def test_view_state_shows_payload_and_amounts() -> None:
     state = accumulator.encode(COUNTS_LAYOUT.encode(("a",)), (2, 15))
-    assert shown(keyspace.row_prefix(COUNTS) + COUNTS_KEY.encode1("a"), state) == (
+    assert shown(keyspace.row_prefix(COUNTS) + COUNTS_KEY.encode_first("a"), state) == (
         "row shop.counts ('a') -> {name: 'a'} amounts (2, 15)"
     )
 
@@ -126,7 +126,7 @@ def test_damage_is_named_and_not_raised() -> None:
     assert "damaged: log record" in shown(keyspace.log_key(43), record)
     assert "damaged: log record" in shown(keyspace.log_key(42), record[:-1])
     assert "damaged: view state" in shown(
-        keyspace.row_prefix(COUNTS) + COUNTS_KEY.encode1("a"), b"\x09"
+        keyspace.row_prefix(COUNTS) + COUNTS_KEY.encode_first("a"), b"\x09"
     )
     assert shown(keyspace.log_key(1), encode_record(1, 0, 0, 2**63 - 1, bytes(16), []))
 

@@ -14,8 +14,8 @@ from belvedere.codec.record import (
     UPDATE,
     Change,
     decode_record,
-    encode_hashed,
     encode_record,
+    encode_record_with_hash,
 )
 from belvedere.codec.record_arrow import SCHEMA, records_to_arrow
 from belvedere.errors import Corruption, InvalidInput
@@ -58,7 +58,7 @@ def test_a_record_comes_back_as_it_was(arguments: tuple[Any, ...]) -> None:
     assert record.transaction == transaction
     assert record.change_count == len(wanted)
     assert list(record.changes()) == wanted
-    assert record.hash == encode_hashed(*arguments)[1] == xxh3_64_intdigest(data[8:])
+    assert record.hash == encode_record_with_hash(*arguments)[1] == xxh3_64_intdigest(data[8:])
 
 
 def test_an_empty_row_and_no_row_stay_apart() -> None:

@@ -31,9 +31,9 @@ from belvedere.types import (
     UUID,
     Interval,
     SqlType,
-    char,
-    numeric,
-    varchar,
+    char_type,
+    numeric_type,
+    varchar_type,
 )
 from tests.codec.values import ROW_TYPES, corpus, examples, nullable, same, values
 
@@ -171,18 +171,20 @@ def test_a_megabyte_of_text_is_stored_like_any_other() -> None:
 
 
 def test_a_numeric_keeps_its_display_scale() -> None:
-    layout = RowLayout((Slot(NUMERIC), Slot(numeric(10, 2)), Slot(numeric(50, 2))))
+    layout = RowLayout((Slot(NUMERIC), Slot(numeric_type(10, 2)), Slot(numeric_type(50, 2))))
     row = layout.decode(layout.encode((Decimal("1.00"), Decimal("1"), Decimal("1.5"))))
     assert [str(value) for value in row] == ["1.00", "1.00", "1.50"]
 
 
 def test_there_is_no_negative_zero_in_a_numeric() -> None:
-    layout = RowLayout((Slot(NUMERIC), Slot(numeric(10, 2)), Slot(numeric(50, 2))))
+    layout = RowLayout((Slot(NUMERIC), Slot(numeric_type(10, 2)), Slot(numeric_type(50, 2))))
     row = layout.decode(layout.encode((Decimal("-0.000"), Decimal("-0"), Decimal("-0"))))
     assert [str(value) for value in row] == ["0.000", "0.00", "0.00"]
 
 
-@pytest.mark.parametrize(("sql_type", "width"), [(numeric(18, 2), 8), (numeric(38, 2), 16)])
+@pytest.mark.parametrize(
+    ("sql_type", "width"), [(numeric_type(18, 2), 8), (numeric_type(38, 2), 16)]
+)
 def test_special_numbers_are_stored_beyond_all_digits(sql_type: SqlType, width: int) -> None:
     layout = RowLayout((Slot(sql_type),))
     smallest = -(1 << width * 8 - 1)
@@ -196,7 +198,7 @@ def test_special_numbers_are_stored_beyond_all_digits(sql_type: SqlType, width: 
 
 
 def test_the_callers_decimal_context_changes_nothing() -> None:
-    layout = RowLayout((Slot(numeric(38, 10)), Slot(NUMERIC), Slot(numeric(18, 4))))
+    layout = RowLayout((Slot(numeric_type(38, 10)), Slot(NUMERIC), Slot(numeric_type(18, 4))))
     row = (
         Decimal("1234567890123456789012345678.0123456789"),
         Decimal("1.23456"),
@@ -207,7 +209,7 @@ def test_the_callers_decimal_context_changes_nothing() -> None:
 
 
 def test_char_is_padded_to_its_length() -> None:
-    layout = RowLayout((Slot(char(3)),))
+    layout = RowLayout((Slot(char_type(3)),))
     assert layout.decode(layout.encode(("a",))) == ("a  ",)
     assert layout.decode(layout.encode(("a       ",))) == ("a  ",)
 
@@ -222,20 +224,20 @@ WRONG: list[tuple[SqlType, Any, str]] = [
     (REAL, 0.1, "22003"),
     (REAL, 1e300, "22003"),
     (DOUBLE, 1, "42804"),
-    (numeric(5, 2), Decimal("1.005"), "22003"),
-    (numeric(5, 2), Decimal("1000"), "22003"),
-    (numeric(5, 2), Decimal("1E+999999999"), "22003"),
-    (numeric(5, 2), Decimal("1E-999999999"), "22003"),
-    (numeric(38, 0), Decimal(10**38), "22003"),
-    (numeric(50, 2), Decimal("0.001"), "22003"),
+    (numeric_type(5, 2), Decimal("1.005"), "22003"),
+    (numeric_type(5, 2), Decimal("1000"), "22003"),
+    (numeric_type(5, 2), Decimal("1E+999999999"), "22003"),
+    (numeric_type(5, 2), Decimal("1E-999999999"), "22003"),
+    (numeric_type(38, 0), Decimal(10**38), "22003"),
+    (numeric_type(50, 2), Decimal("0.001"), "22003"),
     (NUMERIC, Decimal("1E+131072"), "22003"),
     (NUMERIC, Decimal("1E-16384"), "22003"),
     (NUMERIC, Decimal("1E+999999999"), "22003"),
     (NUMERIC, 1.5, "42804"),
     (BOOLEAN, 1, "42804"),
-    (char(3), "abcd", "22001"),
-    (varchar(3), "abcd", "22001"),
-    (varchar(3), "ab  ", "22001"),
+    (char_type(3), "abcd", "22001"),
+    (varchar_type(3), "abcd", "22001"),
+    (varchar_type(3), "ab  ", "22001"),
     (TEXT, b"a", "42804"),
     (TEXT, "\udc80", "22021"),
     (JSON, {"a": 1}, "42804"),

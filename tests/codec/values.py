@@ -39,9 +39,9 @@ from belvedere.types import (
     Interval,
     Kind,
     SqlType,
-    char,
-    numeric,
-    varchar,
+    char_type,
+    numeric_type,
+    varchar_type,
 )
 
 FULL = os.environ.get("BELVEDERE_PROFILE", "quick") == "full"
@@ -52,18 +52,18 @@ def examples(quick: int) -> int:
     return quick * 20 if FULL else quick
 
 
-NARROW = numeric(5, 2)
-MIDDLE = numeric(18, 6)
-WIDE = numeric(38, 10)
-ALL_SCALE = numeric(38, 38)
-HUGE = numeric(50, 3)
-ROUNDED = numeric(3, -2)
-SMALL = numeric(3, 5)
+NARROW = numeric_type(5, 2)
+MIDDLE = numeric_type(18, 6)
+WIDE = numeric_type(38, 10)
+ALL_SCALE = numeric_type(38, 38)
+HUGE = numeric_type(50, 3)
+ROUNDED = numeric_type(3, -2)
+SMALL = numeric_type(3, 5)
 
 KEY_TYPES: tuple[SqlType, ...] = (
     BOOLEAN, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, NUMERIC, NARROW, MIDDLE, WIDE, ALL_SCALE,
-    HUGE, ROUNDED, SMALL, TEXT, VARCHAR, varchar(10), char(4), BYTEA, DATE, TIME, TIMESTAMP,
-    TIMESTAMPTZ, INTERVAL, UUID,
+    HUGE, ROUNDED, SMALL, TEXT, VARCHAR, varchar_type(10), char_type(4), BYTEA, DATE, TIME,
+    TIMESTAMP, TIMESTAMPTZ, INTERVAL, UUID,
 )  # fmt: skip
 ROW_TYPES = (*KEY_TYPES, JSON)
 

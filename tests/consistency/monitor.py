@@ -24,7 +24,7 @@ from belvedere.database import Database
 from belvedere.errors import Retry
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.session import Session
-from belvedere.session.shared import Shared
+from belvedere.session.shared import SharedState
 from belvedere.session.views import bind_definition
 from tests.consistency.levels import Level, Observation, State, Verdict, judge
 
@@ -109,7 +109,7 @@ class History:
 
 
 @contextmanager
-def opened(path: str = ":memory:") -> Iterator[Shared]:
+def opened(path: str = ":memory:") -> Iterator[SharedState]:
     config = Config(durability=Durability.OFF)
     with Database.open(
         path, config, compile_expression=compile_table_expression, bind=bind_definition
@@ -122,7 +122,7 @@ def opened(path: str = ":memory:") -> Iterator[Shared]:
 
 
 class Monitor:
-    def __init__(self, shared: Shared, profile: Profile, seed: int) -> None:
+    def __init__(self, shared: SharedState, profile: Profile, seed: int) -> None:
         self._shared = shared
         self._profile = profile
         self._seed = seed
@@ -226,7 +226,7 @@ class Monitor:
         goal, end = db.position, time.monotonic() + WAIT_SECONDS_MAX
         session.execute("SET freshness = 'any'")
         for name in NAMES:
-            view = db.catalog.expect(View, name)
+            view = db.catalog.require_relation(View, name)
             while db.views.watermark(view) < goal:
                 assert time.monotonic() < end, f"{name} does not follow"
                 time.sleep(0.002)
@@ -240,7 +240,7 @@ class Monitor:
 
     def _rows(self, table: str, position: int) -> Rows:
         db = self._database
-        compiled = db.table(table)
+        compiled = db.find_table(table)
         with db.as_of(position) as reader:
             layout = compiled_table(reader.catalog, compiled.table.id)
             return [

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from belvedere.errors import Retry
 from belvedere.session.session import Session
-from belvedere.session.shared import Shared
+from belvedere.session.shared import SharedState
 
 DIVISOR = 7
 VALUE = 3 * DIVISOR
@@ -39,7 +39,7 @@ class Found:
     wrong: list[str] = field(default_factory=list)
 
 
-def verify(shared: Shared, maintenance: str, freshness: str, load: Load, seed: int) -> Found:
+def verify(shared: SharedState, maintenance: str, freshness: str, load: Load, seed: int) -> Found:
     session = Session(shared)
     session.execute("CREATE TABLE events (id int PRIMARY KEY, kind int, cost int)")
     session.execute(

@@ -6,7 +6,7 @@ from typing import Any
 
 from belvedere.config import Config
 from belvedere.database import Database
-from belvedere.execution.duck.copies import Copies
+from belvedere.execution.duck.copies import ColumnarCache
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.session import Session
 from belvedere.session.views import bind_definition
@@ -30,7 +30,7 @@ class Store:
         return session
 
     @property
-    def copies(self) -> Copies:
+    def copies(self) -> ColumnarCache:
         assert self.shared.engine.copies is not None
         return self.shared.engine.copies
 

@@ -17,16 +17,16 @@ from belvedere.catalog.definitions import (
 from belvedere.database import Database
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.duck.engine import DuckEngine
-from belvedere.execution.hybrid import Report, lower_hybrid
+from belvedere.execution.hybrid import HybridReport, lower_hybrid
 from belvedere.execution.run import Interrupt, Run
 from belvedere.plan import access as a
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions import Environment, cast_function, resolve
 from belvedere.txn import rows
-from belvedere.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, TEXT, Row, SqlType, numeric
+from belvedere.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, TEXT, Row, SqlType, numeric_type
 
-MONEY = numeric(10, 2)
+MONEY = numeric_type(10, 2)
 NOW = datetime.datetime(2024, 5, 6, 7, 8, 9, tzinfo=datetime.UTC)
 
 ITEMS = (
@@ -77,9 +77,9 @@ class Store:
         self._index("by_stock", ("stock",), descending=True)
         with self.database.begin() as txn:
             for row in ITEM_ROWS:
-                rows.insert(txn, self.database.table("items"), row)
+                rows.insert_row(txn, self.database.find_table("items"), row)
             for row in KIND_ROWS:
-                rows.insert(txn, self.database.table("kinds"), row)
+                rows.insert_row(txn, self.database.find_table("kinds"), row)
 
     def _create(self, name: str, columns: Any, key: tuple[str, ...]) -> None:
         definition = TableDefinition(
@@ -93,14 +93,14 @@ class Store:
         self.database.change_schema(lambda edit: edit.create_index(definition))
 
     def index(self, name: str) -> int:
-        found = self.database.catalog.find(name)
+        found = self.database.catalog.find_relation(name)
         assert found is not None
         return found.id
 
     def scan(self, name: str = "items", **more: Any) -> n.Scan:
         columns = ITEMS if name == "items" else KINDS
         fields = tuple(n.Field(*column) for column in columns)
-        relation = self.database.table(name).table.id
+        relation = self.database.find_table(name).table.id
         return n.Scan(relation, name, tuple(range(len(fields))), fields, **more)
 
     def run(self, plan: n.Node, *parameters: Any) -> list[Row]:
@@ -112,9 +112,9 @@ class Store:
                 write.apply(txn)
             return found
 
-    def run_duck(self, plan: n.Node, *parameters: Any) -> tuple[list[Row], Report]:
+    def run_duck(self, plan: n.Node, *parameters: Any) -> tuple[list[Row], HybridReport]:
         with self.database.begin() as txn:
-            run, report = self._run(txn, parameters), Report()
+            run, report = self._run(txn, parameters), HybridReport()
             return list(lower_hybrid(txn.catalog, plan, self.engine, run, report)(run)), report
 
     def _run(self, txn: Any, parameters: Row) -> Run:
@@ -187,7 +187,7 @@ def grouped(
 
 
 def by_key(*values: e.Expression) -> a.Access:
-    return a.Access(parts=tuple(a.OnePart(value) for value in values), whole=True)
+    return a.Access(parts=tuple(a.EqualityPart(value) for value in values), full_key=True)
 
 
 def bag(found: list[Row]) -> Counter[str]:

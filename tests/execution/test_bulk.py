@@ -29,7 +29,7 @@ def con() -> Iterator[belvedere.Connection]:
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("belvedere.session.parquet.BATCH_ROWS", 300)
     monkeypatch.setattr("belvedere.session.copying.CHUNK_ROWS", 300)
-    monkeypatch.setattr(constraints, "MANY", 50)
+    monkeypatch.setattr(constraints, "BULK_CHANGES_MIN", 50)
 
 
 def sqlstate(con: belvedere.Connection, text: str) -> str:
@@ -91,7 +91,7 @@ def test_the_columns_are_taken_as_columns(
 ) -> None:
     con.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
     file = written(tmp_path / "f", id=pa.array(range(ROWS)), v=pa.array(["x"] * ROWS))
-    monkeypatch.setattr(bulk.Loader, "add_rows", None)
+    monkeypatch.setattr(bulk.BulkLoader, "add_rows", None)
     assert con.execute(f"COPY t FROM '{file}' (FORMAT parquet)").rowcount == ROWS
 
 

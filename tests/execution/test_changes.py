@@ -222,5 +222,5 @@ def test_changes_keep_indexes_right(fresh: Store) -> None:
         (),
     )
     fresh.run(plan)
-    access = a.Access(index=fresh.index("by_kind"), parts=(a.OnePart(literal("q")),))
+    access = a.Access(index=fresh.index("by_kind"), parts=(a.EqualityPart(literal("q")),))
     assert [row[0] for row in fresh.run(fresh.scan(access=access))] == [1]

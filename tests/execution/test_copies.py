@@ -28,7 +28,7 @@ def explained(session: Session) -> str:
 def test_a_table_that_is_read_whole_is_copied_and_changes_follow(store: Store) -> None:
     session = store.session()
     assert len(rows(session)) == 50
-    assert store.copies.names() == ("t",)
+    assert store.copies.table_names() == ("t",)
     session.execute("INSERT INTO t VALUES (51, 0, NULL)")
     session.execute("UPDATE t SET v = -1 WHERE id = 7")
     session.execute("UPDATE t SET id = 100 WHERE id = 8")
@@ -45,7 +45,7 @@ def test_the_copy_is_read_and_not_the_table(store: Store, monkeypatch: pytest.Mo
     rows(session)
     scanned: list[object] = []
     monkeypatch.setattr(
-        "belvedere.execution.duck.engine.DuckEngine._scanned",
+        "belvedere.execution.duck.engine.DuckEngine._read_leaf",
         lambda *arguments: scanned.append(arguments),
     )
     session.execute(BAG)
@@ -80,11 +80,11 @@ def test_a_copy_lent_to_one_reader_does_not_move_for_another(store: Store) -> No
     """The other statement brings the copy up to date between the loan and the read."""
     one, other = store.session(), store.session()
     rows(one)
-    table = store.database.table("t").table.id
+    table = store.database.find_table("t").table.id
     with store.database.begin() as reader:
         run = one.new_run(reader, ())
-        cursor = store.shared.engine._cursor(())
-        lent = store.copies.lend(cursor, {table: (1,)}, run)[table]
+        cursor = store.shared.engine._open_cursor(())
+        lent = store.copies.lend_copies(cursor, {table: (1,)}, run)[table]
         other.execute("UPDATE t SET v = 0")
         assert {row[1] for row in rows(other)} == {0}
         assert cursor.execute(f"SELECT sum(s1) FROM {lent}").fetchall() == [(12750,)]
@@ -207,15 +207,15 @@ def test_values_that_arrow_has_no_place_for_are_read_from_the_table(store: Store
     session.execute("INSERT INTO u VALUES (1, 1.5), (2, 'NaN')")
     text = BAG.replace(" t", " u")
     assert len(rows(session, text)) == 2
-    assert store.copies.names() == ()
+    assert store.copies.table_names() == ()
     session.execute("CREATE TABLE w (id int PRIMARY KEY, n numeric(10, 2))")
     session.execute("INSERT INTO w VALUES (1, 1.5)")
     text = BAG.replace(" t", " w")
     rows(session, text)
-    assert "w" in store.copies.names()
+    assert "w" in store.copies.table_names()
     session.execute("INSERT INTO w VALUES (2, 'NaN')")
     assert len(rows(session, text)) == 2
-    assert "w" not in store.copies.names()
+    assert "w" not in store.copies.table_names()
 
 
 def test_copies_stay_within_their_budget() -> None:
@@ -228,14 +228,14 @@ def test_copies_stay_within_their_budget() -> None:
         )
     for name in ("a", "b", "a", "c"):
         assert len(rows(session, BAG.replace(" t", f" {name}"))) == 1000
-    assert store.copies.names() == ("a", "c")
+    assert store.copies.table_names() == ("a", "c")
     assert store.copies.size_bytes <= 130_000
     session.execute("CREATE TABLE large (id int PRIMARY KEY, v text)")
     session.execute(
         "INSERT INTO large SELECT n, repeat('x', 200) FROM generate_series(1, 1000) g(n)"
     )
     assert len(rows(session, BAG.replace(" t", " large"))) == 1000
-    assert "large" not in store.copies.names()
+    assert "large" not in store.copies.table_names()
     store.close()
 
 
@@ -255,10 +255,10 @@ def test_small_tables_are_not_copied() -> None:
     session.execute("CREATE TABLE t (id int PRIMARY KEY)")
     session.execute("INSERT INTO t SELECT n FROM generate_series(1, 99) g(n)")
     rows(session)
-    assert store.copies.names() == ()
+    assert store.copies.table_names() == ()
     session.execute("INSERT INTO t VALUES (100)")
     rows(session)
-    assert store.copies.names() == ("t",)
+    assert store.copies.table_names() == ("t",)
     store.close()
 
 
@@ -467,11 +467,11 @@ def test_a_value_without_a_place_in_arrow_hurts_only_who_reads_its_column(store:
     session.execute("CREATE TABLE u (id int PRIMARY KEY, n numeric(10, 2))")
     session.execute("INSERT INTO u VALUES (1, 1.5), (2, 'NaN')")
     session.execute("SELECT sum(id) FROM u")
-    assert store.copies.names() == ("u",)
+    assert store.copies.table_names() == ("u",)
     found = session.execute("SELECT max(n) FROM u")
     found.materialize()
     assert found.rows[0][0].is_nan()
-    assert store.copies.names() == ()
+    assert store.copies.table_names() == ()
 
 
 def test_a_large_table_is_taken_in_part_by_part(
@@ -482,7 +482,7 @@ def test_a_large_table_is_taken_in_part_by_part(
     session = store.session()
     session.execute("INSERT INTO t SELECT n, n, 'more' FROM generate_series(51, 700) g(n)")
     assert len(rows(session)) == 700
-    assert store.copies.names() == ("t",)
+    assert store.copies.table_names() == ("t",)
 
 
 def test_a_copy_that_cannot_be_finished_leaves_nothing(
@@ -494,5 +494,5 @@ def test_a_copy_that_cannot_be_finished_leaves_nothing(
     session.execute("ALTER TABLE t ADD COLUMN n numeric(5, 1)")
     session.execute("UPDATE t SET n = 'NaN' WHERE id = 45")
     assert len(rows(session)) == 50
-    assert store.copies.names() == ()
+    assert store.copies.table_names() == ()
     assert store.shared.engine._connection.execute("SHOW TABLES").fetchall() == []

@@ -35,7 +35,7 @@ def test_a_key_that_is_null_selects_nothing(store: Store) -> None:
 
 def test_keys_are_read_once_each_and_in_order_when_order_matters(store: Store) -> None:
     numbers = e.Parameter(1, array_of(INTEGER))
-    access = a.Access(parts=(a.EachPart(numbers),), whole=True, ordered=True, reverse=True)
+    access = a.Access(parts=(a.AnyElementPart(numbers),), full_key=True, ordered=True, reverse=True)
     assert ids(store.run(store.scan(access=access), [2, 5, 2, None, 99, 3])) == [5, 3, 2]
 
 
@@ -75,7 +75,7 @@ def test_an_index_part_can_ask_for_null(store: Store) -> None:
 
 
 def test_a_covering_index_is_read_alone(store: Store) -> None:
-    table = store.database.table("items").table
+    table = store.database.find_table("items").table
     fields = (n.Field("kind", TEXT), n.Field("id", INTEGER))
     access = a.Access(index=store.index("by_kind"), covering=True, ordered=True)
     plan = n.Scan(table.id, "items", (1, 0), fields, access)

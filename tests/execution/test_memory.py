@@ -10,7 +10,7 @@ import pytest
 import belvedere
 from belvedere.errors import Unavailable
 from belvedere.execution import choose
-from belvedere.execution.memory import CHUNK_ROWS, Memory, Outgrown
+from belvedere.execution.memory import CHUNK_ROWS, Memory, RowLimitExceeded
 
 MANY = 30_000
 HOLDING = {
@@ -174,18 +174,18 @@ def test_a_cancel_stops_what_runs(roomy: belvedere.Connection, tier: str) -> Non
 def test_counting() -> None:
     memory = Memory(limit_bytes=10**6)
     row = (1, "x" * 100)
-    assert memory.hold([row] * 10) == [row] * 10
+    assert memory.hold_rows([row] * 10) == [row] * 10
     assert memory.used_bytes == 0  # a few rows are not worth counting
-    memory.grown(CHUNK_ROWS, row)
-    inner = memory.inner()
+    memory.reserve_rows(CHUNK_ROWS, row)
+    inner = memory.for_subquery()
     assert inner.used_bytes == memory.used_bytes > CHUNK_ROWS * 100
     with pytest.raises(Unavailable):
-        list(inner.passing([row] * 100_000))
+        list(inner.count_held([row] * 100_000))
     assert memory.used_bytes < memory.limit_bytes
-    few = memory.within(5)
-    few.inner().read(3)
-    with pytest.raises(Outgrown):
-        few.read(3)
+    few = memory.with_row_limit(5)
+    few.for_subquery().count_read(3)
+    with pytest.raises(RowLimitExceeded):
+        few.count_read(3)
 
 
 def test_a_scalar_sub_query_without_a_form_in_duckdb_is_a_constant_of_each_run() -> None:

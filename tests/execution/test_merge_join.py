@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import belvedere
-from belvedere.execution.direct.merges import merged, merged_outer
+from belvedere.execution.direct.merges import merge_join, merge_outer_join
 from belvedere.plan import nodes as n
 from belvedere.sql.rules import merge_joins
 from belvedere.types import INTEGER, Row
@@ -49,7 +49,7 @@ def test_outer_rows_come_once(kind: n.JoinKind, test: Any) -> None:
         chosen = random.Random(seed)
         left, right = side(chosen, chosen.randrange(15)), side(chosen, chosen.randrange(15))
         keys = (lambda row: row[0], lambda row: row[0])
-        found = merged_outer(iter(left), iter(right), keys, node_of(kind), test)
+        found = merge_outer_join(iter(left), iter(right), keys, node_of(kind), test)
         wanted = expected(kind, left, right, test)
         assert sorted(map(repr, found)) == sorted(map(repr, wanted)), f"seed {seed}"
 
@@ -64,7 +64,7 @@ def test_a_merge_join_reads_no_further_than_it_must() -> None:
 
     keys = (lambda row: row[0], lambda row: row[0])
     emit = lambda row, matches: [row + other for other in matches]  # noqa: E731
-    found = merged(iter([(3,), (4,)]), rows(), keys, emit, None)
+    found = merge_join(iter([(3,), (4,)]), rows(), keys, emit, None)
     assert list(found) == [(3, 3), (4, 4)]
     assert len(read) < 10
 

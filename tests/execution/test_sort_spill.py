@@ -12,7 +12,7 @@ import pytest
 import belvedere
 from belvedere.errors import Unavailable
 from belvedere.execution.direct import order, spill
-from belvedere.execution.direct.order import Pass, sort_rows
+from belvedere.execution.direct.order import SortPass, sort_rows
 from belvedere.execution.duck.engine import DuckEngine
 from belvedere.execution.memory import CHUNK_ROWS, Memory
 from belvedere.execution.run import Interrupt, Run
@@ -40,9 +40,9 @@ def key_of(slot: int) -> Any:
 
 
 PASSES = {
-    "ascending": [Pass(key_of(0), False)],
-    "descending": [Pass(key_of(0), True)],
-    "mixed": [Pass(key_of(1), False), Pass(key_of(0), True)],
+    "ascending": [SortPass(key_of(0), False)],
+    "descending": [SortPass(key_of(0), True)],
+    "mixed": [SortPass(key_of(1), False), SortPass(key_of(0), True)],
 }
 
 
@@ -60,7 +60,7 @@ def test_spilled_rows_come_in_the_same_order(
         for number in range(9 * CHUNK_ROWS + 5)
     ]
     run = small_run(450_000)
-    spilled = list(order._sorted(iter(rows), PASSES[name], run))
+    spilled = list(order._sort_or_spill(iter(rows), PASSES[name], run))
     assert run.memory.used_bytes == 0  # it was too much to be held
     expected = list(rows)
     sort_rows(expected, PASSES[name])
@@ -70,7 +70,7 @@ def test_spilled_rows_come_in_the_same_order(
 def test_a_row_that_does_not_fit_at_all_is_refused() -> None:
     rows: list[Row] = [("x" * 1000,)] * (3 * CHUNK_ROWS)
     with pytest.raises(Unavailable) as caught:
-        order._sorted(iter(rows), PASSES["ascending"], small_run(100_000))
+        order._sort_or_spill(iter(rows), PASSES["ascending"], small_run(100_000))
     assert caught.value.sqlstate == "53200"
 
 
@@ -81,7 +81,7 @@ def test_no_room_on_disk_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "TemporaryFile", refused)
     rows: list[Row] = [(number, "", 0) for number in range(9 * CHUNK_ROWS)]
     with pytest.raises(Unavailable) as caught:
-        order._sorted(iter(rows), PASSES["ascending"], small_run(450_000))
+        order._sort_or_spill(iter(rows), PASSES["ascending"], small_run(450_000))
     assert caught.value.sqlstate == "53100"
 
 

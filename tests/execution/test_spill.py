@@ -9,8 +9,8 @@ import pytest
 
 from belvedere.errors import Unavailable
 from belvedere.execution.duck.engine import DuckEngine
-from belvedere.execution.duck.leaves import Leaf
-from belvedere.execution.duck.types import leaf_place
+from belvedere.execution.duck.leaves import DuckLeaf
+from belvedere.execution.duck.types import leaf_placeholder
 from belvedere.execution.run import Interrupt, Run
 
 LIMIT_MB = 100
@@ -41,8 +41,8 @@ def engine() -> Iterator[DuckEngine]:
 
 def count(engine: DuckEngine, rows: pa.Table, text: str) -> int:
     run = Run(None, (), None, None, Interrupt())  # type: ignore[arg-type]
-    leaf = Leaf("t", lambda _: rows)
-    return int(engine.fetch(text.format(t=leaf_place(0)), [leaf], (), run)["n"][0].as_py())
+    leaf = DuckLeaf("t", lambda _: rows)
+    return int(engine.fetch(text.format(t=leaf_placeholder(0)), [leaf], (), run)["n"][0].as_py())
 
 
 @pytest.mark.parametrize("name", SPILLING)

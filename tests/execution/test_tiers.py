@@ -356,7 +356,7 @@ def range_access(s: Store) -> n.Node:
 
 @case
 def index_access(s: Store) -> n.Node:
-    access = a.Access(index=s.index("by_kind"), parts=(a.ManyPart((literal("a"), literal("b"))),))
+    access = a.Access(index=s.index("by_kind"), parts=(a.InListPart((literal("a"), literal("b"))),))
     return n.Filter(s.scan(access=access), literal(True))
 
 

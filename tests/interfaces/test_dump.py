@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import belvedere
-from belvedere.interfaces.commands.dump import dump
+from belvedere.interfaces.commands.dump import dump_store
 
 SCHEMA = """
 create schema sales;
@@ -75,10 +75,10 @@ def make(path: Path, script: str) -> None:
 def test_the_script_of_a_store_makes_the_same_store_again(tmp_path: Path) -> None:
     first, second = tmp_path / "first.db", tmp_path / "second.db"
     make(first, ";".join((SCHEMA, ROWS, VIEWS)).replace(";", ";\n"))
-    script = list(dump(first, sql=True))
+    script = list(dump_store(first, sql=True))
     with belvedere.connect(str(second), durability="off", autocommit=True) as connection:
         connection.execute("\n".join(script))
-    again = list(dump(second, sql=True))
+    again = list(dump_store(second, sql=True))
     assert sorted(again[1:]) == sorted(script[1:])  # but for the position in the first line
     assert contents(second) == contents(first)
 
@@ -97,7 +97,7 @@ def test_numbers_go_on_after_those_that_were_handed_out(tmp_path: Path) -> None:
     first, second = tmp_path / "first.db", tmp_path / "second.db"
     make(first, SCHEMA + ";\n" + ROWS)
     with belvedere.connect(str(second), durability="off", autocommit=True) as connection:
-        connection.execute("\n".join(dump(first, sql=True)))
+        connection.execute("\n".join(dump_store(first, sql=True)))
         (given,) = connection.execute("SELECT nextval('ticket')").fetchall()
         assert given[0] > 10
         connection.execute("INSERT INTO customer (name) VALUES ('new')")
@@ -106,7 +106,7 @@ def test_numbers_go_on_after_those_that_were_handed_out(tmp_path: Path) -> None:
 
 def test_rows_of_each_table_can_be_limited_in_the_script(tmp_path: Path) -> None:
     make(tmp_path / "a.db", "create table t (id int);\ninsert into t values (1), (2), (3)")
-    script = "\n".join(dump(tmp_path / "a.db", 2, sql=True))
+    script = "\n".join(dump_store(tmp_path / "a.db", 2, sql=True))
     assert "(2)" in script
     assert "(3)" not in script
 
@@ -117,7 +117,7 @@ def test_a_unique_entry_with_a_null_is_readable_and_not_called_damaged(tmp_path:
         "create table t (id int primary key, x int, y text, unique (x, y));\n"
         "insert into t values (1, null, 'a'), (2, 3, 'b')",
     )
-    lines = list(dump(tmp_path / "a.db"))
+    lines = list(dump_store(tmp_path / "a.db"))
     assert not [line for line in lines if "damaged" in line]
     assert "row t_x_y_key (NULL, 'a', 1) -> {x: NULL, y: 'a', id: 1}" in lines
     assert "row t_x_y_key (3, 'b') -> {x: 3, y: 'b', id: 2}" in lines
@@ -130,7 +130,7 @@ def test_everything_that_exists_is_named_with_its_schema(tmp_path: Path) -> None
         "create table u (id int primary key, t int references s.t (id));\n"
         "create view v as select id from s.t",
     )
-    text = "\n".join(dump(tmp_path / "a.db"))
+    text = "\n".join(dump_store(tmp_path / "a.db"))
     assert "schema s (id" in text
     assert "table s.t (relation" in text
     assert "foreign key u_t_fkey to s.t" in text

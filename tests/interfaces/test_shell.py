@@ -14,14 +14,14 @@ from prompt_toolkit.document import Document
 import belvedere
 from belvedere.interfaces import cli
 from belvedere.interfaces.shell.completion import SqlCompleter
-from belvedere.interfaces.shell.render import Format
+from belvedere.interfaces.shell.render import OutputFormat
 from belvedere.interfaces.shell.shell import Shell
 
 
 class Driven:
     """A shell whose output can be looked at."""
 
-    def __init__(self, form: Format = Format.TABLE) -> None:
+    def __init__(self, form: OutputFormat = OutputFormat.TABLE) -> None:
         self.out, self.errors = io.StringIO(), io.StringIO()
         self.connection = belvedere.connect(":memory:", autocommit=True)
         self.shell = Shell(self.connection, form, self.out, self.errors)
@@ -103,7 +103,7 @@ def test_copy_takes_the_options_of_copy(driven: Driven, tmp_path: Path) -> None:
 
 
 def test_json_keeps_the_digits_of_numbers() -> None:
-    made = Driven(Format.JSON)
+    made = Driven(OutputFormat.JSON)
     made.run(
         "SELECT 1234567890123456789.50::numeric AS n, 'NaN'::float8 AS f, date '2024-01-02' AS d"
     )
@@ -117,7 +117,7 @@ def test_json_keeps_the_digits_of_numbers() -> None:
 
 
 def test_other_formats() -> None:
-    made = Driven(Format.JSON)
+    made = Driven(OutputFormat.JSON)
     made.run("SELECT 1 AS a, NULL AS b")
     assert json.loads(made.out.getvalue()) == [{"a": 1, "b": None}]
     made.connection.close()

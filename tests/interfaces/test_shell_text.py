@@ -8,8 +8,8 @@ from decimal import Decimal
 
 import pytest
 
-from belvedere.interfaces.shell.render import Format, render
-from belvedere.interfaces.shell.statements import caret_lines, is_complete, split
+from belvedere.interfaces.shell.render import OutputFormat, render
+from belvedere.interfaces.shell.statements import caret_lines, is_complete, split_statements
 from belvedere.plan.fields import Field
 from belvedere.types import BOOLEAN, DATE, INTEGER, NUMERIC, TEXT
 
@@ -31,7 +31,7 @@ ROWS = [(1, "ann", True), (22, None, False), (3, "two\nlines", None)]
 def test_statements_end_at_semicolons_outside_of_text(
     text: str, statements: list[str], rest: str
 ) -> None:
-    assert split(text) == (statements, rest)
+    assert split_statements(text) == (statements, rest)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_the_caret_stands_below_the_place() -> None:
 
 
 def test_a_table_is_aligned() -> None:
-    assert render(FIELDS, ROWS, Format.TABLE).splitlines() == [
+    assert render(FIELDS, ROWS, OutputFormat.TABLE).splitlines() == [
         " id | name  | ok",
         "----+-------+----",
         "  1 | ann   | t",
@@ -61,12 +61,12 @@ def test_a_table_is_aligned() -> None:
 
 
 def test_wide_signs_take_two_columns() -> None:
-    lines = render((Field("x", TEXT),), [("日本",), ("ab",)], Format.TABLE).splitlines()
+    lines = render((Field("x", TEXT),), [("日本",), ("ab",)], OutputFormat.TABLE).splitlines()
     assert lines[1] == "------"
 
 
 def test_expanded_rows_stand_below_each_other() -> None:
-    assert render(FIELDS, ROWS[:1], Format.TABLE, expanded=True).splitlines() == [
+    assert render(FIELDS, ROWS[:1], OutputFormat.TABLE, expanded=True).splitlines() == [
         "-[ record 1 ]-",
         "id   | 1",
         "name | ann",
@@ -75,12 +75,16 @@ def test_expanded_rows_stand_below_each_other() -> None:
 
 
 def test_csv_has_a_header() -> None:
-    assert render(FIELDS, ROWS[:2], Format.CSV).splitlines() == ["id,name,ok", "1,ann,t", "22,,f"]
+    assert render(FIELDS, ROWS[:2], OutputFormat.CSV).splitlines() == [
+        "id,name,ok",
+        "1,ann,t",
+        "22,,f",
+    ]
 
 
 def test_json_keeps_kinds() -> None:
     fields = (*FIELDS, Field("n", NUMERIC), Field("d", DATE))
     row = (1, "ann", True, Decimal("1.5"), datetime.date(2024, 1, 2))
-    assert json.loads(render(fields, [row], Format.JSON)) == [
+    assert json.loads(render(fields, [row], OutputFormat.JSON)) == [
         {"id": 1, "name": "ann", "ok": True, "n": 1.5, "d": "2024-01-02"}
     ]

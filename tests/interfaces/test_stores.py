@@ -11,7 +11,7 @@ import weakref
 from pathlib import Path
 
 import belvedere
-from belvedere.txn.anchor import Anchor, State
+from belvedere.txn.anchor import Anchor, AnchorState
 
 LEFT_OPEN = """
 import sys, belvedere
@@ -26,7 +26,7 @@ for path in (sys.argv[1], ":memory:", ":memory:"):
 """
 
 
-def state_of(store: Path) -> State:
+def state_of(store: Path) -> AnchorState:
     anchor = Anchor.open(store / "anchor")
     try:
         return anchor.mark.state
@@ -41,7 +41,7 @@ def test_what_a_program_leaves_open_is_closed(tmp_path: Path) -> None:
     )
     assert done.stdout.count("2500") == 6
     assert done.stderr == ""
-    assert state_of(store) is State.CLOSED
+    assert state_of(store) is AnchorState.CLOSED
 
 
 def test_a_fork_does_not_close_what_is_its_parents(tmp_path: Path) -> None:
@@ -56,9 +56,9 @@ def test_a_fork_does_not_close_what_is_its_parents(tmp_path: Path) -> None:
             stores._close_all()
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
-        assert state_of(store) is State.OPEN
+        assert state_of(store) is AnchorState.OPEN
         connection.execute("INSERT INTO t VALUES (1)")
-    assert state_of(store) is State.CLOSED
+    assert state_of(store) is AnchorState.CLOSED
 
 
 def test_a_store_in_memory_that_nobody_has_is_gone() -> None:

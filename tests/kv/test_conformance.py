@@ -53,7 +53,7 @@ def test_a_bare_get_is_a_get_and_its_errors_are_mapped(store: BatchStore) -> Non
     store.close()
     with pytest.raises(Exception, match="clos") as raised:
         bare(b"a")
-    mapped = raised.value if isinstance(raised.value, Error) else store.failed(raised.value)
+    mapped = raised.value if isinstance(raised.value, Error) else store.map_error(raised.value)
     assert isinstance(mapped, Unavailable)
     assert mapped.sqlstate == "57P01"
 

@@ -9,7 +9,7 @@ from textwrap import dedent
 import pytest
 
 from belvedere.errors import InvalidInput, Unavailable
-from belvedere.kv.doubles.faults import Fault, FaultyStore, When, random_faults
+from belvedere.kv.doubles.faults import Fault, FaultTiming, FaultyStore, random_faults
 from belvedere.kv.doubles.mirror import MirrorStore
 from belvedere.kv.doubles.power import PowerStore
 from belvedere.kv.doubles.recorder import RecordingStore
@@ -39,12 +39,12 @@ def test_a_mirror_names_the_call_in_which_the_stores_differ(
 
 
 def test_a_mirror_finds_a_store_that_fails_alone_or_differently() -> None:
-    faulty = FaultyStore(MemoryStore(), [Fault("write", 1, When.BEFORE)])
+    faulty = FaultyStore(MemoryStore(), [Fault("write", 1, FaultTiming.BEFORE)])
     with pytest.raises(AssertionError, match="differ in write"):
         MirrorStore(MemoryStore(), faulty).write([(b"k", b"v")])
     closed = MemoryStore()
     closed.close()
-    failing = FaultyStore(MemoryStore(), [Fault("get", 1, When.BEFORE)])
+    failing = FaultyStore(MemoryStore(), [Fault("get", 1, FaultTiming.BEFORE)])
     with pytest.raises(AssertionError, match="differ in get"):
         MirrorStore(closed, failing).get(b"k")
 
@@ -64,7 +64,7 @@ def test_a_mirror_finds_a_file_that_only_one_side_has(tmp_path: Path) -> None:
 
 
 def test_a_recorder_writes_one_line_for_each_call(tmp_path: Path) -> None:
-    store = RecordingStore(FaultyStore(MemoryStore(), [Fault("sync", 2, When.BEFORE)]))
+    store = RecordingStore(FaultyStore(MemoryStore(), [Fault("sync", 2, FaultTiming.BEFORE)]))
     store.write([(b"k1", b"v1"), (b"k2", b"\x00\xff"), (b"gone", None)])
     store.write([(b"", b"")], sync=True)
     store.get(b"k1"), store.get(b"k9"), store.multi_get([b"k1", b"k9"])
@@ -113,7 +113,7 @@ def test_a_recorder_writes_one_line_for_each_call(tmp_path: Path) -> None:
 
 
 def test_a_fault_strikes_the_nth_call_once(tmp_path: Path) -> None:
-    store = FaultyStore(MemoryStore(), [Fault("write", 2, When.BEFORE)])
+    store = FaultyStore(MemoryStore(), [Fault("write", 2, FaultTiming.BEFORE)])
     store.write([(b"a", b"1")])
     with pytest.raises(Unavailable) as failed:
         store.write([(b"b", b"1")])
@@ -121,18 +121,18 @@ def test_a_fault_strikes_the_nth_call_once(tmp_path: Path) -> None:
     assert failed.value.facts == {"call": "write", "nth": 2}
     store.write([(b"c", b"1")])
     assert [key for key, _ in content(store)] == [b"a", b"c"]
-    assert store.struck == [Fault("write", 2, When.BEFORE)]
+    assert store.struck == [Fault("write", 2, FaultTiming.BEFORE)]
 
 
 @pytest.mark.parametrize(
     ("when", "left"),
     [
-        (When.BEFORE, []),
-        (When.AFTER, [b"a", b"b", b"c"]),
-        (When.TORN, [b"a", b"b"]),
+        (FaultTiming.BEFORE, []),
+        (FaultTiming.AFTER, [b"a", b"b", b"c"]),
+        (FaultTiming.TORN, [b"a", b"b"]),
     ],
 )
-def test_a_failed_write_leaves_what_its_fault_says(when: When, left: list[bytes]) -> None:
+def test_a_failed_write_leaves_what_its_fault_says(when: FaultTiming, left: list[bytes]) -> None:
     store = FaultyStore(MemoryStore(), [Fault("write", 1, when)])
     with pytest.raises(Unavailable):
         store.write([(b"a", b""), (b"b", b""), (b"c", b"")])
@@ -155,7 +155,7 @@ def test_every_call_can_be_made_to_fail(tmp_path: Path) -> None:
         "close": store.close,
     }
     for name, call in calls.items():
-        store.add(name, When.BEFORE)
+        store.add_fault(name, FaultTiming.BEFORE)
         with pytest.raises(Unavailable):
             call()
         call()
@@ -164,7 +164,7 @@ def test_every_call_can_be_made_to_fail(tmp_path: Path) -> None:
 
 def test_a_synced_write_can_fail_in_its_sync() -> None:
     power = PowerStore(MemoryStore())
-    store = FaultyStore(power, [Fault("sync", 1, When.BEFORE)])
+    store = FaultyStore(power, [Fault("sync", 1, FaultTiming.BEFORE)])
     with pytest.raises(Unavailable):
         store.write([(b"a", b"1")], sync=True)
     assert store.get(b"a") == b"1"
@@ -174,15 +174,16 @@ def test_a_synced_write_can_fail_in_its_sync() -> None:
 
 def test_a_skipped_sync_says_yes_and_does_nothing() -> None:
     power = PowerStore(MemoryStore())
-    store = FaultyStore(power, [Fault("sync", 1, When.SKIPPED)])
+    store = FaultyStore(power, [Fault("sync", 1, FaultTiming.SKIPPED)])
     store.write([(b"a", b"1")], sync=True)
     assert content(power.cut_power()) == []
 
 
 @pytest.mark.parametrize(
-    ("call", "when"), [("get", When.SKIPPED), ("sync", When.TORN), ("get", When.TORN)]
+    ("call", "when"),
+    [("get", FaultTiming.SKIPPED), ("sync", FaultTiming.TORN), ("get", FaultTiming.TORN)],
 )
-def test_a_fault_that_makes_no_sense_is_refused(call: str, when: When) -> None:
+def test_a_fault_that_makes_no_sense_is_refused(call: str, when: FaultTiming) -> None:
     with pytest.raises(ValueError):
         Fault(call, 1, when)
 
@@ -191,7 +192,7 @@ def test_random_faults_are_honest_and_come_from_their_seed(seed: int) -> None:
     faults = random_faults(random.Random(seed), count=50, horizon=9)
     assert faults == random_faults(random.Random(seed), count=50, horizon=9)
     assert faults != random_faults(random.Random(seed + 1), count=50, horizon=9)
-    assert {fault.when for fault in faults} == {When.BEFORE, When.AFTER}
+    assert {fault.when for fault in faults} == {FaultTiming.BEFORE, FaultTiming.AFTER}
     assert all(1 <= fault.nth <= 9 for fault in faults)
 
 

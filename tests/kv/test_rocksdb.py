@@ -16,8 +16,8 @@ from rocksdict import RdictIter
 from belvedere.errors import Corruption, InvalidInput, Unavailable
 from belvedere.kv.batch import BULK_BATCH_ROWS
 from belvedere.kv.rocksdb import RocksStore
-from belvedere.kv.rocksdb_errors import translated, translated_open
-from belvedere.kv.rocksdb_scan import BulkScan, Scan, take_values
+from belvedere.kv.rocksdb_errors import translate_error, translate_open_error
+from belvedere.kv.rocksdb_scan import BulkScan, RocksScan, take_values
 from belvedere.kv.rocksdb_settings import CACHE_BYTES
 from tests.kv.damage import edit, logs
 from tests.kv.stores import content, load_rocks, open_rocks
@@ -203,7 +203,7 @@ def test_close_waits_for_the_batch_being_read(tmp_path: Path) -> None:
             engine.get(b"k")  # fails if the engine is closed under the iterator
         return take_values(cursor, wanted, start)
 
-    scan = Scan(
+    scan = RocksScan(
         store, store._scans, take_slowly, b"", None, reverse=False, limit=None, batch_rows=9
     )
     with ThreadPoolExecutor(1) as pool:
@@ -285,7 +285,7 @@ def test_after_a_failed_write_reads_go_on_and_a_reopened_store_is_whole(tmp_path
 def test_errors_of_the_engine_become_ours(
     text: str, kind: type[Exception], sqlstate: str, tmp_path: Path
 ) -> None:
-    for mapped in (translated, translated_open):
+    for mapped in (translate_error, translate_open_error):
         error = mapped(Exception(text), tmp_path)
         assert type(error) is kind
         assert error.sqlstate == sqlstate

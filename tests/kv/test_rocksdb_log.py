@@ -15,7 +15,7 @@ from rocksdict import DBRecoveryMode, Options, Rdict
 
 from belvedere.errors import Corruption, Unavailable
 from belvedere.kv.rocksdb import RocksStore
-from belvedere.kv.rocksdb_log import Ingest, _batches, find_trouble
+from belvedere.kv.rocksdb_log import Ingest, _scan_batches, find_damage
 from tests.kv.damage import BATCHES, edit, logs, pairs, record_of
 from tests.kv.stores import content, load_rocks, open_rocks
 
@@ -96,7 +96,7 @@ def test_batches_of_every_size_at_every_place_are_no_damage(
     before = content(store)
     shutil.copytree(tmp_path / "live", tmp_path / "image")
     store.close()
-    assert find_trouble(tmp_path / "image") is None
+    assert find_damage(tmp_path / "image") is None
     copy = load_rocks(tmp_path / "image")
     assert content(copy) == before
     copy.close()
@@ -115,9 +115,9 @@ def test_a_record_begun_in_the_last_bytes_of_a_block_is_understood(
     image = Path(shutil.copytree(tmp_path / "live", tmp_path / "image"))
     store.close()
     (log,) = logs(image)
-    found = list(_batches(log))
+    found = list(_scan_batches(log))
     assert [(sequence, count) for _, sequence, count in found] == [(n, 1) for n in range(1, 7)]
-    assert find_trouble(image) is None
+    assert find_damage(image) is None
 
 
 def test_unused_space_after_the_log_is_no_damage(store_directory: Path) -> None:
@@ -231,7 +231,7 @@ def test_numbers_taken_by_an_ingest_are_no_hole(tmp_path: Path) -> None:
     image = Path(shutil.copytree(tmp_path / "live", tmp_path / "image"))
     store.close()
     (log,) = logs(image)
-    sequences = [sequence for _, sequence, _ in _batches(log)]
+    sequences = [sequence for _, sequence, _ in _scan_batches(log)]
     assert sequences[-1] - sequences[0] > len(sequences) - 1, "this ingest took no number"
     copy = load_rocks(image)
     assert content(copy) == before
@@ -245,13 +245,13 @@ def test_numbers_taken_by_an_ingest_are_no_hole(tmp_path: Path) -> None:
 def test_an_ingest_explains_only_its_own_numbers(
     expected: int, found: int, explained: bool
 ) -> None:
-    assert Ingest(before=10, after=20, files=2).explains(expected, found) is explained
+    assert Ingest(before=10, after=20, files=2).explains_gap(expected, found) is explained
 
 
 def test_an_ingest_that_never_ended_explains_as_many_numbers_as_files() -> None:
     unfinished = Ingest(before=10, after=-1, files=2)
-    assert unfinished.explains(500, 502)
-    assert not unfinished.explains(500, 503)
+    assert unfinished.explains_gap(500, 502)
+    assert not unfinished.explains_gap(500, 503)
 
 
 def test_a_log_left_over_by_a_killed_salvage_is_no_damage(store_directory: Path) -> None:

@@ -10,7 +10,7 @@ from belvedere.txn.anchor import Anchor
 from belvedere.txn.commit.batch import BatchCommit
 from belvedere.txn.commit.group import GroupSync
 from belvedere.txn.commit.visibility import Visibility
-from belvedere.txn.log import Log
+from belvedere.txn.log import BatchChangeLog
 from tests.mutations.patch import Mutation, before, mutation, patch
 
 _SYNC = """\
@@ -37,10 +37,10 @@ MUTATIONS: dict[str, Mutation] = {
     "ack_before_sync": mutation(
         "a commit is acknowledged before the sync that covers it",
         patch(
-            GroupSync.wait,
+            GroupSync.wait_durable,
             before(
                 "        me = threading.Lock()\n",
-                "self._visibility.publish(self._visibility.written)",
+                "self._visibility.publish_through(self._visibility.written)",
                 "return",
             ),
         ),
@@ -58,22 +58,22 @@ MUTATIONS: dict[str, Mutation] = {
         patch(
             Anchor.write,
             before(
-                "        mark = Mark(",
-                "if state is self.mark.state is State.OPEN:",
+                "        mark = AnchorMark(",
+                "if state is self.mark.state is AnchorState.OPEN:",
                 "    return",
             ),
         ),
     ),
     "chain_unchecked": mutation(
         "the hash chain of the log is not verified on open",
-        patch(recovery._require_promised, ("_require_chain(store, anchor, found)", "pass")),
+        patch(recovery._require_acknowledged, ("_require_chain(store, anchor, found)", "pass")),
     ),
     "position_reused": mutation(
         "a restarted store hands out a position again in the same incarnation",
         patch(
             recovery.open_anchored,
             before(
-                "    opened = OpenStore(",
+                "    opened = RecoveredStore(",
                 "if end.position:",
                 "    end = end._replace(position=end.position - 1)",
             ),
@@ -81,13 +81,16 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "incarnation_kept": mutation(
         "an unclean stop without durability keeps the incarnation",
-        patch(recovery._begin, ("if lost or unclean:", "if lost:")),
+        patch(recovery._begin_incarnation, ("if lost or unclean:", "if lost:")),
     ),
     "token_ahead": mutation(
         "a token names a position that is not durable yet",
         patch(
             Database.token,
-            ("self.incarnation, position)", "self.incarnation, self.commits.newest.position + 1)"),
+            (
+                "self.incarnation, position)",
+                "self.incarnation, self.commits.newest_snapshot.position + 1)",
+            ),
         ),
     ),
     "retry_unknown": mutation(
@@ -104,20 +107,20 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "torn_batch": mutation(
         "base rows and derived rows are written in two batches",
-        patch(Visibility.write, ("                self.store.write(batch)\n", _TWO_WRITES)),
+        patch(Visibility.write_batch, ("                self.store.write(batch)\n", _TWO_WRITES)),
     ),
     "trim_past_consumer": mutation(
         "the log is trimmed past its slowest consumer",
-        patch(Log._holding, before("        cap = ", "return []")),
+        patch(BatchChangeLog._retained_positions, before("        cap = ", "return []")),
     ),
     "catalog_before_data": mutation(
         "a catalog change is visible before it is committed",
         patch(
             BatchCommit._write_schema,
             before(
-                "        self._write(",
-                "early = self._visibility.published._replace(catalog=successor.catalog)",
-                "self._visibility.published = early",
+                "        self._write_batch(",
+                "early = self._visibility.published_snapshot._replace(catalog=successor.catalog)",
+                "self._visibility.published_snapshot = early",
             ),
         ),
     ),
@@ -134,10 +137,10 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "decimal_key_by_text": mutation(
         "a numeric key is its text, so 1.0 and 1.00 are two keys",
-        patch(key_parts._numeric, ('"encode_numeric({v})",', '"str({v}).encode()",')),
+        patch(key_parts._numeric_part, ('"encode_numeric({v})",', '"str({v}).encode()",')),
     ),
     "negative_zero_by_bits": mutation(
         "a float key is its bits, so 0.0 and -0.0 are two keys",
-        patch(key_parts._float, ("{{v}} + 0.0", "{{v}}")),
+        patch(key_parts._float_part, ("{{v}} + 0.0", "{{v}}")),
     ),
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from belvedere.txn.commit.batch import BatchCommit
 from belvedere.txn.commit.visibility import Visibility
 from belvedere.txn.constraints import ForeignKeyParticipant
-from belvedere.txn.locks import LockTable
+from belvedere.txn.locks import RowLockTable
 from belvedere.txn.transaction import Transaction
-from belvedere.views.rekey import RekeyParticipant
+from belvedere.views.rekey import IndexParticipant
 from tests.mutations.patch import Mutation, before, mutation, patch
 
 _OBSERVED = "observed = self._hold or self.open_count > own"
@@ -15,27 +15,27 @@ _OBSERVED = "observed = self._hold or self.open_count > own"
 MUTATIONS: dict[str, Mutation] = {
     "undo_skipped": mutation(
         "before-images are not published, so snapshots move",
-        patch(Visibility.write, (_OBSERVED, "observed = False")),
+        patch(Visibility.write_batch, (_OBSERVED, "observed = False")),
     ),
     "undo_after_write": mutation(
         "before-images are published after the write",
         patch(
-            Visibility.write,
+            Visibility.write_batch,
             (
                 _OBSERVED,
                 "observed, late = False, self._hold or self.open_count > own\n"
-                "            images = self._images(changes, derived)",
+                "            images = self._before_images(changes, derived)",
             ),
             before(
                 "            self.written = successor\n",
                 "if late:",
-                "    self.undo.publish(successor.batch, successor.position, images)",
+                "    self.undo.publish_images(successor.batch, successor.position, images)",
             ),
         ),
     ),
     "undo_purged_early": mutation(
         "before-images are dropped while a snapshot still needs them",
-        patch(Visibility._purge, ("if self._open:", "if False:")),
+        patch(Visibility._purge_undo, ("if self._open:", "if False:")),
     ),
     "conflict_unchecked": mutation(
         "write-write conflicts are not looked for",
@@ -52,23 +52,29 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "unique_at_snapshot": mutation(
         "uniqueness is checked at the snapshot, not at p-1",
-        patch(RekeyParticipant._require_unique, ("if taken:", "if False:")),
+        patch(IndexParticipant._require_unique, ("if taken:", "if False:")),
         patch(
-            RekeyParticipant.alone,
-            ("entry, unique = self.entry, self.unique", "entry, unique = self.entry, False"),
+            IndexParticipant.single_row_writes,
+            (
+                "entry, unique = self.build_entry, self.unique",
+                "entry, unique = self.build_entry, False",
+            ),
         ),
     ),
     "foreign_key_at_snapshot": mutation(
         "foreign keys are checked at the snapshot, not at p-1",
-        patch(ForeignKeyParticipant.check, before("        if len(changes) >= MANY:\n", "return")),
+        patch(
+            ForeignKeyParticipant.check,
+            before("        if len(changes) >= BULK_CHANGES_MIN:\n", "return"),
+        ),
     ),
     "lock_order_inverted": mutation(
         "a deadlock is not looked for: both sides wait",
-        patch(LockTable._enqueue, ("if cycle:", "if False:")),
+        patch(RowLockTable._enqueue_request, ("if cycle:", "if False:")),
     ),
     "lock_kept": mutation(
         "locks stay after the transaction has ended",
-        patch(LockTable.release, ("for lock in held:", "for lock in ():")),
+        patch(RowLockTable.release, ("for lock in held:", "for lock in ():")),
     ),
     "savepoint_keeps_changes": mutation(
         "ROLLBACK TO does not take the changes back",

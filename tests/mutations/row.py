@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from belvedere.txn.row import commit
-from belvedere.txn.row.barrier import barrier
-from belvedere.txn.row.forget import _trim_some
-from belvedere.txn.row.locks import take_all
+from belvedere.txn.row.barrier import wait_for_older_locks
+from belvedere.txn.row.forget import _trim_positions
+from belvedere.txn.row.locks import take_locks
 from belvedere.txn.row.log import resolve_doubt
 from tests.mutations.patch import Mutation, before, mutation, patch
 
 _STAMP_AND_WRITE = """\
-        yield from locks.stamp(node, held, position)
+        yield from locks.stamp_primary(node, held, position)
         committed = yield from log.write_record(node, position, record, value)
 """
 _WRITE_AND_STAMP = """\
         committed = yield from log.write_record(node, position, record, value)
         if not committed:
-            yield from locks.stamp(node, held, position)
+            yield from locks.stamp_primary(node, held, position)
 """
 _TAKE_AND_CHECK = """\
         position = yield from take_position(node)
@@ -36,28 +36,28 @@ _ASK_MARKER = """\
 MUTATIONS: dict[str, Mutation] = {
     "position_before_stamp": mutation(
         "the log row is written before the primary lock carries its position",
-        patch(commit._reach_log, (_STAMP_AND_WRITE, _WRITE_AND_STAMP)),
+        patch(commit._append_to_log, (_STAMP_AND_WRITE, _WRITE_AND_STAMP)),
     ),
     "position_fetched_ahead": mutation(
         "a position is fetched before the locks are held",
         patch(
-            commit.commit,
+            commit.commit_transaction,
             before(
-                "        record = yield from prepare(node, held, work)\n",
+                "        record = yield from prepare_commit(node, held, work)\n",
                 "ahead = yield from take_position(node)",
             ),
-            ("complete(node, held, record)", "complete(node, held, record, ahead)"),
+            ("complete_commit(node, held, record)", "complete_commit(node, held, record, ahead)"),
         ),
         patch(
-            commit.complete,
+            commit.complete_commit,
             ("record: Record) ->", "record: Record, *ahead) ->"),
             (
-                "_reach_log(node, held, record, value)",
-                "_reach_log(node, held, record, value, *ahead)",
+                "_append_to_log(node, held, record, value)",
+                "_append_to_log(node, held, record, value, *ahead)",
             ),
         ),
         patch(
-            commit._reach_log,
+            commit._append_to_log,
             (
                 "value: bytes) -> Step[int]:\n",
                 "value: bytes, *given) -> Step[int]:\n    ahead = sum(given)\n",
@@ -67,18 +67,18 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "abort_marker_trimmed": mutation(
         "trimming removes abort markers as well",
-        patch(_trim_some, ("if owner is None or owner == ABORT:", "if owner is None:")),
+        patch(_trim_positions, ("if owner is None or owner == ABORT:", "if owner is None:")),
     ),
     "record_under_old_catalog": mutation(
         "DDL takes its snapshot without waiting for older locks",
-        patch(barrier, ("in (yield from _older(version)):", "in ():")),
+        patch(wait_for_older_locks, ("in (yield from _older_locks(version)):", "in ():")),
     ),
     "lost_reply_after_trim": mutation(
         "a lost reply below the trim floor is answered from the log row",
-        patch(resolve_doubt, ("            yield from _write_marker(row)\n", _ASK_MARKER)),
+        patch(resolve_doubt, ("            yield from _write_abort_marker(row)\n", _ASK_MARKER)),
     ),
     "primary_not_first": mutation(
         "secondary locks are taken before the primary",
-        patch(take_all, before("    started = yield Now()\n", "rows.reverse()")),
+        patch(take_locks, before("    started = yield Now()\n", "rows.reverse()")),
     ),
 }

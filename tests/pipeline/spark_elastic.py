@@ -35,7 +35,7 @@ from pyspark.sql import SparkSession
 from belvedere.benchmarks.executors import executor_processes, kill_executor
 from belvedere.errors import Error
 from belvedere.pipeline import maintain, maintainer
-from belvedere.pipeline.maintainer import Applied
+from belvedere.pipeline.maintainer import AppliedBatch
 from belvedere.pipeline.session import session
 from belvedere.pipeline.store import Store
 from tests.pipeline.definitions import DEFINITIONS
@@ -131,7 +131,7 @@ class Watch:
     _ends: dict[int, int] = field(default_factory=dict)
     _seen: dict[int, int] = field(default_factory=dict)
 
-    def __call__(self, applied: Applied) -> None:
+    def __call__(self, applied: AppliedBatch) -> None:
         self.batches += 1
         self.executors |= executor_processes(self.spark).keys()
         before = self._ends.get(applied.group, applied.start)
@@ -191,7 +191,7 @@ def maintained(
 
     writer.start()
     try:
-        maintain.run(
+        maintain.run_maintenance(
             spark,
             store,
             [],
@@ -204,13 +204,15 @@ def maintained(
     finally:
         ended.set()
         writer.join()
-    maintain.run(spark, store, [], DEFINITIONS, once=True, directory=directory, tasks=TASKS)
+    maintain.run_maintenance(
+        spark, store, [], DEFINITIONS, once=True, directory=directory, tasks=TASKS
+    )
     missed = [] if watch.batches >= last else [f"only {watch.batches} batches"]
     return [*watch.wrong, *missed, *map(str, failures), *_differences(store)]
 
 
 def _differences(store: Store) -> list[str]:
-    behind = [str(g) for g in store.ask("groups") if g["watermark"] != g["position"]]
+    behind = [str(g) for g in store.ask_owner("groups") if g["watermark"] != g["position"]]
     wrong = []
     for name, query in {**VIEWS, "newest": NEWEST}.items():
         rows = [bag(store, f"SET freshness = 'any'; SELECT * FROM {name}"), bag(store, query)]
@@ -227,7 +229,7 @@ def opened(directory: Path) -> Iterator[Store]:
     owner = Owner(directory / "elastic.db")
     owner.start()
     try:
-        store = Store.of(str(owner.directory))
+        store = Store.from_url(str(owner.directory))
         set_up(store)
         yield store
     finally:

@@ -186,7 +186,7 @@ def write_some(store: Store, rng: random.Random, statements: int = 12) -> None:
 def differences(store: Store) -> list[str]:
     """What is wrong: a group that is behind, and rows that views and queries do not share."""
     found = []
-    for group in store.ask("groups"):
+    for group in store.ask_owner("groups"):
         if group["watermark"] != group["position"] or len(group["views"]) != len(VIEWS):
             found.append(f"group is behind: {group}")
     for name, query in VIEWS.items():
@@ -217,7 +217,7 @@ def drive(directory: str) -> None:
     maintainer.SMALL_CHANGES = 0  # two tasks and an exchange, however little there is
 
     def job(spark: SparkSession) -> Iterable[str]:
-        maintain.run(spark, Store.of(directory), [], DEFINITIONS, once=True)
+        maintain.run_maintenance(spark, Store.from_url(directory), [], DEFINITIONS, once=True)
         return ()
 
     serve(job, DRIVER, WORKER)
@@ -232,7 +232,7 @@ def serve(job: Job, drivers: Sequence[str], workers: Sequence[str]) -> None:
         print("ready", flush=True)
         for line in sys.stdin:
             point = line.strip()
-            failpoints.disarm()
+            failpoints.disarm_all()
             if point in drivers:
                 failpoints.arm(point, "kill", at=1)
             armed = f"{point}=kill@1" if point in workers else ""
@@ -303,7 +303,7 @@ def tried(kills: int, points: list[str], trial: Trial, program: str = PROGRAM) -
         owner = Owner(Path(directory) / "faults.db")
         driver = Driver(owner.directory, program)
         owner.start()
-        store = Store.of(str(owner.directory))
+        store = Store.from_url(str(owner.directory))
         try:
             for number in range(kills):
                 point = points[number % len(points)]

@@ -57,7 +57,7 @@ def drive(directory: str) -> None:
     from tests.pipeline.definitions import DEFINITIONS
 
     def job(spark: SparkSession) -> list[str]:
-        done = backfill.run(spark, Store.of(directory), list(FILLED), DEFINITIONS)
+        done = backfill.run_backfill(spark, Store.from_url(directory), list(FILLED), DEFINITIONS)
         return [f"{one.view}={one.snapshot}" for one in done]
 
     serve(job, DRIVER, WORKER)

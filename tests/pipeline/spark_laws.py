@@ -55,7 +55,7 @@ class Counts:
 @contextmanager
 def opened(directory: Path) -> Iterator[tuple[Database, Session]]:
     """A store of this process that others reach by its socket."""
-    store = stores.acquire(
+    store = stores.acquire_store(
         str(directory), "off", create=True, accept_data_loss=False, memory_limit_mb=256
     )
     session = Session(store.shared)
@@ -63,7 +63,7 @@ def opened(directory: Path) -> Iterator[tuple[Database, Session]]:
         yield store.database, session
     finally:
         session.close()
-        stores.release(store)
+        stores.release_store(store)
 
 
 def run_case(
@@ -80,26 +80,26 @@ def run_case(
             attempt(session, (statement,))
         names = create_views(session, case)
         counts.views += len(names)
-        store = Store.of(str(directory))
+        store = Store.from_url(str(directory))
         wait_for_groups(store, 2 * len(names))
         spark_views = [f"{name}_spark" for name in names]
-        job = maintainer.Maintainer(spark, store, DEFINITIONS, "law", 2)
-        job.take(spark_views)
+        job = maintainer.GroupDriver(spark, store, DEFINITIONS, "law", 2)
+        job.claim_groups(spark_views)
         for at in range(0, len(case.steps), STEPS_PER_BATCH):
             for step in case.steps[at : at + STEPS_PER_BATCH]:
                 attempt(session, step.statements, commit=step.commit)
-            job.step()
+            job.advance_groups()
             for name in names:
                 session.execute(f"REFRESH MATERIALIZED VIEW {name}_later")
             compare(database, names, f"seed {case.seed}, after step {at + STEPS_PER_BATCH}")
             counts.batches += 1
             counts.compared += len(names)
         some = spark_views[:recomputed_max]
-        for found in verify.run(spark, job.store, some, DEFINITIONS, partitions=2):
-            assert found.ok, f"seed {case.seed}: {found}"
+        for found in verify.verify_views(spark, job.store, some, DEFINITIONS, partitions=2):
+            assert found.is_correct, f"seed {case.seed}: {found}"
             counts.verified += 1
             counts.in_python.update(found.in_python)
-        job.release()
+        job.release_groups()
 
 
 def create_views(session: Session, case: Case) -> list[str]:
@@ -119,7 +119,7 @@ def create_views(session: Session, case: Case) -> list[str]:
 def wait_for_groups(store: Store, views: int) -> None:
     """A new view joins its group when both are at one position."""
     deadline = time.monotonic() + 60
-    while sum(len(group["views"]) for group in store.ask("groups")) < views:
+    while sum(len(group["views"]) for group in store.ask_owner("groups")) < views:
         assert time.monotonic() < deadline, "the views did not join their groups"
         time.sleep(0.01)
 
@@ -141,7 +141,7 @@ def compare(database: Database, names: list[str], where: str, kinds: Iterable[st
         for name in names:
             states: dict[str, Any] = {}
             for suffix in kinds:
-                view = reader.catalog.expect(View, name + suffix)
+                view = reader.catalog.require_relation(View, name + suffix)
                 found = stored_state(reader, view)
                 states[suffix] = {key[PREFIX_BYTES:]: value for key, value in found.items()}
             first, *others = states

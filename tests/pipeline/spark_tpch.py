@@ -30,25 +30,25 @@ def run(lines: int, cycles: int, seed: int) -> None:
     ):
         tpch = Tpch(writer, lines, seed)
         names = [f"q{n}" for n in (*tpch.counts.incremental, *tpch.counts.whole)]
-        store = Store.of(str(Path(directory) / "tpch.db"))
+        store = Store.from_url(str(Path(directory) / "tpch.db"))
         wait_for_groups(store, len(names))
-        job = maintainer.Maintainer(spark, store, DEFINITIONS, "tpch", 2)
-        job.take([])
+        job = maintainer.GroupDriver(spark, store, DEFINITIONS, "tpch", 2)
+        job.claim_groups([])
         for number in range(cycles):
             for _ in tpch.cycle():
                 pass
-            job.step()
+            job.advance_groups()
             compare(database, names, f"cycle {number}", SUFFIXES)
             print(f"cycle {number}: {len(names)} views are the same in both", flush=True)
         wanted = [f"{name}_deferred" for name in names]
         started = time.monotonic()
-        for found in verify.run(spark, store, wanted, DEFINITIONS):
-            assert found.ok, found
+        for found in verify.verify_views(spark, store, wanted, DEFINITIONS):
+            assert found.is_correct, found
             print(f"{found.view}: {found.rows} rows; in Python: {list(found.in_python)}")
         print(
             f"{len(wanted)} views recomputed in {time.monotonic() - started:.0f} s, 0 differences"
         )
-        job.release()
+        job.release_groups()
 
 
 def main() -> None:

@@ -14,8 +14,8 @@ from belvedere.errors import InvalidInput
 from belvedere.interfaces.dbapi import Connection, OperationalError
 from belvedere.pipeline import backfill, verify
 from belvedere.pipeline.checkpoint import work_directory
-from belvedere.pipeline.inputs import encoded_catalog
-from belvedere.pipeline.ready import ready
+from belvedere.pipeline.inputs import fetch_catalog
+from belvedere.pipeline.ready import compile_catalog_views
 from belvedere.pipeline.store import Store
 from tests.pipeline.definitions import DEFINITIONS
 from tests.pipeline.spark_laws import PREFIX_BYTES
@@ -75,15 +75,15 @@ def test_views_are_filled_in_one_job_beside_writers(
         items.execute("DELETE FROM items WHERE id = 10")
         items.execute("INSERT INTO items VALUES (100, 1, 5, 0.1)")
 
-    store = Store.of(str(shop))
-    done = list(backfill.run(spark, store, list(VIEWS), DEFINITIONS, progress=write))
+    store = Store.from_url(str(shop))
+    done = list(backfill.run_backfill(spark, store, list(VIEWS), DEFINITIONS, progress=write))
     assert wrote
     assert [one.view for one in done] == list(VIEWS)
     assert all(one.snapshot < one.position for one in done), "they caught up with what came"
     require_right(items)
     items.execute("DELETE FROM items WHERE id = 20")
     require_right(items)
-    assert list(backfill.run(spark, store, ["totals"], DEFINITIONS)) == []
+    assert list(backfill.run_backfill(spark, store, ["totals"], DEFINITIONS)) == []
     require_right(items)
     assert list((shop / "pipeline").iterdir()) == []
 
@@ -142,36 +142,38 @@ def test_state_is_what_create_would_have_made(
         connection.execute(f"CREATE MATERIALIZED VIEW {name} WITH ({options}) AS {query}")
         here = f" WITH ({form})" if form else ""
         connection.execute(f"CREATE MATERIALIZED VIEW {name}_here{here} AS {query}")
-    store = Store.of(str(shop))
-    known = ready(encoded_catalog(store, store.lease()), DEFINITIONS)
-    walked = [known.catalog.expect(View, name) for name in (*WALKED, "beside")]
-    assert backfill.walking(known, walked) == [view.id for view in walked]
+    store = Store.from_url(str(shop))
+    known = compile_catalog_views(fetch_catalog(store, store.take_lease()), DEFINITIONS)
+    walked = [known.catalog.require_relation(View, name) for name in (*WALKED, "beside")]
+    assert backfill.choose_scanned_views(known, walked) == [view.id for view in walked]
     for names in ([*WALKED, "beside"], [*STATES, "side_by_side"]):
-        list(backfill.run(spark, store, names, DEFINITIONS))
+        list(backfill.run_backfill(spark, store, names, DEFINITIONS))
     host = connection.session.host
     assert isinstance(host, Database)
     with host.begin() as reader:
         for name in wanted:
             states = [
                 {key[PREFIX_BYTES:]: value for key, value in stored_state(reader, view).items()}
-                for view in (reader.catalog.expect(View, name + end) for end in ("", "_here"))
+                for view in (
+                    reader.catalog.require_relation(View, name + end) for end in ("", "_here")
+                )
             ]
             assert states[0] == states[1], name
             assert states[0], name
-    for found in verify.run(spark, store, list(FORMS), DEFINITIONS):
-        assert found.ok, found
+    for found in verify.verify_views(spark, store, list(FORMS), DEFINITIONS):
+        assert found.is_correct, found
         assert found.rows, found
 
 
 def test_a_job_that_failed_is_begun_anew(
     spark: SparkSession, shop: Path, connection: Connection, items: Connection
 ) -> None:
-    store = Store.of(str(shop))
-    job = backfill.run(spark, store, ["totals", "joined"], DEFINITIONS)
+    store = Store.from_url(str(shop))
+    job = backfill.run_backfill(spark, store, ["totals", "joined"], DEFINITIONS)
     assert next(job).view == "totals"
     job.close()  # it ends between two views
     items.execute("UPDATE items SET price = 0 WHERE id = 1")
-    (done,) = backfill.run(spark, store, ["joined"], DEFINITIONS)
+    (done,) = backfill.run_backfill(spark, store, ["joined"], DEFINITIONS)
     assert done.view == "joined"
     assert rows(items, "SELECT * FROM totals") == rows(items, VIEWS["totals"])
     assert rows(items, "SELECT * FROM joined") == rows(items, VIEWS["joined"])
@@ -191,17 +193,17 @@ def test_a_view_still_waits_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_only_files_of_a_job_are_taken_in(shop: Path, items: Connection, tmp_path: Path) -> None:
-    store = Store.of(str(shop))
-    lease = store.lease()
+    store = Store.from_url(str(shop))
+    lease = store.take_lease()
     foreign = tmp_path / "foreign.sst"
     foreign.write_bytes(b"x")
-    catalog = backfill.decoded_catalog(backfill.encoded_catalog(store, lease))
+    catalog = backfill.decode_catalog(backfill.fetch_catalog(store, lease))
     view = backfill.find_view(catalog, "totals")
-    begun = store.ask("fill_begin", views=[view.id])
+    begun = store.ask_owner("fill_begin", views=[view.id])
     (work_directory(store) / "backfill-1").mkdir()
     asked = {"view": view.id, "position": begun["position"], "files": [str(foreign)]}
     with pytest.raises(InvalidInput, match="not a file of a job"):
-        store.ask("fill_finish", job="backfill-1", **asked)
+        store.ask_owner("fill_finish", job="backfill-1", **asked)
     for job in ("backfill-2", "..", "../..", "backfill-1/.."):
         with pytest.raises(InvalidInput, match="not a job of this store"):
-            store.ask("fill_finish", job=job, **asked)
+            store.ask_owner("fill_finish", job=job, **asked)

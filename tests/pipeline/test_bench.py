@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from belvedere.benchmarks import vms_spark
-from belvedere.benchmarks.report import Report
+from belvedere.benchmarks.report import BenchmarkReport
 from belvedere.interfaces.cli import main
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def test_vms_on_spark_has_view_types_keys_and_a_crash(
     def shared(count: int) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr(vms_spark, "executors", shared)
+    monkeypatch.setattr(vms_spark, "start_executors", shared)
     monkeypatch.setattr(vms_spark, "EXECUTORS", (2,))
     some = ("selection 10%", "join")
     monkeypatch.setattr(vms_spark, "SCALING", {name: vms_spark.SCALING[name] for name in some})
@@ -42,9 +42,9 @@ def test_vms_on_spark_has_view_types_keys_and_a_crash(
 
 
 def test_what_a_crash_costs_is_told_beside_the_time_before() -> None:
-    report = Report("a run", 1)
+    report = BenchmarkReport("a run", 1)
     taken = [(0.0, 0.2), (5.0, 0.1), (19.0, 3.0), (23.0, 0.2), (30.0, 0.1)]
-    vms_spark.tell_crash(report, 2, 20.0, taken)
+    vms_spark.report_crash(report, 2, 20.0, taken)
     assert [round(figure.value) for figure in report.figures] == [200, 3000, 200]
     assert report.figures[1].ratio == 15
 

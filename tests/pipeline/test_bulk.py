@@ -10,13 +10,13 @@ import pytest
 from belvedere.catalog import model
 from belvedere.catalog.model import Table
 from belvedere.interfaces.dbapi import Connection
-from belvedere.pipeline.bulk import Source
+from belvedere.pipeline.bulk import TableSource
 from belvedere.pipeline.checkpoint import checkpoint_at, work_directory
 from belvedere.pipeline.inputs import (
-    catalog_of,
-    decoded_catalog,
-    encoded_catalog,
-    whole_table,
+    decode_catalog,
+    fetch_catalog,
+    single_table_catalog,
+    table_request,
 )
 from belvedere.pipeline.store import Store
 
@@ -46,12 +46,12 @@ def filled(connection: Connection) -> Connection:
 def test_rows_are_those_of_the_held_position(
     shop: Path, filled: Connection, name: str, slots: tuple[int, ...]
 ) -> None:
-    store = Store.of(str(shop))
-    lease = store.lease()
-    catalog = decoded_catalog(encoded_catalog(store, lease))
-    table = catalog.expect(Table, name)
-    relation = whole_table(catalog, table.id, slots)
-    splits = store.splits(relation, lease, 3)
+    store = Store.from_url(str(shop))
+    lease = store.take_lease()
+    catalog = decode_catalog(fetch_catalog(store, lease))
+    table = catalog.require_relation(Table, name)
+    relation = table_request(catalog, table.id, slots)
+    splits = store.split_relation(relation, lease, 3)
     assert len(splits) == 3 or name == "salted"
     filled.execute(f"DELETE FROM {name} WHERE id < 20")
     filled.execute(f"UPDATE {name} SET word = 'new', price = price + 1 WHERE id % 5 = 0")
@@ -59,12 +59,12 @@ def test_rows_are_those_of_the_held_position(
     filled.execute(f"UPDATE {name} SET word = 'again' WHERE id % 10 = 0")
     with checkpoint_at(store, work_directory(store) / "copy") as copy:
         assert copy.position > lease.position
-        alone = catalog_of(model.encode(table))
+        alone = single_table_catalog(model.encode(table))
         for split in splits:
-            owner = list(Source(store, lease).scan(catalog, table.id, relation, split))
-            mine = list(Source(store, lease, copy).scan(alone, table.id, relation, split))
+            owner = list(TableSource(store, lease).scan(catalog, table.id, relation, split))
+            mine = list(TableSource(store, lease, copy).scan(alone, table.id, relation, split))
             assert pa.Table.from_batches(mine).to_pylist() == (
                 pa.Table.from_batches(owner).to_pylist()
             )
     assert not copy.directory.exists()
-    store.release(lease)
+    store.release_lease(lease)

@@ -11,13 +11,13 @@ import pytest
 
 from belvedere.catalog.model import View
 from belvedere.errors import Unsupported
-from belvedere.execution.spark.operators import Failed
+from belvedere.execution.spark.operators import TaskFailure
 from belvedere.interfaces.dbapi import Connection
-from belvedere.pipeline.additions import Sums, recorded
-from belvedere.pipeline.changed import ChangedSums, linear_view
-from belvedere.pipeline.deltas import Deltas
-from belvedere.pipeline.inputs import encoded_catalog
-from belvedere.pipeline.ready import ready
+from belvedere.pipeline.additions import Sums, sum_batches
+from belvedere.pipeline.changed import LinearDeltaTask, compile_linear_view
+from belvedere.pipeline.deltas import DeltaTask
+from belvedere.pipeline.inputs import fetch_catalog
+from belvedere.pipeline.ready import compile_catalog_views
 from belvedere.pipeline.store import Store
 from tests.pipeline.definitions import DEFINITIONS
 
@@ -107,16 +107,16 @@ def numbered(count: int) -> list[pa.RecordBatch]:
 
 def both_ways(shop: Path, name: str, start: int, tasks: int = 3) -> tuple[Sums, Sums]:
     """What the log after `start` adds to a view, in columns and by the maintenance function."""
-    store = Store.of(str(shop))
-    lease = store.lease()
-    objects, end = encoded_catalog(store, lease), lease.position
-    store.release(lease)
-    known = ready(objects, DEFINITIONS)
-    view = known.catalog.expect(View, name)
-    assert linear_view(known, view) is not None, name
-    columns = ChangedSums(store, objects, DEFINITIONS, start, end, tasks, (view.id,))
-    rows = Deltas(store, start, end, (view.id,), objects, DEFINITIONS, tasks, None)
-    found = [recorded(step(iter(numbered(tasks)))).sums for step in (columns, rows)]
+    store = Store.from_url(str(shop))
+    lease = store.take_lease()
+    objects, end = fetch_catalog(store, lease), lease.position
+    store.release_lease(lease)
+    known = compile_catalog_views(objects, DEFINITIONS)
+    view = known.catalog.require_relation(View, name)
+    assert compile_linear_view(known, view) is not None, name
+    columns = LinearDeltaTask(store, objects, DEFINITIONS, start, end, tasks, (view.id,))
+    rows = DeltaTask(store, start, end, (view.id,), objects, DEFINITIONS, tasks, None)
+    found = [sum_batches(step(iter(numbered(tasks)))).sums for step in (columns, rows)]
     kept = [{key: one for key, one in sums.items() if any(one[1])} for sums in found]
     return kept[0], kept[1]
 
@@ -125,7 +125,7 @@ def both_ways(shop: Path, name: str, start: int, tasks: int = 3) -> tuple[Sums, 
 def test_columns_add_what_the_maintenance_function_adds(
     shop: Path, table: Connection, seed: int
 ) -> None:
-    start = Store.of(str(shop)).position()
+    start = Store.from_url(str(shop)).position()
     change(table, random.Random(seed), 120)
     for name in IN_COLUMNS:
         columns, rows = both_ways(shop, name, start)
@@ -136,19 +136,19 @@ def test_columns_add_what_the_maintenance_function_adds(
 def test_what_must_be_seen_row_by_row_is_not_added_in_columns(
     shop: Path, table: Connection
 ) -> None:
-    store = Store.of(str(shop))
-    lease = store.lease()
-    known = ready(encoded_catalog(store, lease), DEFINITIONS)
-    store.release(lease)
+    store = Store.from_url(str(shop))
+    lease = store.take_lease()
+    known = compile_catalog_views(fetch_catalog(store, lease), DEFINITIONS)
+    store.release_lease(lease)
     for name in BY_ROW:
-        view = known.catalog.expect(View, name)
-        assert linear_view(known, view) is None, name
+        view = known.catalog.require_relation(View, name)
+        assert compile_linear_view(known, view) is None, name
 
 
 def test_a_number_that_has_no_column_is_refused_by_name(shop: Path, table: Connection) -> None:
     """The batch is then made by the maintenance function."""
-    start = Store.of(str(shop)).position()
+    start = Store.from_url(str(shop)).position()
     table.execute("INSERT INTO t (id, price) VALUES (1, 'NaN')")
-    with pytest.raises(Failed, match=r"belvedere 0A000.*NaN"):
+    with pytest.raises(TaskFailure, match=r"belvedere 0A000.*NaN"):
         both_ways(shop, "by_word", start)
     assert Unsupported("x").sqlstate == "0A000"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from belvedere.interfaces.dbapi import Connection
-from belvedere.pipeline.checkpoint import checkpoint, remove_leftovers, work_directory
+from belvedere.pipeline.checkpoint import remove_leftovers, temporary_checkpoint, work_directory
 from belvedere.pipeline.store import Store
 from tests.pipeline.conftest import in_another_process
 
@@ -24,8 +24,8 @@ def directories(store: Store) -> list[Path]:
 
 
 def test_a_checkpoint_is_gone_at_the_end(shop: Path, connection: Connection) -> None:
-    store = Store.of(str(shop))
-    with checkpoint(store) as made:
+    store = Store.from_url(str(shop))
+    with temporary_checkpoint(store) as made:
         assert made.directory.is_dir()
         assert made.position == store.position()
     assert not directories(store)
@@ -34,13 +34,13 @@ def test_a_checkpoint_is_gone_at_the_end(shop: Path, connection: Connection) -> 
 def test_what_a_killed_driver_left_goes_with_the_next_job_and_what_a_living_one_has_stays(
     shop: Path, connection: Connection
 ) -> None:
-    store = Store.of(str(shop))
+    store = Store.from_url(str(shop))
     left = Path(in_another_process(KILLED.format(shop=str(shop))).strip())
     assert left.is_dir(), "nobody was there to remove it"
-    with checkpoint(store) as first:
+    with temporary_checkpoint(store) as first:
         assert not left.exists()
         assert directories(store) == [first.directory.parent]
-        with checkpoint(store) as second:
+        with temporary_checkpoint(store) as second:
             remove_leftovers(store)
             assert first.directory.is_dir()
             assert second.directory.is_dir()

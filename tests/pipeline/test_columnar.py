@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 
 import belvedere
-from belvedere.catalog.catalog import empty
+from belvedere.catalog.catalog import empty_catalog
 from belvedere.database import Database
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.direct.context import Context
+from belvedere.execution.direct.context import CompileContext
 from belvedere.execution.spark import operators
-from belvedere.execution.spark.columnar import Unfit, Whole, columnar
+from belvedere.execution.spark.columnar import ColumnFunction, KernelFailure, compile_columnar
 from belvedere.execution.spark.forms import scalar_form
-from belvedere.execution.spark.operators import Computed, Failed, bare_run
+from belvedere.execution.spark.operators import ComputeTask, TaskFailure, run_without_store
 from belvedere.execution.spark.types import NotNative, to_array, to_values
 from belvedere.interfaces.dbapi import Connection
 from belvedere.plan import expressions as e
@@ -42,7 +42,7 @@ def never(_: e.Expression) -> object:
     raise AssertionError("there is no constant here")
 
 
-def kernels() -> list[tuple[Function, tuple[SqlType, ...], SqlType, Whole, Rows]]:
+def kernels() -> list[tuple[Function, tuple[SqlType, ...], SqlType, ColumnFunction, Rows]]:
     """Every scalar function that has a kernel, with argument rows over edge values."""
     found = []
     for function in overloads(FunctionKind.SCALAR):
@@ -54,7 +54,7 @@ def kernels() -> list[tuple[Function, tuple[SqlType, ...], SqlType, Whole, Rows]
             columns = tuple(e.Column(i, one) for i, one in enumerate(types))
             try:
                 _, form = scalar_form(function, types, result)
-                whole = columnar(e.Call(function, columns, result), types, never, form)
+                whole = compile_columnar(e.Call(function, columns, result), types, never, form)
             except NotNative:
                 continue
             if excluded("python", function):
@@ -66,7 +66,7 @@ def kernels() -> list[tuple[Function, tuple[SqlType, ...], SqlType, Whole, Rows]
     return found
 
 
-def over(whole: Whole, rows: Rows, types: tuple[SqlType, ...], form: SqlType) -> list[Any]:
+def over(whole: ColumnFunction, rows: Rows, types: tuple[SqlType, ...], form: SqlType) -> list[Any]:
     arrays = [to_array(list(some), one) for some, one in zip(zip(*rows), types)]
     return to_values(whole(arrays, len(rows)), form)
 
@@ -81,7 +81,7 @@ def test_every_kernel_answers_as_postgres_or_not_at_all(postgres: Postgres) -> N
         for row, expected in zip(rows, postgres.evaluate(texts)):
             try:
                 (value,) = over(whole, [row], types, form)
-            except Unfit:
+            except KernelFailure:
                 left += 1
                 continue
             got = show(form, value)
@@ -102,7 +102,7 @@ def test_a_batch_answers_as_its_rows_do() -> None:
         for row in rows:
             try:
                 good.append((row, over(whole, [row], types, form)[0]))
-            except Unfit:
+            except KernelFailure:
                 continue
         if good:
             together = over(whole, [row for row, _ in good], types, form)
@@ -187,8 +187,8 @@ def bound(connection: Connection, text: str) -> tuple[e.Expression, tuple[SqlTyp
     host = connection.session.host
     assert isinstance(host, Database)
     plan = bind_definition(host.catalog, f"SELECT {text} AS x FROM t")
-    project = next(one for one in transform.walk(plan) if isinstance(one, n.Project))
-    scan = next(one for one in transform.walk(plan) if isinstance(one, n.Scan))
+    project = next(one for one in transform.walk_plan(plan) if isinstance(one, n.Project))
+    scan = next(one for one in transform.walk_plan(plan) if isinstance(one, n.Scan))
     return project.expressions[0], tuple(one.type for one in scan.fields)
 
 
@@ -197,7 +197,7 @@ def computed(
 ) -> list[str]:
     """Values, or the error, of each row by itself; and at last of all rows without an error."""
     names = tuple(f"c{i}" for i in range(len(types)))
-    step = Computed((expression,), types, names, ("made",), (expression.type,), ENVIRONMENT)
+    step = ComputeTask((expression,), types, names, ("made",), (expression.type,), ENVIRONMENT)
 
     def values(some: list[Row]) -> list[Any]:
         arrays = [to_array([row[at] for row in some], one) for at, one in zip(slots, types)]
@@ -209,7 +209,7 @@ def computed(
         try:
             found += map(repr, values([row]))
             good.append(row)
-        except Failed as failed:
+        except TaskFailure as failed:
             found.append(str(failed))
     return found + list(map(repr, values(good)))
 
@@ -221,14 +221,14 @@ def test_expressions_of_several_parts_answer_as_the_python_form(
     rows = list(random_rows(connection, 60))
     expression, types = bound(connection, text)
     slots = slots_of(connection, text)
-    whole = columnar(expression, types, folded, expression.type)
+    whole = compile_columnar(expression, types, folded, expression.type)
     assert whole is not None
     by_columns = computed(expression, types, rows, slots)
 
-    def none(*_: object) -> Whole:
+    def none(*_: object) -> ColumnFunction:
         raise NotNative("on purpose")
 
-    monkeypatch.setattr(operators, "columnar", none)
+    monkeypatch.setattr(operators, "compile_columnar", none)
     assert by_columns == computed(expression, types, rows, slots), f"seed {SEED}"
 
 
@@ -236,13 +236,13 @@ def slots_of(connection: Connection, text: str) -> tuple[int, ...]:
     host = connection.session.host
     assert isinstance(host, Database)
     plan = bind_definition(host.catalog, f"SELECT {text} AS x FROM t")
-    return next(one for one in transform.walk(plan) if isinstance(one, n.Scan)).slots
+    return next(one for one in transform.walk_plan(plan) if isinstance(one, n.Scan)).slots
 
 
 def folded(expression: e.Expression) -> object:
-    catalog = empty()
-    context = Context(catalog, lambda node: compile_plan(catalog, node))
-    return context.value_of(expression)(bare_run(ENVIRONMENT))(())
+    catalog = empty_catalog()
+    context = CompileContext(catalog, lambda node: compile_plan(catalog, node))
+    return context.value_of(expression)(run_without_store(ENVIRONMENT))(())
 
 
 def test_a_kernel_that_fails_leaves_only_its_batch_to_the_python_form(
@@ -257,7 +257,7 @@ def test_a_kernel_that_fails_leaves_only_its_batch_to_the_python_form(
         return by_rows(batch, *rest)
 
     monkeypatch.setattr(operators, "_sparse_rows", counted)
-    step = Computed((expression,), types, ("c0",), ("made",), (BIGINT,), ENVIRONMENT)
+    step = ComputeTask((expression,), types, ("c0",), ("made",), (BIGINT,), ENVIRONMENT)
     given = [pa.RecordBatch.from_arrays([pa.array(some)], names=["c0"]) for some in ([1, 2], [0])]
     found = [batch.column("made").to_pylist() for batch in step(iter(given))]
     assert found == [[7, 3], [0]]

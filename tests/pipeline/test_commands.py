@@ -148,8 +148,8 @@ def viewed(filled: Path) -> Path:
 def state(shop: Path) -> tuple[object, ...]:
     """The position, the rows, and who holds the views."""
     with belvedere.connect(str(shop), durability="off", autocommit=True) as connection:
-        store = Store.of(str(shop))
-        groups = [(group["watermark"], group["owner"]) for group in store.ask("groups")]
+        store = Store.from_url(str(shop))
+        groups = [(group["watermark"], group["owner"]) for group in store.ask_owner("groups")]
         return store.position(), connection.execute("SELECT * FROM t").fetchall(), groups
 
 
@@ -185,7 +185,7 @@ def test_status_needs_no_spark(filled: Path) -> None:
     with belvedere.connect(str(filled), durability="off", autocommit=True) as connection:
         connection.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
         done = belvedere_command("pipeline", "status", "--database", str(filled))
-        position = Store.of(str(filled)).position()
+        position = Store.from_url(str(filled)).position()
     assert done.returncode == 0, done.stderr
     assert f"position {position}" in done.stdout
     assert "public.v" in done.stdout

@@ -13,9 +13,9 @@ from belvedere.codec import accumulator
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline import deltas
 from belvedere.pipeline.additions import Sums
-from belvedere.pipeline.checkpoint import checkpoint
-from belvedere.pipeline.inputs import decoded_catalog, encoded_catalog
-from belvedere.pipeline.logged import ReadChanges
+from belvedere.pipeline.checkpoint import temporary_checkpoint
+from belvedere.pipeline.inputs import decode_catalog, fetch_catalog
+from belvedere.pipeline.logged import ChangeReadTask
 from belvedere.pipeline.store import Store
 from belvedere.types import BIGINT
 from tests.pipeline.definitions import DEFINITIONS
@@ -88,28 +88,28 @@ def sums(frame: pa.Table) -> Sums:
 def test_every_operator_adds_what_the_engine_adds(
     spark: SparkSession, shop: Path, shop_views: Connection
 ) -> None:
-    store = Store.of(str(shop))
+    store = Store.from_url(str(shop))
     start = store.position()
     write_some(shop_views)
     end = store.position()
-    lease = store.lease()
-    objects = encoded_catalog(store, lease)
-    names = {view.name: view.id for view in decoded_catalog(objects).views}
+    lease = store.take_lease()
+    objects = fetch_catalog(store, lease)
+    names = {view.name: view.id for view in decode_catalog(objects).views}
     wanted = tuple(names[name] for name in LOWERED | BY_ENGINE)
     shop_views.execute("DELETE FROM kinds WHERE id < 3")  # after the stretch: it has to be undone
     shop_views.execute("UPDATE items SET kind = 0, price = 1, weight = 7")
-    inputs = deltas.Inputs(spark, store, start, end, wanted, objects, DEFINITIONS, 2)
-    changes = deltas.changes_of(inputs, share=True)
-    with checkpoint(store) as copy:
+    inputs = deltas.BatchInputs(spark, store, start, end, wanted, objects, DEFINITIONS, 2)
+    changes = deltas.create_change_frames(inputs, share=True)
+    with temporary_checkpoint(store) as copy:
         assert copy.position > end
-        by_engine = sums(deltas.build(inputs._replace(checkpoint=copy)).toArrow())
+        by_engine = sums(deltas.build_additions(inputs._replace(checkpoint=copy)).toArrow())
         lowered = inputs._replace(checkpoint=copy, columns=True)
-        found, left = deltas.lowered(lowered, wanted, changes)
+        found, left = deltas.lower_views(lowered, wanted, changes)
         assert [one.view for one in found] == [names[name] for name in LOWERED]
         assert left == tuple(names[name] for name in BY_ENGINE)
-        by_frames = sums(deltas.build(lowered, changes=changes).toArrow())
+        by_frames = sums(deltas.build_additions(lowered, changes=changes).toArrow())
     changes.unpersist()
-    store.release(lease)
+    store.release_lease(lease)
     assert by_frames == by_engine
     assert len(by_engine) > len(LOWERED), "every view changed"
 
@@ -118,18 +118,18 @@ def test_a_change_that_touches_no_wanted_column_is_left_out(
     shop: Path, connection: Connection
 ) -> None:
     connection.execute("CREATE TABLE t (id int PRIMARY KEY, a int, b text)")
-    store = Store.of(str(shop))
+    store = Store.from_url(str(shop))
     start = store.position()
     connection.execute("INSERT INTO t VALUES (1, 10, 'x'), (2, NULL, 'y'), (3, 30, 'z')")
     connection.execute("UPDATE t SET b = b || '!'")
     connection.execute("UPDATE t SET a = 31 WHERE id = 3")
     connection.execute("DELETE FROM t WHERE id = 2")
-    lease = store.lease()
-    catalog = decoded_catalog(encoded_catalog(store, lease))
-    store.release(lease)
+    lease = store.take_lease()
+    catalog = decode_catalog(fetch_catalog(store, lease))
+    store.release_lease(lease)
     (table,) = [one for one in catalog.tables if one.name == "t"]
     types = (table.columns[1].type, BIGINT)
-    step = ReadChanges(
+    step = ChangeReadTask(
         store, start, lease.position, 2, model.encode(table), (1,), types, ("a", "weight")
     )
     rows = [row for batch in step(iter([numbers(0, 1)])) for row in batch.to_pylist()]

@@ -15,7 +15,7 @@ import pytest
 
 from belvedere import failpoints
 from belvedere.errors import Error, Unavailable
-from belvedere.pipeline.maintainer import Maintainer
+from belvedere.pipeline.maintainer import GroupDriver
 from belvedere.pipeline.store import Store
 from tests.pipeline.definitions import DEFINITIONS
 from tests.pipeline.spark_faults import DRIVER, WORKER, Owner, differences, write_some
@@ -28,31 +28,31 @@ if TYPE_CHECKING:
 def two_tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("belvedere.pipeline.maintainer.SMALL_CHANGES", 0)
     yield
-    failpoints.disarm()
+    failpoints.disarm_all()
 
 
-def job(spark: SparkSession, owner: Owner) -> Maintainer:
+def job(spark: SparkSession, owner: Owner) -> GroupDriver:
     """The same job each time, as after a restart with the same checkpoint."""
-    return Maintainer(spark, Store.of(str(owner.directory)), DEFINITIONS, "the job", 2)
+    return GroupDriver(spark, Store.from_url(str(owner.directory)), DEFINITIONS, "the job", 2)
 
 
 def require_law(spark: SparkSession, owner: Owner) -> None:
     again = job(spark, owner)
-    again.take([])
-    again.step()
+    again.claim_groups([])
+    again.advance_groups()
     assert differences(again.store) == []
-    again.release()
+    again.release_groups()
 
 
-def took_and_stepped(one: Maintainer) -> None:
-    one.take([])
-    one.step()
+def took_and_stepped(one: GroupDriver) -> None:
+    one.claim_groups([])
+    one.advance_groups()
 
 
-def stepped_twice(one: Maintainer) -> None:
+def stepped_twice(one: GroupDriver) -> None:
     """When the first was applied before the owner died, the second finds nobody."""
-    one.step()
-    one.step()
+    one.advance_groups()
+    one.advance_groups()
 
 
 @pytest.mark.parametrize("point", DRIVER)
@@ -65,7 +65,7 @@ def test_a_driver_that_died_is_followed_by_another(
     failpoints.arm(point, "raise", at=1)
     with pytest.raises(Unavailable, match="injected failure"):
         took_and_stepped(first)
-    failpoints.disarm()
+    failpoints.disarm_all()
     write_some(first.store, random.Random(f"{point} again"), 2)
     require_law(spark, owner)
 
@@ -76,11 +76,11 @@ def test_a_killed_worker_fails_the_batch_and_no_more(
 ) -> None:
     first = job(spark, owner)
     write_some(first.store, random.Random(point))
-    first.take([])
+    first.claim_groups([])
     with monkeypatch.context() as armed:
         armed.setitem(spark.sparkContext.environment, "BELVEDERE_FAILPOINTS", f"{point}=kill@1")
         with pytest.raises(Error, match="spark job failed"):
-            first.step()
+            first.advance_groups()
     require_law(spark, owner)
 
 
@@ -90,12 +90,12 @@ def test_a_killed_owner_is_asked_again_when_it_is_back(
 ) -> None:
     first = job(spark, owner)
     write_some(first.store, random.Random(point))
-    first.take([])
+    first.claim_groups([])
     failpoints.arm(point, "call", at=1, call=owner.kill)
     try:
         with pytest.raises(Unavailable):
             stepped_twice(first)
     finally:
-        failpoints.disarm()
+        failpoints.disarm_all()
         owner.start()
     require_law(spark, owner)

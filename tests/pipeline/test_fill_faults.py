@@ -17,7 +17,7 @@ from belvedere import failpoints
 from belvedere.errors import Error, Unavailable
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline import backfill
-from belvedere.pipeline.backfill import Filled
+from belvedere.pipeline.backfill import BackfillResult
 from belvedere.pipeline.checkpoint import work_directory
 from belvedere.pipeline.store import Store
 from tests.pipeline.definitions import DEFINITIONS
@@ -39,21 +39,21 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def disarmed() -> Iterator[None]:
     yield
-    failpoints.disarm()
+    failpoints.disarm_all()
 
 
 @pytest.fixture
 def store(owner: Owner) -> Iterator[Store]:
     """With views that wait."""
-    made = Store.of(str(owner.directory))
+    made = Store.from_url(str(owner.directory))
     write_some(made, random.Random("fill"))
     create(made)
     yield made
     drop(made)
 
 
-def fill(spark: SparkSession, store: Store) -> list[Filled]:
-    return list(backfill.run(spark, store, list(FILLED), DEFINITIONS))
+def fill(spark: SparkSession, store: Store) -> list[BackfillResult]:
+    return list(backfill.run_backfill(spark, store, list(FILLED), DEFINITIONS))
 
 
 def require_filled(spark: SparkSession, store: Store, point: str) -> None:
@@ -76,7 +76,7 @@ def test_a_driver_that_died_is_followed_by_another(
     failpoints.arm(point, "raise", at=1)
     with pytest.raises(Unavailable, match="injected failure"):
         fill(spark, store)
-    failpoints.disarm()
+    failpoints.disarm_all()
     require_filled(spark, store, point)
 
 
@@ -123,25 +123,25 @@ def waiting(connection: Connection) -> Connection:
 def died_after(spark: SparkSession, store: Store, point: str) -> None:
     failpoints.arm(point, "raise", at=1)
     with pytest.raises(Unavailable, match="injected failure"):
-        list(backfill.run(spark, store, ["a", "b"], DEFINITIONS))
-    failpoints.disarm()
+        list(backfill.run_backfill(spark, store, ["a", "b"], DEFINITIONS))
+    failpoints.disarm_all()
 
 
 def test_a_view_that_was_begun_anew_since_is_not_finished_from_old_files(
     spark: SparkSession, shop: Path, waiting: Connection
 ) -> None:
     """The old job had taken its files in and was catching up when it died."""
-    store = Store.of(str(shop))
+    store = Store.from_url(str(shop))
     died_after(spark, store, "fill.made")
     died_after(spark, store, "fill.recorded")
     (old,) = work_directory(store).glob("backfill-*")
     waiting.execute("INSERT INTO t VALUES (3, 30)")
     died_after(spark, store, "fill.caught_up")
     assert (old / f"{view_id(store, 'a')}.taken").exists()
-    begun = store.ask("fill_begin", views=[view_id(store, "a")])  # another job, which dies
-    store.ask("release", lease=begun["lease"])
+    begun = store.ask_owner("fill_begin", views=[view_id(store, "a")])  # another job, which dies
+    store.ask_owner("release", lease=begun["lease"])
     waiting.execute("INSERT INTO t VALUES (4, 40)")
-    done = list(backfill.run(spark, store, ["a", "b"], DEFINITIONS))
+    done = list(backfill.run_backfill(spark, store, ["a", "b"], DEFINITIONS))
     assert [one.view for one in done] == ["b", "a"], "one goes on, one begins"
     for name in ("a", "b"):
         assert waiting.execute(f"SELECT * FROM {name}").fetchall() == [(4, 100)]
@@ -149,19 +149,19 @@ def test_a_view_that_was_begun_anew_since_is_not_finished_from_old_files(
 
 
 def view_id(store: Store, name: str) -> int:
-    lease = store.lease()
-    catalog = backfill.decoded_catalog(backfill.encoded_catalog(store, lease))
-    store.release(lease)
+    lease = store.take_lease()
+    catalog = backfill.decode_catalog(backfill.fetch_catalog(store, lease))
+    store.release_lease(lease)
     return backfill.find_view(catalog, name).id
 
 
 def test_a_job_that_lives_is_not_gone_on_with(
     spark: SparkSession, shop: Path, waiting: Connection
 ) -> None:
-    store = Store.of(str(shop))
-    first = backfill.run(spark, store, ["a", "b"], DEFINITIONS)
+    store = Store.from_url(str(shop))
+    first = backfill.run_backfill(spark, store, ["a", "b"], DEFINITIONS)
     assert next(first).view == "a"
-    (done,) = backfill.run(spark, store, ["b"], DEFINITIONS)
+    (done,) = backfill.run_backfill(spark, store, ["b"], DEFINITIONS)
     assert done.view == "b"
     with pytest.raises(Error, match="filled already"):
         next(first)
@@ -173,10 +173,10 @@ def test_a_job_that_lives_is_not_gone_on_with(
 def test_the_same_command_again_does_what_is_left(
     spark: SparkSession, shop: Path, waiting: Connection
 ) -> None:
-    store = Store.of(str(shop))
+    store = Store.from_url(str(shop))
     died_after(spark, store, "fill.finished")
     waiting.execute("INSERT INTO t VALUES (3, 30)")
-    (done,) = backfill.run(spark, store, ["a", "b"], DEFINITIONS)
+    (done,) = backfill.run_backfill(spark, store, ["a", "b"], DEFINITIONS)
     assert done.view == "b"
     for name in ("a", "b"):
         assert waiting.execute(f"SELECT * FROM {name}").fetchall() == [(3, 60)]

@@ -11,13 +11,13 @@ import pytest
 from pyspark.sql import functions as f
 
 from belvedere.errors import Error
-from belvedere.execution.spark.failures import meaning_of
-from belvedere.execution.spark.forms import _aggregate, _scalar
-from belvedere.execution.spark.frames import Frames
-from belvedere.execution.spark.types import constant, to_values
+from belvedere.execution.spark.failures import translate_failure
+from belvedere.execution.spark.forms import _find_aggregate_form, _find_scalar_form
+from belvedere.execution.spark.frames import FrameBuilder
+from belvedere.execution.spark.types import lower_constant, to_values
 from belvedere.plan.functions import FunctionKind
 from belvedere.plan.functions.function import Function
-from belvedere.types import Kind, SqlType, numeric
+from belvedere.types import Kind, SqlType, numeric_type
 from tests.oracle.postgres import Postgres, Value
 from tests.oracle.postgres import postgres as postgres
 from tests.plan.functions.aggregate_cases import aggregations
@@ -35,7 +35,7 @@ from tests.plan.functions.engines import ENVIRONMENT, show
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-BOUNDS = numeric(15, 4)
+BOUNDS = numeric_type(15, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def cases(postgres: Postgres) -> dict[tuple[SqlType, ...], list[Case]]:
             by_types[call.types, call.result].append(call)
         for (declared, result), made in by_types.items():
             types = tuple(map(bounded, declared))
-            form = _scalar(function.name, types, result)
+            form = _find_scalar_form(function.name, types, result)
             if form is None or excluded("python", function):
                 continue
             fitted = [_fitted(call.values(), types) for call in made if _readable(call)]
@@ -84,9 +84,9 @@ Cases = dict[tuple[SqlType, ...], list[Case]]
 def test_scalar_forms_answer_as_postgres(spark: SparkSession, cases: Cases) -> None:
     differences, tried = [], 0
     for types, several in cases.items():
-        frames = Frames(spark, ENVIRONMENT)
+        frames = FrameBuilder(spark, ENVIRONMENT)
         rows = sorted({row for case in several for row in case.rows}, key=repr)
-        frame = frames.local([(*row, i) for i, row in enumerate(rows)], (*types, _BIGINT))
+        frame = frames.local_frame([(*row, i) for i, row in enumerate(rows)], (*types, _BIGINT))
         columns = [one.text for one in frame.columns]
         places = {row: i for i, row in enumerate(rows)}
         texts = []
@@ -135,10 +135,13 @@ def test_scalar_forms_fail_where_postgres_fails(spark: SparkSession, cases: Case
                 if (case.function.name, sqlstate) in known:
                     continue
                 known.add((case.function.name, sqlstate))
-                texts = [constant(value, one).text for value, one in zip(row, types)]
+                texts = [lower_constant(value, one).text for value, one in zip(row, types)]
                 with pytest.raises(PySparkException) as failed:
                     spark.sql(f"SELECT {case.template.format(*texts)}").collect()
-                assert meaning_of(failed.value).sqlstate == sqlstate, (case.function.signature, row)
+                assert translate_failure(failed.value).sqlstate == sqlstate, (
+                    case.function.signature,
+                    row,
+                )
     assert len(known) > 7
 
 
@@ -158,7 +161,7 @@ def folds() -> dict[SqlType, list[Fold]]:
     for function in overloads(FunctionKind.AGGREGATE):
         for one in aggregations(function)[:6]:
             types = tuple(map(bounded, one.types))
-            form = _aggregate(function.name, types, one.result)
+            form = _find_aggregate_form(function.name, types, one.result)
             if form is None or len(types) != 1:
                 continue
             try:
@@ -175,7 +178,7 @@ def test_aggregate_forms_answer_as_postgres(spark: SparkSession, postgres: Postg
     differences, tried = [], 0
     for sql_type, several in folds().items():
         rows = [(*row, n) for n, fold in enumerate(several) for row in fold.rows]
-        frame = Frames(spark, ENVIRONMENT).local(rows, (sql_type, _BIGINT))
+        frame = FrameBuilder(spark, ENVIRONMENT).local_frame(rows, (sql_type, _BIGINT))
         argument, group = (one.text for one in frame.columns)
         forms = {fold.template: fold.result for fold in several}
         texts = [f.expr(text.format(argument)).alias(f"`{text}`") for text in forms]

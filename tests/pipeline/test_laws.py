@@ -12,7 +12,7 @@ import pytest
 
 from belvedere.errors import Corruption
 from belvedere.pipeline import deltas
-from belvedere.pipeline.states import State
+from belvedere.pipeline.states import StateAdditions
 from belvedere.views import deferred
 from tests.mutations.task import MutatedTask
 from tests.pipeline.spark_laws import STEPS_PER_BATCH, Counts, run_case
@@ -38,13 +38,13 @@ def test_spark_keeps_the_rows_that_the_other_drivers_keep(
     monkeypatch.setattr("belvedere.pipeline.maintainer.SMALL_CHANGES", 0)
     lowered: list[int] = []
 
-    def build(*given: Any) -> tuple[list[State], tuple[int, ...]]:
+    def build(*given: Any) -> tuple[list[StateAdditions], tuple[int, ...]]:
         found, left = known(*given)
         lowered.extend(one.view for one in found)
         return found, left
 
-    known = deltas.lowered
-    monkeypatch.setattr(deltas, "lowered", build)
+    known = deltas.lower_views
+    monkeypatch.setattr(deltas, "lower_views", build)
     counts = Counts()
     case = random_case(seed, VIEWS, BATCHES * STEPS_PER_BATCH)
     run_case(spark, case, tmp_path / "law.db", counts, RECOMPUTED)
@@ -58,7 +58,7 @@ def test_a_planted_bug_in_the_tasks_breaks_the_law(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The comparison can fail: views that add twice in Spark's workers only are caught."""
-    for kind in (deltas.Deltas, deltas.ChangedSums):
+    for kind in (deltas.DeltaTask, deltas.LinearDeltaTask):
         wrapped = partial(_mutated_task, kind)
         monkeypatch.setattr(deltas, kind.__name__, wrapped)
     case = random_case(SEEDS[0], 2, BATCHES * STEPS_PER_BATCH)

@@ -19,14 +19,14 @@ from belvedere.session.expressions import compile_table_expression
 from belvedere.session.session import Session
 from belvedere.session.views import bind_definition
 from belvedere.types import Row
-from belvedere.views.normal import normalise
-from belvedere.views.source import ENVIRONMENT, bare_run
+from belvedere.views.normal import normalize_plan
+from belvedere.views.source import ENVIRONMENT, run_with_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from belvedere.execution.spark.frames import Frame
-    from belvedere.execution.spark.lower import Lowering
+    from belvedere.execution.spark.frames import TypedFrame
+    from belvedere.execution.spark.lower import SparkLowering
 
 NATIVE = (
     "SELECT id, g + 1, v * 2, s || 'a' FROM t WHERE g > 1 AND b % 2 = 0",
@@ -104,22 +104,22 @@ def database() -> Iterator[Database]:
 
 def lowered(
     spark: SparkSession, database: Database, plan: n.Node, *, native: bool = True
-) -> tuple[Frame, Lowering]:
-    from belvedere.execution.spark.frames import Frames
-    from belvedere.execution.spark.lower import Lowering
+) -> tuple[TypedFrame, SparkLowering]:
+    from belvedere.execution.spark.frames import FrameBuilder
+    from belvedere.execution.spark.lower import SparkLowering
 
-    frames = Frames(spark, ENVIRONMENT, digits=not native)
+    frames = FrameBuilder(spark, ENVIRONMENT, digits=not native)
 
-    def leaf(scan: n.Scan) -> Frame:
+    def leaf(scan: n.Scan) -> TypedFrame:
         with database.begin() as reader:
-            rows = list(compile_plan(database.catalog, scan)(bare_run(reader)))
-        return frames.local(rows, tuple(field.type for field in scan.fields))
+            rows = list(compile_plan(database.catalog, scan)(run_with_reader(reader)))
+        return frames.local_frame(rows, tuple(field.type for field in scan.fields))
 
-    lowering = Lowering(frames, leaf, native)
-    return lowering.rows(plan), lowering
+    lowering = SparkLowering(frames, leaf, native)
+    return lowering.lower_plan(plan), lowering
 
 
-def bag_of(frame: Frame, plan: n.Node) -> Counter[Row]:
+def bag_of(frame: TypedFrame, plan: n.Node) -> Counter[Row]:
     from belvedere.execution.spark.types import to_values
 
     table = frame.data.toArrow()
@@ -131,16 +131,16 @@ def bag_of(frame: Frame, plan: n.Node) -> Counter[Row]:
 
 
 def expected(database: Database, plan: n.Node) -> Counter[Row]:
-    from belvedere.execution.spark.lower import determined
+    from belvedere.execution.spark.lower import make_order_total
 
-    plan = determined(plan)
+    plan = make_order_total(plan)
     with database.begin() as reader:
-        rows = compile_plan(database.catalog, plan)(bare_run(reader))
+        rows = compile_plan(database.catalog, plan)(run_with_reader(reader))
         return Counter(map(row_keys(plan.fields), rows))
 
 
 def plan_of(database: Database, text: str) -> n.Node:
-    return normalise(bind_definition(database.catalog, text))
+    return normalize_plan(bind_definition(database.catalog, text))
 
 
 @pytest.mark.parametrize("text", NATIVE)
@@ -150,7 +150,7 @@ def test_native_plans_give_the_rows_of_the_direct_tier(
     plan = plan_of(database, text)
     frame, lowering = lowered(spark, database, plan)
     assert bag_of(frame, plan) == expected(database, plan)
-    assert lowering.report.python == []
+    assert lowering.report.python_notes == []
 
 
 @pytest.mark.parametrize("text", IN_PYTHON)
@@ -160,7 +160,7 @@ def test_what_spark_would_answer_differently_runs_in_python(
     plan = plan_of(database, text)
     frame, lowering = lowered(spark, database, plan)
     assert bag_of(frame, plan) == expected(database, plan)
-    assert lowering.report.python
+    assert lowering.report.python_notes
     assert "MapInArrow" in frame.data._jdf.queryExecution().toString()
 
 
@@ -203,10 +203,10 @@ def test_a_task_fails_with_the_error_of_the_statement(
 ) -> None:
     from pyspark.errors import PySparkException
 
-    from belvedere.execution.spark.failures import meaning_of
+    from belvedere.execution.spark.failures import translate_failure
 
     frame, _ = lowered(spark, database, plan_of(database, text))
     with pytest.raises(PySparkException) as failed:
         frame.data.collect()
-    found: Error = meaning_of(failed.value)
+    found: Error = translate_failure(failed.value)
     assert found.sqlstate == sqlstate

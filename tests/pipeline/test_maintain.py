@@ -12,7 +12,7 @@ import belvedere
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline import maintain
-from belvedere.pipeline.maintainer import Applied, Maintainer
+from belvedere.pipeline.maintainer import AppliedBatch, GroupDriver
 from belvedere.pipeline.store import Store
 from belvedere.views import deferred
 from belvedere.views.claim import Claim
@@ -56,7 +56,7 @@ def items(connection: Connection, shop: Path) -> Connection:
 def wait_for_group(shop: Path, views: int) -> None:
     """A new view joins its group when both are at one position."""
     deadline = time.monotonic() + 60
-    while len(Store.of(str(shop)).ask("groups")[0]["views"]) < views:
+    while len(Store.from_url(str(shop)).ask_owner("groups")[0]["views"]) < views:
         assert time.monotonic() < deadline, "the views did not join their group"
         time.sleep(0.01)
 
@@ -78,8 +78,8 @@ def right(connection: Connection, name: str) -> list[Any]:
     return sorted(connection.execute(VIEWS[name]).fetchall(), key=repr)
 
 
-def maintainer(spark: SparkSession, shop: Path, owner: str = "job", **more: Any) -> Maintainer:
-    return Maintainer(spark, Store.of(str(shop)), DEFINITIONS, owner, 2, **more)
+def maintainer(spark: SparkSession, shop: Path, owner: str = "job", **more: Any) -> GroupDriver:
+    return GroupDriver(spark, Store.from_url(str(shop)), DEFINITIONS, owner, 2, **more)
 
 
 @pytest.mark.parametrize("tasks", [1, 2])
@@ -89,19 +89,19 @@ def test_views_are_brought_to_the_end_of_the_log(
     monkeypatch.setattr(
         "belvedere.pipeline.maintainer.SMALL_CHANGES", 0
     )  # as a large batch, however little
-    applied: list[Applied] = []
+    applied: list[AppliedBatch] = []
     job = maintainer(spark, shop, progress=applied.append)
     job.tasks = tasks
-    job.take([])
+    job.claim_groups([])
     before = {name: stored(items, name) for name in VIEWS}
     write_some(items)
     assert {name: stored(items, name) for name in VIEWS} == before, "the worker left it to the job"
-    assert job.step() >= 1
+    assert job.advance_groups() >= 1
     for name in VIEWS:
         assert stored(items, name) == right(items, name), name
-    assert applied[-1].end == Store.of(str(shop)).position()
-    assert job.step() == 0
-    job.release()
+    assert applied[-1].end == Store.from_url(str(shop)).position()
+    assert job.advance_groups() == 0
+    job.release_groups()
     items.execute("DELETE FROM items WHERE id = 0")
     for name in VIEWS:
         items.execute(f"REFRESH MATERIALIZED VIEW {name}")
@@ -112,39 +112,41 @@ def test_a_second_job_is_refused_and_nothing_changes(
     spark: SparkSession, shop: Path, items: Connection
 ) -> None:
     first, second = maintainer(spark, shop, "one"), maintainer(spark, shop, "two")
-    first.take(["per_kind"])
+    first.claim_groups(["per_kind"])
     with pytest.raises(Unavailable, match="claimed by another"):
-        second.take(["most"])  # naming a view takes its whole group
+        second.claim_groups(["most"])  # naming a view takes its whole group
     write_some(items)
-    first.step()
+    first.advance_groups()
     assert stored(items, "per_kind") == right(items, "per_kind")
-    first.release()
+    first.release_groups()
 
 
 def test_a_job_that_was_taken_over_stops_by_its_epoch(
     spark: SparkSession, shop: Path, items: Connection
 ) -> None:
     first = maintainer(spark, shop, "one")
-    first.take([])
+    first.claim_groups([])
     write_some(items)
     (group, claim), *_ = first.claims.items()
-    other = first.store.ask("claim_take", group=group, owner="two", positions_max=1000, force=1)
+    other = first.store.ask_owner(
+        "claim_take", group=group, owner="two", positions_max=1000, force=1
+    )
     assert other[2] > claim.epoch
     with pytest.raises(Unavailable, match="claimed by another"):
-        first.step()
-    first.store.ask("claim_release", claim=other)
+        first.advance_groups()
+    first.store.ask_owner("claim_release", claim=other)
 
 
 def test_the_same_batch_twice_counts_once(
     spark: SparkSession, shop: Path, items: Connection
 ) -> None:
     job = maintainer(spark, shop)
-    job.take([])
+    job.claim_groups([])
     write_some(items)
     (group,) = job.claims
-    renewed = job.store.ask("claim_renew", claim=list(job.claims[group]), positions_max=1000)
+    renewed = job.store.ask_owner("claim_renew", claim=list(job.claims[group]), positions_max=1000)
     claim = Claim(*renewed)  # all that was written, wherever the worker was
-    additions = job._additions(claim)
+    additions = job._compute_additions(claim)
     arguments = {"claim": list(claim), "positions_max": 1000}
     job.store.put("claim_advance", additions.schema, additions.to_batches(), **arguments)
     with pytest.raises(Unavailable, match="another stretch"):
@@ -156,8 +158,8 @@ def test_the_same_batch_twice_counts_once(
 def test_a_stream_maintains_while_an_application_writes(
     spark: SparkSession, shop: Path, items: Connection
 ) -> None:
-    store, wrote = Store.of(str(shop)), [False]
-    seen: list[Applied] = []
+    store, wrote = Store.from_url(str(shop)), [False]
+    seen: list[AppliedBatch] = []
 
     deadline = time.monotonic() + 300
 
@@ -170,7 +172,7 @@ def test_a_stream_maintains_while_an_application_writes(
             return False
         return bool(seen) and seen[-1].end >= store.position()
 
-    maintain.run(
+    maintain.run_maintenance(
         spark,
         store,
         [],
@@ -181,19 +183,21 @@ def test_a_stream_maintains_while_an_application_writes(
     )
     for name in VIEWS:
         assert stored(items, name) == right(items, name), name
-    assert not [group["owner"] for group in store.ask("groups") if group["owner"]]
+    assert not [group["owner"] for group in store.ask_owner("groups") if group["owner"]]
 
 
 def test_once_ends_by_itself_and_goes_on_from_the_watermark(
     spark: SparkSession, shop: Path, items: Connection, tmp_path: Path
 ) -> None:
-    store = Store.of(str(shop))
+    store = Store.from_url(str(shop))
     for _ in range(2):
         held = maintainer(spark, shop)
-        held.take([])  # the worker keeps off, so that something is left to do
+        held.claim_groups([])  # the worker keeps off, so that something is left to do
         items.execute("DELETE FROM items WHERE id = (SELECT max(id) FROM items)")
-        held.release()
-        maintain.run(spark, store, [], DEFINITIONS, once=True, directory=tmp_path / "checkpoint")
+        held.release_groups()
+        maintain.run_maintenance(
+            spark, store, [], DEFINITIONS, once=True, directory=tmp_path / "checkpoint"
+        )
         for name in VIEWS:
             assert stored(items, name) == right(items, name), name
 
@@ -215,25 +219,25 @@ def test_once_ends_by_itself_and_goes_on_from_the_watermark(
     ],
 )
 def test_an_interval_is_written_as_everywhere_else(given: str, spelled: str) -> None:
-    assert maintain.interval_of(given) == spelled
+    assert maintain.parse_interval(given) == spelled
 
 
 @pytest.mark.parametrize("given", ["", "soon", "-1 s", "5", "5 moons", "1 s 2 s"])
 def test_what_is_no_interval_is_refused(given: str) -> None:
     with pytest.raises(InvalidInput, match="not an interval of time"):
-        maintain.interval_of(given)
+        maintain.parse_interval(given)
 
 
 def test_a_checkpoint_of_another_store_and_an_unknown_view_are_refused(
     spark: SparkSession, shop: Path, items: Connection, tmp_path: Path
 ) -> None:
-    store, place = Store.of(str(shop)), tmp_path / "checkpoint"
-    with maintain.identity(store, place), pytest.raises(Unavailable, match="another job"):
-        with maintain.identity(store, place):
+    store, place = Store.from_url(str(shop)), tmp_path / "checkpoint"
+    with maintain.job_identity(store, place), pytest.raises(Unavailable, match="another job"):
+        with maintain.job_identity(store, place):
             pass
     with belvedere.connect(str(tmp_path / "other.db"), durability="off"):
         with pytest.raises(InvalidInput, match="of another store"):
-            with maintain.identity(Store.of(str(tmp_path / "other.db")), place):
+            with maintain.job_identity(Store.from_url(str(tmp_path / "other.db")), place):
                 pass
     with pytest.raises(InvalidInput, match="no such deferred view"):
-        maintain.run(spark, store, ["nothing"], DEFINITIONS, once=True)
+        maintain.run_maintenance(spark, store, ["nothing"], DEFINITIONS, once=True)

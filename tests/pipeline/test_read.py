@@ -75,7 +75,7 @@ def test_views_queries_and_positions(
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, k int)")
     connection.execute("CREATE MATERIALIZED VIEW v AS SELECT k, count(*) AS n FROM t GROUP BY k")
     connection.execute("INSERT INTO t SELECT g, g % 3 FROM generate_series(1, 30) AS g")
-    then = Store.of(str(shop)).position()
+    then = Store.from_url(str(shop)).position()
     connection.execute("DELETE FROM t WHERE k = 1")
     assert rows(read(spark, shop, view="v")) == [(0, 10), (2, 10)]
     assert rows(read(spark, shop, view="v", position=then)) == [(0, 10), (1, 10), (2, 10)]
@@ -98,7 +98,7 @@ def test_a_stretch_of_the_log_may_be_empty(
 ) -> None:
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
     connection.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
-    now = Store.of(str(shop)).position()
+    now = Store.from_url(str(shop)).position()
     assert rows(read(spark, shop, changes="t", after=now)) == []
     assert rows(read(spark, shop, changes="v")) == []
     for of in ("t", "v", "*"):

@@ -97,7 +97,7 @@ def test_admission_control_cuts_batches_and_a_foreign_checkpoint_is_refused(
     spark: SparkSession, shop: Path, connection: Connection, tmp_path: Path
 ) -> None:
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
-    start = Store.of(str(shop)).position()
+    start = Store.from_url(str(shop)).position()
     for number in range(6):
         connection.execute(f"INSERT INTO t VALUES ({2 * number}), ({2 * number + 1})")
     frame = changes(spark, shop, "t", position=start, maxRowsPerTrigger=4).select("new.id")
@@ -147,7 +147,7 @@ def test_a_view_is_followed_row_by_row(
     batches: list[list[tuple[Any, ...]]] = []
     run_to_end(frame, tmp_path / "checkpoint", collected(batches))
     assert [row for batch in batches for row in batch] == []
-    store = Store.of(str(shop))
+    store = Store.from_url(str(shop))
     total: list[tuple[int, int, int]] = []
     for statement in ("INSERT INTO t VALUES (1, 7), (2, 7), (3, 8)", "DELETE FROM t WHERE id = 1"):
         connection.execute(statement)

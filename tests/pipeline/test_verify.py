@@ -53,8 +53,8 @@ def test_a_right_view_has_no_differences(
     orders.execute("CREATE MATERIALIZED VIEW times AS SELECT DISTINCT at FROM orders")
     orders.execute("CREATE MATERIALIZED VIEW total AS SELECT count(*) AS n FROM orders")
     names = ["per_name", "public.times", "total"]
-    found = list(verify.run(spark, Store.of(str(shop)), names, DEFINITIONS))
-    assert [(one.view, one.rows, one.ok) for one in found] == [
+    found = list(verify.verify_views(spark, Store.from_url(str(shop)), names, DEFINITIONS))
+    assert [(one.view, one.rows, one.is_correct) for one in found] == [
         ("per_name", 4, True),
         ("times", 1, True),
         ("total", 1, True),
@@ -72,14 +72,14 @@ def test_tables_without_a_key_stand_in_sub_queries(
         " WHERE EXISTS (SELECT 1 FROM bare b WHERE b.g = o.customer) OR o.price > 70"
         " GROUP BY o.customer"
     )
-    (found,) = verify.run(spark, Store.of(str(shop)), ["wanted"], DEFINITIONS)
-    assert (found.ok, found.rows) == (True, 5)
+    (found,) = verify.verify_views(spark, Store.from_url(str(shop)), ["wanted"], DEFINITIONS)
+    assert (found.is_correct, found.rows) == (True, 5)
 
 
 def damage(shop: Path, view: str, rows: int = 1) -> None:
     """Take the first rows away from what is stored."""
-    database = stores._open[str(shop)].database
-    stored = compiled_view(database.catalog, database.catalog.expect(View, view).id)
+    database = stores._open_stores[str(shop)].database
+    stored = compiled_view(database.catalog, database.catalog.require_relation(View, view).id)
     with database.begin() as reader:
         keys = [key for batch in reader.scan(stored.start, stored.end) for key, _ in batch]
     database.commits.derive(lambda reader: [(key, None) for key in keys[:rows]])
@@ -93,8 +93,8 @@ def test_a_damaged_view_is_shown_with_its_rows(
         " SELECT customer, count(*) AS n FROM orders GROUP BY customer"
     )
     damage(shop, "per_customer")
-    (found,) = verify.run(spark, Store.of(str(shop)), ["per_customer"], DEFINITIONS)
-    assert (found.missing, found.unexpected, found.ok) == (1, 0, False)
+    (found,) = verify.verify_views(spark, Store.from_url(str(shop)), ["per_customer"], DEFINITIONS)
+    assert (found.missing, found.unexpected, found.is_correct) == (1, 0, False)
     assert found.samples == (("0, 3", 1, 0),)
 
 
@@ -105,23 +105,23 @@ def test_a_deferred_view_is_verified_where_it_is(
         "CREATE MATERIALIZED VIEW later WITH (maintenance = 'deferred') AS"
         " SELECT customer, max(price) AS most FROM orders GROUP BY customer"
     )
-    store = Store.of(str(shop))
+    store = Store.from_url(str(shop))
     monkeypatch.setattr(deferred, "CLAIM_EXPIRY_S", 3600.0)
     wait_for_groups(store, 1)
-    (group,) = store.ask("groups")
-    held = store.ask("claim_take", group=group["group"], owner="the test", positions_max=1000)
+    (group,) = store.ask_owner("groups")
+    held = store.ask_owner("claim_take", group=group["group"], owner="the test", positions_max=1000)
     orders.execute("UPDATE orders SET price = 1000 WHERE id = 0")
-    (found,) = verify.run(spark, store, ["later"], DEFINITIONS)
-    assert found.ok
+    (found,) = verify.verify_views(spark, store, ["later"], DEFINITIONS)
+    assert found.is_correct
     assert found.position == held[3] < store.position()
     orders.execute("DELETE FROM orders WHERE id = 50")
-    ahead = verify.run(spark, store, ["later"], DEFINITIONS, position=store.position() - 1)
-    assert [(one.position, one.ok) for one in ahead] == [(store.position() - 1, True)]
+    ahead = verify.verify_views(spark, store, ["later"], DEFINITIONS, position=store.position() - 1)
+    assert [(one.position, one.is_correct) for one in ahead] == [(store.position() - 1, True)]
     damage(shop, "later", rows=1000)
-    (found,) = verify.run(spark, store, ["later"], DEFINITIONS, position=store.position())
-    assert (found.position, found.ok) == (store.position(), False)
+    (found,) = verify.verify_views(spark, store, ["later"], DEFINITIONS, position=store.position())
+    assert (found.position, found.is_correct) == (store.position(), False)
     assert found.missing > 20
-    store.ask("claim_release", claim=held)
+    store.ask_owner("claim_release", claim=held)
 
 
 def test_a_value_that_spark_cannot_hold_is_verified_in_python(
@@ -132,13 +132,13 @@ def test_a_value_that_spark_cannot_hold_is_verified_in_python(
         "CREATE MATERIALIZED VIEW spares AS"
         " SELECT customer, sum(spare) AS spare FROM orders GROUP BY customer"
     )
-    (found,) = verify.run(spark, Store.of(str(shop)), ["spares"], DEFINITIONS)
-    assert (found.rows, found.ok) == (25, True)
+    (found,) = verify.verify_views(spark, Store.from_url(str(shop)), ["spares"], DEFINITIONS)
+    assert (found.rows, found.is_correct) == (25, True)
 
 
 def test_an_unknown_view_is_refused(spark: SparkSession, shop: Path, orders: Connection) -> None:
     with pytest.raises(InvalidInput, match="does not exist"):
-        list(verify.run(spark, Store.of(str(shop)), ["nothing"], DEFINITIONS))
+        list(verify.verify_views(spark, Store.from_url(str(shop)), ["nothing"], DEFINITIONS))
 
 
 PAST = {
@@ -155,7 +155,7 @@ def test_a_view_is_verified_at_any_position_of_the_log(
     """Also where it was before: rows came, went and moved since."""
     for name, query in PAST.items():
         orders.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
-    store = Store.of(str(shop))
+    store = Store.from_url(str(shop))
     positions = [store.position()]
     for statement in (
         "UPDATE orders SET customer = 3, price = price + 1 WHERE id < 10",
@@ -168,37 +168,37 @@ def test_a_view_is_verified_at_any_position_of_the_log(
     names = list(PAST)
     rows = set()
     for position in positions[::2]:
-        found = list(verify.run(spark, store, names, DEFINITIONS, position=position))
-        assert [(one.position, one.ok) for one in found] == [(position, True)] * 4, found
+        found = list(verify.verify_views(spark, store, names, DEFINITIONS, position=position))
+        assert [(one.position, one.is_correct) for one in found] == [(position, True)] * 4, found
         rows.add(found[2].rows)
     assert len(rows) > 1, "the views were others then"
     damage(shop, "counted")
-    (then,) = verify.run(spark, store, ["counted"], DEFINITIONS, position=positions[0])
-    assert (then.missing, then.ok) == (1, False), "what is wrong now was wrong then"
+    (then,) = verify.verify_views(spark, store, ["counted"], DEFINITIONS, position=positions[0])
+    assert (then.missing, then.is_correct) == (1, False), "what is wrong now was wrong then"
     assert list((shop / "pipeline").iterdir()) == []
 
 
 def test_a_position_at_which_the_view_was_another_is_refused(
     spark: SparkSession, shop: Path, orders: Connection
 ) -> None:
-    store = Store.of(str(shop))
+    store = Store.from_url(str(shop))
     before = store.position()
     orders.execute("CREATE MATERIALIZED VIEW v AS SELECT customer FROM orders")
     with pytest.raises(InvalidInput, match="the view was another at this position"):
-        list(verify.run(spark, store, ["v"], DEFINITIONS, position=before))
+        list(verify.verify_views(spark, store, ["v"], DEFINITIONS, position=before))
     made = store.position()
     orders.execute("ALTER TABLE orders ADD COLUMN more int")
     with pytest.raises(InvalidInput, match="the view was another at this position"):
-        list(verify.run(spark, store, ["v"], DEFINITIONS, position=made))
+        list(verify.verify_views(spark, store, ["v"], DEFINITIONS, position=made))
     for outside in (store.position() + 1, -1):
         with pytest.raises(InvalidInput, match="position is not in the log"):
-            list(verify.run(spark, store, ["v"], DEFINITIONS, position=outside))
+            list(verify.verify_views(spark, store, ["v"], DEFINITIONS, position=outside))
 
 
 def test_equal_numerics_are_the_same_text_whatever_their_scale() -> None:
-    from belvedere.pipeline.verify_rows import texts_of
+    from belvedere.pipeline.verify_rows import row_formatter
 
-    text = texts_of((Field("n", NUMERIC),))
+    text = row_formatter((Field("n", NUMERIC),))
     for same in (
         ("0", "0E-24", "-0.00"),
         ("1.50", "1.5"),

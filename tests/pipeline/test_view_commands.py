@@ -64,7 +64,7 @@ def test_backfill_maintain_and_verify_one_after_the_other(
         assert told[3] == str(batches), done.stdout
     found = connection.execute("SELECT * FROM v", freshness="any").fetchall()
     assert sorted(found) == [(1, 2), (2, 2)]
-    now = Store.of(str(shop)).position()
+    now = Store.from_url(str(shop)).position()
     for position in (now, now - 1):
         done = here("verify", "v", "--position", str(position))
         assert done.exit_code == 0, done.output
@@ -94,8 +94,8 @@ def test_the_jobs_open_a_store_that_nobody_has_open(shop: Path, here: Call) -> N
 
 
 def _damage(shop: Path, name: str) -> None:
-    database = stores._open[str(shop)].database
-    stored = compiled_view(database.catalog, database.catalog.expect(View, name).id)
+    database = stores._open_stores[str(shop)].database
+    stored = compiled_view(database.catalog, database.catalog.require_relation(View, name).id)
     with database.begin() as reader:
         (first, *_) = [key for batch in reader.scan(stored.start, stored.end) for key, _ in batch]
     database.commits.derive(lambda reader: [(first, None)])

@@ -33,10 +33,10 @@ def table(connection: Connection) -> None:
 
 def test_append_upsert_and_delete(spark: SparkSession, shop: Path, connection: Connection) -> None:
     frame = spark.range(0, 50, numPartitions=2).selectExpr("id", "cast(id as int) as n")
-    before = Store.of(str(shop)).position()
+    before = Store.from_url(str(shop)).position()
     write(frame, shop, table="t")
     assert content(connection) == [(i, None, i) for i in range(50)]
-    after = Store.of(str(shop)).position()
+    after = Store.from_url(str(shop)).position()
     assert after == before + 1  # one commit, whatever the number of tasks
     write(
         frame.where("id < 2").selectExpr("id", "'new' as name"), shop, table="t", operation="upsert"

@@ -22,8 +22,8 @@ from belvedere.types import (
     Interval,
     Kind,
     SqlType,
-    numeric,
-    varchar,
+    numeric_type,
+    varchar_type,
 )
 
 DAY = 86_400_000_000
@@ -46,7 +46,9 @@ def test_the_table_says_what_the_values_do(type_: SqlType, one: Any, other: Any)
 
 
 @pytest.mark.parametrize(
-    "type_", [INTEGER, BIGINT, BOOLEAN, TEXT, varchar(3), DATE, UUID, numeric(10, 2)], ids=str
+    "type_",
+    [INTEGER, BIGINT, BOOLEAN, TEXT, varchar_type(3), DATE, UUID, numeric_type(10, 2)],
+    ids=str,
 )
 def test_other_types_have_one_representation(type_: SqlType) -> None:
     assert not sql_equal_may_differ(type_)

@@ -48,10 +48,10 @@ def test_sub_queries_print_below_the_line_that_uses_them() -> None:
 @pytest.mark.parametrize(
     ("access", "text"),
     [
-        (paths.Access(parts=(paths.OnePart(A),), whole=True), "key [a]"),
-        (paths.Access(parts=(paths.ManyPart((A, A)),), whole=True), "keys [in (a, a)]"),
-        (paths.Access(parts=(paths.EachPart(A),), whole=True), "keys [any (a)]"),
-        (paths.Access(parts=(paths.OnePart(A),)), "prefix [a]"),
+        (paths.Access(parts=(paths.EqualityPart(A),), full_key=True), "key [a]"),
+        (paths.Access(parts=(paths.InListPart((A, A)),), full_key=True), "keys [in (a, a)]"),
+        (paths.Access(parts=(paths.AnyElementPart(A),), full_key=True), "keys [any (a)]"),
+        (paths.Access(parts=(paths.EqualityPart(A),)), "prefix [a]"),
         (
             paths.Access(parts=(paths.IsNullPart(),), index=3, index_name="i"),
             "prefix index i [is null]",

@@ -34,7 +34,7 @@ def test_nothing_is_rebuilt_when_nothing_changes() -> None:
     plan = n.Filter(
         scan(), e.And((equal(column(0), column(1)), inner(equal(column(0), outer(1, 0)))))
     )
-    assert x.map_outer(plan, lambda reference, level: reference) is plan
+    assert x.map_outer_columns(plan, lambda reference, level: reference) is plan
     assert x.rebuild_inputs(plan, lambda node: node) is plan
     assert x.rebuild_expressions(plan, lambda one: one) is plan
 
@@ -60,7 +60,9 @@ def test_map_columns_lifts_what_it_puts_into_a_sub_query() -> None:
 
 
 def test_lift_deepens_only_what_leaves_the_expression() -> None:
-    lifted = x.lift(e.And((equal(column(0), outer(1, 1)), inner(equal(column(0), outer(1, 2))))), 2)
+    lifted = x.lift_expression(
+        e.And((equal(column(0), outer(1, 1)), inner(equal(column(0), outer(1, 2))))), 2
+    )
     assert x.columns_of(lifted) == set()
     holder = n.Filter(n.EMPTY_ROW, lifted)
     assert x.outer_references(holder) == {(2, 0), (3, 1), (2, 2)}
@@ -84,7 +86,10 @@ def test_lift_plan_moves_a_plan_in_and_out_again() -> None:
 
 def test_every_expression_of_a_node_is_reached() -> None:
     access = paths.Access(
-        parts=(paths.OnePart(e.Parameter(1, INTEGER)), paths.ManyPart((e.Parameter(2, INTEGER),))),
+        parts=(
+            paths.EqualityPart(e.Parameter(1, INTEGER)),
+            paths.InListPart((e.Parameter(2, INTEGER),)),
+        ),
         range=paths.Range(paths.Bound(e.Parameter(3, INTEGER), True)),
     )
     node = n.Scan(1, "t", (0, 1), FIELDS, access, equal(column(0), e.Parameter(4, INTEGER)))
@@ -95,7 +100,7 @@ def test_every_expression_of_a_node_is_reached() -> None:
         node, lambda one: e.Literal(0, INTEGER) if isinstance(one, e.Parameter) else one
     )
     assert isinstance(renamed, n.Scan)
-    assert renamed.access.parts[0] == paths.OnePart(e.Literal(0, INTEGER))
+    assert renamed.access.parts[0] == paths.EqualityPart(e.Literal(0, INTEGER))
 
 
 def test_conjuncts_open_nested_ands_and_conjunction_closes_them() -> None:
@@ -108,5 +113,5 @@ def test_conjuncts_open_nested_ands_and_conjunction_closes_them() -> None:
 
 def test_case_is_rebuilt_pair_by_pair() -> None:
     case = e.Case(((equal(column(0), column(1)), column(2)),), column(3), INTEGER)
-    assert x.columns_of(x.shift(case, 5)) == {5, 6, 7, 8}
-    assert x.shift(x.shift(case, 5), -5) == case
+    assert x.columns_of(x.shift_columns(case, 5)) == {5, 6, 7, 8}
+    assert x.shift_columns(x.shift_columns(case, 5), -5) == case

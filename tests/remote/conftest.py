@@ -20,4 +20,4 @@ def connection(tmp_path: Path) -> Iterator[Connection]:
 
 @pytest.fixture
 def store(tmp_path: Path, connection: Connection) -> Store:
-    return Store.of(str(tmp_path / "shop.db"))
+    return Store.from_url(str(tmp_path / "shop.db"))

@@ -26,7 +26,7 @@ def test_a_table_s_changes_have_the_rows_before_and_after(
     connection.execute("UPDATE t SET name = 'b' WHERE id = 1")
     connection.execute("ALTER TABLE t ADD COLUMN more int DEFAULT 5")
     connection.execute("DELETE FROM t WHERE id = 2")
-    found = listed(store.changes("t", start, store.position()))
+    found = listed(store.read_log("t", start, store.position()))
     assert [(row["position"] - start, row["kind"], row["old"], row["new"]) for row in found] == [
         (1, "insert", None, {"id": 1, "name": "a", "more": 5}),
         (1, "insert", None, {"id": 2, "name": None, "more": 5}),
@@ -40,7 +40,7 @@ def test_the_whole_log_names_its_tables(store: Store, connection: Connection) ->
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
     start = store.position()
     connection.execute("INSERT INTO t VALUES (1)")
-    (row,) = listed(store.changes(None, start, start + 1))
+    (row,) = listed(store.read_log(None, start, start + 1))
     assert (row["table"], row["kind"], row["old"]) == ("t", "insert", None)
     assert row["new"] is not None
 
@@ -52,7 +52,7 @@ def test_a_large_transaction_comes_in_batches_of_bounded_size(
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
     start = store.position()
     connection.execute("INSERT INTO t SELECT * FROM generate_series(1, 1050)")
-    sizes = [batch.num_rows for batch in store.changes("t", start, start + 1)]
+    sizes = [batch.num_rows for batch in store.read_log("t", start, start + 1)]
     assert sizes == [100] * 10 + [50]
 
 
@@ -61,7 +61,7 @@ def test_a_batch_is_cut_between_transactions(store: Store, connection: Connectio
     start = store.position()
     for number in range(4):
         connection.execute(f"INSERT INTO t VALUES ({3 * number}), ({3 * number + 1})")
-    reach = [store.reach(start, rows) - start for rows in (1, 2, 3, 4, 5, 100)]
+    reach = [store.last_position_within(start, rows) - start for rows in (1, 2, 3, 4, 5, 100)]
     assert reach == [1, 1, 1, 2, 2, 4]
 
 
@@ -71,7 +71,7 @@ def test_positions_outside_of_the_log_are_refused(
 ) -> None:
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
     with pytest.raises(InvalidInput, match="positions are not in the log"):
-        listed(store.changes("t", after, through))
+        listed(store.read_log("t", after, through))
 
 
 def test_a_view_s_changes_come_and_go(store: Store, connection: Connection) -> None:
@@ -82,13 +82,13 @@ def test_a_view_s_changes_come_and_go(store: Store, connection: Connection) -> N
     connection.execute("INSERT INTO t VALUES (1, 7)")
     connection.execute("INSERT INTO t VALUES (2, 7)")
     end = store.view_position("v")
-    found = listed(store.view_changes("v", start, end))
+    found = listed(store.read_view_changes("v", start, end))
     assert [(row["weight"], row["row"]) for row in found] == [
         (1, {"k": 7, "n": 1}),
         (-1, {"k": 7, "n": 1}),
         (1, {"k": 7, "n": 2}),
     ]
-    first = listed(store.view_changes("v", start, end - 1))
+    first = listed(store.read_view_changes("v", start, end - 1))
     assert [row["weight"] for row in first] == [1]
     with pytest.raises(InvalidInput, match="has not come so far"):
-        store.view_changes("v", start, end + 5).__next__()
+        store.read_view_changes("v", start, end + 5).__next__()

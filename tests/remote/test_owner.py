@@ -16,7 +16,7 @@ import pytest
 
 import belvedere
 from belvedere.errors import InvalidInput, Unavailable
-from belvedere.remote.client import Conversation, ask, is_reachable
+from belvedere.remote.client import OwnerConnection, ask_owner_once, is_reachable
 from belvedere.remote.frames import SOCKET_FILE, Reply, Request, socket_address
 
 
@@ -73,7 +73,7 @@ def test_a_frame_of_four_gigabytes_is_refused_before_it_is_read(shop: Path) -> N
         reply = msgspec.msgpack.decode(answer[4:], type=Reply)
         assert reply.failure is not None
         assert (reply.failure.message, reply.failure.sqlstate) == ("frame is too long", "08P01")
-        assert ask(shop, Request("position")) == 0
+        assert ask_owner_once(shop, Request("position")) == 0
 
 
 @pytest.mark.parametrize("data", [b"", b"\xc1", b"garbage", msgspec.msgpack.encode([1, 2])])
@@ -83,25 +83,25 @@ def test_garbage_gets_one_error_and_changes_nothing(shop: Path, data: bytes) -> 
         reply = msgspec.msgpack.decode(answer[4:], type=Reply)
         assert reply.failure is not None
         assert reply.failure.sqlstate == "08P01"
-        assert ask(shop, Request("position")) == 0
+        assert ask_owner_once(shop, Request("position")) == 0
 
 
 def test_unknown_requests_and_bad_arguments_are_refused_by_name(shop: Path, tmp_path: Path) -> None:
     with belvedere.connect(str(shop)):
         with pytest.raises(InvalidInput, match="unknown request"):
-            ask(shop, Request("drop everything"))
+            ask_owner_once(shop, Request("drop everything"))
         with pytest.raises(InvalidInput, match="absolute destination"):
-            ask(shop, Request("backup", {"destination": "relative"}))
+            ask_owner_once(shop, Request("backup", {"destination": "relative"}))
         (tmp_path / "there").mkdir()
         with pytest.raises(InvalidInput, match="exists already"):
-            ask(shop, Request("backup", {"destination": str(tmp_path / "there")}))
+            ask_owner_once(shop, Request("backup", {"destination": str(tmp_path / "there")}))
 
 
 def test_nobody_answers_for_a_closed_store(shop: Path) -> None:
     belvedere.connect(str(shop)).close()
     assert not is_reachable(shop)
     with pytest.raises(Unavailable, match="nobody answers"):
-        ask(shop, Request("position"))
+        ask_owner_once(shop, Request("position"))
 
 
 def test_a_socket_left_by_a_dead_owner_is_replaced(shop: Path) -> None:
@@ -136,13 +136,13 @@ def test_rows_that_are_none_get_one_error_and_change_nothing(
 ) -> None:
     with belvedere.connect(str(shop), autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
-        position = ask(shop, Request("position"))
+        position = ask_owner_once(shop, Request("position"))
         answer = raw(shop, framed(STAGE) + upload)
         reply = msgspec.msgpack.decode(answer[4:], type=Reply)
         assert reply.failure is not None
         assert message in reply.failure.message
         assert reply.failure.sqlstate == "08P01"
-        assert ask(shop, Request("position")) == position
+        assert ask_owner_once(shop, Request("position")) == position
         staging = shop / "staging"
         assert not staging.exists() or not list(staging.iterdir())
 
@@ -153,24 +153,24 @@ def test_a_fault_of_ours_is_told_to_the_peer(shop: Path, monkeypatch: pytest.Mon
 
         monkeypatch.setitem(table.VERBS, "break", lambda peer, arguments: 1 // 0)
         with pytest.raises(Unavailable, match="the owner of the store failed") as caught:
-            ask(shop, Request("break"))
+            ask_owner_once(shop, Request("break"))
         assert "ZeroDivisionError" in str(caught.value)
-        assert ask(shop, Request("position")) == 0
+        assert ask_owner_once(shop, Request("position")) == 0
 
 
 def test_a_lease_that_nobody_uses_is_given_back(shop: Path) -> None:
     from belvedere.database import Database
-    from belvedere.interfaces.verbs.leases import IDLE_S_MAX, Leases
+    from belvedere.interfaces.verbs.leases import IDLE_S_MAX, LeaseTable
 
     now = [0.0]
     with Database.open(shop) as database:
-        leases = Leases(database, clock_s=lambda: now[0])
-        idle, used = leases.take(), leases.take()
-        with leases.using(used.id, used.position):
+        leases = LeaseTable(database, clock_s=lambda: now[0])
+        idle, used = leases.take_lease(), leases.take_lease()
+        with leases.use_lease(used.id, used.position):
             now[0] += IDLE_S_MAX + 1
-            leases.forget_idle()
+            leases.release_idle()
             assert len(leases) == 1
-        leases.forget_idle()
+        leases.release_idle()
         assert len(leases) == 1  # it was used just now
         assert idle.transaction is not None
         assert idle.transaction.ended
@@ -181,12 +181,12 @@ def test_a_lease_that_nobody_uses_is_given_back(shop: Path) -> None:
 def test_the_owner_ends_while_peers_are_connected(shop: Path) -> None:
     with belvedere.connect(str(shop), autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
-        idle = Conversation(shop)
-        busy = Conversation(shop)
-        busy.ask(Request("execute", {"sql": "BEGIN"}))
-        busy.ask(Request("execute", {"sql": "INSERT INTO t VALUES (1)"}))
+        idle = OwnerConnection(shop)
+        busy = OwnerConnection(shop)
+        busy.ask_owner(Request("execute", {"sql": "BEGIN"}))
+        busy.ask_owner(Request("execute", {"sql": "INSERT INTO t VALUES (1)"}))
     with pytest.raises(Unavailable, match="hung up"):
-        busy.ask(Request("execute", {"sql": "COMMIT"}))
+        busy.ask_owner(Request("execute", {"sql": "COMMIT"}))
     for peer in (idle, busy):
         peer.close()
     with belvedere.connect(str(shop), autocommit=True) as connection:

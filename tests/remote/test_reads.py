@@ -10,14 +10,18 @@ import pytest
 
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.dbapi import Connection
-from belvedere.pipeline.store import Filter, Lease, Relation, Store
+from belvedere.pipeline.store import PositionLease, PushedFilter, ReadRequest, Store
 
 
 def scanned(
-    store: Store, relation: Relation, lease: Lease, count: int = 4, filters: tuple[Filter, ...] = ()
+    store: Store,
+    relation: ReadRequest,
+    lease: PositionLease,
+    count: int = 4,
+    filters: tuple[PushedFilter, ...] = (),
 ) -> list[list[tuple[Any, ...]]]:
     """The rows of each part."""
-    parts = store.splits(relation, lease, count, filters)
+    parts = store.split_relation(relation, lease, count, filters)
     return [
         [
             tuple(row.values())
@@ -39,7 +43,7 @@ def test_the_parts_of_a_table_are_all_of_it_and_of_even_size(
     store: Store, connection: Connection
 ) -> None:
     numbers(connection, 10_000)
-    parts = scanned(store, Relation("table", "t", ("id",)), store.lease(), 4)
+    parts = scanned(store, ReadRequest("table", "t", ("id",)), store.take_lease(), 4)
     assert [len(part) for part in parts] == [2500] * 4
     assert [row for part in parts for row in part] == [(i,) for i in range(1, 10_001)]
 
@@ -68,7 +72,7 @@ def test_sampled_parts_of_a_large_table_are_of_about_even_size(
     connection.autocommit = False
     connection.cursor().executemany("INSERT INTO k VALUES (?)", [(one,) for one in sorted(keys)])
     connection.commit()
-    parts = scanned(store, Relation("table", "k"), store.lease(), 4)
+    parts = scanned(store, ReadRequest("table", "k"), store.take_lease(), 4)
     sizes = [len(part) for part in parts]
     assert sum(sizes) == len(keys)
     assert len({row for part in parts for row in part}) == len(keys)
@@ -80,10 +84,10 @@ def test_all_parts_are_read_at_the_position_of_the_lease(
     store: Store, connection: Connection
 ) -> None:
     numbers(connection, 100)
-    lease = store.lease()
+    lease = store.take_lease()
     connection.execute("DELETE FROM t WHERE id > 50")
     connection.execute("UPDATE t SET name = 'other'")
-    rows = [row for part in scanned(store, Relation("table", "t"), lease) for row in part]
+    rows = [row for part in scanned(store, ReadRequest("table", "t"), lease) for row in part]
     assert [(row[0], row[1]) for row in rows] == [(i, f"n{i}") for i in range(1, 101)]
 
 
@@ -91,9 +95,13 @@ def test_a_past_position_is_read_from_the_log(store: Store, connection: Connecti
     numbers(connection, 10)
     then = store.position()
     connection.execute("DELETE FROM t WHERE id <> 3")
-    rows = [r for part in scanned(store, Relation("table", "t"), store.lease(then)) for r in part]
+    rows = [
+        r
+        for part in scanned(store, ReadRequest("table", "t"), store.take_lease(then))
+        for r in part
+    ]
     assert [row[0] for row in rows] == list(range(1, 11))
-    query = store.query("SELECT count(*) AS n FROM t WHERE id < 6", store.lease(then))
+    query = store.run_query("SELECT count(*) AS n FROM t WHERE id < 6", store.take_lease(then))
     assert [batch.to_pylist() for batch in query] == [[{"n": 5}]]
 
 
@@ -101,10 +109,10 @@ def test_a_lease_that_is_gone_is_made_anew_from_the_log(
     store: Store, connection: Connection
 ) -> None:
     numbers(connection, 10)
-    lease = store.lease()
-    store.release(lease)
+    lease = store.take_lease()
+    store.release_lease(lease)
     connection.execute("DELETE FROM t")
-    rows = [row for part in scanned(store, Relation("table", "t"), lease) for row in part]
+    rows = [row for part in scanned(store, ReadRequest("table", "t"), lease) for row in part]
     assert len(rows) == 10
 
 
@@ -113,20 +121,20 @@ def test_a_position_outside_of_the_log_is_refused(
     store: Store, connection: Connection, position: int
 ) -> None:
     with pytest.raises(InvalidInput, match="position is not in the log"):
-        store.lease(position)
+        store.take_lease(position)
 
 
 def test_unknown_names_are_refused_with_what_there_is(store: Store, connection: Connection) -> None:
     numbers(connection, 1)
     with pytest.raises(InvalidInput, match="table does not exist"):
-        store.describe(Relation("table", "tt"))
+        store.describe_relation(ReadRequest("table", "tt"))
     with pytest.raises(InvalidInput, match="view does not exist"):
-        store.describe(Relation("view", "v"))
+        store.describe_relation(ReadRequest("view", "v"))
     with pytest.raises(InvalidInput, match="there are id, name, half"):
-        store.describe(Relation("table", "t", ("id", "nothing")))
+        store.describe_relation(ReadRequest("table", "t", ("id", "nothing")))
 
 
-FILTERS: dict[str, tuple[tuple[Filter, ...], list[int]]] = {
+FILTERS: dict[str, tuple[tuple[PushedFilter, ...], list[int]]] = {
     "key": ((("=", "id", "7"),), [7]),
     "keys": ((("in", "id", "7", "9", "9"),), [7, 9]),
     "range": ((("<", "id", "4"), (">=", "id", "2")), [2, 3]),
@@ -146,7 +154,7 @@ def test_filters_become_keys_ranges_and_index_look_ups(
     numbers(connection, 1000)
     connection.execute("CREATE INDEX by_name ON t (name)")
     filters, expected = FILTERS[kind]
-    parts = scanned(store, Relation("table", "t"), store.lease(), 4, filters)
+    parts = scanned(store, ReadRequest("table", "t"), store.take_lease(), 4, filters)
     assert sorted(row[0] for part in parts for row in part) == expected
 
 
@@ -154,7 +162,9 @@ def test_filters_that_no_key_serves_leave_the_rows_to_the_reader(
     store: Store, connection: Connection
 ) -> None:
     numbers(connection, 100)
-    parts = scanned(store, Relation("table", "t"), store.lease(), 2, (("=", "half", "2.0"),))
+    parts = scanned(
+        store, ReadRequest("table", "t"), store.take_lease(), 2, (("=", "half", "2.0"),)
+    )
     assert sum(map(len, parts)) == 100
 
 
@@ -165,9 +175,9 @@ def test_filters_that_are_none_are_refused(
     store: Store, connection: Connection, filters: Any
 ) -> None:
     numbers(connection, 1)
-    lease = store.lease()
+    lease = store.take_lease()
     with pytest.raises(InvalidInput, match="not a filter"):
-        store.splits(Relation("table", "t"), lease, 2, filters)
+        store.split_relation(ReadRequest("table", "t"), lease, 2, filters)
 
 
 @pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
@@ -190,9 +200,9 @@ def test_a_view_is_read_at_the_position_of_the_lease(
     connection.execute("INSERT INTO t VALUES (1000, 'new', 1.5)")
     found = connection.execute("SELECT * FROM v").fetchall()
     expected = sorted(tuple(str(v) if isinstance(v, Decimal) else v for v in r) for r in found)
-    lease = store.lease()
+    lease = store.take_lease()
     connection.execute("DELETE FROM t WHERE id < 250")
-    rows = [row for part in scanned(store, Relation("view", "v"), lease) for row in part]
+    rows = [row for part in scanned(store, ReadRequest("view", "v"), lease) for row in part]
     assert sorted(rows) == expected
 
 
@@ -204,7 +214,9 @@ def test_a_view_at_a_past_position_is_computed_from_its_tables(
     then = store.position()
     connection.execute("DELETE FROM t")
     rows = [
-        row for part in scanned(store, Relation("view", "v"), store.lease(then)) for row in part
+        row
+        for part in scanned(store, ReadRequest("view", "v"), store.take_lease(then))
+        for row in part
     ]
     assert rows == [(20,)]
 
@@ -216,8 +228,8 @@ def test_a_view_at_a_past_position_is_filtered_by_the_reader(
     connection.execute("CREATE MATERIALIZED VIEW v AS SELECT name, id FROM t")
     then = store.position()
     connection.execute("DELETE FROM t")
-    relation, filters = Relation("view", "v"), (("=", "id", "3"),)
-    parts = scanned(store, relation, store.lease(then), 4, filters)
+    relation, filters = ReadRequest("view", "v"), (("=", "id", "3"),)
+    parts = scanned(store, relation, store.take_lease(then), 4, filters)
     assert ("n3", 3) in [row for part in parts for row in part]
 
 
@@ -240,8 +252,8 @@ def test_queries_of_every_type_are_the_same_now_and_in_the_past(
     then = store.position()
     if past:
         connection.execute("UPDATE t SET name = 'x'")
-    schema = store.describe(Relation("query", EVERY_TYPE)).schema
-    (batch,) = store.query(EVERY_TYPE, store.lease(then))
+    schema = store.describe_relation(ReadRequest("query", EVERY_TYPE)).schema
+    (batch,) = store.run_query(EVERY_TYPE, store.take_lease(then))
     assert batch.schema.types == schema.types
     (row,) = batch.to_pylist()
     assert [row[name] for name in ("s", "i", "b", "t", "u", "c", "no")] == [

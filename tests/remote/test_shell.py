@@ -12,8 +12,8 @@ import pytest
 from belvedere.interfaces.dbapi import Connection
 from belvedere.interfaces.exceptions import DatabaseError
 from belvedere.interfaces.remote import RemoteConnection
-from belvedere.interfaces.shell.connected import Connected
-from belvedere.interfaces.shell.render import Format
+from belvedere.interfaces.shell.connected import ShellConnection
+from belvedere.interfaces.shell.render import OutputFormat
 from belvedere.interfaces.shell.shell import Shell
 from belvedere.pipeline.store import Store
 
@@ -31,9 +31,9 @@ DROP TABLE t;
 """
 
 
-def said(connection: Connected, script: str) -> str:
+def said(connection: ShellConnection, script: str) -> str:
     out = io.StringIO()
-    Shell(connection, Format.TABLE, out, out).run_text(script)
+    Shell(connection, OutputFormat.TABLE, out, out).run_text(script)
     return out.getvalue()
 
 
@@ -102,6 +102,6 @@ def test_notices_of_a_text_that_fails_cross_too(store: Store) -> None:
     with RemoteConnection(store.directory) as remote:
         with pytest.raises(DatabaseError):
             remote.execute("DROP TABLE IF EXISTS nosuch; SELECT * FROM nosuch")
-        assert list(remote.notices.kept) == ['table "nosuch" does not exist, skipping']
+        assert list(remote.notices.newest) == ['table "nosuch" does not exist, skipping']
         remote.execute("SELECT 1")
-        assert remote.notices.told == 1
+        assert remote.notices.total_count == 1

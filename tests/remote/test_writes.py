@@ -15,19 +15,19 @@ import pytest
 
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.interfaces.dbapi import Connection
-from belvedere.pipeline.store import Store, Written
+from belvedere.pipeline.store import Store, WriteResult
 
 
 def staged(store: Store, rows: list[dict[str, Any]], operation: str = "append") -> str:
     batch = pa.RecordBatch.from_pylist(rows)
-    part, count = store.stage("t", operation, batch.schema, [batch])
+    part, count = store.stage_rows("t", operation, batch.schema, [batch])
     assert count == len(rows)
     return part
 
 
 def written(
     store: Store, rows: list[dict[str, Any]], operation: str = "append", **more: Any
-) -> Written:
+) -> WriteResult:
     return store.write("t", operation, [staged(store, rows, operation)], **more)
 
 
@@ -152,7 +152,7 @@ def test_parts_that_are_discarded_or_made_up_cannot_be_written(
     store: Store, connection: Connection, tmp_path: Path
 ) -> None:
     part = staged(store, [{"id": 1, "name": "a"}])
-    store.discard([part])
+    store.discard_parts([part])
     with pytest.raises(Unavailable, match="staged rows are gone"):
         store.write("t", "append", [part])
     with pytest.raises(InvalidInput, match="not the name of a part"):
@@ -171,12 +171,12 @@ def test_a_job_that_ended_has_no_parts_also_of_tasks_that_are_late(
         store.end_job(job)
         yield batch
 
-    told, _ = store.stage("t", "append", batch.schema, [batch], job)
+    told, _ = store.stage_rows("t", "append", batch.schema, [batch], job)
     other = staged(store, [{"id": 2, "name": "b"}])
     with pytest.raises(Unavailable, match="job of these rows has ended"):
-        store.stage("t", "append", batch.schema, ended_meanwhile(), job)
+        store.stage_rows("t", "append", batch.schema, ended_meanwhile(), job)
     with pytest.raises(Unavailable, match="job of these rows has ended"):
-        store.stage("t", "append", batch.schema, [batch], job)
+        store.stage_rows("t", "append", batch.schema, [batch], job)
     assert [one.name for one in staging.iterdir()] == [other]
     with pytest.raises(Unavailable, match="staged rows are gone"):
         store.write("t", "append", [told])
@@ -190,7 +190,7 @@ def test_a_write_ends_its_job(
 ) -> None:
     job = "a" * 32
     batch = pa.RecordBatch.from_pylist([{"id": 1, "name": "a", "n": 1 if good else -1}])
-    parts = [store.stage("t", "append", batch.schema, [batch], job)[0] for _ in range(2)]
+    parts = [store.stage_rows("t", "append", batch.schema, [batch], job)[0] for _ in range(2)]
     with contextlib.nullcontext() if good else pytest.raises(InvalidInput, match="check"):
         store.write("t", "append", parts[:1], job=job)  # nobody heard of the other part
     assert len(content(connection)) == int(good)
@@ -203,12 +203,12 @@ def test_the_next_batch_of_a_stream_has_the_name_of_the_last(
     job = "b" * 32
     for number in range(2):
         batch = pa.RecordBatch.from_pylist([{"id": number, "name": "a"}])
-        part, _ = store.stage("t", "append", batch.schema, [batch], job)
-        store.stage("t", "append", batch.schema, [batch], job)
+        part, _ = store.stage_rows("t", "append", batch.schema, [batch], job)
+        store.stage_rows("t", "append", batch.schema, [batch], job)
         store.write("t", "append", [part], job=job, writer="w", batch=number)
         assert list((tmp_path / "shop.db" / "staging").iterdir()) == []
     store.end_job(job, again=True)
-    store.stage("t", "append", batch.schema, [batch], job)
+    store.stage_rows("t", "append", batch.schema, [batch], job)
 
 
 def test_a_task_that_dies_while_it_sends_leaves_no_part(
@@ -221,7 +221,7 @@ def test_a_task_that_dies_while_it_sends_leaves_no_part(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        store.stage("t", "append", batch.schema, dying())
+        store.stage_rows("t", "append", batch.schema, dying())
     staged(store, [{"id": 2, "name": "b"}])  # the owner goes on
     deadline = threading.Event()
     for _ in range(600):
@@ -271,7 +271,7 @@ def test_every_type_that_spark_has_arrives(store: Store, connection: Connection)
     found = []
     for operation in ("append", "upsert"):
         batch = pa.RecordBatch.from_pydict(columns)
-        part, _ = store.stage("t", operation, batch.schema, [batch])
+        part, _ = store.stage_rows("t", operation, batch.schema, [batch])
         store.write("t", operation, [part])
         found.append(content(connection))
     assert found[0] == found[1]

@@ -73,7 +73,7 @@ def both(
 ) -> tuple[object, object]:
     found = outcome(con, file, options)
     with monkeypatch.context() as patch:
-        patch.setattr(textcolumns, "columns_of", lambda *_: None)
+        patch.setattr(textcolumns, "parse_columns", lambda *_: None)
         return found, outcome(con, file, options)
 
 
@@ -111,9 +111,11 @@ def test_plain_chunks_are_taken_as_columns(
 ) -> None:
     monkeypatch.setattr(textcolumns, "CHUNK_LINES", 10)
     read: list[int] = []
-    parsed = copying._parsed
+    parsed = copying._parse_records
     monkeypatch.setattr(
-        copying, "_parsed", lambda chunk, *rest: read.append(chunk.number) or parsed(chunk, *rest)
+        copying,
+        "_parse_records",
+        lambda chunk, *rest: read.append(chunk.number) or parsed(chunk, *rest),
     )
     rows = [FIRST.replace("1,", f"{number},", 1) for number in range(1, 41)]
     rows[24] = rows[24].replace("2024-01-31", "January 31 2024", 1)  # by itself in the third chunk

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import belvedere
-from belvedere.session.notices import KEPT_MAX
+from belvedere.session.notices import NOTICES_MAX
 
 UP_TO_DATE = 'view "v" is immediate, it is always up to date'
 
@@ -65,10 +65,10 @@ def test_what_is_left_undone_is_said(
 
 
 def test_only_the_newest_are_kept(con: belvedere.Connection) -> None:
-    for _ in range(KEPT_MAX + 1):
+    for _ in range(NOTICES_MAX + 1):
         con.execute("REFRESH MATERIALIZED VIEW v")
     con.execute("DROP TABLE IF EXISTS nosuch")
-    assert len(con.notices) == KEPT_MAX
+    assert len(con.notices) == NOTICES_MAX
     assert con.notices[-1] == 'table "nosuch" does not exist, skipping'
 
 

@@ -19,7 +19,7 @@ ROWS = 2000
 @pytest.fixture(autouse=True)
 def disarmed() -> Iterator[None]:
     yield
-    failpoints.disarm()
+    failpoints.disarm_all()
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_nobody_sees_in_a_page_what_is_not_durable_yet(tmp_path: Path) -> None:
         ):
             failpoints.arm("sync.before", "call", call=page)
             one.execute(change)
-            failpoints.disarm()
+            failpoints.disarm_all()
             page()
     assert seen == [
         [(1, 0), (2, 0), (4, 0)],

@@ -7,15 +7,15 @@ import pytest
 from belvedere.errors import InvalidInput
 from belvedere.execution.choose import Tier
 from belvedere.session.freshness import Freshness, FreshnessKind, parse_freshness
-from belvedere.session.settings import Settings
+from belvedere.session.settings import SessionSettings
 
 
 @pytest.fixture
-def settings() -> Settings:
-    return Settings()
+def settings() -> SessionSettings:
+    return SessionSettings()
 
 
-def test_a_setting_is_text_outside_and_a_value_inside(settings: Settings) -> None:
+def test_a_setting_is_text_outside_and_a_value_inside(settings: SessionSettings) -> None:
     settings.set("tier", "DIRECT")
     assert settings.show("tier") == "DIRECT"
     assert settings.tier is Tier.DIRECT
@@ -27,7 +27,7 @@ def test_a_setting_is_text_outside_and_a_value_inside(settings: Settings) -> Non
     settings.set("statement_timeout", "2 s")
 
 
-def test_default_and_reset_go_back(settings: Settings) -> None:
+def test_default_and_reset_go_back(settings: SessionSettings) -> None:
     settings.set("tier", "duckdb")
     settings.set("tier", None)
     assert settings.tier is Tier.AUTO
@@ -36,22 +36,22 @@ def test_default_and_reset_go_back(settings: Settings) -> None:
     assert settings.tier is Tier.AUTO
 
 
-def test_rollback_takes_settings_back_and_commit_keeps_them(settings: Settings) -> None:
+def test_rollback_takes_settings_back_and_commit_keeps_them(settings: SessionSettings) -> None:
     settings.set("tier", "direct")
-    settings.ended(committed=False)
+    settings.end_transaction(committed=False)
     assert settings.tier is Tier.AUTO
     settings.set("tier", "direct")
-    settings.ended(committed=True)
+    settings.end_transaction(committed=True)
     assert settings.tier is Tier.DIRECT
 
 
-def test_local_settings_end_with_the_transaction(settings: Settings) -> None:
+def test_local_settings_end_with_the_transaction(settings: SessionSettings) -> None:
     settings.set("tier", "direct", local=True)
-    settings.ended(committed=True)
+    settings.end_transaction(committed=True)
     assert settings.tier is Tier.AUTO
 
 
-def test_an_unknown_setting_gets_the_nearest_names(settings: Settings) -> None:
+def test_an_unknown_setting_gets_the_nearest_names(settings: SessionSettings) -> None:
     with pytest.raises(InvalidInput) as caught:
         settings.set("freshnes", "any")
     assert caught.value.sqlstate == "42704"
@@ -70,7 +70,7 @@ def test_an_unknown_setting_gets_the_nearest_names(settings: Settings) -> None:
     ],
 )
 def test_wrong_values_change_nothing(
-    settings: Settings, name: str, value: str, sqlstate: str
+    settings: SessionSettings, name: str, value: str, sqlstate: str
 ) -> None:
     before = settings.show(name)
     with pytest.raises(InvalidInput) as caught:
@@ -79,7 +79,7 @@ def test_wrong_values_change_nothing(
     assert settings.show(name) == before
 
 
-def test_time_zones_are_known_by_name_and_hours(settings: Settings) -> None:
+def test_time_zones_are_known_by_name_and_hours(settings: SessionSettings) -> None:
     settings.set("timezone", "europe/berlin")
     assert settings.show("timezone") == "Europe/Berlin"
     assert str(settings.zone) == "Europe/Berlin"
@@ -88,7 +88,7 @@ def test_time_zones_are_known_by_name_and_hours(settings: Settings) -> None:
     with pytest.raises(InvalidInput) as caught:
         settings.set("timezone", "Nowhere/Land")
     assert caught.value.sqlstate == "22023"
-    settings.ended(committed=False)
+    settings.end_transaction(committed=False)
     assert settings.zone is datetime.UTC
 
 

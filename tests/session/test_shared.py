@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import belvedere
 from belvedere.session.shared import PlanCache
-from belvedere.session.statistics import STATEMENT_CHARACTERS_MAX, STATEMENTS_KEPT
+from belvedere.session.statistics import STATEMENT_CHARACTERS_MAX, STATEMENTS_MAX
 
 
 def test_plans_are_bounded_by_number_and_by_the_length_of_their_texts() -> None:
@@ -21,7 +21,7 @@ def test_plans_are_bounded_by_number_and_by_the_length_of_their_texts() -> None:
     for _ in range(5):
         plans.put("k" * 15, 4)
     assert plans.get("k" * 15) == 4
-    plans.drop(4)
+    plans.drop_entry(4)
     plans.put("m" * 20, 5)
     assert plans.get("m" * 20) == 5
 
@@ -35,6 +35,6 @@ def test_long_statements_do_not_fill_the_memory() -> None:
             values = ", ".join(str(i * 10_000 + j) for j in range(3_000))
             assert con.execute(f"SELECT count(*) FROM t WHERE a IN ({values})").fetchone() == (0,)
             assert 1 <= len(shared.plans) <= 3
-        records = shared.statistics.records()
-        assert len(records) <= STATEMENTS_KEPT
+        records = shared.statistics.list_records()
+        assert len(records) <= STATEMENTS_MAX
         assert max(len(one.text) for one in records) <= STATEMENT_CHARACTERS_MAX

@@ -13,7 +13,7 @@ import pytest
 import belvedere
 from belvedere.errors import Unavailable
 from belvedere.session import session
-from belvedere.sql.parse.normal import normalised
+from belvedere.sql.parse.normal import normalize_statement
 from belvedere.sql.parse.script import parse_script
 
 
@@ -181,8 +181,8 @@ def test_statements_are_counted(con: belvedere.Connection) -> None:
     ],
 )
 def test_statements_share_what_is_no_constant(text: str, shared: str) -> None:
-    assert normalised(text) == shared
-    assert parse_script(normalised(text))
+    assert normalize_statement(text) == shared
+    assert parse_script(normalize_statement(text))
 
 
 def test_a_cached_statement_is_bound_again_with_its_own_constants(
@@ -200,7 +200,7 @@ def test_a_plan_for_few_rows_is_made_anew_when_the_table_has_grown(
     monkeypatch.setattr(session, "REPLAN_AFTER_US", 0)  # how long it took must not matter here
     con.execute("CREATE TABLE n (id int PRIMARY KEY, v int)")
     text = "SELECT v % 7, count(*), sum(v) FROM n GROUP BY 1"
-    shared = normalised(text)
+    shared = normalize_statement(text)
     tiers = "SELECT tier FROM belvedere.statements WHERE text = ?"
     con.execute(text)
     assert one(con, tiers, shared) == "direct"

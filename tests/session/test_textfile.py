@@ -9,13 +9,13 @@ import pytest
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session import textfile
 
-CSV = textfile.style_of("csv", {})
-TEXT = textfile.style_of("text", {})
+CSV = textfile.parse_format_options("csv", {})
+TEXT = textfile.parse_format_options("text", {})
 
 
-def records(text: str, style: textfile.Style = CSV) -> list[textfile.Record]:
+def records(text: str, style: textfile.TextFormat = CSV) -> list[textfile.Record]:
     lines = io.StringIO(text, newline="")
-    return [record for _, record in textfile.read(lines, style)]
+    return [record for _, record in textfile.read_records(lines, style)]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,9 @@ def test_csv_tells_null_from_empty(text: str, expected: list[textfile.Record]) -
 
 
 def test_the_header_is_left_out() -> None:
-    assert records("h,i\n1,2\n", textfile.style_of("csv", {"header": "true"})) == [["1", "2"]]
+    assert records("h,i\n1,2\n", textfile.parse_format_options("csv", {"header": "true"})) == [
+        ["1", "2"]
+    ]
 
 
 def test_an_open_quote_says_where_it_began() -> None:
@@ -49,12 +51,12 @@ def test_text_has_escapes_and_null() -> None:
 
 def test_unknown_options_are_named() -> None:
     with pytest.raises(Unsupported) as caught:
-        textfile.style_of("csv", {"force_quote": "*"})
+        textfile.parse_format_options("csv", {"force_quote": "*"})
     assert "force_quote" in str(caught.value)
 
 
 @pytest.mark.parametrize("style", [CSV, TEXT], ids=["csv", "text"])
-def test_what_is_written_is_read_back(style: textfile.Style, rng: random.Random) -> None:
+def test_what_is_written_is_read_back(style: textfile.TextFormat, rng: random.Random) -> None:
     signs = 'ab,"\n\r\t\\N.\x08 ü'
     written: list[textfile.Record] = [
         [
@@ -64,14 +66,14 @@ def test_what_is_written_is_read_back(style: textfile.Style, rng: random.Random)
         for _ in range(300)
     ]
     out = io.StringIO(newline="")
-    assert textfile.write(out, style, ["x", "y", "z"], written) == 300
+    assert textfile.write_records(out, style, ["x", "y", "z"], written) == 300
     assert records(out.getvalue(), style) == written
 
 
 def test_csv_is_read_by_others(rng: random.Random) -> None:
     rows = [["a,b", 'say "x"', "line\nbreak"], ["1", "2", "3"]]
     out = io.StringIO(newline="")
-    textfile.write(out, CSV, ["x", "y", "z"], rows)
+    textfile.write_records(out, CSV, ["x", "y", "z"], rows)
     assert list(csv.reader(io.StringIO(out.getvalue(), newline=""))) == rows
 
 
@@ -99,8 +101,8 @@ def test_bytes_that_are_no_text_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("delimiter", ["|", ";", "\t"])
 def test_a_delimiter_in_a_value_comes_back(delimiter: str) -> None:
-    style = textfile.style_of("text", {"delimiter": delimiter})
+    style = textfile.parse_format_options("text", {"delimiter": delimiter})
     out = io.StringIO()
     values: textfile.Record = [f"a{delimiter}b", "\\", None, ""]
-    textfile.write(out, style, [], [values])
+    textfile.write_records(out, style, [], [values])
     assert records(out.getvalue(), style) == [values]

@@ -327,8 +327,10 @@ def test_a_freshness_of_its_own_does_not_plan_a_statement_again(
     for text in texts:
         con.execute(text, (1,), freshness="latest")
     parsed: list[str] = []
-    parse = front.parse
-    monkeypatch.setattr(front, "parse", lambda text: (parsed.append(text), parse(text))[1])
+    parse = front.parse_statements
+    monkeypatch.setattr(
+        front, "parse_statements", lambda text: (parsed.append(text), parse(text))[1]
+    )
     for freshness in ("any", "session", "latest", "250 ms", con.token, None):
         found = [con.execute(text, (1,), freshness=freshness).fetchall() for text in texts]
         assert found == [[(10,)], [(2,)]]

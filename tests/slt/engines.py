@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import psycopg
 
 import belvedere
-from belvedere.plan.functions import formatter
+from belvedere.plan.functions import text_formatter
 from belvedere.plan.values.datetimes import in_zone
 from belvedere.types import Kind, SqlType
 from tests.oracle.postgres import Postgres, column_type
@@ -64,7 +64,7 @@ def _text_form(sql_type: SqlType) -> Callable[[Any], str]:
     """How PostgreSQL sends a value of this type as text."""
     if sql_type.kind is Kind.BOOLEAN:
         return lambda value: "t" if value else "f"
-    return formatter(sql_type)
+    return text_formatter(sql_type)
 
 
 class PostgresEngine:

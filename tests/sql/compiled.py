@@ -13,7 +13,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.database import Database
 from belvedere.session import front
 from belvedere.session.session import Session
-from belvedere.session.shared import Shared
+from belvedere.session.shared import SharedState
 from belvedere.sql import statements as s
 from belvedere.sql.definitions import CreateTableAs
 from tests.sql.shop import SYSTEM, shop, sized
@@ -24,10 +24,10 @@ CATALOG = shop()
 class ShopSession(Session):
     """A session that sees the catalog of the shop, its sizes, and one system table."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: SharedState) -> None:
         super().__init__(shared)
         shared.table_statistics = sized()  # type: ignore[assignment]
-        self.virtual.fields = SYSTEM  # type: ignore[method-assign]
+        self.virtual.find_fields = SYSTEM  # type: ignore[method-assign]
 
     @property
     def catalog(self) -> Catalog:
@@ -36,7 +36,7 @@ class ShopSession(Session):
 
 @cache
 def shop_session() -> ShopSession:
-    return ShopSession(Shared(Database.open(":memory:")))
+    return ShopSession(SharedState(Database.open(":memory:")))
 
 
 def bind_text(text: str) -> list[s.Statement]:
@@ -53,17 +53,20 @@ def _compile_text(text: str, finish: Callable[[Session, Any], Any]) -> list[s.St
     session = shop_session()
 
     def compile_all() -> Any:
-        return [finish(session, front.bind(session, one, ())[0]) for one in front.parse(text)]
+        return [
+            finish(session, front.bind_with_parameters(session, one, ())[0])
+            for one in front.parse_statements(text)
+        ]
 
-    return session.guarded(compile_all)
+    return session.run_guarded(compile_all)
 
 
 def _plan_statement(session: Session, statement: Any) -> Any:
     match statement:
         case s.DataPlan():
-            return replace(statement, plan=session.planned(statement.plan))
+            return replace(statement, plan=session.optimize_plan(statement.plan))
         case s.Copy() | CreateTableAs():
-            return structs.replace(statement, plan=session.planned(statement.plan))
+            return structs.replace(statement, plan=session.optimize_plan(statement.plan))
         case s.Explain():
             inner = _plan_statement(session, statement.statement)
             return structs.replace(statement, statement=inner)

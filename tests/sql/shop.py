@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from belvedere.catalog.catalog import PUBLIC_ID, Catalog, empty
+from belvedere.catalog.catalog import PUBLIC_ID, Catalog, empty_catalog
 from belvedere.catalog.model import (
-    Check,
-    Column,
+    CatalogColumn,
+    CheckConstraint,
     ForeignKey,
     Index,
     KeyPart,
+    ObjectState,
     PlainView,
     Schema,
     Sequence,
-    State,
     Table,
     TypeName,
     View,
 )
 from belvedere.plan.fields import Field, Fields
-from belvedere.sql.rules.summaries import Summary
+from belvedere.sql.rules.summaries import ColumnSummary
 from belvedere.types import (
     BIGINT,
     BOOLEAN,
@@ -31,17 +31,17 @@ from belvedere.types import (
     TEXT,
     TIMESTAMPTZ,
     SqlType,
-    numeric,
-    varchar,
+    numeric_type,
+    varchar_type,
 )
 
 
-def column(name: str, slot: int, type_: SqlType, **more: object) -> Column:
-    return Column(name=name, slot=slot, type_name=TypeName.of(type_), **more)
+def column(name: str, slot: int, type_: SqlType, **more: object) -> CatalogColumn:
+    return CatalogColumn(name=name, slot=slot, type_name=TypeName.from_type(type_), **more)
 
 
 def table(
-    id_: int, name: str, columns: list[Column], key: tuple[int, ...], **more: object
+    id_: int, name: str, columns: list[CatalogColumn], key: tuple[int, ...], **more: object
 ) -> Table:
     key_name = more.pop("primary_key_name", f"{name}_pkey")
     return Table(
@@ -61,7 +61,7 @@ CUSTOMERS = table(
     [
         column("id", 0, INTEGER, not_null=True),
         column("name", 1, TEXT, not_null=True),
-        column("email", 2, varchar(80)),
+        column("email", 2, varchar_type(80)),
         column("city", 3, TEXT),
         column("born", 4, DATE),
         column("active", 5, BOOLEAN, default="true"),
@@ -75,12 +75,12 @@ ORDERS = table(
         column("id", 0, BIGINT, not_null=True, sequence=120),
         column("customer", 1, INTEGER, not_null=True),
         column("placed", 2, TIMESTAMPTZ, default="now()"),
-        column("total", 3, numeric(12, 2), not_null=True, default="0"),
+        column("total", 3, numeric_type(12, 2), not_null=True, default="0"),
         column("state", 4, TEXT, default="'new'"),
         column("note", 5, JSON),
     ],
     (0,),
-    checks=(Check(name="orders_total_check", expression="total >= 0"),),
+    checks=(CheckConstraint(name="orders_total_check", expression="total >= 0"),),
     foreign_keys=(ForeignKey(name="orders_fk", columns=(1,), parent=100, parent_columns=(0,)),),
 )
 LINES = table(
@@ -115,14 +115,14 @@ TOTALS = View(
     definition="select customer, sum(total) as sum from orders group by customer",
     columns=(column("customer", 0, INTEGER), column("sum", 1, NUMERIC)),
     inputs=(101,),
-    state=State.READY,
+    state=ObjectState.READY,
 )
 BIG = PlainView(
     id=111,
     name="big",
     schema=PUBLIC_ID,
     definition="select id, total from orders where total > 1000",
-    columns=(column("id", 0, BIGINT), column("worth", 1, numeric(12, 2))),
+    columns=(column("id", 0, BIGINT), column("worth", 1, numeric_type(12, 2))),
 )
 INDEXES = (
     Index(
@@ -147,7 +147,7 @@ INDEXES = (
         name="customers_lower",
         schema=PUBLIC_ID,
         table=100,
-        parts=(KeyPart(expression="lower(name)", type_name=TypeName.of(TEXT)),),
+        parts=(KeyPart(expression="lower(name)", type_name=TypeName.from_type(TEXT)),),
     ),
     Index(
         id=133,
@@ -163,7 +163,7 @@ INDEXES = (
         schema=PUBLIC_ID,
         table=100,
         parts=(KeyPart(slot=3),),
-        state=State.BUILDING,
+        state=ObjectState.BUILDING,
     ),
 )
 SEQUENCES = (Sequence(id=120, name="orders_id_seq", schema=PUBLIC_ID, owner=101),)
@@ -179,7 +179,7 @@ OLD = table(
 
 def shop() -> Catalog:
     objects = [CUSTOMERS, ORDERS, LINES, LOG, TOTALS, BIG, ARCHIVE, OLD, *INDEXES, *SEQUENCES]
-    return empty().replaced({one.id: one for one in objects})
+    return empty_catalog().with_objects({one.id: one for one in objects})
 
 
 def SYSTEM(schema: str, name: str) -> Fields | None:
@@ -196,22 +196,22 @@ class Sized:
         self,
         rows: dict[int, float],
         distinct: dict[tuple[int, int], float],
-        summaries: dict[tuple[int, int], Summary] | None = None,
+        summaries: dict[tuple[int, int], ColumnSummary] | None = None,
     ) -> None:
         self._rows = rows
         self._distinct = distinct
         self._summaries = summaries or {}
 
-    def rows(self, relation: int) -> float | None:
+    def row_count(self, relation: int) -> float | None:
         return self._rows.get(relation)
 
-    def distinct(self, relation: int, slot: int) -> float | None:
+    def distinct_count(self, relation: int, slot: int) -> float | None:
         return self._distinct.get((relation, slot))
 
-    def extent(self, relation: int, slot: int) -> tuple[Any, Any] | None:
+    def value_range(self, relation: int, slot: int) -> tuple[Any, Any] | None:
         return (1, 1_000_000) if (relation, slot) == (101, 0) else None
 
-    def summary(self, relation: int, slot: int) -> Summary | None:
+    def column_summary(self, relation: int, slot: int) -> ColumnSummary | None:
         return self._summaries.get((relation, slot))
 
 

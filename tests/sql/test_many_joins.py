@@ -38,13 +38,13 @@ def test_work_of_estimating_does_not_double_with_each_join(
     con: belvedere.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = 0
-    real = estimates._join
+    real = estimates._estimate_join
 
     def counted(*arguments: Any) -> float:
         nonlocal calls
         calls += 1
         return real(*arguments)
 
-    monkeypatch.setattr(estimates, "_join", counted)
+    monkeypatch.setattr(estimates, "_estimate_join", counted)
     con.execute(chain(20)).fetchall()
     assert 0 < calls < 20 * 20

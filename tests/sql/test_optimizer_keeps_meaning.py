@@ -19,10 +19,10 @@ from belvedere.execution.run import Interrupt, Run
 from belvedere.plan import nodes as n
 from belvedere.plan.functions import Environment
 from belvedere.plan.printer import print_plan
-from belvedere.plan.transform import walk
-from belvedere.session.front import parse
-from belvedere.sql.bind.statement import TEXTS, bind_statement
-from belvedere.sql.rules.context import Context
+from belvedere.plan.transform import walk_plan
+from belvedere.session.front import parse_statements
+from belvedere.sql.bind.statement import STORED_EXPRESSIONS, bind_statement
+from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.optimize import RULES, optimize
 from belvedere.sql.statements import DataPlan
 from tests.sql.random_queries import CHOSEN, SETUP, Generator, rows
@@ -42,9 +42,11 @@ class Tables:
             self.connection.execute(statement)
         self.database: Database = self.connection._session.host
 
-    def context(self, size: float) -> Context:
+    def context(self, size: float) -> OptimizerContext:
         relations = [table.id for table in self.database.catalog.tables]
-        return Context(self.database.catalog, TEXTS, Sized(dict.fromkeys(relations, size), {}))
+        return OptimizerContext(
+            self.database.catalog, STORED_EXPRESSIONS, Sized(dict.fromkeys(relations, size), {})
+        )
 
     def run(self, plan: n.Node) -> Counter[Any] | str:
         with self.database.begin() as txn:
@@ -64,7 +66,7 @@ def tables(request: pytest.FixtureRequest) -> Iterator[Tables]:
 
 
 def bound(tables: Tables, text: str) -> n.Node:
-    statement = bind_statement(parse(text)[0].tree, tables.database.catalog)
+    statement = bind_statement(parse_statements(text)[0].tree, tables.database.catalog)
     assert isinstance(statement, DataPlan)
     return statement.plan
 
@@ -94,7 +96,7 @@ def test_random_queries_reach_every_join_method_and_access(tables: Tables, seed:
     for text in [*CHOSEN, *(generator.query() for _ in range(QUERIES // 2))]:
         plan = bound(tables, text)
         for size in PROFILES.values():
-            for node in walk(optimize(plan, tables.context(size))):
+            for node in walk_plan(optimize(plan, tables.context(size))):
                 if isinstance(node, n.Join):
                     seen |= {node.kind.value, node.method.value}
                 elif isinstance(node, n.Scan):

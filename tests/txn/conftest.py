@@ -22,9 +22,9 @@ QUICK_WAIT_MS = 5_000
 @pytest.fixture(autouse=True)
 def _disarmed() -> Iterator[None]:
     """Failpoints are global to the process: no test inherits another's."""
-    failpoints.disarm()
+    failpoints.disarm_all()
     yield
-    failpoints.disarm()
+    failpoints.disarm_all()
 
 
 def open_engine(engine: str, path: Path, **settings: int) -> Database:

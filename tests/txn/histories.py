@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from belvedere.catalog.definitions import ColumnDefinition, IndexDefinition, KeyPartDefinition
-from belvedere.catalog.edit import Edit
+from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Index, Table
 from belvedere.database import Database
 from belvedere.errors import InvalidInput
@@ -84,7 +84,9 @@ class History:
         for step in script:
             try:
                 if isinstance(step, list):
-                    self.database.run(lambda txn, step=step: [self._row(txn, *s) for s in step])
+                    self.database.run_transaction(
+                        lambda txn, step=step: [self._row(txn, *s) for s in step]
+                    )
                 else:
                     self.database.change_schema(lambda edit, step=step: self._schema(edit, *step))
             except InvalidInput:
@@ -103,7 +105,7 @@ class History:
             self.states[reader.position] = state
 
     def _row(self, txn: Transaction, what: str, name: str, key: int, other: int, text: Any) -> None:
-        if txn.catalog.find(name) is None:
+        if txn.catalog.find_relation(name) is None:
             return
         there = get(txn, name, key) is not None
         if what == "insert" and not there:
@@ -126,7 +128,7 @@ class History:
                 row.append(other if one.type == BIGINT else text)
         return tuple(row)
 
-    def _schema(self, edit: Edit, what: str, *facts: Any) -> None:
+    def _schema(self, edit: CatalogEdit, what: str, *facts: Any) -> None:
         if what == "create extra":
             edit.create_table(EXTRA)
         elif what == "drop index":
@@ -134,12 +136,16 @@ class History:
             if made:
                 edit.drop_index(made[facts[0] % len(made)].id)
         else:
-            self._alter(edit, what, edit.catalog.expect(Table, facts[0]), facts)
+            self._alter(edit, what, edit.catalog.require_relation(Table, facts[0]), facts)
 
-    def _is_made(self, edit: Edit, item: object) -> bool:
-        return isinstance(item, Index) and edit.catalog.find(item.name) is item and not item.hidden
+    def _is_made(self, edit: CatalogEdit, item: object) -> bool:
+        return (
+            isinstance(item, Index)
+            and edit.catalog.find_relation(item.name) is item
+            and not item.hidden
+        )
 
-    def _alter(self, edit: Edit, what: str, of: Table, facts: tuple[Any, ...]) -> None:
+    def _alter(self, edit: CatalogEdit, what: str, of: Table, facts: tuple[Any, ...]) -> None:
         live = [c for c in of.columns if not c.dropped]
         if what == "index":
             part = KeyPartDefinition(live[facts[1] % len(live)].name, descending=facts[1] > 1)

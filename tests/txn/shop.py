@@ -21,7 +21,7 @@ from belvedere.catalog.definitions import (
     TableDefinition,
     UniqueDefinition,
 )
-from belvedere.catalog.edit import Edit
+from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Index, Table
 from belvedere.catalog.relation import (
     CompiledIndex,
@@ -32,8 +32,8 @@ from belvedere.catalog.relation import (
 from belvedere.database import Database
 from belvedere.kv.batch import Pair
 from belvedere.txn import rows
-from belvedere.txn.border import Committed, Reader
-from belvedere.txn.commit.engine import BatchEngine
+from belvedere.txn.border import CommitResult, Reader
+from belvedere.txn.commit.engine import BatchAtomicEngine
 from belvedere.txn.transaction import Transaction
 from belvedere.types import BIGINT, TEXT, Row, SqlType
 
@@ -80,7 +80,7 @@ STAFF = table_of(
 
 
 def create_shop(database: Database) -> None:
-    def create(edit: Edit) -> None:
+    def create(edit: CatalogEdit) -> None:
         edit.create_table(CUSTOMER)
         edit.create_index(IndexDefinition("customer", (KeyPartDefinition("city"),)))
         edit.create_table(PRODUCT)
@@ -93,17 +93,17 @@ def create_shop(database: Database) -> None:
 
 def table(reader: Database | Reader, name: str) -> CompiledTable:
     catalog: Catalog = reader.catalog
-    return compiled_table(catalog, catalog.expect(Table, name).id)
+    return compiled_table(catalog, catalog.require_relation(Table, name).id)
 
 
 def index(reader: Database | Reader, name: str) -> CompiledIndex:
     catalog: Catalog = reader.catalog
-    return compiled_index(catalog, catalog.expect(Index, name).id)
+    return compiled_index(catalog, catalog.require_relation(Index, name).id)
 
 
 def insert(txn: Transaction, name: str, *new: Row) -> None:
     for row in new:
-        rows.insert(txn, table(txn, name), row)
+        rows.insert_row(txn, table(txn, name), row)
 
 
 def get(reader: Reader, name: str, *key: Any) -> Row | None:
@@ -117,20 +117,20 @@ def update(txn: Transaction, name: str, new: Row) -> None:
     into = table(txn, name)
     old = get(txn, name, *[new[slot] for slot in into.table.primary_key])
     assert old is not None
-    rows.update(txn, into, old, new)
+    rows.update_row(txn, into, old, new)
 
 
 def move(txn: Transaction, name: str, key: Sequence[Any], new: Row) -> None:
     """Replace the row at `key` by one that may have another key."""
     old = get(txn, name, *key)
     assert old is not None
-    rows.update(txn, table(txn, name), old, new)
+    rows.update_row(txn, table(txn, name), old, new)
 
 
 def delete(txn: Transaction, name: str, *key: Any) -> None:
     old = get(txn, name, *key)
     assert old is not None
-    rows.delete(txn, table(txn, name), old)
+    rows.delete_row(txn, table(txn, name), old)
 
 
 def scan(reader: Reader, name: str, **how: Any) -> list[Row]:
@@ -153,7 +153,7 @@ def pairs(batches: Iterable[list[Pair]]) -> list[Pair]:
     return found
 
 
-def put(database: Database, name: str, *new: Row) -> Committed:
+def put(database: Database, name: str, *new: Row) -> CommitResult:
     """Insert rows, in a transaction of their own."""
     return database.run_committed(lambda txn: insert(txn, name, *new))[1]
 
@@ -167,4 +167,4 @@ def key_space(database: Database) -> dict[bytes, bytes]:
 def undo_entries(database: Database) -> int:
     """How many old rows are kept in memory for open snapshots: none on a store of versions."""
     engine = database.engine
-    return len(engine.visibility.undo) if isinstance(engine, BatchEngine) else 0
+    return len(engine.visibility.undo) if isinstance(engine, BatchAtomicEngine) else 0

@@ -33,7 +33,7 @@ def refused(
     """The error of a commit that must fail and change nothing."""
     before = key_space(database)
     with pytest.raises(InvalidInput) as caught:
-        database.run(work)
+        database.run_transaction(work)
     assert caught.value.sqlstate == sqlstate
     assert key_space(database) == before
     return caught.value
@@ -67,7 +67,7 @@ def test_partly_null_values_are_distinct(memory_shop: Database) -> None:
     memory_shop.change_schema(lambda edit: edit.create_table(wanted))
     put(memory_shop, "t", (1, 5, None), (2, 5, None), (3, None, 5), (4, 5, 5), (5, 5, 6))
     refused(memory_shop, lambda txn: insert(txn, "t", (6, 5, 5)), "23505")
-    memory_shop.run(lambda txn: update(txn, "t", (1, 7, 7)))
+    memory_shop.run_transaction(lambda txn: update(txn, "t", (1, 7, 7)))
     refused(memory_shop, lambda txn: update(txn, "t", (2, 7, 7)), "23505")
 
 
@@ -78,7 +78,7 @@ def test_two_rows_may_swap_unique_values_in_one_transaction(shop: Database) -> N
         for id_, email in ((1, "b"), (2, "c"), (3, "a")):
             update(txn, "customer", (id_, email, None))
 
-    shop.run(rotate)
+    shop.run_transaction(rotate)
     with shop.begin() as reader:
         assert entries(reader, "customer_email_key") == [("a", 3), ("b", 1), ("c", 2)]
 
@@ -90,7 +90,9 @@ def test_a_value_freed_by_the_same_transaction_is_free(shop: Database, delete_fi
         lambda txn: delete(txn, "customer", 1),
         lambda txn: insert(txn, "customer", (2, "a", None)),
     ]
-    shop.run(lambda txn: [step(txn) for step in (steps if delete_first else steps[::-1])])
+    shop.run_transaction(
+        lambda txn: [step(txn) for step in (steps if delete_first else steps[::-1])]
+    )
     with shop.begin() as reader:
         assert entries(reader, "customer_email_key") == [("a", 2)]
 
@@ -107,7 +109,7 @@ def test_uniqueness_is_checked_against_the_newest_state(shop: Database) -> None:
     third = shop.begin()
     insert(third, "customer", (3, "freed", None))
     put(shop, "customer", (4, "freed", None))
-    shop.run(lambda txn: update(txn, "customer", (4, "other", None)))
+    shop.run_transaction(lambda txn: update(txn, "customer", (4, "other", None)))
     third.commit()
 
 
@@ -139,15 +141,17 @@ def test_a_parent_with_children_stays(shop: Database) -> None:
     error = refused(shop, lambda txn: delete(txn, "customer", 9), "23503")
     assert error.detail == "the row is still referenced: (customer) = (9)"
     refused(shop, lambda txn: move(txn, "customer", (9,), (10, None, None)), "23503")
-    shop.run(lambda txn: update(txn, "customer", (9, "x", "y")))
-    shop.run(lambda txn: delete(txn, "orders", 1))
-    shop.run(lambda txn: delete(txn, "customer", 9))
+    shop.run_transaction(lambda txn: update(txn, "customer", (9, "x", "y")))
+    shop.run_transaction(lambda txn: delete(txn, "orders", 1))
+    shop.run_transaction(lambda txn: delete(txn, "customer", 9))
 
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_the_order_of_statements_does_not_matter(shop: Database, reverse: bool) -> None:
     def both(*steps: Callable[[Transaction], object]) -> None:
-        shop.run(lambda txn: [step(txn) for step in (steps[::-1] if reverse else steps)])
+        shop.run_transaction(
+            lambda txn: [step(txn) for step in (steps[::-1] if reverse else steps)]
+        )
 
     both(
         lambda txn: insert(txn, "customer", (1, None, None)),
@@ -172,8 +176,8 @@ def test_a_row_may_refer_to_itself_and_rows_to_each_other(shop: Database) -> Non
     put(shop, "staff", (4, None))
     refused(shop, lambda txn: insert(txn, "staff", (5, 6)), "23503")
     refused(shop, lambda txn: delete(txn, "staff", 2), "23503")
-    shop.run(lambda txn: [delete(txn, "staff", id_) for id_ in (2, 3)])
-    shop.run(lambda txn: delete(txn, "staff", 1))
+    shop.run_transaction(lambda txn: [delete(txn, "staff", id_) for id_ in (2, 3)])
+    shop.run_transaction(lambda txn: delete(txn, "staff", 1))
     with shop.begin() as reader:
         assert scan(reader, "staff") == [(4, None)]
 
@@ -218,8 +222,8 @@ def test_a_compound_key_refers_in_the_order_it_says(memory_shop: Database) -> No
     put(memory_shop, "c", (1, 1, "one"), (2, None, "two"), (3, 3, None))
     refused(memory_shop, lambda txn: insert(txn, "c", (4, 1, "two")), "23503")
     refused(memory_shop, lambda txn: delete(txn, "p", "one", 1), "23503")
-    memory_shop.run(lambda txn: delete(txn, "c", 1))
-    memory_shop.run(lambda txn: delete(txn, "p", "one", 1))
+    memory_shop.run_transaction(lambda txn: delete(txn, "c", 1))
+    memory_shop.run_transaction(lambda txn: delete(txn, "p", "one", 1))
 
 
 def test_a_foreign_key_to_a_unique_value(memory_shop: Database) -> None:
@@ -236,13 +240,13 @@ def test_a_foreign_key_to_a_unique_value(memory_shop: Database) -> None:
     refused(shop, lambda txn: insert(txn, "c", (3, "b")), "23503")
     refused(shop, lambda txn: delete(txn, "customer", 1), "23503")
     refused(shop, lambda txn: update(txn, "customer", (1, None, None)), "23503")
-    shop.run(lambda txn: delete(txn, "customer", 2))
+    shop.run_transaction(lambda txn: delete(txn, "customer", 2))
 
     def hand_over(txn: Transaction) -> None:
         delete(txn, "customer", 1)
         insert(txn, "customer", (7, "a", None))
 
-    shop.run(hand_over)
+    shop.run_transaction(hand_over)
     with shop.begin() as reader:
         assert get(reader, "customer", 7) == (7, "a", None)
 
@@ -264,7 +268,7 @@ def test_a_narrower_child_column_never_hinders_its_parent(
     two = type(beyond)(2)
     put(memory_shop, "p", (beyond,), (two,))
     put(memory_shop, "c", (1, two))
-    memory_shop.run(lambda txn: delete(txn, "p", beyond))
+    memory_shop.run_transaction(lambda txn: delete(txn, "p", beyond))
     refused(memory_shop, lambda txn: delete(txn, "p", two), "23503")
 
 

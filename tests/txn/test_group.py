@@ -15,7 +15,7 @@ from belvedere.catalog.definitions import ColumnDefinition, TableDefinition
 from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.errors import Unavailable
-from belvedere.kv.doubles.faults import FaultyStore, When
+from belvedere.kv.doubles.faults import FaultTiming, FaultyStore
 from belvedere.txn import rows
 from belvedere.txn.recovery import open_directory
 from belvedere.types import BIGINT
@@ -27,7 +27,7 @@ NUMBERS = TableDefinition("numbers", (ColumnDefinition("n", BIGINT),), ("n",))
 @pytest.fixture(autouse=True)
 def disarmed() -> Iterator[None]:
     yield
-    failpoints.disarm()
+    failpoints.disarm_all()
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def faulty(path: Path) -> tuple[Database, FaultyStore]:
 
 def insert(database: Database, number: int) -> int:
     with database.begin() as transaction:
-        rows.insert(transaction, database.table("numbers"), (number,))
+        rows.insert_row(transaction, database.find_table("numbers"), (number,))
         return transaction.commit().position
 
 
@@ -66,8 +66,8 @@ def joined(threads: list[threading.Thread]) -> None:
 
 
 def read(database: Database) -> list[int]:
-    table = database.table("numbers")
-    with database.snapshot() as reader:
+    table = database.find_table("numbers")
+    with database.open_snapshot() as reader:
         return [table.decode(v)[0] for b in reader.scan(table.start, table.end) for _, v in b]
 
 
@@ -77,7 +77,7 @@ def test_commits_that_wrote_during_a_sync_share_the_next_one(path: Path) -> None
     written, syncs = threading.Semaphore(0), []
 
     def at_sync() -> None:
-        syncs.append(database.commits.newest.position)
+        syncs.append(database.commits.newest_snapshot.position)
         if len(syncs) == 1:
             for _ in range(8):
                 assert written.acquire(timeout=60)
@@ -89,7 +89,7 @@ def test_commits_that_wrote_during_a_sync_share_the_next_one(path: Path) -> None
         thread.start()
     for thread in threads:
         thread.join()
-    failpoints.disarm()
+    failpoints.disarm_all()
     assert len(syncs) == 2
     assert read(database) == list(range(8))
     database.close()
@@ -130,19 +130,19 @@ def test_nobody_sees_a_commit_before_its_sync(path: Path) -> None:
     database, seen = Database.open(path), []
     failpoints.arm("sync.before", "call", call=lambda: seen.append(read(database)))
     insert(database, 1)
-    failpoints.disarm()
+    failpoints.disarm_all()
     assert seen == [[]]
     assert read(database) == [1]
     database.close()
 
 
-@pytest.mark.parametrize("when", [When.BEFORE, When.AFTER])
-def test_failed_sync_ends_writing_but_not_reading(path: Path, when: When) -> None:
+@pytest.mark.parametrize("when", [FaultTiming.BEFORE, FaultTiming.AFTER])
+def test_failed_sync_ends_writing_but_not_reading(path: Path, when: FaultTiming) -> None:
     database, store = faulty(path)
     insert(database, 1)
-    store.add("sync", when)
+    store.add_fault("sync", when)
     transaction = database.begin()
-    rows.insert(transaction, database.table("numbers"), (2,))
+    rows.insert_row(transaction, database.find_table("numbers"), (2,))
     with pytest.raises(Unavailable) as unknown:
         transaction.commit()
     assert unknown.value.sqlstate == "08007"
@@ -151,7 +151,9 @@ def test_failed_sync_ends_writing_but_not_reading(path: Path, when: When) -> Non
     assert outcome.value.sqlstate == "08007"
     for number in (2, 3):
         with pytest.raises(Unavailable) as refused:
-            database.run(lambda txn, n=number: rows.insert(txn, database.table("numbers"), (n,)))
+            database.run_transaction(
+                lambda txn, n=number: rows.insert_row(txn, database.find_table("numbers"), (n,))
+            )
         assert refused.value.sqlstate == "25006"
     assert read(database) == [1]
     waiter = threading.Thread(
@@ -167,17 +169,17 @@ def test_failed_sync_ends_writing_but_not_reading(path: Path, when: When) -> Non
         insert(database, 9)
 
 
-@pytest.mark.parametrize("when", [When.BEFORE, When.AFTER])
-def test_failed_write_is_unknown_only_when_it_may_be_there(path: Path, when: When) -> None:
+@pytest.mark.parametrize("when", [FaultTiming.BEFORE, FaultTiming.AFTER])
+def test_failed_write_is_unknown_only_when_it_may_be_there(path: Path, when: FaultTiming) -> None:
     database, store = faulty(path)
-    store.add("write", when)
+    store.add_fault("write", when)
     with pytest.raises(Unavailable) as failed:
         insert(database, 1)
-    assert failed.value.sqlstate == ("58030" if when is When.BEFORE else "08007")
+    assert failed.value.sqlstate == ("58030" if when is FaultTiming.BEFORE else "08007")
     assert read(database) == []
     database.close()
     with Database.open(path) as database:
-        assert read(database) == ([] if when is When.BEFORE else [1])
+        assert read(database) == ([] if when is FaultTiming.BEFORE else [1])
 
 
 def test_interrupted_write_ends_writing(path: Path) -> None:
@@ -189,14 +191,14 @@ def test_interrupted_write_ends_writing(path: Path) -> None:
     failpoints.arm("commit.after_write", "call", call=interrupt, at=1)
     with pytest.raises(KeyboardInterrupt):
         insert(database, 1)
-    failpoints.disarm()
+    failpoints.disarm_all()
     with pytest.raises(Unavailable, match="read-only"):
         insert(database, 2)
     assert read(database) == []
     database.close()
     with Database.open(path) as database:
         assert read(database) == [1]
-        assert database.log.last == 2
+        assert database.log.last_position == 2
 
 
 def test_one_who_stops_waiting_does_not_hold_up_the_others(path: Path) -> None:
@@ -216,10 +218,10 @@ def test_one_who_stops_waiting_does_not_hold_up_the_others(path: Path) -> None:
     failpoints.arm("sync.before", "call", call=hold, at=1)
     others.append(threading.Thread(target=insert, args=(database, 1)))
     others[0].start()
-    until(lambda: database.position + 1 == database.commits.newest.position)
+    until(lambda: database.position + 1 == database.commits.newest_snapshot.position)
     insert_interrupted(database, 2)
     joined(others)
-    failpoints.disarm()
+    failpoints.disarm_all()
     assert read(database) == [1, 2, 3]
     database.close()
 
@@ -258,7 +260,7 @@ def test_one_who_stops_waiting_does_not_break_the_chain(path: Path, when: str) -
     until(lambda: len(group._waiters) == 1)
     insert_interrupted(database, 3)
     joined(others)
-    failpoints.disarm()
+    failpoints.disarm_all()
     assert read(database) == [1, 2, 3, 4]
     database.close()
 
@@ -273,8 +275,8 @@ def test_what_an_interrupted_client_wrote_is_shown_to_whoever_asks_for_it(path: 
     failpoints.arm("sync.after", "call", call=interrupt, at=1)
     with pytest.raises(KeyboardInterrupt):
         insert(database, 1)
-    failpoints.disarm()
-    written = database.commits.newest.position
+    failpoints.disarm_all()
+    written = database.commits.newest_snapshot.position
     assert database.position < written
     with database.begin(at_least=written, wait_s=5) as transaction:
         assert transaction.position == written
@@ -297,7 +299,7 @@ def test_close_waits_for_the_commits_under_way(path: Path) -> None:
     writer.start()
     writer.join()
     closer.join()
-    failpoints.disarm()
+    failpoints.disarm_all()
     assert acknowledged == [2]
     with Database.open(path) as database:
         assert read(database) == [1]

@@ -47,7 +47,7 @@ class _Log:
         with self._mutex:
             number = self.written.batch + 1
             self.written = Snapshot(number, number, cast("Any", None), 0)
-        self.group.wait(number)
+        self.group.wait_durable(number)
         assert self.published.batch >= number
 
 

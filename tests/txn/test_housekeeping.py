@@ -14,8 +14,8 @@ from tests.views.plans import ORDERS
 def test_the_log_is_trimmed_when_it_is_twice_as_long_as_it_has_to_be() -> None:
     with Database.open(":memory:", Config(log_retention_records_min=1000)) as db:
         db.change_schema(lambda edit: edit.create_table(ORDERS))
-        table = db.table("orders")
+        table = db.find_table("orders")
         for number in range(HOUSEKEEPING_EVERY):
             with db.begin() as txn:
-                rows.insert(txn, table, (number, None, Decimal("1.00")))
-        assert db.position - 1100 <= db.log.first <= db.position - 900
+                rows.insert_row(txn, table, (number, None, Decimal("1.00")))
+        assert db.position - 1100 <= db.log.first_position <= db.position - 900

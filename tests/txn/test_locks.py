@@ -10,7 +10,7 @@ import pytest
 
 from belvedere.errors import Retry, Unavailable
 from belvedere.txn.border import LockRequest
-from belvedere.txn.locks import LockTable
+from belvedere.txn.locks import RowLockTable
 from tests.txn.deadline import until
 
 WAIT_MS = 20_000
@@ -23,27 +23,27 @@ SHARED_B = LockRequest("root", b"b", side=1)
 class Workers:
     """Owners in threads of their own, driven step by step."""
 
-    def __init__(self, table: LockTable) -> None:
+    def __init__(self, table: RowLockTable) -> None:
         self.table = table
         self.pool = ThreadPoolExecutor(16)
 
     def acquire(self, owner: bytes, request: LockRequest) -> Future[bool]:
         """Ask for a lock; returns when it is held, refused or waited for."""
         future = self.pool.submit(self.table.acquire, owner, request)
-        until(lambda: future.done() or (owner, request.shared) in self.waiting(request))
+        until(lambda: future.done() or (owner, request.is_shared) in self.waiting(request))
         return future
 
     def waiting(self, request: LockRequest) -> list[tuple[bytes, bool]]:
         return [
             (held.owner, held.shared)
-            for held in self.table.held()
+            for held in self.table.list_locks()
             if (held.kind, held.key) == request[:2] and not held.granted
         ]
 
     def granted(self, request: LockRequest) -> list[bytes]:
         return [
             held.owner
-            for held in self.table.held()
+            for held in self.table.list_locks()
             if (held.kind, held.key) == request[:2] and held.granted
         ]
 
@@ -53,16 +53,16 @@ def result(future: Future[Any]) -> Any:
 
 
 @pytest.fixture
-def table() -> LockTable:
-    return LockTable(WAIT_MS)
+def table() -> RowLockTable:
+    return RowLockTable(WAIT_MS)
 
 
 @pytest.fixture
-def workers(table: LockTable) -> Any:
+def workers(table: RowLockTable) -> Any:
     made = Workers(table)
     yield made
     made.pool.shutdown(wait=True)
-    assert table.held() == [], "a test leaves no lock behind"
+    assert table.list_locks() == [], "a test leaves no lock behind"
 
 
 def test_an_exclusive_lock_makes_others_wait_in_order(workers: Workers) -> None:
@@ -224,7 +224,7 @@ def test_a_victim_leaves_the_queue_to_those_behind_it(workers: Workers) -> None:
 
 
 def test_an_interrupted_wait_leaves_nothing_behind(
-    table: LockTable, monkeypatch: pytest.MonkeyPatch
+    table: RowLockTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C in a client that waits for a lock."""
 
@@ -236,13 +236,13 @@ def test_an_interrupted_wait_leaves_nothing_behind(
     monkeypatch.setattr("belvedere.txn.locks.threading.Event", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         table.acquire(b"2", A)
-    assert [held.owner for held in table.held()] == [b"1"]
+    assert [held.owner for held in table.list_locks()] == [b"1"]
     table.release(b"1", [A])
     assert table.acquire(b"3", A) is False
 
 
 def test_an_interrupt_just_after_the_grant_gives_the_lock_back(
-    table: LockTable, monkeypatch: pytest.MonkeyPatch
+    table: RowLockTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Interrupted(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
@@ -253,7 +253,7 @@ def test_an_interrupt_just_after_the_grant_gives_the_lock_back(
     monkeypatch.setattr("belvedere.txn.locks.threading.Event", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         table.acquire(b"2", A)
-    assert table.held() == []
+    assert table.list_locks() == []
 
 
 def test_every_kind_is_counted_and_shown(workers: Workers) -> None:
@@ -261,23 +261,23 @@ def test_every_kind_is_counted_and_shown(workers: Workers) -> None:
     table.acquire(b"1", A)
     table.acquire(b"1", LockRequest("table", b"t", side=1))
     waits = workers.acquire(b"2", SHARED_A)
-    assert sorted(table.held()) == [
+    assert sorted(table.list_locks()) == [
         ("root", b"a", b"1", False, True),
         ("root", b"a", b"2", True, False),
         ("table", b"t", b"1", True, True),
     ]
     table.release(b"1", [A, LockRequest("table", b"t", side=1)])
     result(waits)
-    assert table.acquired == {"root": 2, "table": 1}
+    assert table.acquired_counts == {"root": 2, "table": 1}
     assert table.waited == {"root": 1}
     with pytest.raises(Unavailable):
         table.acquire(b"3", A, wait_ms=0)
-    assert table.acquired == {"root": 2, "table": 1}, "what was refused was not acquired"
+    assert table.acquired_counts == {"root": 2, "table": 1}, "what was refused was not acquired"
     assert table.waited == {"root": 2}
     table.release(b"2", [SHARED_A])
 
 
-def test_a_release_of_many_threads_never_loses_a_wake(table: LockTable) -> None:
+def test_a_release_of_many_threads_never_loses_a_wake(table: RowLockTable) -> None:
     """Eight threads pass two locks around in one order; each gets every one of its turns."""
     inside, turns = [], []
 
@@ -296,4 +296,4 @@ def test_a_release_of_many_threads_never_loses_a_wake(table: LockTable) -> None:
         for future in [pool.submit(take, owner) for owner in range(8)]:
             result(future)
     assert len(turns) == 400
-    assert table.held() == []
+    assert table.list_locks() == []

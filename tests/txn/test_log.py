@@ -13,7 +13,7 @@ from belvedere.catalog.model import Table
 from belvedere.database import Database
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.kv.batch import BatchStore
-from belvedere.txn.log import Log
+from belvedere.txn.log import BatchChangeLog
 from tests.txn.conftest import open_engine
 from tests.txn.shop import create_shop, delete, insert, key_space, put, scan, table, update
 
@@ -38,7 +38,7 @@ def test_records_are_dense_and_hold_old_and_new_rows(shop: Database) -> None:
         update(txn, "product", (1, "c"))  # type: ignore[arg-type]
         delete(txn, "product", 2)  # type: ignore[arg-type]
 
-    shop.run(change)
+    shop.run_transaction(change)
     first, second = shop.log.read(start)
     into = table(shop, "product")
     assert [first.position, second.position] == [start + 1, start + 2]
@@ -101,9 +101,9 @@ def test_a_tail_waits_for_what_comes_and_ends_when_nothing_does(shop: Database) 
 def test_trimming_forgets_up_to_a_position_and_never_the_newest(shop: Database) -> None:
     fill(shop, 6)
     last = shop.position
-    assert shop.log.first == 1
+    assert shop.log.first_position == 1
     assert shop.log.trim(3) == 3
-    assert (shop.log.first, shop.log.last) == (4, last)
+    assert (shop.log.first_position, shop.log.last_position) == (4, last)
     assert shop.log.trim(2) == 3, "never back"
     assert positions(shop, 3) == list(range(4, last + 1))
     with pytest.raises(InvalidInput) as gone:
@@ -130,7 +130,7 @@ def test_the_newest_position_survives_trimming_and_reopening(tmp_path: Path) -> 
 def test_a_read_that_trimming_overtakes_says_so(memory_shop: Database) -> None:
     """Between the check and the first record: nothing may be missing silently."""
     fill(memory_shop, 5)
-    log = Log(_TrimmedOnScan(memory_shop), memory_shop.visibility, 100)  # type: ignore[arg-type]
+    log = BatchChangeLog(_TrimmedOnScan(memory_shop), memory_shop.visibility, 100)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="no longer in the log"):
         list(log.read(0))
 
@@ -150,23 +150,23 @@ class _TrimmedOnScan:
 
 def test_trimming_waits_for_the_slowest_consumer(shop: Database) -> None:
     fill(shop, 8)
-    shop.log.consume("slow", 2)
-    shop.log.consume("fast", 6)
+    shop.log.advance_consumer("slow", 2)
+    shop.log.advance_consumer("fast", 6)
     assert shop.log.trim(7) == 2
-    shop.log.consume("slow", 5)
+    shop.log.advance_consumer("slow", 5)
     assert shop.log.trim(7) == 5
     with pytest.raises(InvalidInput, match="cannot go back"):
-        shop.log.consume("slow", 4)
-    shop.log.forget("slow")
+        shop.log.advance_consumer("slow", 4)
+    shop.log.remove_consumer("slow")
     assert shop.log.trim(7) == 6
-    assert shop.log.lost == set()
+    assert shop.log.lost_consumers == set()
 
 
 def test_a_consumer_is_remembered_when_it_is_told_so(tmp_path: Path) -> None:
     with Database.open(tmp_path / "store") as database:
-        database.log.consume("reader", 0)
+        database.log.advance_consumer("reader", 0)
         shutil.copytree(tmp_path / "store", tmp_path / "as a kill leaves it")
-        database.log.forget("reader")
+        database.log.remove_consumer("reader")
         shutil.copytree(tmp_path / "store", tmp_path / "forgotten")
     with Database.open(tmp_path / "as a kill leaves it") as database:
         assert database.log.consumers == {"reader": 0}
@@ -178,9 +178,9 @@ def test_consumers_are_remembered(tmp_path: Path) -> None:
     with open_engine("rocksdb", tmp_path) as database:
         create_shop(database)
         fill(database, 5)
-        database.log.consume("view", 3)
-        database.log.consume("gone", 1)
-        database.log.forget("gone")
+        database.log.advance_consumer("view", 3)
+        database.log.advance_consumer("gone", 1)
+        database.log.remove_consumer("gone")
     with open_engine("rocksdb", tmp_path) as database:
         assert database.log.consumers == {"view": 3}
         assert database.log.trim(5) == 3
@@ -191,20 +191,20 @@ def test_a_consumer_beyond_the_retention_cap_is_cut_off(tmp_path: Path) -> None:
         create_shop(database)
         fill(database, 10)
         last = database.position
-        database.log.consume("slow", 1)
-        database.log.consume("close", last - 4)
+        database.log.advance_consumer("slow", 1)
+        database.log.advance_consumer("close", last - 4)
         assert database.log.trim(1) == 1
-        assert database.log.lost == set(), "nothing it needs was asked for"
+        assert database.log.lost_consumers == set(), "nothing it needs was asked for"
         assert database.log.trim(3) == 3, "no further than asked for"
-        assert database.log.lost == {"slow"}
+        assert database.log.lost_consumers == {"slow"}
         assert database.log.trim(last) == last - 4
-        assert database.log.lost == {"slow"}
+        assert database.log.lost_consumers == {"slow"}
     with open_engine("rocksdb", tmp_path, log_retention_records_max=4) as database:
-        assert database.log.lost == {"slow"}, "also after a restart"
-        database.log.forget("slow")
-        assert database.log.lost == set()
+        assert database.log.lost_consumers == {"slow"}, "also after a restart"
+        database.log.remove_consumer("slow")
+        assert database.log.lost_consumers == set()
     with open_engine("rocksdb", tmp_path, log_retention_records_max=4) as database:
-        assert database.log.lost == set()
+        assert database.log.lost_consumers == set()
 
 
 def test_a_pin_keeps_the_log_while_it_is_held(shop: Database) -> None:
@@ -225,10 +225,10 @@ def test_a_pin_keeps_the_log_while_it_is_held(shop: Database) -> None:
 def test_the_past_reaches_back_as_far_as_the_log(shop: Database) -> None:
     put(shop, "product", (1, "a"))
     first = shop.position
-    shop.run(lambda txn: update(txn, "product", (1, "b")))
+    shop.run_transaction(lambda txn: update(txn, "product", (1, "b")))
     put(shop, "product", (2, "c"))
     with shop.as_of(first) as past:
-        shop.run(lambda txn: delete(txn, "product", 1))
+        shop.run_transaction(lambda txn: delete(txn, "product", 1))
         assert past.position == first
         assert scan(past, "product") == [(1, "a")]
         assert scan(past, "product", reverse=True, limit=1) == [(1, "a")]
@@ -250,12 +250,12 @@ def test_the_past_has_the_tables_of_its_time(shop: Database) -> None:
     with shop.as_of(0) as nothing:
         assert nothing.catalog.tables == ()
     with shop.as_of(before + 1) as gone:
-        assert gone.catalog.find("staff") is None
+        assert gone.catalog.find_relation("staff") is None
 
 
 def test_indexes_have_no_past(shop: Database) -> None:
     put(shop, "customer", (1, "a", "b"))
-    index = shop.catalog.find("customer_city_idx")
+    index = shop.catalog.find_relation("customer_city_idx")
     assert index is not None
     start = b"\x10" + index.id.to_bytes(4)
     uses: list[Callable[[Database], object]] = [
@@ -280,7 +280,7 @@ def rows_of(database: Database, id_: int) -> int:
 def test_rows_of_a_dropped_table_go_when_the_log_has_forgotten_it(shop: Database) -> None:
     put(shop, "staff", (1, None), (2, 1))
     staff = table(shop, "staff")
-    ids = [staff.table.id, *(index.id for index in shop.catalog.indexes_of(staff.table.id))]
+    ids = [staff.table.id, *(index.id for index in shop.catalog.table_indexes(staff.table.id))]
     before = shop.position
     shop.change_schema(lambda edit: edit.drop_table(staff.table.id))
     fill(shop, 3)

@@ -32,7 +32,7 @@ from belvedere.config import Config, Durability
 from belvedere.database import Database
 from belvedere.errors import Retry, Unavailable
 from belvedere.txn.border import READ_COMMITTED, SERIALIZABLE, SNAPSHOT, Isolation, LockRequest
-from belvedere.txn.transaction import Savepoint, Transaction
+from belvedere.txn.transaction import Transaction, TransactionSavepoint
 from belvedere.types import TEXT, Row
 from tests.mutations.registry import mutated
 from tests.txn.shop import column, entries, pairs, scan, table, table_of
@@ -84,7 +84,9 @@ class Seen:
     reads: set[int] = field(default_factory=set)
     ranges: list[tuple[int, int]] = field(default_factory=list)
     index_read: bool = False
-    savepoints: list[tuple[Savepoint, dict[int, Any], dict[int, Any]]] = field(default_factory=list)
+    savepoints: list[tuple[TransactionSavepoint, dict[int, Any], dict[int, Any]]] = field(
+        default_factory=list
+    )
     locks: set[tuple[int, bool]] = field(default_factory=set)
 
     def visible(self, model: Model) -> Rows:
@@ -151,7 +153,7 @@ class Transactions(RuleBasedStateMachine):
                 for seen in self.open_now:
                     seen.txn.rollback()
                 assert len(self.database.visibility.undo) == 0
-                assert self.database.locks.held() == []
+                assert self.database.locks.list_locks() == []
             finally:
                 self.database.close()
                 shutil.rmtree(self.directory)
@@ -238,7 +240,7 @@ class Transactions(RuleBasedStateMachine):
         expected = (key, shared) not in seen.locks and (not all(held) if shared else bool(held))
         refused = False
         try:
-            seen.txn.lock(LockRequest("root", bytes([key]), shared))
+            seen.txn.acquire_lock(LockRequest("root", bytes([key]), shared))
         except Unavailable:
             refused = True
         assert refused == expected
@@ -257,7 +259,7 @@ class Transactions(RuleBasedStateMachine):
     @rule(number=which)
     def savepoint(self, number: int) -> None:
         seen = self.pick(number)
-        seen.savepoints.append((seen.txn.savepoint(), dict(seen.writes), dict(seen.old)))
+        seen.savepoints.append((seen.txn.set_savepoint(), dict(seen.writes), dict(seen.old)))
 
     @precondition(lambda self: self.open_now)
     @rule(number=which, back=st.integers(0, 3))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from belvedere.catalog.catalog import empty
+from belvedere.catalog.catalog import empty_catalog
 from belvedere.codec import keyspace
 from belvedere.config import Config, Durability
 from belvedere.database import Database, restore_backup
@@ -15,7 +15,7 @@ from belvedere.kv.batch import BatchStore
 from belvedere.kv.memory import MemoryStore
 from belvedere.txn import pieces
 from belvedere.txn.commit import batch
-from belvedere.txn.replay import replay
+from belvedere.txn.replay import replay_records
 from tests.txn.shop import create_shop, put, scan
 
 SMALL = 300
@@ -23,8 +23,8 @@ SMALL = 300
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "PIECE_BYTES", SMALL)
-    monkeypatch.setattr(batch, "PIECE_BYTES", SMALL)
+    monkeypatch.setattr(pieces, "CHUNK_BYTES", SMALL)
+    monkeypatch.setattr(batch, "CHUNK_BYTES", SMALL)
 
 
 def put_products(db: Database, first: int, count: int) -> None:
@@ -73,7 +73,7 @@ def test_a_restore_replays_it(tmp_path: Path) -> None:
         db.back_up(tmp_path / "backup")
     restore_backup(tmp_path / "backup", tmp_path / "restored", reached)
     with Database.open(tmp_path / "restored") as db:
-        with db.snapshot() as reader:
+        with db.open_snapshot() as reader:
             assert len(scan(reader, "product")) == 100
         assert {record.position for record in db.log.read(reached - 1)} == {reached}
 
@@ -84,11 +84,11 @@ def test_replayed_records_lie_in_pieces_again() -> None:
         put_products(db, 0, 100)
         records = [data for batch in db.log.read_bytes(0) for data in batch]
         copy = MemoryStore()
-        replay(records, copy, empty(), db.participants_for)
+        replay_records(records, copy, empty_catalog(), db.participants_for)
         assert piece_count(copy) == piece_count(db.store) > 5
         last = copy.get(keyspace.log_key(db.position))
         assert last is not None
-        assert pieces.whole(copy, last) == records[-1]
+        assert pieces.assemble_record(copy, last) == records[-1]
 
 
 def test_trimming_forgets_the_pieces_too() -> None:
@@ -115,11 +115,11 @@ def test_a_lost_piece_is_noticed() -> None:
 def test_a_record_trimmed_while_it_is_read_is_no_damage() -> None:
     store = MemoryStore()
     record = bytes(8) + (1000).to_bytes(4, "little") + (7).to_bytes(8, "little") + bytes(980)
-    store.write(pieces.pieces_of(7, record))
+    store.write(pieces.split_record(7, record))
     first = store.get(keyspace.log_key(7))
     assert first is not None
-    assert pieces.whole(store, first) == record
-    pieces.delete_log(store, 0, 7)
+    assert pieces.assemble_record(store, first) == record
+    pieces.delete_log_range(store, 0, 7)
     with pytest.raises(InvalidInput) as caught:
-        pieces.whole(store, first)
+        pieces.assemble_record(store, first)
     assert caught.value.sqlstate == "22023"

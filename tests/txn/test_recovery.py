@@ -18,7 +18,7 @@ from belvedere.errors import Corruption, InvalidInput, Unavailable, Unsupported
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn import identity as files
 from belvedere.txn import rows
-from belvedere.txn.anchor import Anchor, State
+from belvedere.txn.anchor import Anchor, AnchorState
 from belvedere.types import BIGINT
 
 NUMBERS = TableDefinition("numbers", (ColumnDefinition("n", BIGINT),), ("n",))
@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
 def make(path: Path, *numbers: int, config: Config | None = None) -> str:
     """Write the numbers, one commit each, and close; a token of the last one."""
     with Database.open(path, config) as database:
-        if database.catalog.find("numbers") is None:
+        if database.catalog.find_relation("numbers") is None:
             database.change_schema(lambda edit: edit.create_table(NUMBERS))
         for number in numbers:
             insert(database, number)
@@ -42,7 +42,7 @@ def make(path: Path, *numbers: int, config: Config | None = None) -> str:
 
 def insert(database: Database, number: int) -> int:
     with database.begin() as transaction:
-        rows.insert(transaction, database.table("numbers"), (number,))
+        rows.insert_row(transaction, database.find_table("numbers"), (number,))
         return transaction.commit().position
 
 
@@ -52,8 +52,8 @@ def numbers(path: Path, **options: bool) -> list[int]:
 
 
 def read(database: Database) -> list[int]:
-    table = database.table("numbers")
-    with database.snapshot() as reader:
+    table = database.find_table("numbers")
+    with database.open_snapshot() as reader:
         return [table.decode(v)[0] for b in reader.scan(table.start, table.end) for _, v in b]
 
 
@@ -299,7 +299,7 @@ def test_older_anchor_does_not_bring_an_incarnation_back(path: Path) -> None:
     kill(path, config="Config(durability=Durability.OFF)")
     newer = incarnation(path)
     anchor = Anchor.open(path / "anchor")
-    anchor.write(incarnation=old.incarnation, position=2, hash_=old.hash, state=State.OPEN)
+    anchor.write(incarnation=old.incarnation, position=2, hash_=old.hash, state=AnchorState.OPEN)
     anchor.close()
     assert incarnation(path) == newer
 
@@ -308,8 +308,8 @@ def test_outcome_by_transaction_id_is_known_after_a_restart(path: Path) -> None:
     make(path)
     with Database.open(path) as database:
         done, undone = database.begin(), database.begin()
-        rows.insert(done, database.table("numbers"), (1,))
-        rows.insert(undone, database.table("numbers"), (2,))
+        rows.insert_row(done, database.find_table("numbers"), (1,))
+        rows.insert_row(undone, database.find_table("numbers"), (2,))
         position = done.commit().position
         undone.rollback()
     with Database.open(path) as database:

@@ -15,8 +15,8 @@ from belvedere.catalog.definitions import (
     TableDefinition,
     UniqueDefinition,
 )
-from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Index, State
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.model import Index, ObjectState
 from belvedere.database import Database, restore_backup
 from belvedere.errors import InvalidInput
 from belvedere.txn import rows
@@ -47,7 +47,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 def insert(database: Database, table: str, *values: object) -> int:
     with database.begin() as transaction:
-        rows.insert(transaction, database.table(table), values)
+        rows.insert_row(transaction, database.find_table(table), values)
         return transaction.commit().position
 
 
@@ -55,7 +55,7 @@ def contents(database: Database) -> dict[bytes, bytes]:
     """Rows and index entries of everything that is not dropped."""
     catalog = database.catalog
     live = [item.id for item in catalog.tables]
-    live += [index.id for table in catalog.tables for index in catalog.indexes_of(table.id)]
+    live += [index.id for table in catalog.tables for index in catalog.table_indexes(table.id)]
     return {
         key: value
         for id_ in live
@@ -77,12 +77,12 @@ def restored(database: Database, tmp_path: Path, position: int) -> Database:
 def test_rows_older_and_younger_than_an_added_column(database: Database, tmp_path: Path) -> None:
     position = insert(database, "parent", 1, "one")
     before = contents(database)
-    parent = database.table("parent").table.id
+    parent = database.find_table("parent").table.id
     database.change_schema(lambda edit: edit.add_column(parent, ColumnDefinition("more", INTEGER)))
     insert(database, "parent", 2, "two", 22)
     with restored(database, tmp_path, position) as earlier:
         assert contents(earlier) == before
-        assert len(earlier.table("parent").table.columns) == 2
+        assert len(earlier.find_table("parent").table.columns) == 2
 
 
 def test_the_beginning_is_an_empty_store(database: Database, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_dropped_index_comes_back_beside_foreign_keys(database: Database, tmp_pa
     position = insert(database, "child", 1, 1)
     before = contents(database)
     insert(database, "child", 3, 1)  # leaves an entry that the drop keeps
-    index = database.catalog.expect(Index, "by_parent")
+    index = database.catalog.require_relation(Index, "by_parent")
     database.change_schema(lambda edit: edit.drop_index(index.id))
     insert(database, "child", 2, 1)
     with restored(database, tmp_path, position) as earlier:
@@ -122,7 +122,7 @@ def test_unique_index_that_never_was_ready_is_gone(database: Database, tmp_path:
         if any(b"building" in (change.new or b"") for change in record.changes())
     )
     with restored(database, tmp_path, building) as earlier:
-        assert earlier.catalog.find("doomed") is None
+        assert earlier.catalog.find_relation("doomed") is None
         assert len(contents(earlier)) == len(contents(database))
 
 
@@ -134,23 +134,23 @@ def test_rows_from_before_a_unique_index_need_not_be_unique(
         position = insert(database, "child", child, 1)
     before = contents(database)
     with database.begin() as transaction:
-        rows.delete(transaction, database.table("child"), (2, 1))
+        rows.delete_row(transaction, database.find_table("child"), (2, 1))
     wanted = IndexDefinition("child", (KeyPartDefinition("parent"),), "later", unique=True)
     database.change_schema(lambda edit: edit.create_index(wanted))
     with restored(database, tmp_path, position) as earlier:
         assert contents(earlier) == before
-        assert earlier.catalog.find("later") is None
+        assert earlier.catalog.find_relation("later") is None
 
 
 def test_index_is_filled_where_it_became_ready(database: Database, tmp_path: Path) -> None:
     insert(database, "parent", 1, "one")
     wanted = IndexDefinition("parent", (KeyPartDefinition("name"),), "by_name")
     database.change_schema(lambda edit: edit.create_index(wanted))
-    index = database.catalog.expect(Index, "by_name")
-    assert index.state is State.READY
+    index = database.catalog.require_relation(Index, "by_name")
+    assert index.state is ObjectState.READY
     position, before = database.position, contents(database)
     with database.begin() as transaction:
-        edit = Edit(transaction.catalog)
+        edit = CatalogEdit(transaction.catalog)
         edit.drop_index(index.id)
         apply_edit(transaction, edit)
     with restored(database, tmp_path, position) as earlier:

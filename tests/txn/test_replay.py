@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from belvedere import failpoints
-from belvedere.catalog.catalog import empty
+from belvedere.catalog.catalog import empty_catalog
 from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
 from belvedere.codec import keyspace
 from belvedere.codec.record import decode_record
@@ -20,8 +20,8 @@ from belvedere.database import Database, restore_backup
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.kv.memory import MemoryStore
 from belvedere.kv.rocksdb import RocksStore
-from belvedere.txn.recovery import find_end, open_memory
-from belvedere.txn.replay import replay, rewind
+from belvedere.txn.recovery import find_newest_state, open_memory
+from belvedere.txn.replay import replay_records, rewind
 from tests.txn.conftest import open_engine
 from tests.txn.histories import History, rows_by_table, scripts
 from tests.txn.shop import (
@@ -74,8 +74,8 @@ def test_replaying_the_log_gives_the_same_bytes(script: list[Any], cut: int) -> 
     copy = MemoryStore()
     participants = history.database.participants_for
     end = len(history.records) * cut // 6
-    replay(iter(history.records[:end]), copy, empty(), participants)
-    replay(iter(history.records[end:]), copy, find_end(copy).catalog, participants)
+    replay_records(iter(history.records[:end]), copy, empty_catalog(), participants)
+    replay_records(iter(history.records[end:]), copy, find_newest_state(copy).catalog, participants)
     assert _live(whole(copy), copy) == _live(whole(store), store)
 
 
@@ -89,7 +89,7 @@ def test_rewinding_to_any_position_gives_the_state_of_then(script: list[Any], ra
     catalog = history.database.catalog
     rewind(copy, records, position, catalog, history.database.participants_for)
     state = history.states[position]
-    end = find_end(copy)
+    end = find_newest_state(copy)
     assert (end.position, end.catalog.version) == (position, state.version)
     then = MemoryStore(state.space.items())
     rows = {key: value for key, value in whole(copy).items() if key[0] == 0x10}
@@ -99,7 +99,7 @@ def test_rewinding_to_any_position_gives_the_state_of_then(script: list[Any], ra
 
 def _live(space: dict[bytes, bytes], store: MemoryStore) -> dict[bytes, bytes]:
     """Without the rows of dropped objects, which are nobody's: they only wait to be removed."""
-    catalog = find_end(store).catalog
+    catalog = find_newest_state(store).catalog
     dropped = {
         id_ for id_, item in catalog.objects.items() if getattr(item, "state", "") == "dropped"
     }
@@ -132,11 +132,13 @@ def test_a_unique_index_that_is_gone_does_not_hinder_a_rewind() -> None:
     database.change_schema(lambda edit: edit.create_index(wanted))
     put(database, "product", (1, "m"), (2, "k"))
     position = database.position
-    database.run(lambda txn: [update(txn, "product", (id_, v)) for id_, v in ((2, "n"), (1, "k"))])
-    index = database.catalog.find("u")
+    database.run_transaction(
+        lambda txn: [update(txn, "product", (id_, v)) for id_, v in ((2, "n"), (1, "k"))]
+    )
+    index = database.catalog.find_relation("u")
     assert index is not None
     database.change_schema(lambda edit: edit.drop_index(index.id))
-    database.run(lambda txn: update(txn, "product", (1, "l")))
+    database.run_transaction(lambda txn: update(txn, "product", (1, "l")))
     records = list(database.log.read(position))
     rewind(store, records, position, database.catalog, database.participants_for)
     again = Database(open_memory(store, bytes), Config())
@@ -157,7 +159,7 @@ def test_what_was_forgotten_for_good_is_forgotten_by_a_replay_too() -> None:
     database.trim(database.position)
     records += [data for batch in database.log.read_bytes(len(records)) for data in batch]
     copy = MemoryStore()
-    replay(iter(records), copy, empty(), database.participants_for)
+    replay_records(iter(records), copy, empty_catalog(), database.participants_for)
     rows = {key: value for key, value in whole(copy).items() if key[0] == 0x10}
     assert rows == key_space(database)
 
@@ -167,7 +169,9 @@ def test_a_hole_in_the_log_is_noticed(memory_shop: Database) -> None:
     put(memory_shop, "product", (2, "x"))
     records = [data for batch in memory_shop.log.read_bytes(0) for data in batch]
     with pytest.raises(Corruption, match="hole"):
-        replay([records[0], records[2]], MemoryStore(), empty(), memory_shop.participants_for)
+        replay_records(
+            [records[0], records[2]], MemoryStore(), empty_catalog(), memory_shop.participants_for
+        )
 
 
 # -- backup and restore -----------------------------------------------------------------------
@@ -208,7 +212,7 @@ def test_a_backup_is_taken_while_the_store_is_in_use(
         assert restored.position == position
         assert restored.incarnation > directory_shop.incarnation
         assert scan(reader, "product") == [(1, "x")]
-        restored.run(lambda txn: delete(txn, "product", 1))
+        restored.run_transaction(lambda txn: delete(txn, "product", 1))
 
 
 def test_what_is_no_backup_or_not_reached_is_refused(
@@ -260,5 +264,5 @@ def test_a_backup_that_fails_leaves_nothing_in_the_way(
     failpoints.arm("checkpoint.after", "raise")
     with pytest.raises(Exception, match="injected"):
         directory_shop.back_up(tmp_path / "backup")
-    failpoints.disarm()
+    failpoints.disarm_all()
     directory_shop.back_up(tmp_path / "backup")

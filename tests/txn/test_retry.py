@@ -22,11 +22,11 @@ def test_run_tries_again_until_it_wins(shop: Database) -> None:
         rows = [get(txn, "product", each) for each in range(4)]
         attempts.append(rows)
         if number < 3:
-            shop.run(lambda other: update(other, "product", (number, f"{number}!")))
+            shop.run_transaction(lambda other: update(other, "product", (number, f"{number}!")))
         for each, (_, name) in enumerate(rows):
             update(txn, "product", (each, name + "?"))
 
-    shop.run(count)
+    shop.run_transaction(count)
     assert [[name for _, name in rows] for rows in attempts] == [
         ["0", "0", "0", "0"],
         ["0!", "0", "0", "0"],
@@ -45,7 +45,7 @@ def test_a_loser_holds_its_locks_before_it_reads_again(shop: Database) -> None:
     rivals: list[threading.Thread] = []
 
     def interfere() -> None:
-        shop.run(lambda other: update(other, "product", (1, "rival")))
+        shop.run_transaction(lambda other: update(other, "product", (1, "rival")))
 
     def change(txn: Transaction) -> None:
         names.append(get(txn, "product", 1)[1])
@@ -57,7 +57,7 @@ def test_a_loser_holds_its_locks_before_it_reads_again(shop: Database) -> None:
             until(lambda: not rivals[-1].is_alive() or shop.locks.waited["root"] > 0)
         update(txn, "product", (1, "mine"))
 
-    shop.run(change)
+    shop.run_transaction(change)
     rivals[-1].join()
     assert names == ["0", "rival"]
     with shop.begin() as later:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from belvedere.catalog.definitions import TableDefinition
-from belvedere.catalog.edit import Edit
+from belvedere.catalog.edit import CatalogEdit
 from belvedere.database import Database
 from belvedere.txn.border import LockRequest
-from belvedere.txn.roots import root_of
+from belvedere.txn.roots import root_finder
 from belvedere.txn.transaction import Transaction
 from belvedere.types import TEXT
 from tests.txn.shop import column, delete, foreign_key, insert, put, table, table_of, update
@@ -35,7 +35,7 @@ def roots(txn: Transaction) -> list[tuple[str, int]]:
 
 def _named(txn: Transaction, request: LockRequest) -> tuple[str, int]:
     assert request.kind == "root"
-    assert not request.shared
+    assert not request.is_shared
     item = txn.catalog.get(int.from_bytes(request.key[1:5]))
     assert item is not None
     return item.name, table(txn, item.name).key.decode(request.key)[0]
@@ -59,7 +59,7 @@ def tree(memory_shop: Database) -> Database:
 
 
 def test_one_lock_for_a_whole_tree_at_any_depth(tree: Database) -> None:
-    before = tree.locks.acquired["root"]
+    before = tree.locks.acquired_counts["root"]
     with tree.begin() as txn:
         insert(txn, "b", (11, 1))
         insert(txn, "c", (101, 11), (102, 10))
@@ -67,12 +67,12 @@ def test_one_lock_for_a_whole_tree_at_any_depth(tree: Database) -> None:
         update(txn, "d", (1000, 101))
         delete(txn, "d", 1002)
         assert roots(txn) == [("a", 1)]
-    assert tree.locks.acquired == {**tree.locks.acquired, "root": before + 1}
-    assert tree.locks.held() == []
+    assert tree.locks.acquired_counts == {**tree.locks.acquired_counts, "root": before + 1}
+    assert tree.locks.list_locks() == []
 
 
 def test_the_root_table_is_its_own_root(tree: Database) -> None:
-    assert root_of(tree.catalog, table(tree, "a").table.id) is None
+    assert root_finder(tree.catalog, table(tree, "a").table.id) is None
     with tree.begin() as txn:
         insert(txn, "a", (3,))
         assert roots(txn) == [("a", 3)]
@@ -163,7 +163,7 @@ def test_a_table_that_refers_to_itself_is_a_root(memory_shop: Database) -> None:
 
 
 def test_a_circle_of_tables_ends_where_it_would_close(memory_shop: Database) -> None:
-    def circle(edit: Edit) -> None:
+    def circle(edit: CatalogEdit) -> None:
         edit.create_table(table_of("x", column("id"), column("up", not_null=True)))
         edit.create_table(child_of("y", "x"))
         edit.add_foreign_key(table(edit, "x").table.id, foreign_key("up", "y"))

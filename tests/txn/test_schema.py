@@ -8,8 +8,8 @@ import pytest
 
 from belvedere import failpoints
 from belvedere.catalog.definitions import ColumnDefinition, IndexDefinition, KeyPartDefinition
-from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Index, State
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.model import Index, ObjectState
 from belvedere.database import Database
 from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.txn import rows
@@ -36,32 +36,35 @@ BY_NAME = IndexDefinition("product", (KeyPartDefinition("name"),), name="by_name
 def test_two_edits_from_one_catalog_cannot_both_commit(shop: Database) -> None:
     first, second = shop.begin(), shop.begin()
     for name, txn in (("x", first), ("y", second)):
-        edit = Edit(txn.catalog)
+        edit = CatalogEdit(txn.catalog)
         edit.create_table(table_of(name, column("id")))
         apply_edit(txn, edit)
         if txn is first:
             first.commit()
             break
-    edit = Edit(second.catalog)
+    edit = CatalogEdit(second.catalog)
     edit.create_table(table_of("y", column("id")))
     with pytest.raises(Retry):
         apply_edit(second, edit)
     second.rollback()
-    assert shop.catalog.find("y") is None
+    assert shop.catalog.find_relation("y") is None
 
 
 def test_an_edit_that_lost_starts_over_from_the_newer_catalog(shop: Database) -> None:
     names = []
 
-    def create(edit: Edit) -> None:
-        names.append(edit.before.find("x") is not None)
+    def create(edit: CatalogEdit) -> None:
+        names.append(edit.before.find_relation("x") is not None)
         if len(names) == 1:
             shop.change_schema(lambda other: other.create_table(table_of("x", column("id"))))
         edit.create_table(table_of("y", column("id")))
 
     shop.change_schema(create)
     assert names == [False, True]
-    assert shop.catalog.expect(type(shop.catalog.tables[0]), "x").id != table(shop, "y").table.id
+    assert (
+        shop.catalog.require_relation(type(shop.catalog.tables[0]), "x").id
+        != table(shop, "y").table.id
+    )
 
 
 def test_many_threads_change_the_schema_at_once(shop: Database) -> None:
@@ -82,7 +85,7 @@ def test_many_threads_change_the_schema_at_once(shop: Database) -> None:
 def test_a_refused_edit_changes_nothing(shop: Database) -> None:
     before, position = key_space(shop), shop.position
 
-    def change(edit: Edit) -> None:
+    def change(edit: CatalogEdit) -> None:
         edit.create_table(table_of("x", column("id")))
         edit.create_table(table_of("product", column("id")))
 
@@ -129,7 +132,7 @@ def test_a_snapshot_from_before_a_new_column_never_sees_its_rows(shop: Database)
     with shop.begin() as reader:
         id_ = table(shop, "product").table.id
         shop.change_schema(lambda edit: edit.add_column(id_, ColumnDefinition("x", TEXT)))
-        shop.run(lambda txn: update(txn, "product", (1, "b", "x")))
+        shop.run_transaction(lambda txn: update(txn, "product", (1, "b", "x")))
         put(shop, "product", (2, "c", "y"))
         assert scan(reader, "product") == [(1, "a")]
         assert get(reader, "product", 2) is None
@@ -156,15 +159,15 @@ def test_an_index_is_filled_while_writers_go_on(shop: Database) -> None:
         at = len(chunks)
         if at > 3:
             return
-        shop.run(lambda txn: update(txn, "product", (at, "early")))
-        shop.run(lambda txn: update(txn, "product", (590 + at, "late")))
-        shop.run(lambda txn: delete(txn, "product", 100 + at))
-        shop.run(lambda txn: delete(txn, "product", 500 + at))
+        shop.run_transaction(lambda txn: update(txn, "product", (at, "early")))
+        shop.run_transaction(lambda txn: update(txn, "product", (590 + at, "late")))
+        shop.run_transaction(lambda txn: delete(txn, "product", 100 + at))
+        shop.run_transaction(lambda txn: delete(txn, "product", 500 + at))
         put(shop, "product", (-at, "before"), (1000 + at, "after"))
 
     failpoints.arm("backfill.chunk", "call", call=meddle)
     shop.change_schema(lambda edit: edit.create_index(BY_NAME))
-    failpoints.disarm()
+    failpoints.disarm_all()
     assert len(chunks) >= 3
     with shop.begin() as reader:
         expected = sorted((name, id_) for id_, name in scan(reader, "product"))
@@ -178,9 +181,9 @@ def test_a_unique_index_over_duplicates_is_refused_and_leaves_nothing(shop: Data
     with pytest.raises(InvalidInput) as refused:
         shop.change_schema(lambda edit: edit.create_index(wanted))
     assert refused.value.sqlstate == "23505"
-    assert shop.catalog.find("u") is None
+    assert shop.catalog.find_relation("u") is None
     put(shop, "product", (3, "a"))
-    shop.run(lambda txn: delete(txn, "product", 3))
+    shop.run_transaction(lambda txn: delete(txn, "product", 3))
     indexes = {item.id for item in shop.catalog.objects.values() if isinstance(item, Index)}
     left = {k for k in key_space(shop) if k[1:5] != b"\0\0\0\x01"} - before
     assert not {int.from_bytes(key[1:5]) for key in left} - indexes
@@ -189,7 +192,7 @@ def test_a_unique_index_over_duplicates_is_refused_and_leaves_nothing(shop: Data
 def test_a_build_that_fails_takes_back_all_that_was_made_with_it(shop: Database) -> None:
     put(shop, "product", (1, "a"), (2, "a"))
 
-    def change(edit: Edit) -> None:
+    def change(edit: CatalogEdit) -> None:
         id_ = table(shop, "product").table.id
         edit.add_column(id_, column("up"))
         edit.add_foreign_key(id_, foreign_key("up", "customer"))
@@ -201,8 +204,8 @@ def test_a_build_that_fails_takes_back_all_that_was_made_with_it(shop: Database)
         shop.change_schema(change)
     assert refused.value.sqlstate == "23505"
     assert all(
-        index.state is not State.BUILDING
-        for index in shop.catalog.indexes_of(table(shop, "product").table.id)
+        index.state is not ObjectState.BUILDING
+        for index in shop.catalog.table_indexes(table(shop, "product").table.id)
     )
     put(shop, "product", (3, "b", None))
 
@@ -216,11 +219,11 @@ def test_a_foreign_key_over_orphans_is_refused_and_leaves_nothing(shop: Database
         shop.change_schema(lambda edit: edit.add_foreign_key(id_, foreign_key("up", "product")))
     assert refused.value.sqlstate == "23503"
     assert table(shop, "c").table.foreign_keys == ()
-    assert shop.catalog.indexes_of(id_) == ()
-    shop.run(lambda txn: delete(txn, "c", 2))
+    assert shop.catalog.table_indexes(id_) == ()
+    shop.run_transaction(lambda txn: delete(txn, "c", 2))
     shop.change_schema(lambda edit: edit.add_foreign_key(id_, foreign_key("up", "product")))
     with pytest.raises(InvalidInput):
-        shop.run(lambda txn: delete(txn, "product", 1))
+        shop.run_transaction(lambda txn: delete(txn, "product", 1))
 
 
 def test_a_foreign_key_holds_while_the_index_of_its_children_is_built(shop: Database) -> None:
@@ -233,10 +236,10 @@ def test_a_foreign_key_holds_while_the_index_of_its_children_is_built(shop: Data
     def meddle() -> None:
         for id_ in (10, 390, 399):
             try:
-                shop.run(lambda txn, id_=id_: delete(txn, "product", id_))
+                shop.run_transaction(lambda txn, id_=id_: delete(txn, "product", id_))
             except InvalidInput as error:
                 refused.append(f"{id_} {error.sqlstate}")
-        failpoints.disarm()
+        failpoints.disarm_all()
 
     failpoints.arm("backfill.chunk", "call", call=meddle)
     id_ = table(shop, "c").table.id
@@ -251,7 +254,7 @@ def test_an_orphan_that_came_before_the_key_but_after_the_look_is_found(shop: Da
     late = shop.begin()
     insert(late, "c", (1, 404))
 
-    def change(edit: Edit) -> None:
+    def change(edit: CatalogEdit) -> None:
         if not late.ended:
             late.commit()
         edit.add_foreign_key(id_, foreign_key("up", "product"))
@@ -276,7 +279,7 @@ def test_a_row_of_an_unknown_table_is_refused(memory_shop: Database) -> None:
     into = table(memory_shop, "staff")
     memory_shop.change_schema(lambda edit: edit.drop_table(into.table.id))
     with pytest.raises(InvalidInput) as refused:
-        memory_shop.run(lambda txn: rows.insert(txn, into, (1, None)))
+        memory_shop.run_transaction(lambda txn: rows.insert_row(txn, into, (1, None)))
     assert refused.value.sqlstate == "42P01"
 
 
@@ -285,6 +288,6 @@ def test_a_catalog_change_that_dies_before_its_commit_leaves_no_trace(shop: Data
     failpoints.arm("catalog.before", "raise")
     with pytest.raises(Unavailable):
         shop.change_schema(lambda edit: edit.create_table(table_of("x", column("id"))))
-    failpoints.disarm()
+    failpoints.disarm_all()
     assert (key_space(shop), shop.position) == (before, position)
     shop.change_schema(lambda edit: edit.create_table(table_of("x", column("id"))))

@@ -22,11 +22,11 @@ from tests.txn.shop import insert
 def create(database: Database, **wanted: object) -> Sequence:
     definition = SequenceDefinition("s", **wanted)  # type: ignore[arg-type]
     database.change_schema(lambda edit: edit.create_sequence(definition))
-    return database.catalog.expect(Sequence, "s")
+    return database.catalog.require_relation(Sequence, "s")
 
 
 def take(database: Database, count: int) -> list[int]:
-    sequence = database.catalog.expect(Sequence, "s")
+    sequence = database.catalog.require_relation(Sequence, "s")
     return [database.sequences.next_value(sequence) for _ in range(count)]
 
 
@@ -35,7 +35,7 @@ def test_numbers_rise_without_gaps_in_one_process(database: Database) -> None:
     before = database.position
     assert take(database, 100) == list(range(1, 101))
     assert database.position == before + 4, "one record for 32 numbers"
-    assert database.sequences.last_value(database.catalog.expect(Sequence, "s")) == 100
+    assert database.sequences.last_value(database.catalog.require_relation(Sequence, "s")) == 100
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_cycle_begins_again_at_the_other_bound(memory_shop: Database) -> None:
     assert take(memory_shop, 9) == [3, 4, 5, 2, 3, 4, 5, 2, 3]
     down = SequenceDefinition("d", start=3, increment=-2, minimum=1, maximum=6, cycle=True)
     memory_shop.change_schema(lambda edit: edit.create_sequence(down))
-    sequence = memory_shop.catalog.expect(Sequence, "d")
+    sequence = memory_shop.catalog.require_relation(Sequence, "d")
     numbers = [memory_shop.sequences.next_value(sequence) for _ in range(6)]
     assert numbers == [3, 1, 6, 4, 2, 6]
 
@@ -102,7 +102,7 @@ def test_numbers_are_never_repeated_after_a_crash_at_any_moment() -> None:
         failpoints.arm(place, "raise", at=3)
         with pytest.raises(Unavailable):
             seen += _take_until_failure(database, seen)
-        failpoints.disarm()
+        failpoints.disarm_all()
     assert len(set(seen)) == len(seen) > 6 * 32
     assert seen == sorted(seen)
 
@@ -139,5 +139,5 @@ def test_row_ids_are_of_their_table(memory_shop: Database) -> None:
     ids = memory_shop.sequences
     assert [ids.next_row_id(100) for _ in range(3)] == [1, 2, 3]
     assert ids.next_row_id(101) == 1
-    ids.forget()
+    ids.discard_reserved()
     assert ids.next_row_id(100) == 1025

@@ -11,37 +11,45 @@ from hypothesis import strategies as st
 
 from belvedere.database import Database, restore_backup
 from belvedere.errors import InvalidInput
-from belvedere.txn.token import Token, accept, issue
+from belvedere.txn.token import PositionToken, issue_token, verify_token
 from tests.txn.conftest import open_engine
 from tests.txn.shop import create_shop, get, put
 
 SECRET = b"s" * 32
-NOW = Token(b"i" * 16, 7, 100)
+NOW = PositionToken(b"i" * 16, 7, 100)
 
 
-def refused(text: str, expected: Token = NOW, secret: bytes = SECRET) -> str:
+def refused(text: str, expected: PositionToken = NOW, secret: bytes = SECRET) -> str:
     with pytest.raises(InvalidInput) as caught:
-        accept(text, expected, secret)
+        verify_token(text, expected, secret)
     assert caught.value.sqlstate == "22023"
     return caught.value.message
 
 
 @given(st.integers(0, 100))
 def test_what_was_issued_is_accepted(position: int) -> None:
-    assert accept(issue(NOW._replace(position=position), SECRET), NOW, SECRET) == position
+    assert (
+        verify_token(issue_token(NOW._replace(position=position), SECRET), NOW, SECRET) == position
+    )
 
 
 def test_tokens_of_elsewhere_are_refused_each_by_its_reason() -> None:
-    assert refused(issue(NOW._replace(store_id=b"j" * 16), SECRET)) == "token of another store"
-    assert refused(issue(NOW._replace(incarnation=6), SECRET)) == "token of another incarnation"
-    assert refused(issue(NOW._replace(incarnation=8), SECRET)) == "token of another incarnation"
-    assert refused(issue(NOW._replace(position=101), SECRET)) == "token is ahead of the log"
-    assert refused(issue(NOW, b"t" * 32)) == "token was not issued by this store"
+    assert (
+        refused(issue_token(NOW._replace(store_id=b"j" * 16), SECRET)) == "token of another store"
+    )
+    assert (
+        refused(issue_token(NOW._replace(incarnation=6), SECRET)) == "token of another incarnation"
+    )
+    assert (
+        refused(issue_token(NOW._replace(incarnation=8), SECRET)) == "token of another incarnation"
+    )
+    assert refused(issue_token(NOW._replace(position=101), SECRET)) == "token is ahead of the log"
+    assert refused(issue_token(NOW, b"t" * 32)) == "token was not issued by this store"
 
 
 @given(st.integers(0, 39), st.integers(1, 255))
 def test_a_token_with_any_byte_changed_is_refused(at: int, by: int) -> None:
-    data = bytearray(base64.urlsafe_b64decode(issue(NOW, SECRET)))
+    data = bytearray(base64.urlsafe_b64decode(issue_token(NOW, SECRET)))
     data[at] ^= by
     refused(base64.urlsafe_b64encode(bytes(data)).decode())
 

@@ -35,8 +35,8 @@ EVE = (3, "eve@x", "Rome")
 def test_reads_stay_while_others_insert_update_and_delete(shop: Database) -> None:
     put(shop, "customer", ANN, BOB)
     with shop.begin() as reader:
-        shop.run(lambda txn: update(txn, "customer", (1, "new@x", "Pisa")))
-        shop.run(lambda txn: delete(txn, "customer", 2))
+        shop.run_transaction(lambda txn: update(txn, "customer", (1, "new@x", "Pisa")))
+        shop.run_transaction(lambda txn: delete(txn, "customer", 2))
         put(shop, "customer", EVE)
         assert get(reader, "customer", 1) == ANN
         assert get(reader, "customer", 2) == BOB
@@ -56,7 +56,7 @@ def test_scans_of_a_snapshot_see_deleted_rows_and_no_inserted_ones(
     put(shop, "product", *[(id_, "old") for id_ in range(0, 20, 2)])
     with shop.begin() as reader:
         for id_ in range(0, 20, 4):
-            shop.run(lambda txn, id_=id_: delete(txn, "product", id_))
+            shop.run_transaction(lambda txn, id_=id_: delete(txn, "product", id_))
         put(shop, "product", *[(id_, "new") for id_ in range(-3, 25, 2)])
         expected = [(id_, "old") for id_ in range(0, 20, 2)]
         assert scan(reader, "product", batch_rows=batch_rows) == expected
@@ -70,7 +70,7 @@ def test_scans_of_a_snapshot_see_deleted_rows_and_no_inserted_ones(
 def test_a_limit_counts_the_rows_of_the_snapshot(shop: Database, reverse: bool) -> None:
     put(shop, "product", *[(id_, "old") for id_ in range(10)])
     with shop.begin() as reader:
-        shop.run(lambda txn: [delete(txn, "product", id_) for id_ in (0, 1, 8, 9)])
+        shop.run_transaction(lambda txn: [delete(txn, "product", id_) for id_ in (0, 1, 8, 9)])
         put(shop, "product", (-1, "new"), (20, "new"))
         every = [(id_, "old") for id_ in range(10)]
         _require_limited(reader, every, reverse)
@@ -93,7 +93,7 @@ def test_a_scan_that_is_under_way_does_not_move(shop: Database) -> None:
         into = table(reader, "product")
         batches = reader.scan(into.start, into.end, batch_rows=2)
         seen = next(batches)
-        shop.run(lambda txn: [delete(txn, "product", id_) for id_ in range(6)])
+        shop.run_transaction(lambda txn: [delete(txn, "product", id_) for id_ in range(6)])
         seen = seen + pairs(batches)
         assert [into.decode(value)[0] for _, value in seen] == list(range(6))
 
@@ -101,8 +101,8 @@ def test_a_scan_that_is_under_way_does_not_move(shop: Database) -> None:
 def test_indexes_are_of_the_snapshot_too(shop: Database) -> None:
     put(shop, "customer", ANN, BOB)
     with shop.begin() as reader:
-        shop.run(lambda txn: update(txn, "customer", (1, "ann@x", "Zug")))
-        shop.run(lambda txn: delete(txn, "customer", 2))
+        shop.run_transaction(lambda txn: update(txn, "customer", (1, "ann@x", "Zug")))
+        shop.run_transaction(lambda txn: delete(txn, "customer", 2))
         assert entries(reader, "customer_city_idx") == [("Oslo", 2), ("Rome", 1)]
     with shop.begin() as later:
         assert entries(later, "customer_city_idx") == [("Zug", 1)]
@@ -113,7 +113,9 @@ def test_several_snapshots_each_see_their_own_past(shop: Database) -> None:
     readers = []
     for version in range(1, 6):
         readers.append(shop.begin())
-        shop.run(lambda txn, version=version: update(txn, "product", (1, f"v{version}")))
+        shop.run_transaction(
+            lambda txn, version=version: update(txn, "product", (1, f"v{version}"))
+        )
     for order in ([3, 0, 4], [1, 2]):
         for number in order:
             assert get(readers[number], "product", 1) == (1, f"v{number}")
@@ -223,7 +225,7 @@ def test_a_write_of_a_row_that_moved_on_fails_at_once(shop: Database) -> None:
     put(shop, "product", (1, "v0"))
     with shop.begin() as late:
         assert get(late, "product", 1) == (1, "v0")
-        shop.run(lambda txn: update(txn, "product", (1, "v1")))
+        shop.run_transaction(lambda txn: update(txn, "product", (1, "v1")))
         with pytest.raises(Retry):
             update(late, "product", (1, "lost"))
         late.rollback()
@@ -246,7 +248,7 @@ def test_delete_and_reinsert_by_another_is_a_conflict(shop: Database) -> None:
     put(shop, "product", (1, "v"))
     with shop.begin() as late:
         get(late, "product", 1)
-        shop.run(lambda txn: delete(txn, "product", 1))
+        shop.run_transaction(lambda txn: delete(txn, "product", 1))
         put(shop, "product", (1, "v"))
         with pytest.raises(Retry):
             update(late, "product", (1, "w"))
@@ -260,7 +262,7 @@ def test_read_committed_moves_on_with_each_statement_only(shop: Database) -> Non
     put(shop, "product", (1, "v0"))
     with shop.begin(READ_COMMITTED) as txn:
         assert get(txn, "product", 1) == (1, "v0")
-        shop.run(lambda other: update(other, "product", (1, "v1")))
+        shop.run_transaction(lambda other: update(other, "product", (1, "v1")))
         assert get(txn, "product", 1) == (1, "v0"), "inside one statement nothing moves"
         txn.begin_statement()
         assert get(txn, "product", 1) == (1, "v1")
@@ -297,7 +299,7 @@ def test_read_committed_keeps_the_snapshot_of_a_change_that_a_rollback_brings_ba
     txn = shop.begin(READ_COMMITTED)
     old = txn.get(key)
     txn.write(key, old, into.encode((1, "mine")))
-    savepoint = txn.savepoint()
+    savepoint = txn.set_savepoint()
     txn.write(key, into.encode((1, "mine")), old)
     txn.begin_statement()
     with shop.begin() as other:
@@ -336,7 +338,7 @@ def test_write_skew_is_refused_when_serializable_and_allowed_otherwise(shop: Dat
     with pytest.raises(Retry) as refused:
         skew(SERIALIZABLE)
     assert refused.value.detail == "a row it read was changed by another transaction"
-    shop.run(lambda txn: update(txn, "product", (1, "on")))
+    shop.run_transaction(lambda txn: update(txn, "product", (1, "on")))
     skew(READ_COMMITTED)
 
 
@@ -372,7 +374,9 @@ def test_changes_outside_what_was_read_do_no_harm(shop: Database) -> None:
         into = table(txn, "product")
         assert len(pairs(txn.scan(into.key.encode((2,)), into.key.encode((5,))))) == 3
         get(txn, "product", 7)
-        shop.run(lambda other: [update(other, "product", (id_, "y")) for id_ in (0, 1, 5, 6, 8)])
+        shop.run_transaction(
+            lambda other: [update(other, "product", (id_, "y")) for id_ in (0, 1, 5, 6, 8)]
+        )
         insert(txn, "product", (20, "mine"))
 
 
@@ -390,7 +394,7 @@ def test_a_serializable_reader_that_writes_nothing_never_fails(shop: Database) -
     put(shop, "product", (1, "x"))
     with shop.begin(SERIALIZABLE) as txn:
         assert scan(txn, "product") == [(1, "x")]
-        shop.run(lambda other: update(other, "product", (1, "y")))
+        shop.run_transaction(lambda other: update(other, "product", (1, "y")))
         assert scan(txn, "product") == [(1, "x")]
 
 
@@ -401,11 +405,11 @@ def test_rollback_to_takes_back_rows_and_what_is_derived_from_them(shop: Databas
     put(shop, "customer", ANN, BOB)
     with shop.begin() as txn:
         insert(txn, "customer", EVE)
-        outer = txn.savepoint()
+        outer = txn.set_savepoint()
         update(txn, "customer", (3, "eve@x", "Bern"))
         delete(txn, "customer", 1)
         assert entries(txn, "customer_city_idx") == [("Bern", 3), ("Oslo", 2)]
-        inner = txn.savepoint()
+        inner = txn.set_savepoint()
         delete(txn, "customer", 3)
         insert(txn, "customer", (4, "x", "Ulm"))
         txn.rollback_to(inner)
@@ -426,7 +430,7 @@ def test_rollback_to_brings_back_a_change_that_was_undone_by_hand(memory_shop: D
     put(memory_shop, "customer", ANN)
     with memory_shop.begin() as txn:
         update(txn, "customer", (1, "ann@x", "Bern"))
-        savepoint = txn.savepoint()
+        savepoint = txn.set_savepoint()
         update(txn, "customer", ANN)
         assert txn.changes == ()
         txn.rollback_to(savepoint)
@@ -439,13 +443,13 @@ def test_rollback_to_keeps_locks_and_the_read_set(memory_shop: Database) -> None
     shop = memory_shop
     put(shop, "product", (1, "x"))
     txn = shop.begin(SERIALIZABLE)
-    savepoint = txn.savepoint()
+    savepoint = txn.set_savepoint()
     assert get(txn, "product", 1) == (1, "x")
     insert(txn, "product", (2, "y"))
     txn.rollback_to(savepoint)
     assert [lock.kind for lock in txn.held_locks] == ["root"]
     insert(txn, "product", (3, "z"))
-    shop.run(lambda other: update(other, "product", (1, "moved")))
+    shop.run_transaction(lambda other: update(other, "product", (1, "moved")))
     with pytest.raises(Retry):
         txn.commit()
 
@@ -463,10 +467,10 @@ def test_a_rolled_back_transaction_leaves_nothing(shop: Database) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        shop.run(fail)
+        shop.run_transaction(fail)
     assert (key_space(shop), shop.position) == (before, position)
     assert shop.visibility.open_count == 0
-    assert shop.locks.held() == []
+    assert shop.locks.list_locks() == []
 
 
 def test_an_ended_transaction_does_nothing_any_more(memory_shop: Database) -> None:
@@ -479,27 +483,27 @@ def test_an_ended_transaction_does_nothing_any_more(memory_shop: Database) -> No
     for use in (
         lambda: txn.commit(),
         lambda: txn.write(key, None, b""),
-        lambda: txn.lock(LockRequest("root", key)),
+        lambda: txn.acquire_lock(LockRequest("root", key)),
         lambda: txn.get(key),
         lambda: txn.multi_get([key]),
         lambda: txn.scan(into.start, into.end),
         lambda: txn.scan_values(into.start, into.end),
         lambda: txn.begin_statement(),
-        lambda: txn.savepoint(),
-        lambda: rows.insert(txn, into, (2, "y")),
+        lambda: txn.set_savepoint(),
+        lambda: rows.insert_row(txn, into, (2, "y")),
     ):
         with pytest.raises(InvalidInput) as refused:
             use()
         assert refused.value.sqlstate == "25P01"
     txn.rollback()
-    assert shop.locks.held() == []
+    assert shop.locks.list_locks() == []
     assert shop.visibility.open_count == 0
 
 
 def test_a_change_from_nothing_to_nothing_is_none(memory_shop: Database) -> None:
     before = memory_shop.position
     with memory_shop.begin() as txn:
-        rows.delete(txn, table(txn, "product"), (1, "never there"))
+        rows.delete_row(txn, table(txn, "product"), (1, "never there"))
         assert txn.changes == ()
     assert memory_shop.position == before
 
@@ -522,5 +526,5 @@ def test_locks_are_given_back_even_when_the_snapshot_cannot_be(
     with pytest.raises(KeyboardInterrupt):
         transaction.rollback()
     monkeypatch.undo()
-    assert memory_shop.locks.held() == []
+    assert memory_shop.locks.list_locks() == []
     memory_shop.commits.release(transaction.snapshot)

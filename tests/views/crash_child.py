@@ -34,16 +34,16 @@ TIERS = ("python", "duckdb", "refill")
 
 
 def create(store: Store) -> None:
-    if store.db.catalog.find("t") is None:
+    if store.db.catalog.find_relation("t") is None:
         store.run("CREATE TABLE t (id int PRIMARY KEY, g int, v int)")
     for name, options in OTHERS.items():
-        if store.db.catalog.find(name) is None:
+        if store.db.catalog.find_relation(name) is None:
             store.run(f"CREATE MATERIALIZED VIEW {name} WITH ({options}) AS {TEXTS['totals']}")
     for name, text in TEXTS.items():
         later = f"CREATE MATERIALIZED VIEW {name}_later WITH (maintenance = 'deferred') AS {text}"
         now = f"CREATE MATERIALIZED VIEW {name} AS {text}"
         for view, ddl in ((name, now), (f"{name}_later", later)):
-            if store.db.catalog.find(view) is None:
+            if store.db.catalog.find_relation(view) is None:
                 store.run(ddl)
 
 

@@ -15,13 +15,13 @@ from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.session import Session
 from belvedere.session.views import bind_definition
-from belvedere.txn.row.engine import Cells
-from belvedere.txn.row.node import Settings
+from belvedere.txn.row.engine import CellStoreSetup
+from belvedere.txn.row.node import NodeSettings
 from belvedere.txn.row.protocol import RowCommit
 from belvedere.views.host import ViewService
 
-SETTINGS = Settings(grace_seconds=0.0, lease_seconds=300.0, work_seconds_max=60.0)
-IMPATIENT = Settings(
+SETTINGS = NodeSettings(grace_seconds=0.0, lease_seconds=300.0, work_seconds_max=60.0)
+IMPATIENT = NodeSettings(
     grace_seconds=0.0, lease_seconds=300.0, work_seconds_max=60.0, lock_wait_seconds_max=0.0
 )
 TABLES = (
@@ -39,12 +39,12 @@ class Node:
     def __init__(
         self,
         store: MemoryCells,
-        settings: Settings = SETTINGS,
+        settings: NodeSettings = SETTINGS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         with mock.patch.object(ViewService, "start_worker", return_value=None):
             self.db = Database.on_cells(
-                Cells(store, settings, clock, beating=False),
+                CellStoreSetup(store, settings, clock, sends_heartbeats=False),
                 Config(statement_retries_max=0),
                 compile_expression=compile_table_expression,
                 bind=bind_definition,
@@ -60,7 +60,7 @@ class Node:
 
     def run(self, *statements: str) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = []
-        self.db.begin(at_least=self.commits.latest()).rollback()
+        self.db.begin(at_least=self.commits.latest_position()).rollback()
         for statement in statements:
             rows = [tuple(row) for row in self.session.execute(statement).rows or ()]
         return rows
@@ -72,7 +72,7 @@ class Node:
 @contextmanager
 def nodes(
     count: int,
-    settings: Settings = SETTINGS,
+    settings: NodeSettings = SETTINGS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[list[Node]]:
     store = MemoryCells()
@@ -87,7 +87,7 @@ def nodes(
 
 def before_the_log_row(node: Node, action: Callable[[], None]) -> Any:
     """Run `action` when the node's next commit has derived its rows and holds its locks."""
-    complete, done = node.commits._group.complete, []
+    complete, done = node.commits._group.complete_commit, []
 
     def late(*arguments: Any) -> int:
         if not done:
@@ -95,7 +95,7 @@ def before_the_log_row(node: Node, action: Callable[[], None]) -> Any:
             action()
         return complete(*arguments)
 
-    return mock.patch.object(node.commits._group, "complete", late)
+    return mock.patch.object(node.commits._group, "complete_commit", late)
 
 
 def agrees(node: Node, view: str, query: str) -> bool:

@@ -16,7 +16,7 @@ from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.registry import resolve
 from belvedere.types import SqlType
 
-PRICE = types.numeric(10, 2)
+PRICE = types.numeric_type(10, 2)
 
 CUSTOMERS = TableDefinition(
     "customers",
@@ -39,7 +39,7 @@ ORDERS = TableDefinition(
 
 
 def scan(catalog: Catalog, name: str) -> n.Scan:
-    table = catalog.expect(Table, name)
+    table = catalog.require_relation(Table, name)
     fields = tuple(Field(column.name, column.type) for column in table.columns)
     return n.Scan(table.id, name, tuple(range(len(fields))), fields)
 

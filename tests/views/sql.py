@@ -33,7 +33,7 @@ class Store:
         return rows
 
     def view(self, name: str) -> View:
-        return self.db.catalog.expect(View, name)
+        return self.db.catalog.require_relation(View, name)
 
     def verified(self) -> dict[str, bool]:
         """What VERIFY says of every view."""

@@ -30,7 +30,7 @@ def store() -> Iterator[Store]:
 
 def counts(plan: n.Node, catalog: Catalog) -> n.Node:
     """Answers a count by city from the view of it."""
-    view = catalog.expect(View, "counts")
+    view = catalog.require_relation(View, "counts")
 
     def on_node(node: n.Node) -> n.Node:
         if isinstance(node, n.Aggregate) and node.groups and node.aggregates:
@@ -53,7 +53,7 @@ def test_without_a_rule_for_it_a_query_reads_its_tables(store: Store) -> None:
 
 
 def test_a_rule_answers_a_query_from_a_view_as_fresh_as_asked(store: Store) -> None:
-    store.shared.answering = (counts,)
+    store.shared.rewrite_rules = (counts,)
     session = store.session()
     assert "people" not in explained(store, QUERY)
     assert sorted(rows_of(session, QUERY, "latest")) == [("Graz", 2), ("Linz", 1)]
@@ -64,6 +64,6 @@ def test_a_rule_answers_a_query_from_a_view_as_fresh_as_asked(store: Store) -> N
 
 
 def test_a_rule_that_changes_the_columns_is_refused(store: Store) -> None:
-    store.shared.answering = (other_columns,)
+    store.shared.rewrite_rules = (other_columns,)
     with pytest.raises(Unavailable, match="other columns"):
         store.run(QUERY)

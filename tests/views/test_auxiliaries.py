@@ -15,8 +15,8 @@ from belvedere.catalog.model import Table, View
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.kv.memory import MemoryStore
 from belvedere.views import auxiliary
-from belvedere.views.maintain import Maintainer
-from belvedere.views.source import Step
+from belvedere.views.maintain import ViewMaintainer
+from belvedere.views.source import DeltaStep
 from tests.views.sql import Store, opened
 
 DEFINITIONS = {
@@ -241,7 +241,9 @@ def test_what_a_tower_of_views_wants_is_looked_at_a_few_times_a_view(store: Stor
         "CREATE MATERIALIZED VIEW v0 AS SELECT customer AS g, max(total) AS n,"
         " count(DISTINCT note) AS m FROM orders GROUP BY customer"
     )
-    with mock.patch.object(auxiliary, "_of_recompute", wraps=auxiliary._of_recompute) as looks:
+    with mock.patch.object(
+        auxiliary, "_find_for_recompute", wraps=auxiliary._find_for_recompute
+    ) as looks:
         for number in range(3):
             looks.reset_mock()
             store.run(
@@ -266,21 +268,21 @@ TOWER = (
 def deltas() -> Iterator[list[Counter[int]]]:
     """For every view that is maintained, how often each auxiliary view's delta was worked out."""
     found: list[Counter[int]] = []
-    writes, beside = Maintainer.writes, Maintainer.writes_beside
+    writes, beside = ViewMaintainer.writes, ViewMaintainer.writes_beside
 
-    def outer(self: Maintainer, *arguments: Any, **options: Any) -> None:
+    def outer(self: ViewMaintainer, *arguments: Any, **options: Any) -> None:
         found.append(Counter())
         writes(self, *arguments, **options)
 
-    def inner(self: Maintainer, *arguments: Any) -> None:
+    def inner(self: ViewMaintainer, *arguments: Any) -> None:
         if not found:
             found.append(Counter())
         found[-1][id(self)] += 1
         beside(self, *arguments)
 
     with (
-        mock.patch.object(Maintainer, "writes", outer),
-        mock.patch.object(Maintainer, "writes_beside", inner),
+        mock.patch.object(ViewMaintainer, "writes", outer),
+        mock.patch.object(ViewMaintainer, "writes_beside", inner),
     ):
         yield found
 
@@ -298,14 +300,14 @@ def test_views_on_views_work_out_each_auxiliary_view_once(store: Store) -> None:
 def test_one_commit_works_out_each_view_once(store: Store) -> None:
     for number, definition in enumerate(TOWER):
         store.run(f"CREATE MATERIALIZED VIEW v{number} AS {definition}")
-    found: list[tuple[Maintainer, Step]] = []
-    step_sums = Maintainer._step_sums
+    found: list[tuple[ViewMaintainer, DeltaStep]] = []
+    step_sums = ViewMaintainer._delta_sums
 
-    def counting(self: Maintainer, step: Step) -> Any:
+    def counting(self: ViewMaintainer, step: DeltaStep) -> Any:
         found.append((self, step))
         return step_sums(self, step)
 
-    with mock.patch.object(Maintainer, "_step_sums", counting):
+    with mock.patch.object(ViewMaintainer, "_delta_sums", counting):
         store.run("INSERT INTO orders VALUES (1, 2, 3, 'a'), (2, 2, 5, 'b')")
     # A row-atomic commit first works out its locks, of each view by a reader of its own.
     counts = Counter((id(maintainer), id(step.before)) for maintainer, step in found)
@@ -350,4 +352,4 @@ def test_what_is_kept_for_views_is_not_dropped_or_altered_by_its_name(store: Sto
     assert refused.value.detail == "view mixed, view pairs"
     store.run("DROP MATERIALIZED VIEW mixed", "DROP MATERIALIZED VIEW pairs")
     assert not auxiliaries(store)
-    assert not store.db.catalog.indexes_of(store.db.catalog.expect(Table, "orders").id)
+    assert not store.db.catalog.table_indexes(store.db.catalog.require_relation(Table, "orders").id)

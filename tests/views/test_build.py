@@ -14,19 +14,24 @@ from typing import Any
 import pytest
 
 from belvedere import failpoints
-from belvedere.catalog.model import Index, Maintenance, State, View
+from belvedere.catalog.model import Index, Maintenance, ObjectState, View
 from belvedere.codec import keyspace
 from belvedere.config import Config, Durability
 from belvedere.database import Database
 from belvedere.errors import Unavailable
 from belvedere.session.session import CANCELED
 from belvedere.views import backfill
-from belvedere.views.backfill import Build
+from belvedere.views.backfill import BuildControl
 from belvedere.views.batch_backfill import BatchAtomicBackfill
 from belvedere.views.define import NewView
-from belvedere.views.fill_place import Place, listed_range, place_of, place_write
-from belvedere.views.fill_steps import Fill
-from belvedere.views.watermarks import place_key, watermark
+from belvedere.views.fill_place import (
+    BackfillProgress,
+    key_list_range,
+    progress_write,
+    read_progress,
+)
+from belvedere.views.fill_steps import ViewBackfill
+from belvedere.views.watermarks import backfill_progress_key, read_watermark
 from tests.views.sql import UNSYNCED, Store, opened
 
 TOTALS = "SELECT g, count(*) AS c, sum(v) AS s FROM t GROUP BY g"
@@ -67,9 +72,9 @@ def nothing_is_left(store: Store, before: set[int]) -> None:
     assert live == before
     with store.db.begin() as reader:
         for id_ in set(store.db.catalog.objects) - before:
-            assert watermark(reader, id_) is None
-            assert reader.get(place_key(id_)) is None
-            assert not list(reader.scan(*listed_range(id_)))
+            assert read_watermark(reader, id_) is None
+            assert reader.get(backfill_progress_key(id_)) is None
+            assert not list(reader.scan(*key_list_range(id_)))
 
 
 def nothing_of_fills_is_left(store: Store) -> None:
@@ -91,7 +96,7 @@ def test_views_of_one_table_are_filled_by_one_scan(
         NewView("pairs", "SELECT count(*) AS c FROM t a JOIN t b ON a.id = b.id"),
     ]
     with_names(store)
-    build, filled = Build(), []
+    build, filled = BuildControl(), []
     filling = store.db.views.backfills.store
     assert isinstance(filling, BatchAtomicBackfill)
     backfilled = filling.backfill_views
@@ -163,11 +168,11 @@ def test_a_build_that_is_dropped_leaves_none_of_the_keys_it_listed(store: Store)
     before = set(store.db.catalog.objects)
     store.run(f"CREATE MATERIALIZED VIEW v WITH (backfill = 'later') AS {PAIRS}")
     id_ = store.view("v").id
-    start, _ = listed_range(id_)
+    start, _ = key_list_range(id_)
     store.db.commits.derive(lambda newest: [(start + b"key", b"value")])
     store.db.views.backfills._drop_unfinished([id_])
     with store.db.begin() as reader:
-        assert not list(reader.scan(*listed_range(id_)))
+        assert not list(reader.scan(*key_list_range(id_)))
     live = {i for i, o in store.db.catalog.objects.items() if not getattr(o, "dropped_at", 0)}
     assert id_ not in live
     assert before <= live
@@ -176,7 +181,7 @@ def test_a_build_that_is_dropped_leaves_none_of_the_keys_it_listed(store: Store)
 def test_a_fill_takes_its_share_of_the_time(store: Store) -> None:
     store.run("SET maintenance_share = 0.25")
     slept: list[float] = []
-    with store.db.views.backfills.watched(Build(sleep=slept.append)):
+    with store.db.views.backfills.watched(BuildControl(sleep=slept.append)):
         store.db.views.create_view("v", TOTALS)
     assert slept
     assert all(seconds >= 0 for seconds in slept)
@@ -200,7 +205,7 @@ def test_writers_go_on_while_a_view_is_filled_in_steps(store: Store, small_steps
 
 def test_if_not_exists_waits_for_whoever_is_filling_it(store: Store) -> None:
     first, second, begun = store.session(), store.session(), threading.Event()
-    states: list[State] = []
+    states: list[ObjectState] = []
 
     def wait(*_: object) -> None:
         begun.set()
@@ -219,7 +224,7 @@ def test_if_not_exists_waits_for_whoever_is_filling_it(store: Store) -> None:
     thread.start()
     first.execute(f"CREATE MATERIALIZED VIEW v AS {TOTALS}")
     thread.join(60)
-    assert states == [State.READY]
+    assert states == [ObjectState.READY]
 
 
 # -- killed ----------------------------------------------------------------------------------------
@@ -338,13 +343,13 @@ class Walked:
         self.rows = 0
         self.images: list[tuple[Path, int]] = []
         self._path = path
-        add = Fill.add
+        add = ViewBackfill.add_rows
 
-        def counted(fill: Fill, number: int, walked: Any) -> None:
+        def counted(fill: ViewBackfill, number: int, walked: Any) -> None:
             self.rows += len(walked)
             add(fill, number, walked)
 
-        patch.setattr(Fill, "add", counted)
+        patch.setattr(ViewBackfill, "add_rows", counted)
 
     def copy(self) -> None:
         if self.rows == (self.images[-1][1] if self.images else 0):
@@ -370,7 +375,7 @@ def test_a_fill_goes_on_from_every_step(
         try:
             store.run(f"{CREATE} {SHAPES[shape]}")
         finally:
-            failpoints.disarm()
+            failpoints.disarm_all()
         total, expected = walked.rows, sorted(store.run("SELECT * FROM v"), key=repr)
         assert set(store.verified().values()) == {True}
     assert total >= 600
@@ -379,7 +384,7 @@ def test_a_fill_goes_on_from_every_step(
     for image, before in walked.images[step - 1 :: step]:
         walked.rows = 0
         with opened(image) as store:
-            assert store.view("v").state is State.READY
+            assert store.view("v").state is ObjectState.READY
             assert (walked.rows, before > 0) == (total - before, True)
             assert sorted(store.run("SELECT * FROM v"), key=repr) == expected
             nothing_of_fills_is_left(store)
@@ -424,7 +429,7 @@ def test_a_fill_that_was_killed_goes_on(tmp_path: Path, filled: Path, shape: str
     shutil.copytree(filled, path)
     killed(path, f"{CREATE} {SHAPES[shape]}", KILLS[shape])
     with opened(path) as store:
-        assert store.view("v").state is State.READY
+        assert store.view("v").state is ObjectState.READY
         assert set(store.verified().values()) == {True}
         store.run("DELETE FROM t WHERE id < 100", "INSERT INTO t VALUES (0, 1, 3)")
         assert set(store.verified().values()) == {True}
@@ -439,13 +444,13 @@ def test_a_fill_that_was_to_go_on_in_another_way_begins_again(tmp_path: Path, fi
     shutil.copytree(filled, path)
     killed(path, f"{CREATE} {TOTALS}", "backfill.chunk=kill@2")
     with Database.open(path, UNSYNCED) as db:
-        view = db.catalog.expect(View, "v")
-        assert view.state is State.BUILDING
+        view = db.catalog.require_relation(View, "v")
+        assert view.state is ObjectState.BUILDING
         with db.begin() as reader:
-            place = place_of(reader, view.id)
+            place = read_progress(reader, view.id)
         assert place is not None
         assert place.after
-        other = place_write(view.id, Place("another way", place.phase, place.after))
+        other = progress_write(view.id, BackfillProgress("another way", place.phase, place.after))
         db.commits.derive(lambda newest: [other])
     with opened(path) as store:
         assert store.verified() == {"v": True}
@@ -465,11 +470,11 @@ def test_every_build_goes_on_where_the_owner_of_the_store_says_so(
     try:
         with opened(path, config) as store:
             assert len(chunks) == 10_000 // 256 + 1 - 20
-            assert store.db.catalog.expect(Index, "by_v").state is State.READY
+            assert store.db.catalog.require_relation(Index, "by_v").state is ObjectState.READY
             assert store.run("SELECT count(*) FROM t WHERE v = 3") == [(1429,)]
             nothing_of_fills_is_left(store)
     finally:
-        failpoints.disarm()
+        failpoints.disarm_all()
     killed(path, f"CREATE MATERIALIZED VIEW v AS {TOTALS}", "backfill.chunk=kill@2")
     with opened(path, config) as store:
         assert store.verified() == {"v": True}

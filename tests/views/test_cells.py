@@ -13,7 +13,7 @@ from belvedere.session import replacing
 from belvedere.session.session import CANCELED
 from belvedere.txn.row import advance
 from belvedere.views import fill_cells
-from belvedere.views.cells import Guarded, GuardedUnique
+from belvedere.views.cells import LockingUniqueView, LockingView
 from tests.views.nodes import (
     GREATEST,
     IMPATIENT,
@@ -61,7 +61,7 @@ def test_who_reads_what_another_one_writes_waits_for_it(query: str) -> None:
 def test_without_these_locks_a_pair_would_be_lost() -> None:
     with nodes(2, IMPATIENT) as (first, second):
         first.run(f"CREATE MATERIALIZED VIEW v AS {PAIRS}", "INSERT INTO orders VALUES (1, 1, 5)")
-        with mock.patch.object(Guarded, "locks", return_value=()):
+        with mock.patch.object(LockingView, "locks", return_value=()):
             late = before_the_log_row(
                 first, lambda: second.run("INSERT INTO orders VALUES (2, 1, 7)") and None
             )
@@ -99,7 +99,7 @@ def test_sums_are_never_locked() -> None:
 
 def while_filling(node: Node, action: Callable[[], None]) -> Any:
     """Run `action` when the snapshot is read, and before anything of it is written."""
-    fill, done = node.commits.fill, []
+    fill, done = node.commits.write_backfill, []
 
     def late(*arguments: Any) -> None:
         if not done:
@@ -107,7 +107,7 @@ def while_filling(node: Node, action: Callable[[], None]) -> Any:
             action()
         fill(*arguments)
 
-    return mock.patch.object(node.commits, "fill", late)
+    return mock.patch.object(node.commits, "write_backfill", late)
 
 
 @pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
@@ -221,11 +221,13 @@ def test_maintenance_takes_positions_that_are_no_changes() -> None:
         view = node.db.catalog.views[0]
         changed = node.db.position
         assert node.db.views.catch_up(view) == changed == node.db.position
-        taken = node.commits.run(advance.handed_out())
+        taken = node.commits.run_step(advance.last_position_taken())
         assert taken > changed, "the batch is in the log"
         assert list(node.db.log.read(changed)) == [], "but not as a change"
-        node.db.views.deferred.step([view.group])
-        assert node.commits.run(advance.handed_out()) == taken, "nothing new: nothing written"
+        node.db.views.deferred.advance_groups([view.group])
+        assert node.commits.run_step(advance.last_position_taken()) == taken, (
+            "nothing new: nothing written"
+        )
 
 
 def test_trimming_folds_sums_and_forgets_what_is_folded() -> None:
@@ -267,14 +269,14 @@ def test_what_another_node_writes_during_a_switch_is_in_the_view() -> None:
             "CREATE MATERIALIZED VIEW over AS SELECT product FROM v WHERE n > 1",
             "CREATE INDEX by_n ON v (n)",
         )
-        swap, ids = replacing._swap, iter(range(10, 100))
+        swap, ids = replacing._publish_replacement, iter(range(10, 100))
 
         def late(*arguments: Any) -> None:
             second.run(f"INSERT INTO orders VALUES ({next(ids)}, 1, 1)")
             swap(*arguments)
 
         for maintenance in ("deferred", "immediate"):
-            with mock.patch.object(replacing, "_swap", late):
+            with mock.patch.object(replacing, "_publish_replacement", late):
                 first.run(f"ALTER MATERIALIZED VIEW v SET (maintenance = '{maintenance}')")
             second.run(f"INSERT INTO orders VALUES ({next(ids)}, 2, 1)")
             assert agrees(first, "v", TOTALS)
@@ -291,7 +293,7 @@ def test_a_switch_that_fails_leaves_the_view_as_it_was() -> None:
     with nodes(1) as (node,):
         node.run(f"CREATE MATERIALIZED VIEW v AS {TOTALS}", "CREATE INDEX by_n ON v (n)")
         before = {view.id for view in node.db.catalog.views}
-        with mock.patch.object(replacing, "_swap", side_effect=Unavailable("lost")):
+        with mock.patch.object(replacing, "_publish_replacement", side_effect=Unavailable("lost")):
             with pytest.raises(Unavailable, match="lost"):
                 node.run("ALTER MATERIALIZED VIEW v SET (maintenance = 'deferred')")
         assert {view.id for view in node.db.catalog.views} == before
@@ -325,7 +327,7 @@ def test_without_its_claims_a_unique_view_index_would_let_both_in() -> None:
             "CREATE MATERIALIZED VIEW v AS SELECT id, name FROM product",
             "CREATE UNIQUE INDEX ON v (name)",
         )
-        with mock.patch.object(GuardedUnique, "locks", return_value=()):
+        with mock.patch.object(LockingUniqueView, "locks", return_value=()):
             late = before_the_log_row(
                 first, lambda: second.run("INSERT INTO product VALUES (2, 'p')") and None
             )

@@ -10,12 +10,12 @@ from unittest import mock
 import pytest
 
 from belvedere import failpoints
-from belvedere.catalog.model import State, View
+from belvedere.catalog.model import ObjectState, View
 from belvedere.errors import Unavailable
-from belvedere.txn.row.engine import CellEngine
+from belvedere.txn.row.engine import RowAtomicEngine
 from belvedere.views import backfill, fill_cells
-from belvedere.views.build import unfinished
-from belvedere.views.fill_steps import Fill
+from belvedere.views.build import unfinished_builds
+from belvedere.views.fill_steps import ViewBackfill
 from tests.views.nodes import GREATEST, PAIRS, SETTINGS, TOTALS, Node, agrees, nodes
 
 WITHOUT = (
@@ -46,13 +46,13 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def walked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows of tables, and keys of partitions, fills have added up so far."""
-    rows, add = [0], Fill.add
+    rows, add = [0], ViewBackfill.add_rows
 
-    def counted(fill: Fill, number: int, some: Any) -> None:
+    def counted(fill: ViewBackfill, number: int, some: Any) -> None:
         rows[0] += len(some)
         add(fill, number, some)
 
-    monkeypatch.setattr(Fill, "add", counted)
+    monkeypatch.setattr(ViewBackfill, "add_rows", counted)
     return rows
 
 
@@ -81,7 +81,7 @@ def dies(node: Node, statement: str, step: int) -> None:
         ):
             node.run(statement)
     finally:
-        failpoints.disarm()
+        failpoints.disarm_all()
 
 
 def write(node: Node) -> None:
@@ -119,7 +119,7 @@ def test_another_node_goes_on_with_a_fill(
         third.run("REFRESH MATERIALIZED VIEW v")
         assert agrees(third, "v", QUERIES[query])
         assert {row[-1] for row in [third.run("VERIFY MATERIALIZED VIEW v")[0]]} == {True}
-        assert not unfinished(third.db.catalog)
+        assert not unfinished_builds(third.db.catalog)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_another_node_takes_away_what_was_not_made_to_go_on(statement: str) -> N
 
         with (
             mock.patch.object(first.db.views.backfills, "_drop_unfinished", return_value=None),
-            mock.patch.object(first.commits, "fill", die),
+            mock.patch.object(first.commits, "write_backfill", die),
             pytest.raises(Died),
         ):
             first.run(statement)
@@ -148,11 +148,14 @@ def test_another_node_takes_away_what_was_not_made_to_go_on(statement: str) -> N
         assert [o.id for o in catalog.objects.values() if o.id not in before and _lives(o)] == []
         write(second)
         second.run(statement)
-        assert not unfinished(second.db.catalog)
+        assert not unfinished_builds(second.db.catalog)
 
 
 def _lives(item: Any) -> bool:
-    return not getattr(item, "dropped_at", 0) and getattr(item, "state", None) is not State.DROPPED
+    return (
+        not getattr(item, "dropped_at", 0)
+        and getattr(item, "state", None) is not ObjectState.DROPPED
+    )
 
 
 @pytest.mark.parametrize("finished", [False, True])
@@ -165,20 +168,22 @@ def test_a_node_that_was_only_slow_is_refused(finished: bool) -> None:
             write(second)
 
         create = f"CREATE MATERIALIZED VIEW v AS {TOTALS}"
-        fill = first.commits.fill
-        late = mock.patch.object(first.commits, "fill", lambda *a: (fill(*a), take_over()))
+        fill = first.commits.write_backfill
+        late = mock.patch.object(
+            first.commits, "write_backfill", lambda *a: (fill(*a), take_over())
+        )
         if finished:
             create = create.replace(" AS ", " WITH (backfill = 'resumable') AS ", 1)
-            late = mock.patch.object(first.commits, "fill", fill)
+            late = mock.patch.object(first.commits, "write_backfill", fill)
             failpoints.arm("backfill.chunk", "call", at=3, call=take_over)
         try:
             with late, pytest.raises(Unavailable) as refused:
                 first.run(create)
         finally:
-            failpoints.disarm()
+            failpoints.disarm_all()
         assert refused.value.sqlstate == "55006"
         second.run("SELECT 1")
-        found = second.db.catalog.find("v")
+        found = second.db.catalog.find_relation("v")
         if finished:
             assert agrees(second, "v", TOTALS)
             assert second.run("VERIFY MATERIALIZED VIEW v")[0][-1] is True
@@ -192,7 +197,7 @@ def test_a_node_adopts_builds_by_itself() -> None:
         dies(first, f"CREATE MATERIALIZED VIEW v {options} AS {TOTALS}", 2)
         for _ in range(2):
             engine = second.db.engine
-            assert isinstance(engine, CellEngine)
+            assert isinstance(engine, RowAtomicEngine)
             engine.chores.start_run()
             thread = engine.chores.thread
             assert thread is not None
@@ -207,14 +212,14 @@ def test_what_another_node_builds_is_left_alone_while_it_lives() -> None:
 
         def look() -> None:
             assert second.db.views.backfills.adopt_builds() == 0
-            first.commits.beat()
+            first.commits.send_heartbeat()
             clock.now += SETTINGS.lease_seconds * 0.9
 
         failpoints.arm("backfill.chunk", "call", call=look)
         try:
             first.run(f"CREATE MATERIALIZED VIEW v WITH (backfill = 'resumable') AS {TOTALS}")
         finally:
-            failpoints.disarm()
+            failpoints.disarm_all()
         assert agrees(second, "v", TOTALS)
 
 
@@ -222,7 +227,7 @@ def test_what_another_node_builds_is_left_alone_while_it_lives() -> None:
 def test_what_is_written_before_and_during_a_fill_in_steps_is_in_the_view(maintenance: str) -> None:
     """Also what writers add to a view that is in the catalog, and not begun."""
     with shop(2) as ((first, second), _):
-        fill = fill_cells.fill_in_steps
+        fill = fill_cells.backfill_in_steps
 
         def late(*arguments: Any) -> bool:
             write(second)
@@ -236,11 +241,11 @@ def test_what_is_written_before_and_during_a_fill_in_steps_is_in_the_view(mainte
         )
         options = f"maintenance = '{maintenance}', backfill = 'resumable'"
         try:
-            with mock.patch.object(fill_cells, "fill_in_steps", late):
+            with mock.patch.object(fill_cells, "backfill_in_steps", late):
                 for name, query in (("v", TOTALS), ("w", GREATEST)):
                     first.run(f"CREATE MATERIALIZED VIEW {name} WITH ({options}) AS {query}")
         finally:
-            failpoints.disarm()
+            failpoints.disarm_all()
         assert agrees(second, "v", TOTALS)
         assert agrees(second, "w", GREATEST)
         assert first.run("VERIFY MATERIALIZED VIEW v")[0][-1] is True
@@ -249,7 +254,7 @@ def test_what_is_written_before_and_during_a_fill_in_steps_is_in_the_view(mainte
 def test_a_node_drops_no_build_that_another_has_taken_over() -> None:
     with shop(2) as ((first, second), clock):
         dies(first, f"CREATE MATERIALIZED VIEW v WITH (backfill = 'resumable') AS {TOTALS}", 1)
-        ids = [first.db.catalog.expect(View, "v").id]
+        ids = [first.db.catalog.require_relation(View, "v").id]
         former, other = first.db.views.backfills, second.db.views.backfills
         other._drop_unfinished(ids)
         assert list(other.store.take_over()) == []

@@ -63,9 +63,9 @@ def delta(store: Store, name: str) -> Counter[Any]:
             session.execute(statement)
         transaction = session.transactions.open
         assert transaction is not None
-        maintainer = store.db.views.keeper.maintainer(before.catalog, store.view(name))
+        maintainer = store.db.views.keeper.maintainer_for(before.catalog, store.view(name))
         found: Counter[Any] = Counter()
-        for row, weight in maintainer.rows(transaction.changes, before):
+        for row, weight in maintainer.delta_rows(transaction.changes, before):
             found[row] += weight
         session.execute("COMMIT")
     return Counter({row: weight for row, weight in found.items() if weight})
@@ -127,7 +127,7 @@ def amounts(store: Store) -> dict[int, tuple[int, int]]:
     """Count and sum of each category, as they are stored."""
     maintained = "SELECT p.cat, count(*) AS n, sum(e.cost) AS cost"
     maintained += " FROM events e JOIN products p ON e.prod = p.prod GROUP BY p.cat"
-    if store.db.catalog.find("stored") is None:
+    if store.db.catalog.find_relation("stored") is None:
         store.run(f"CREATE MATERIALIZED VIEW stored AS {maintained}")
     return {cat: (count, cost) for cat, count, cost in store.run("SELECT * FROM stored")}
 

@@ -9,10 +9,10 @@ import pytest
 from belvedere.errors import Unavailable
 from belvedere.views import claim
 from belvedere.views.claim import Claim
-from belvedere.views.deferred import CLAIM_EXPIRY_S, Deferred
-from belvedere.views.group import Unit, work_out
+from belvedere.views.deferred import CLAIM_EXPIRY_S, DeferredMaintenance
+from belvedere.views.group import MaintenanceUnit, compute_batches
 from belvedere.views.stream import Addition
-from belvedere.views.watermarks import members, watermark
+from belvedere.views.watermarks import group_members, read_watermark
 from tests.views.sql import Store, opened
 from tests.views.test_groups import until
 
@@ -36,18 +36,20 @@ def group(store: Store) -> int:
 
 def settled(store: Store) -> bool:
     with store.db.begin() as reader:
-        at = watermark(reader, group(store))
-        return len(members(reader, group(store))) == 2 and at == reader.position
+        at = read_watermark(reader, group(store))
+        return len(group_members(reader, group(store))) == 2 and at == reader.position
 
 
 def additions(store: Store, held: Claim) -> list[Addition]:
     """What another maintainer works out for its claim."""
     with store.db.begin() as reader:
         assert held.end == reader.position
-        unit = Unit(held.group, held.group, held.start, members(reader, held.group))
+        unit = MaintenanceUnit(
+            held.group, held.group, held.start, group_members(reader, held.group)
+        )
         return [
             one
-            for batch in work_out(store.db.views.keeper, store.db.log, reader, [unit])
+            for batch in compute_batches(store.db.views.keeper, store.db.log, reader, [unit])
             for one in batch.additions
         ]
 
@@ -59,17 +61,17 @@ def insert(store: Store, *ids: int) -> None:
 
 def test_another_maintainer_takes_over_and_hands_back_without_a_gap(store: Store) -> None:
     insert(store, 1, 2)
-    held = claim.take(store.db.commits, group(store), "spark")
+    held = claim.take_claim(store.db.commits, group(store), "spark")
     insert(store, 3, 4)
     at = store.db.views.watermark(store.view("totals"))
-    held = claim.renew(store.db.commits, held)
+    held = claim.renew_claim(store.db.commits, held)
     assert (held.start, held.end) == (at, store.db.position)
-    held = claim.advance(store.db.commits, held, additions(store, held))
+    held = claim.advance_claim(store.db.commits, held, additions(store, held))
     assert store.db.views.watermark(store.view("totals")) == store.db.position
     insert(store, 5)
-    held = claim.renew(store.db.commits, held)
-    held = claim.advance(store.db.commits, held, additions(store, held))
-    claim.release(store.db.commits, held)
+    held = claim.renew_claim(store.db.commits, held)
+    held = claim.advance_claim(store.db.commits, held, additions(store, held))
+    claim.release_claim(store.db.commits, held)
     insert(store, 6)
     until(lambda: store.db.views.watermark(store.view("pairs")) == store.db.position)
     assert set(store.verified().values()) == {True}
@@ -77,9 +79,9 @@ def test_another_maintainer_takes_over_and_hands_back_without_a_gap(store: Store
 
 
 def test_the_worker_leaves_a_claimed_group_alone(store: Store) -> None:
-    held = claim.take(store.db.commits, group(store), "spark")
+    held = claim.take_claim(store.db.commits, group(store), "spark")
     insert(store, 1)
-    store.db.views.deferred.step([held.group])
+    store.db.views.deferred.advance_groups([held.group])
     assert store.db.views.watermark(store.view("totals")) == held.start
     with pytest.raises(Unavailable) as found:
         store.run("REFRESH MATERIALIZED VIEW totals")
@@ -88,84 +90,84 @@ def test_the_worker_leaves_a_claimed_group_alone(store: Store) -> None:
 
 
 def test_a_second_owner_is_refused_until_it_says_force(store: Store) -> None:
-    first = claim.take(store.db.commits, group(store), "spark one")
+    first = claim.take_claim(store.db.commits, group(store), "spark one")
     with pytest.raises(Unavailable) as found:
-        claim.take(store.db.commits, group(store), "spark two")
+        claim.take_claim(store.db.commits, group(store), "spark two")
     assert found.value.facts["owner"] == "spark one"
     insert(store, 1)
-    second = claim.take(store.db.commits, group(store), "spark two", force=True)
+    second = claim.take_claim(store.db.commits, group(store), "spark two", force=True)
     assert second.epoch > first.epoch
     for use in (
-        lambda: claim.advance(store.db.commits, first, []),
-        lambda: claim.renew(store.db.commits, first),
-        lambda: claim.release(store.db.commits, first),
+        lambda: claim.advance_claim(store.db.commits, first, []),
+        lambda: claim.renew_claim(store.db.commits, first),
+        lambda: claim.release_claim(store.db.commits, first),
     ):
         with pytest.raises(Unavailable) as late:
             use()
         assert late.value.sqlstate == "55006"
-    claim.advance(store.db.commits, second, additions(store, second))
+    claim.advance_claim(store.db.commits, second, additions(store, second))
     assert set(store.verified().values()) == {True}
 
 
 def test_a_stretch_is_applied_once(store: Store) -> None:
-    held = claim.take(store.db.commits, group(store), "spark")
+    held = claim.take_claim(store.db.commits, group(store), "spark")
     insert(store, 1)
-    held = claim.renew(store.db.commits, held)
+    held = claim.renew_claim(store.db.commits, held)
     work = additions(store, held)
-    claim.advance(store.db.commits, held, work)
+    claim.advance_claim(store.db.commits, held, work)
     with pytest.raises(Unavailable):
-        claim.advance(store.db.commits, held, work)
+        claim.advance_claim(store.db.commits, held, work)
     assert set(store.verified().values()) == {True}
 
 
 def test_an_owner_that_comes_back_gets_the_stretch_it_had(store: Store) -> None:
-    held = claim.take(store.db.commits, group(store), "spark")
+    held = claim.take_claim(store.db.commits, group(store), "spark")
     insert(store, 1)
-    held = claim.renew(store.db.commits, held)
+    held = claim.renew_claim(store.db.commits, held)
     insert(store, 2)
-    again = claim.take(store.db.commits, group(store), "spark")
+    again = claim.take_claim(store.db.commits, group(store), "spark")
     assert (again.start, again.end) == (held.start, held.end)
     assert again.epoch == held.epoch + 1
 
 
 def test_a_group_that_got_another_view_has_to_be_claimed_again(store: Store) -> None:
-    held = claim.take(store.db.commits, group(store), "spark")
+    held = claim.take_claim(store.db.commits, group(store), "spark")
     insert(store, 1)
-    held = claim.renew(store.db.commits, held)
+    held = claim.renew_claim(store.db.commits, held)
     work = additions(store, held)
     store.run("DROP MATERIALIZED VIEW pairs")
     with pytest.raises(Unavailable) as found:
-        claim.advance(store.db.commits, held, work)
+        claim.advance_claim(store.db.commits, held, work)
     assert found.value.sqlstate == "40001"
-    held = claim.renew(store.db.commits, held)
-    claim.advance(store.db.commits, held, additions(store, held))
+    held = claim.renew_claim(store.db.commits, held)
+    claim.advance_claim(store.db.commits, held, additions(store, held))
     assert store.verified() == {"totals": True}
 
 
 def test_a_view_made_while_the_group_is_claimed_is_kept_by_the_worker(store: Store) -> None:
-    held = claim.take(store.db.commits, group(store), "spark")
+    held = claim.take_claim(store.db.commits, group(store), "spark")
     store.run(f"CREATE MATERIALIZED VIEW more WITH (maintenance = 'deferred') AS {TOTALS}")
     insert(store, 1)
     until(lambda: store.db.views.watermark(store.view("more")) == store.db.position)
     assert store.db.views.watermark(store.view("totals")) == held.start
-    claim.release(store.db.commits, claim.renew(store.db.commits, held))
+    claim.release_claim(store.db.commits, claim.renew_claim(store.db.commits, held))
     until(lambda: store.db.views.watermark(store.view("totals")) == store.db.position)
     assert set(store.verified().values()) == {True}
 
 
 def test_a_claim_that_does_not_move_is_taken_away(store: Store) -> None:
-    held = claim.take(store.db.commits, group(store), "spark that died")
+    held = claim.take_claim(store.db.commits, group(store), "spark that died")
     insert(store, 1)
     now = [0.0]
     db = store.db
-    driver = Deferred(
+    driver = DeferredMaintenance(
         db.commits, db.log, db.views.keeper, db.visibility, db.views.errors, clock=lambda: now[0]
     )
-    driver.step([held.group])
+    driver.advance_groups([held.group])
     assert db.views.watermark(store.view("totals")) == held.start
     now[0] += CLAIM_EXPIRY_S + 1
-    driver.step([held.group])
+    driver.advance_groups([held.group])
     assert db.views.watermark(store.view("totals")) == db.position
     with pytest.raises(Unavailable):
-        claim.advance(db.commits, held, [])
+        claim.advance_claim(db.commits, held, [])
     assert set(store.verified().values()) == {True}

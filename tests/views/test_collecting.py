@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from belvedere.views import group
-from belvedere.views.collecting import uncollected
+from belvedere.views.collecting import pause_cycle_collector
 from tests.views.sql import opened
 
 
@@ -22,20 +22,20 @@ def enabled() -> Iterator[None]:
 
 
 def test_the_collector_is_off_inside_and_on_again_after() -> None:
-    with uncollected():
+    with pause_cycle_collector():
         assert not gc.isenabled()
     assert gc.isenabled()
 
 
 def test_it_is_on_again_after_an_error() -> None:
-    with pytest.raises(ValueError, match="of the batch"), uncollected():
+    with pytest.raises(ValueError, match="of the batch"), pause_cycle_collector():
         raise ValueError("of the batch")
     assert gc.isenabled()
 
 
 def test_it_stays_off_for_whoever_has_it_off() -> None:
     gc.disable()
-    with uncollected():
+    with pause_cycle_collector():
         pass
     assert not gc.isenabled()
 

@@ -181,7 +181,7 @@ def test_what_is_written_during_a_backfill_is_in_the_view() -> None:
         try:
             make_with_a_write_between(store)
         finally:
-            failpoints.disarm()
+            failpoints.disarm_all()
         assert store.run("SELECT * FROM totals") == [(1, 2, 4)]
         assert store.verified() == {"totals": True}
 
@@ -196,7 +196,7 @@ def make_with_a_write_between(store: Store) -> None:
     ]
     filling, deferred = store.db.views.backfills.store, store.db.views.deferred
     assert isinstance(filling, BatchAtomicBackfill)
-    backfill, refresh = filling.backfill_views, deferred.refresh
+    backfill, refresh = filling.backfill_views, deferred.catch_up_unit
 
     def slow_backfill(views: object, reader: object, build: object) -> None:
         for statement in steps[0]:
@@ -210,9 +210,9 @@ def make_with_a_write_between(store: Store) -> None:
         return reached
 
     filling.backfill_views = slow_backfill  # type: ignore[method-assign]
-    deferred.refresh = slow_refresh  # type: ignore[method-assign]
+    deferred.catch_up_unit = slow_refresh  # type: ignore[method-assign]
     try:
         store.run(f"CREATE MATERIALIZED VIEW totals AS {DEFINITIONS['totals']}")
     finally:
         filling.backfill_views = backfill  # type: ignore[method-assign]
-        deferred.refresh = refresh  # type: ignore[method-assign]
+        deferred.catch_up_unit = refresh  # type: ignore[method-assign]

@@ -14,7 +14,7 @@ from belvedere import failpoints
 from belvedere.codec import keyspace
 from belvedere.errors import Unavailable
 from belvedere.views import stream
-from belvedere.views.watermarks import watermark
+from belvedere.views.watermarks import read_watermark
 from tests.views.crash_child import OTHERS, TEXTS
 from tests.views.sql import Store, opened
 
@@ -43,7 +43,7 @@ def test_views_are_exact_after_kills_at_every_boundary(tmp_path: Path) -> None:
 def check(path: Path, acknowledged: Path) -> None:
     written = set(map(int, acknowledged.read_text().split())) if acknowledged.exists() else set()
     with opened(path) as store:
-        if store.db.catalog.find("t") is None:
+        if store.db.catalog.find_relation("t") is None:
             return
         found = {id_ for (id_,) in store.run("SELECT id FROM t")}
         assert written <= found
@@ -55,7 +55,7 @@ def check(path: Path, acknowledged: Path) -> None:
             store.db.views.catch_up(view)
         assert set(store.verified().values()) <= {True}
         for name in ("kept", "kept_now"):
-            if store.db.catalog.find(name) is not None:
+            if store.db.catalog.find_relation(name) is not None:
                 check_stream(store, name)
 
 
@@ -63,8 +63,8 @@ def check_stream(store: Store, name: str) -> None:
     """The view was made while its table was empty, so its changes add up to all of it."""
     view = store.view(name)
     with store.db.begin() as reader:
-        noted = stream.entries(reader, view.id, 0)
-        assert set(stream.undone(reader, noted).values()) <= {None}
+        noted = stream.read_entries(reader, view.id, 0)
+        assert set(stream.undo_entries(reader, noted).values()) <= {None}
         start, end = keyspace.relation_range(view.id)
         stored = {key for batch in reader.scan(start, end) for key, _ in batch}
         assert stored <= {key for entry in noted for key, _, _ in entry.additions}
@@ -81,7 +81,7 @@ def test_a_create_that_fails_leaves_nothing(point: str, tmp_path: Path) -> None:
             with pytest.raises(Unavailable):
                 store.run(f"CREATE MATERIALIZED VIEW v AS {TEXTS['pairs']}")
         finally:
-            failpoints.disarm()
+            failpoints.disarm_all()
         assert_nothing_of(store, before)
 
 
@@ -98,4 +98,4 @@ def assert_nothing_of(store: Store, before: set[int]) -> None:
         start, end = keyspace.relation_range(id_)
         assert not list(db.store.scan(start, end))
         with db.begin() as reader:
-            assert watermark(reader, id_) is None
+            assert read_watermark(reader, id_) is None

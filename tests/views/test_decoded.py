@@ -8,8 +8,8 @@ import pytest
 
 from belvedere.txn.border import RowChange
 from belvedere.views import decoded
-from belvedere.views.decoded import Sides
-from belvedere.views.quick import Leg
+from belvedere.views.decoded import DeletedAndInserted
+from belvedere.views.quick import LookupChain
 from tests.views.sql import Store, opened
 
 VIEWS = 3
@@ -29,20 +29,20 @@ def _made(store: Store, columns: str) -> None:
 
 def _step(store: Store) -> None:
     driver = store.db.views.deferred
-    driver.step(list(driver.schedules()))
+    driver.advance_groups(list(driver.group_schedules()))
 
 
 @pytest.fixture
 def decodes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many changes were decoded, each time that some were."""
     found: list[int] = []
-    usual = decoded._sides
+    usual = decoded._project_changes
 
-    def counted(changes: Sequence[RowChange], leg: Leg) -> Sides:
+    def counted(changes: Sequence[RowChange], leg: LookupChain) -> DeletedAndInserted:
         found.append(len(changes))
         return usual(changes, leg)
 
-    monkeypatch.setattr(decoded, "_sides", counted)
+    monkeypatch.setattr(decoded, "_project_changes", counted)
     return found
 
 

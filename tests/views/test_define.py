@@ -15,10 +15,10 @@ from belvedere.errors import InvalidInput
 from belvedere.session.views import bind_definition
 from belvedere.sql.bind.statement import bind_statement
 from belvedere.sql.parse.script import parse_script
-from belvedere.views.backfill import Build
+from belvedere.views.backfill import BuildControl
 from belvedere.views.compile import compile_auxiliary, compile_view
 from belvedere.views.define import BoundDefinition, NewView
-from belvedere.views.explain import explained
+from belvedere.views.explain import explain_view
 from tests.views.sql import Store, opened, rows_of
 
 TABLES = (
@@ -119,13 +119,13 @@ def test_what_is_compiled_at_first_is_what_a_later_open_compiles() -> None:
     with opened() as store:
         store.run(*TABLES, f"CREATE MATERIALIZED VIEW v AS {DISTINCTS}")
         for view in store.db.catalog.views:
-            kept = store.db.views.keeper.compiled(store.db.catalog, view)
-            store.db.views.keeper._read.clear()
-            store.db.catalog.memo.clear()
-            again = store.db.views.keeper.compiled(store.db.catalog, view)
+            kept = store.db.views.keeper.compiled_definition(store.db.catalog, view)
+            store.db.views.keeper._definitions.clear()
+            store.db.catalog.derived_cache.clear()
+            again = store.db.views.keeper.compiled_definition(store.db.catalog, view)
             assert again is not kept
             assert (again.stored, again.amounts) == (kept.stored, kept.amounts)
-            assert explained(store.db.catalog, again) == explained(store.db.catalog, kept)
+            assert explain_view(store.db.catalog, again) == explain_view(store.db.catalog, kept)
 
 
 # -- where the plan of the statement does not hold -------------------------------------------------
@@ -140,7 +140,7 @@ def test_a_plan_of_another_catalog_is_not_used() -> None:
         plan = bind_definition(catalog, other)
         for version, columns in ((catalog.version, ["amount"]), (catalog.version - 1, ["name"])):
             new = NewView("v", text, bound=BoundDefinition(plan, version))
-            defined = store.db.views.keeper.define(catalog, new)
+            defined = store.db.views.keeper.define_view(catalog, new)
             assert [name for name, _ in defined.definition.columns] == columns
 
 
@@ -187,7 +187,7 @@ def test_a_view_that_is_made_again_before_the_statement_runs_is_read(
         store.run(*TABLES, f"CREATE MATERIALIZED VIEW v AS {TOTALS}")
         other, watched = store.session(), store.db.views.backfills.watched
 
-        def replace_view(build: Build) -> AbstractContextManager[None]:
+        def replace_view(build: BuildControl) -> AbstractContextManager[None]:
             """Called once the statement is bound."""
             monkeypatch.undo()
             rows_of(other, "DROP MATERIALIZED VIEW v")

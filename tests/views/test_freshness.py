@@ -10,7 +10,7 @@ import pytest
 
 from belvedere.errors import InvalidInput
 from belvedere.session import reading
-from belvedere.session.reading import Way
+from belvedere.session.reading import ReadStrategy
 from belvedere.session.session import Session
 from belvedere.views import cost_model
 from tests.views.sql import Store, opened, rows_of
@@ -79,10 +79,10 @@ def test_an_age_that_nobody_knows_is_too_old(store: Store) -> None:
     session, view = store.session(), store.view("totals")
     session.execute(f"SET freshness = '{BOUND}'")
     before_all = {view.id: -1}
-    decision = reading.decide(
+    decision = reading.choose_strategy(
         session, store.db.catalog, (view,), before_all, store.db.position, alone=True
     )
-    assert (decision.way, decision.age_s) == (Way.CATCH_UP, None)
+    assert (decision.strategy, decision.age_s) == (ReadStrategy.CATCH_UP, None)
 
 
 def test_a_statement_over_several_reads_one_position(store: Store, clock: Clock) -> None:
@@ -112,9 +112,11 @@ def test_a_session_never_goes_back_within_the_bound(store: Store, clock: Clock) 
     assert line.startswith("deferred totals: catch up (2 commits behind), nothing it lacks is")
     assert rows_of(session, "SELECT c FROM totals") == [(3,)]
     catalog, last = store.db.catalog, store.db.position
-    for mark, way in ((between, Way.CATCH_UP), (last, Way.READ)):
-        decision = reading.decide(session, catalog, (view,), {view.id: mark}, last + 1, alone=True)
-        assert decision.way is way
+    for mark, way in ((between, ReadStrategy.CATCH_UP), (last, ReadStrategy.READ)):
+        decision = reading.choose_strategy(
+            session, catalog, (view,), {view.id: mark}, last + 1, alone=True
+        )
+        assert decision.strategy is way
 
 
 @pytest.mark.parametrize("written", [False, True])
@@ -235,15 +237,15 @@ def test_a_view_the_worker_is_at_is_waited_for(
     monkeypatch.setattr(deferred, "seconds_left", lambda g: 30.0 if g == group else None)
     monkeypatch.setattr(cost_model, "UNMEASURED_CHANGE_S", 60.0)
     session, waits = store.session(), threading.Event()
-    wait_moved = deferred.wait_moved
+    wait_moved = deferred.wait_for_batch
 
     def waited(seen: int, timeout_s: float) -> None:
         waits.set()
         monkeypatch.undo()
-        threading.Thread(target=lambda: deferred.step([group])).start()
+        threading.Thread(target=lambda: deferred.advance_groups([group])).start()
         wait_moved(seen, timeout_s)
 
-    monkeypatch.setattr(deferred, "wait_moved", waited)
+    monkeypatch.setattr(deferred, "wait_for_batch", waited)
     line, costs = explained(session, "SELECT * FROM totals", "latest")
     assert line.startswith("deferred totals: wait")
     assert "wait 30000.000 ms" in costs
@@ -253,7 +255,7 @@ def test_a_view_the_worker_is_at_is_waited_for(
 
 def test_without_any_reader_far_behind_nothing_is_bypassed(store: Store) -> None:
     store.run("INSERT INTO t VALUES (2, 1, 1)")
-    decision = reading.decide(
+    decision = reading.choose_strategy(
         store.session(),
         store.db.catalog,
         (store.view("totals"),),
@@ -261,7 +263,7 @@ def test_without_any_reader_far_behind_nothing_is_bypassed(store: Store) -> None
         store.db.position,
         alone=True,
     )
-    assert decision.way is Way.CATCH_UP
+    assert decision.strategy is ReadStrategy.CATCH_UP
 
 
 def test_explain_says_why_a_cheaper_way_is_not_taken(
@@ -331,13 +333,13 @@ def test_explain_decides_as_the_statement_does(
         session.execute(statement).materialize()
     store.run("INSERT INTO t VALUES (3, 1, 1)")
     decided: list[tuple[object, ...]] = []
-    decide = reading.decide
+    decide = reading.choose_strategy
 
-    def noted(*arguments: Any, **options: Any) -> reading.Decision:
+    def noted(*arguments: Any, **options: Any) -> reading.ReadDecision:
         decided.append((arguments[3:], options))
         return decide(*arguments, **options)
 
-    monkeypatch.setattr(reading, "decide", noted)
+    monkeypatch.setattr(reading, "choose_strategy", noted)
     explained(session, query, freshness)
     (would,) = decided
     session.execute(query, freshness=freshness).materialize()

@@ -15,8 +15,8 @@ from belvedere.errors import Error, InvalidInput
 from belvedere.txn.border import Reader
 from belvedere.views import deferred as driver
 from belvedere.views import window
-from belvedere.views.maintain import Maintainer
-from belvedere.views.watermarks import members, watermark
+from belvedere.views.maintain import ViewMaintainer
+from belvedere.views.watermarks import group_members, read_watermark
 from tests.views.sql import Store, opened, rows_of
 
 TOTALS = "SELECT g, count(*) AS c, sum(v) AS s FROM t GROUP BY g"
@@ -51,7 +51,7 @@ def settled(store: Store) -> bool:
     """Whether every deferred view moves with its group."""
     with store.db.begin() as reader:
         views = store.db.views.deferred_views()
-        return all(view in members(reader, view.group) for view in views)
+        return all(view in group_members(reader, view.group) for view in views)
 
 
 def marks(reader: Reader) -> list[bytes]:
@@ -90,7 +90,7 @@ def test_a_schedule_is_written_like_an_interval_too(store: Store) -> None:
     for number, lag in enumerate(lags):
         deferred(store, f"v{number}", TOTALS, f", max_lag = '{lag}'")
     deferred(store, "daily", TOTALS, ", refresh_every = '1 day'")
-    groups = [view.group for view in store.db.deferred_views() if view.name != "daily"]
+    groups = [view.group for view in store.db.views.deferred_views() if view.name != "daily"]
     assert len(set(groups)) == 1
     shown = store.run("SELECT schedule FROM belvedere.views WHERE name IN ('v0', 'daily')")
     assert sorted(shown) == [("max_lag 1 hour",), ("refresh_every 1 day",)]
@@ -107,7 +107,7 @@ def test_a_schedule_longer_than_a_thread_can_wait_stops_nobody(store: Store) -> 
     store.run("INSERT INTO t VALUES (4, 'b', 4)")
     deferred(store, "close", TOTALS)
     store.run("INSERT INTO t VALUES (5, 'b', 5)")
-    until(lambda: store.db.watermark(store.view("close")) == store.db.position)
+    until(lambda: store.db.views.watermark(store.view("close")) == store.db.position)
 
 
 def test_a_group_with_a_period_moves_only_then_or_when_told(store: Store) -> None:
@@ -130,7 +130,7 @@ def test_a_hundred_views_share_one_read_of_the_log(
     for number in range(100):
         deferred(store, f"v{number}", TOTALS, ", refresh_every = '1 h'")
     group = store.view("v0").group
-    store.db.views.deferred.step([group])
+    store.db.views.deferred.advance_groups([group])
     for number in range(10, 20):
         store.run(f"INSERT INTO t VALUES ({number}, 'n', 1)")
     decoded: list[bytes] = []
@@ -140,7 +140,7 @@ def test_a_hundred_views_share_one_read_of_the_log(
         return single_change(data)
 
     monkeypatch.setattr(window, "single_change", counted)
-    store.db.views.deferred.step([group])
+    store.db.views.deferred.advance_groups([group])
     assert len(decoded) == len(set(decoded)) == 10
     assert {store.db.views.watermark(view) for view in store.db.views.deferred_views()} == {
         store.db.position
@@ -200,17 +200,17 @@ def test_a_slow_view_does_not_hold_up_its_group(
     deferred(store, "quick", TOTALS)
     until(lambda: settled(store))
     stuck, let_go = threading.Event(), threading.Event()
-    slow, writes = store.view("slow"), Maintainer.writes
+    slow, writes = store.view("slow"), ViewMaintainer.writes
     key = keyspace.row_prefix(slow.id)
 
-    def held(self: Maintainer, changes: Any, reader: Any, writer: Any, **more: Any) -> None:
+    def held(self: ViewMaintainer, changes: Any, reader: Any, writer: Any, **more: Any) -> None:
         if self._stored.start == key:
             stuck.set()
             assert let_go.wait(DEADLINE_S)
         writes(self, changes, reader, writer, **more)
 
-    store.db.views.deferred.put_aside(slow)
-    monkeypatch.setattr(Maintainer, "writes", held)
+    store.db.views.deferred.detach_slow_view(slow)
+    monkeypatch.setattr(ViewMaintainer, "writes", held)
     store.run("INSERT INTO t VALUES (4, 'b', 4)")
     assert stuck.wait(DEADLINE_S)
     for number in range(5, 8):
@@ -244,19 +244,19 @@ def test_a_view_that_takes_most_of_a_long_batch_is_put_aside(
     for name in ("a", "b"):
         deferred(store, name, TOTALS, ", refresh_every = '1 h'")
     group = store.view("a").group
-    store.db.views.deferred.step([group])
+    store.db.views.deferred.advance_groups([group])
     store.run("INSERT INTO t VALUES (4, 'b', 4)")
-    store.db.views.deferred.step([group])
+    store.db.views.deferred.advance_groups([group])
     assert len(store.db.views.deferred.slow) == 1  # one of the two took more than the other
     store.run("INSERT INTO t VALUES (5, 'b', 5)")
-    store.db.views.deferred.step([group])
-    store.db.views.deferred.step_slow()
+    store.db.views.deferred.advance_groups([group])
+    store.db.views.deferred.advance_slow_views()
     assert set(store.verified().values()) == {True}
     monkeypatch.setattr(driver, "SLOW_S", DEADLINE_S)
     store.run("INSERT INTO t VALUES (6, 'b', 5)")
-    store.db.views.deferred.step_slow()
+    store.db.views.deferred.advance_slow_views()
     assert not store.db.views.deferred.slow
-    store.db.views.deferred.step([group])
+    store.db.views.deferred.advance_groups([group])
     assert settled(store)
     assert set(store.verified().values()) == {True}
 
@@ -299,10 +299,10 @@ def test_a_view_joins_a_group_that_is_elsewhere(store: Store) -> None:
     store.run("ALTER MATERIALIZED VIEW v SET (refresh_every = '1 h')")
     view = store.view("v")
     with store.db.begin() as reader:
-        assert watermark(reader, view.id) is not None
+        assert read_watermark(reader, view.id) is not None
     store.run("INSERT INTO t VALUES (5, 'b', 5)")
     assert ("b", 2, 9) in store.run("SELECT * FROM v")
-    store.db.views.deferred.step([view.group])
+    store.db.views.deferred.advance_groups([view.group])
     assert settled(store)
     assert set(store.verified().values()) == {True}
 

@@ -94,11 +94,11 @@ def test_dropping_it_drops_its_rows_and_its_table_drops_it(store: Store) -> None
 def test_what_is_the_default_is_a_plain_index(store: Store) -> None:
     store.run("CREATE INDEX i ON items (price) WITH (maintenance = 'immediate')")
     assert store.db.catalog.views == ()
-    assert [index.name for index in store.db.catalog.indexes_of(store_table(store))] == ["i"]
+    assert [index.name for index in store.db.catalog.table_indexes(store_table(store))] == ["i"]
 
 
 def store_table(store: Store) -> int:
-    return store.db.table("items").table.id
+    return store.db.find_table("items").table.id
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from belvedere.codec import keyspace
 from belvedere.errors import Retry
 from belvedere.session.session import Session
-from belvedere.txn.locks import LockTable
+from belvedere.txn.locks import RowLockTable
 from belvedere.views.host import ViewService
 from tests.views.sql import Store, opened, rows_of
 
@@ -115,13 +115,13 @@ def test_writers_of_one_hot_group_do_not_wait_for_each_other(store: Store) -> No
         session.execute("COMMIT")
 
     waits: list[object] = []
-    wait = LockTable._wait
+    wait = RowLockTable._wait_for_grant
 
-    def counted(self: LockTable, *arguments: object) -> object:
+    def counted(self: RowLockTable, *arguments: object) -> object:
         waits.append(arguments)
         return wait(self, *arguments)  # type: ignore[arg-type]
 
-    with mock.patch.object(LockTable, "_wait", counted):
+    with mock.patch.object(RowLockTable, "_wait_for_grant", counted):
         crowd = [threading.Thread(target=write, args=(number,)) for number in range(threads)]
         for thread in crowd:
             thread.start()

@@ -21,7 +21,7 @@ from belvedere.txn import rows
 from belvedere.txn.border import Reader
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
-from belvedere.views.group import Unit, apply_batch, work_out
+from belvedere.views.group import MaintenanceUnit, apply_batch, compute_batches
 from belvedere.views.source import ENVIRONMENT, NO_SERVICES
 from tests.exact import EXACT
 from tests.mutations.registry import mutated
@@ -73,25 +73,25 @@ def check_views(db: Database, reader: Reader, *, deferred: bool) -> None:
             continue
         expected = bag(catalog, plan(catalog), reader)
         for suffix in ("now", "later") if deferred else ("now",):
-            view = catalog.expect(View, f"{name}_{suffix}")
-            found = bag(catalog, db.views.keeper.reading(catalog, view), reader)
+            view = catalog.require_relation(View, f"{name}_{suffix}")
+            found = bag(catalog, db.views.keeper.reading_plan(catalog, view), reader)
             assert found == expected, (name, suffix, reader.position)
 
 
 def random_change(rng: random.Random, db: Database, txn: Transaction) -> None:
     name = rng.choice(("customers", "orders", "orders"))
-    table = db.table(name)
+    table = db.find_table(name)
     existing = [table.decode(v) for batch in txn.scan_values(table.start, table.end) for v in batch]
     row = random_row(rng, name)
     if existing and rng.random() < 0.35:
-        rows.delete(txn, table, rng.choice(existing))
+        rows.delete_row(txn, table, rng.choice(existing))
     elif existing and rng.random() < 0.6:
         old = rng.choice(existing)
         taken = {one[0] for one in existing}
         new = (old[0], *row[1:]) if row[0] in taken else row
-        rows.update(txn, table, old, new)
+        rows.update_row(txn, table, old, new)
     elif row[0] not in {one[0] for one in existing}:
-        rows.insert(txn, table, row)
+        rows.insert_row(txn, table, row)
 
 
 def random_row(rng: random.Random, name: str) -> Row:
@@ -157,7 +157,9 @@ def test_immediate_and_deferred_agree_also_where_order_shows(rng: random.Random)
             for name in UNORDERED:
                 now, later = (
                     bag(
-                        catalog, db.views.keeper.reading(catalog, catalog.expect(View, one)), reader
+                        catalog,
+                        db.views.keeper.reading_plan(catalog, catalog.require_relation(View, one)),
+                        reader,
                     )
                     for one in (f"{name}_now", f"{name}_later")
                 )
@@ -178,16 +180,18 @@ def test_applying_a_batch_twice_would_be_noticed() -> None:
 def apply_twice(db: Database) -> None:
     """Two drivers that saw the same watermark: the second must find that it moved."""
     view_id = db.views.create_view("later", "per_customer", Maintenance.DEFERRED)
-    view = db.catalog.expect(View, "later")
+    view = db.catalog.require_relation(View, "later")
     assert view.id == view_id
     start = db.views.watermark(view)
-    db.run(lambda txn: rows.insert(txn, db.table("orders"), (1, 1, Decimal("1.00"))))
+    db.run_transaction(
+        lambda txn: rows.insert_row(txn, db.find_table("orders"), (1, 1, Decimal("1.00")))
+    )
     db.views.catch_up(view)
     with db.begin() as reader:
-        unit = Unit(view.group, view.group, start, (view,))
-        (batch,) = work_out(db.views.keeper, db.log, reader, [unit])
+        unit = MaintenanceUnit(view.group, view.group, start, (view,))
+        (batch,) = compute_batches(db.views.keeper, db.log, reader, [unit])
     apply_batch(db.commits, batch)
     with db.begin() as reader:
         expected = bag(db.catalog, PLANS["per_customer"](db.catalog), reader)
-        found = bag(db.catalog, db.views.keeper.reading(db.catalog, view), reader)
+        found = bag(db.catalog, db.views.keeper.reading_plan(db.catalog, view), reader)
         assert found == expected

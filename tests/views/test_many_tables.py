@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from belvedere.views.delta import terms_of
-from belvedere.views.tree import Core
+from belvedere.views.delta import build_delta_terms
+from belvedere.views.tree import LinearCore
 from tests.views.sql import Store, opened
 
 TABLES = 12
@@ -29,9 +29,9 @@ def chain(store: Store, tables: int, maintenance: str) -> str:
 def test_a_join_has_a_term_for_each_table() -> None:
     with opened() as store:
         chain(store, TABLES, "immediate")
-        tree = store.db.views.keeper.compiled(store.db.catalog, store.view("v")).tree
-        assert isinstance(tree, Core)
-        terms, _ = terms_of(tree.branches, tree.plan.fields, store.db.catalog)
+        tree = store.db.views.keeper.compiled_definition(store.db.catalog, store.view("v")).tree
+        assert isinstance(tree, LinearCore)
+        terms, _ = build_delta_terms(tree.branches, tree.plan.fields, store.db.catalog)
         assert [term.changed for term in terms] == [(number,) for number in range(TABLES)]
         assert not any(term.scans for term in terms)
 

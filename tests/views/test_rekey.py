@@ -24,7 +24,7 @@ from belvedere.txn.border import LockRequest, RowChange
 from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.recovery import open_memory
 from belvedere.types import BIGINT, TEXT, Row
-from belvedere.views.rekey import RekeyParticipant, no_expressions
+from belvedere.views.rekey import IndexParticipant, refuse_expressions
 
 EXPRESSIONS: dict[str, Callable[[Row], Any]] = {
     "upper(name)": lambda row: None if row[1] is None else row[1].upper(),
@@ -55,27 +55,27 @@ def create(database: Database, *parts: KeyPartDefinition, **more: Any) -> None:
 
 
 def put(database: Database, *new: Row) -> None:
-    into = database.table("t")
-    database.run(lambda txn: [rows.insert(txn, into, row) for row in new])
+    into = database.find_table("t")
+    database.run_transaction(lambda txn: [rows.insert_row(txn, into, row) for row in new])
 
 
 def entries(database: Database) -> list[Row]:
     with database.begin() as reader:
-        index = compiled_index(reader.catalog, reader.catalog.expect(Index, "i").id)
+        index = compiled_index(reader.catalog, reader.catalog.require_relation(Index, "i").id)
         batches = reader.scan(index.start, index.end)
         return [index.layout.decode(value) for batch in batches for _, value in batch]
 
 
-def participant(database: Database) -> RekeyParticipant:
-    return RekeyParticipant(
-        database.catalog, database.catalog.expect(Index, "i"), compile_expression
+def participant(database: Database) -> IndexParticipant:
+    return IndexParticipant(
+        database.catalog, database.catalog.require_relation(Index, "i"), compile_expression
     )
 
 
 def written(database: Database, old: Row | None, new: Row | None) -> list[tuple[bool, Row | None]]:
     """What one change writes: (is it a put, the row)."""
-    table = database.table("t")
-    index = compiled_index(database.catalog, database.catalog.expect(Index, "i").id)
+    table = database.find_table("t")
+    index = compiled_index(database.catalog, database.catalog.require_relation(Index, "i").id)
     change = RowChange(
         table.key_of(old or new or ()), old and table.encode(old), new and table.encode(new)
     )
@@ -142,8 +142,8 @@ def test_a_unique_partial_index_only_looks_at_its_rows(database: Database) -> No
 
 def test_claims_are_asked_for_unique_values_alone(database: Database) -> None:
     create(database, KeyPartDefinition("name"), unique=True)
-    table = compiled_table(database.catalog, database.catalog.expect(Table, "t").id)
-    index = compiled_index(database.catalog, database.catalog.expect(Index, "i").id)
+    table = compiled_table(database.catalog, database.catalog.require_relation(Table, "t").id)
+    index = compiled_index(database.catalog, database.catalog.require_relation(Index, "i").id)
     old, new = (1, "a", 1), (1, "b", 1)
     change = RowChange(table.key_of(old), table.encode(old), table.encode(new))
     with database.begin() as reader:
@@ -153,4 +153,4 @@ def test_claims_are_asked_for_unique_values_alone(database: Database) -> None:
 
 def test_without_the_sql_part_an_expression_is_refused(database: Database) -> None:
     with pytest.raises(Unsupported):
-        no_expressions(database.catalog, database.table("t").table, "upper(name)")
+        refuse_expressions(database.catalog, database.find_table("t").table, "upper(name)")

@@ -38,7 +38,7 @@ def store() -> Iterator[Store]:
 
 
 def test_a_rooted_transaction_takes_one_root_lock_whatever_the_views(store: Store) -> None:
-    before = store.db.locks.acquired
+    before = store.db.locks.acquired_counts
     session = store.session()
     for statement in (
         "BEGIN",
@@ -49,7 +49,7 @@ def test_a_rooted_transaction_takes_one_root_lock_whatever_the_views(store: Stor
         "COMMIT",
     ):
         session.execute(statement)
-    taken = store.db.locks.acquired - before
+    taken = store.db.locks.acquired_counts - before
     assert taken == {"root": 1}
     assert set(store.verified().values()) == {True}
 

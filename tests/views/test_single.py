@@ -10,9 +10,9 @@ import pytest
 
 from belvedere.catalog.relation import CompiledTable
 from belvedere.errors import InvalidInput
-from belvedere.txn.border import Alone, RowChange, Rows
+from belvedere.txn.border import RowChange, Rows, SingleRowWrites
 from belvedere.txn.commit.derived import DerivedRows
-from belvedere.views.rekey import index_participants, no_expressions
+from belvedere.views.rekey import build_index_participants, refuse_expressions
 from tests.views.sql import Store, opened
 
 DEEP = "v" + " + 1" * 40
@@ -78,9 +78,9 @@ def stored_rows(store: Store, table: CompiledTable) -> list[bytes]:
         return [v for batch in reader.scan_values(table.start, table.end) for v in batch]
 
 
-def short_way(store: Store, name: str) -> Alone:
-    maintainer = store.db.views.keeper.maintainer(store.db.catalog, store.view(name))
-    alone = maintainer.alone(store.db.table("t").start)
+def short_way(store: Store, name: str) -> SingleRowWrites:
+    maintainer = store.db.views.keeper.maintainer_for(store.db.catalog, store.view(name))
+    alone = maintainer.single_row_writes(store.db.find_table("t").start)
     assert alone is not None, name
     return alone
 
@@ -88,8 +88,8 @@ def short_way(store: Store, name: str) -> Alone:
 @pytest.mark.parametrize("name", VIEWS)
 def test_one_row_gives_the_same_both_ways(store: Store, name: str, rng: random.Random) -> None:
     store.run("DELETE FROM t", *[f"INSERT INTO t VALUES {one_row(rng, i)}" for i in range(20)])
-    alone, table = short_way(store, name), store.db.table("t")
-    maintainer = store.db.views.keeper.maintainer(store.db.catalog, store.view(name))
+    alone, table = short_way(store, name), store.db.find_table("t")
+    maintainer = store.db.views.keeper.maintainer_for(store.db.catalog, store.view(name))
     there = stored_rows(store, table)
     store.run("DELETE FROM t WHERE id >= 14")  # those were there, and may come
     kept, gone = there[:14], there[14:]
@@ -112,9 +112,9 @@ def test_one_row_gives_the_same_both_ways(store: Store, name: str, rng: random.R
 
 def test_indexes_give_the_same_both_ways(store: Store, rng: random.Random) -> None:
     store.run("DELETE FROM t", *[f"INSERT INTO t VALUES {one_row(rng, i)}" for i in range(9)])
-    table, catalog = store.db.table("t"), store.db.catalog
+    table, catalog = store.db.find_table("t"), store.db.catalog
     there = stored_rows(store, table)
-    made = index_participants(catalog, frozenset([table.table.id]), no_expressions)
+    made = build_index_participants(catalog, frozenset([table.table.id]), refuse_expressions)
     assert len(made) >= 2
     for participant, old, new in itertools.product(made, [None, *there], [None, *there]):
         if old is None and new is None:
@@ -123,7 +123,7 @@ def test_indexes_give_the_same_both_ways(store: Store, rng: random.Random) -> No
         new = new and table.encode((row[0], *table.decode(new)[1:]))
         if old is None:
             new = table.encode((100, *row[1:]))
-        alone = participant.alone(table.start)
+        alone = participant.single_row_writes(table.start)
         assert alone is not None
         rows: Rows = {}
         with store.db.begin() as reader:
@@ -133,7 +133,9 @@ def test_indexes_give_the_same_both_ways(store: Store, rng: random.Random) -> No
         assert rows == dict(writer.writes())
 
 
-def reads_of(store: Store, alone: Alone, old: bytes | None, new: bytes | None) -> list[int]:
+def reads_of(
+    store: Store, alone: SingleRowWrites, old: bytes | None, new: bytes | None
+) -> list[int]:
     """The relations that were asked for a row, in order."""
     asked = []
     with store.db.begin() as reader:
@@ -148,7 +150,7 @@ def reads_of(store: Store, alone: Alone, old: bytes | None, new: bytes | None) -
 
 def test_a_partner_is_read_once_and_a_missing_one_ends_it(store: Store) -> None:
     store.run("DELETE FROM t", "INSERT INTO t VALUES (1, 'a', 1, 1, 1, 'a', 1)")
-    table, partner = store.db.table("t"), store.db.table("p").table.id
+    table, partner = store.db.find_table("t"), store.db.find_table("p").table.id
     view = store.view("joined_sums")
     alone = short_way(store, "joined_sums")
     (old,) = stored_rows(store, table)
@@ -167,7 +169,7 @@ def test_a_partner_is_read_once_and_a_missing_one_ends_it(store: Store) -> None:
 
 def test_a_row_that_holds_the_key_is_written_unread(store: Store) -> None:
     store.run("DELETE FROM t", "INSERT INTO t VALUES (1, 'a', 1, 1, 1, 'a', 1)")
-    table, partner = store.db.table("t"), store.db.table("p").table.id
+    table, partner = store.db.find_table("t"), store.db.find_table("p").table.id
     (old,) = stored_rows(store, table)
     row = table.decode(old)
     new = table.encode((*row[:2], 5, *row[3:]))
@@ -184,7 +186,7 @@ def test_a_commit_of_one_row_takes_the_short_way(
         raise AssertionError("the generic way was taken")
 
     store.run("DELETE FROM t", "INSERT INTO t VALUES (1, 'a', 1, 1, 1, 'a', 1)")
-    monkeypatch.setattr("belvedere.views.maintain.Maintainer.writes", refuse)
+    monkeypatch.setattr("belvedere.views.maintain.ViewMaintainer.writes", refuse)
     store.run("UPDATE t SET v = 3 WHERE id = 1", "DELETE FROM t WHERE id = 1")
     store.run("INSERT INTO child VALUES (1, 1, 5)", "UPDATE child SET v = 6 WHERE id = 1")
     with pytest.raises(InvalidInput) as violated:

@@ -13,11 +13,11 @@ from belvedere.codec import keyspace
 from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader
 from belvedere.views import state_update, stream
-from belvedere.views.additions import Recorder, state_rows
-from belvedere.views.fill_place import Place, place_of
+from belvedere.views.additions import AdditionRecorder, state_rows
+from belvedere.views.fill_place import BackfillProgress, read_progress
 from belvedere.views.state_update import ChangefeedStep, StateUpdate, add_update, write_update
 from belvedere.views.stream import Addition
-from belvedere.views.watermarks import watermark
+from belvedere.views.watermarks import read_watermark
 from tests.views.sql import Store, opened
 
 
@@ -35,9 +35,9 @@ def store() -> Iterator[Store]:
 
 def again(store: Store, reader: Reader, name: str) -> list[Addition]:
     """Once more all that the view's state holds."""
-    recorded = Recorder()
+    recorded = AdditionRecorder()
     view = store.view(name)
-    store.db.keeper.maintainer(reader.catalog, view).fill(reader, recorded)
+    store.db.views.keeper.maintainer_for(reader.catalog, view).backfill_state(reader, recorded)
     return recorded.additions
 
 
@@ -52,7 +52,9 @@ class Batches:
     def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None:
         self.batches.append(make(self.reader))
 
-    def add(self, make: Callable[[Reader], tuple[Sequence[Write], Sequence[Addition]]]) -> None:
+    def write_additions(
+        self, make: Callable[[Reader], tuple[Sequence[Write], Sequence[Addition]]]
+    ) -> None:
         rows, additions = make(self.reader)
         self.batches.append(rows)
         self.additions += additions
@@ -67,7 +69,7 @@ def test_one_batch_holds_state_changefeed_progress_and_watermark(store: Store) -
             additions,
             changefeed=ChangefeedStep(views, 77),
             watermarks={900: 5, 901: None},
-            progress={902: Place("rows", 1)},
+            progress={902: BackfillProgress("rows", 1)},
             others=[(b"mine", b"x")],
         )
         assert write_update(commits, lambda newest: update)
@@ -82,7 +84,7 @@ def test_one_batch_holds_state_changefeed_progress_and_watermark(store: Store) -
     assert rows.keys() == {
         keyspace.watermark_key(900),
         keyspace.watermark_key(901),
-        state_update.place_write(902, None)[0],
+        state_update.progress_write(902, None)[0],
         b"mine",
     }
     assert rows[keyspace.watermark_key(901)] is None
@@ -115,11 +117,11 @@ def test_state_that_cannot_be_read_yet_is_given_as_additions(store: Store) -> No
 
 
 def test_what_is_written_is_what_the_store_shows(store: Store) -> None:
-    update = StateUpdate((), watermarks={900: 5}, progress={900: Place("rows", 2)})
+    update = StateUpdate((), watermarks={900: 5}, progress={900: BackfillProgress("rows", 2)})
     assert write_update(store.db.commits, lambda newest: update)
     with store.db.begin() as reader:
-        assert watermark(reader, 900) == 5
-        assert place_of(reader, 900) == Place("rows", 2)
+        assert read_watermark(reader, 900) == 5
+        assert read_progress(reader, 900) == BackfillProgress("rows", 2)
 
 
 def test_nobody_else_composes_changefeed_entries_of_a_step() -> None:
@@ -128,6 +130,6 @@ def test_nobody_else_composes_changefeed_entries_of_a_step() -> None:
     for found in pkgutil.walk_packages(belvedere.__path__, "belvedere."):
         if ".views" in found.name or ".session" in found.name:
             module = importlib.import_module(found.name)
-            if stream.stream_writes in vars(module).values():
+            if stream.build_changefeed_writes in vars(module).values():
                 using.add(module)
     assert using == {stream, state_update}

@@ -10,7 +10,7 @@ from belvedere.catalog.model import Index, Maintenance
 from belvedere.codec import accumulator, keyspace
 from belvedere.errors import Error, InvalidInput, Unsupported
 from belvedere.txn.border import Reader
-from belvedere.views.flip import switch
+from belvedere.views.flip import switch_maintenance
 from tests.views.sql import Store, opened, rows_of
 
 TOTALS = "SELECT g, count(*) AS c, sum(v) AS s FROM t GROUP BY g"
@@ -57,7 +57,9 @@ def test_a_switch_beside_pending_changes_loses_none(store: Store) -> None:
     view = store.view("v")
     for number in range(10, 30):
         store.run(f"INSERT INTO t VALUES ({number}, 'n', 1)")
-    store.db.change_schema(lambda edit: switch(edit, view, Maintenance.IMMEDIATE, view.options))
+    store.db.change_schema(
+        lambda edit: switch_maintenance(edit, view, Maintenance.IMMEDIATE, view.options)
+    )
     assert ("n", 20, 20) in store.run("SELECT * FROM v")
     assert store.verified() == {"v": True}
 
@@ -131,7 +133,7 @@ def test_an_index_made_for_two_views_stays_until_both_are_gone(store: Store) -> 
 
 
 def helping_indexes(store: Store) -> int:
-    items = store.db.catalog.indexes_of(store.db.table("t").table.id)
+    items = store.db.catalog.table_indexes(store.db.find_table("t").table.id)
     return sum(isinstance(item, Index) and item.hidden for item in items)
 
 
@@ -221,7 +223,7 @@ def test_what_no_form_of_a_view_can_have_is_refused_by_name(
     assert isinstance(error, Unsupported)
     assert construct in error.message
     assert "strict" not in (error.hint or "")
-    assert store.db.catalog.find("none") is None
+    assert store.db.catalog.find_relation("none") is None
 
 
 def test_an_error_in_an_immediate_view_fails_the_write(store: Store) -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from belvedere.database import Database
 from belvedere.errors import InvalidInput
-from belvedere.session.subscription import subscribe
+from belvedere.session.subscription import open_subscription
 from belvedere.views import cost_model, costs, sizes, tiers
-from belvedere.views.additions import Recorder, state_rows
-from belvedere.views.group import apply_batch, unit_of, work_out
+from belvedere.views.additions import AdditionRecorder, state_rows
+from belvedere.views.group import apply_batch, compute_batches, unit_of
 from belvedere.views.tiers import CHANGES_MIN
-from belvedere.views.way import Way
+from belvedere.views.way import MaintenanceTier
 from tests.properties.views.law import open_manual, stored_state
 from tests.views.sql import Store, opened
 
@@ -116,18 +116,20 @@ def test_every_tier_keeps_the_same_state(tier: str, seed: int) -> None:
         with store.db.begin() as reader:
             for name in ALL:
                 view = store.view(name)
-                maintainer = store.db.views.keeper.maintainer(reader.catalog, view)
+                maintainer = store.db.views.keeper.maintainer_for(reader.catalog, view)
                 recorded = _filled(store, name)
                 assert stored_state(reader, view) == recorded, f"seed {seed}: {name}"
                 if tier != "python" and name not in PYTHON:
-                    assert maintainer.large.refused is None, name
+                    assert maintainer.duckdb_batch.refusal is None, name
 
 
 def _filled(store: Store, name: str) -> dict[bytes, tuple[int, ...]]:
     """The state that Python makes of the tables."""
     with store.db.begin() as reader:
-        recorder = Recorder()
-        store.db.views.keeper.maintainer(reader.catalog, store.view(name)).fill(reader, recorder)
+        recorder = AdditionRecorder()
+        store.db.views.keeper.maintainer_for(reader.catalog, store.view(name)).backfill_state(
+            reader, recorder
+        )
         return {key: amounts for key, _, amounts in recorder.additions}
 
 
@@ -200,11 +202,11 @@ def test_a_batch_that_is_large_and_yet_small_beside_its_table_is_added_up_by_duc
         made(store, {"sums": ALL["sums"]})
         large(store, 4 * FEW)
         store.run("REFRESH MATERIALIZED VIEW sums")
-        of_store = store.db.views.keeper.tiers.sizes
-        known = of_store.count
-        assert known(store.db.table("t").table.id) == 4 * FEW
-        of_store.count = lambda relation: 1000 * known(relation)
-        of_store.forget()
+        of_store = store.db.views.keeper.tiers.row_counts
+        known = of_store.count_rows
+        assert known(store.db.find_table("t").table.id) == 4 * FEW
+        of_store.count_rows = lambda relation: 1000 * known(relation)
+        of_store.forget_counts()
         store.run(f"UPDATE t SET v = v + 1, g = g + 1 WHERE id <= {3 * FEW}")
         store.run("REFRESH MATERIALIZED VIEW sums")
         assert last_batch(store, "sums").startswith(f"duckdb: {3 * FEW} changes: ")
@@ -215,7 +217,7 @@ def test_a_table_of_too_many_rows_is_not_read_for_a_batch(small: None) -> None:
     with opened() as store:
         made(store, {name: ALL[name] for name in ("sums", "ends")})
         large(store, 4 * FEW)
-        store.db.views.keeper.tiers.sizes.count = lambda relation: tiers.ROWS_MAX + 1
+        store.db.views.keeper.tiers.row_counts.count_rows = lambda relation: tiers.ROWS_MAX + 1
         for name, way in (("sums", "duckdb"), ("ends", "python")):
             store.run(f"REFRESH MATERIALIZED VIEW {name}")
             assert last_batch(store, name).startswith(f"{way}: ")
@@ -268,11 +270,11 @@ def test_a_way_that_was_slower_than_expected_is_left_for_another(small: None) ->
         store.run("REFRESH MATERIALIZED VIEW sums")
         assert last_batch(store, "sums").startswith("refill: at least")
         known = store.db.views.keeper.tiers.costs
-        known._factors[store.view("sums").id, Way.REFILL] = 1e6
+        known._factors[store.view("sums").id, MaintenanceTier.REFILL] = 1e6
         store.run(f"UPDATE t SET v = v + 1 WHERE id <= {4 * FEW}")
         store.run("REFRESH MATERIALIZED VIEW sums")
         assert last_batch(store, "sums").startswith(f"duckdb: {4 * FEW} changes: ")
-        known._factors[store.view("sums").id, Way.DUCKDB] = 1e6
+        known._factors[store.view("sums").id, MaintenanceTier.DUCKDB] = 1e6
         store.run(f"UPDATE t SET v = v + 1 WHERE id <= {4 * FEW}")
         store.run("REFRESH MATERIALIZED VIEW sums")
         assert last_batch(store, "sums").startswith(f"python: {4 * FEW} changes: ")
@@ -285,11 +287,11 @@ def test_every_way_that_a_batch_goes_is_measured(monkeypatch: pytest.MonkeyPatch
         made(store, {"sums": ALL["sums"]})
         large(store, 3)
         known = store.db.views.keeper.tiers.costs
-        for way in Way:
+        for way in MaintenanceTier:
             store.run(f"SET maintenance_tier = {way}", "UPDATE t SET v = v + 1")
             store.run("REFRESH MATERIALIZED VIEW sums")
             measured = {key[1] for key in known._factors if isinstance(key, tuple)}
-            assert measured == set(list(Way)[: list(Way).index(way) + 1])
+            assert measured == set(list(MaintenanceTier)[: list(MaintenanceTier).index(way) + 1])
         told = [row[0] for row in store.run("EXPLAIN MATERIALIZED VIEW sums")]
         assert any(line.startswith("last batch: refill: ") for line in told)
 
@@ -308,22 +310,22 @@ def test_a_value_that_fails_is_the_views_error_until_it_is_gone(tier: str) -> No
         assert store.run("SET freshness = 'any'", "SELECT * FROM shares") == [(1, 20)]
 
 
-@pytest.mark.parametrize("way", [Way.DUCKDB, Way.REFILL])
-def test_a_batch_that_was_worked_out_twice_is_written_once(way: Way) -> None:
+@pytest.mark.parametrize("way", [MaintenanceTier.DUCKDB, MaintenanceTier.REFILL])
+def test_a_batch_that_was_worked_out_twice_is_written_once(way: MaintenanceTier) -> None:
     with open_manual() as db:
         store = Store.__new__(Store)
         _attach(store, db)
         try:
             made(store, {"sums": ALL["sums"]})
             store.run("INSERT INTO t VALUES (1, 1, 5, 1, NULL, 0)")
-            db.views.keeper.tiers.wanted = way
+            db.views.keeper.tiers.requested_tier = way
             with db.begin() as reader:
                 unit = unit_of(reader, store.view("sums"))
                 assert unit is not None
-                batches = [*work_out(db.views.keeper, db.log, reader, [unit])]
-                again = [*work_out(db.views.keeper, db.log, reader, [unit])]
+                batches = [*compute_batches(db.views.keeper, db.log, reader, [unit])]
+                again = [*compute_batches(db.views.keeper, db.log, reader, [unit])]
                 assert batches[0].rows == state_rows(reader, batches[0].additions)
-            assert [one.choices[store.view("sums").id].way for one in batches] == [way]
+            assert [one.choices[store.view("sums").id].tier for one in batches] == [way]
             assert [apply_batch(db.commits, one) for one in batches + again] == [
                 True,
                 False,
@@ -348,7 +350,7 @@ def test_subscribers_see_the_difference_that_a_refill_makes() -> None:
         at = store.db.views.watermark(store.view("sums"))
         store.run("DELETE FROM t WHERE id = 1", "UPDATE t SET v = 9 WHERE id = 2")
         store.run("REFRESH MATERIALIZED VIEW sums")
-        changes = subscribe(store.session(), "sums", at, timeout_s=0.0)
+        changes = open_subscription(store.session(), "sums", at, timeout_s=0.0)
         assert [(row, weight) for _, row, weight in changes] == [((1, 1), -1)]
 
 
@@ -358,7 +360,7 @@ def test_closing_waits_for_a_batch_that_duckdb_works_out() -> None:
         begun, ended = threading.Event(), threading.Event()
 
         def use() -> None:
-            with known._using() as engine:
+            with known._use_engine() as engine:
                 assert engine is not None
                 begun.set()
                 assert ended.wait(60)
@@ -376,7 +378,7 @@ def test_closing_waits_for_a_batch_that_duckdb_works_out() -> None:
         for thread in threads:
             thread.join(60)
         assert order == ["used", "closed"]
-        with known._using() as engine:
+        with known._use_engine() as engine:
             assert engine is None
 
 

@@ -8,7 +8,14 @@ import pytest
 
 from belvedere.catalog.model import Table
 from belvedere.views import tree as trees
-from belvedere.views.tree import Core, Tree, children, inputs_of, slots_of, walk_tree
+from belvedere.views.tree import (
+    DeltaTree,
+    LinearCore,
+    children,
+    collect_relations,
+    collect_slots,
+    walk_tree,
+)
 from tests.views.sql import Store, opened
 
 DEFINITIONS = {
@@ -32,8 +39,8 @@ def store() -> Iterator[Store]:
         yield made
 
 
-def tree_of(store: Store, name: str) -> Tree:
-    return store.db.keeper.maintainer(store.db.catalog, store.view(f"v_{name}")).tree
+def tree_of(store: Store, name: str) -> DeltaTree:
+    return store.db.views.keeper.maintainer_for(store.db.catalog, store.view(f"v_{name}")).tree
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
@@ -48,9 +55,9 @@ def below(part: object) -> Iterator[object]:
     for name in getattr(part, "__slots__", ()):
         value = getattr(part, name)
         for one in value if isinstance(value, tuple) else (value,):
-            if isinstance(one, Tree):
+            if isinstance(one, DeltaTree):
                 yield one
-            elif isinstance(one, trees.Input | trees.Right):
+            elif isinstance(one, trees.RecomputeInput | trees.LookupInput):
                 yield one.tree
 
 
@@ -62,8 +69,8 @@ def test_children_are_all_trees_that_a_tree_holds(store: Store, name: str) -> No
 
 def test_the_tables_and_columns_of_a_tree_are_those_of_its_leaves(store: Store) -> None:
     tree = tree_of(store, "nested")
-    assert len([part for part in walk_tree(tree) if isinstance(part, Core)]) == 2
-    ids = {name: store.db.catalog.expect(Table, name).id for name in ("a", "b")}
-    assert set(inputs_of(tree)) == set(ids.values())
-    assert 3 not in slots_of(tree, ids["a"]) | slots_of(tree, ids["b"])
-    assert 2 in slots_of(tree, ids["b"])
+    assert len([part for part in walk_tree(tree) if isinstance(part, LinearCore)]) == 2
+    ids = {name: store.db.catalog.require_relation(Table, name).id for name in ("a", "b")}
+    assert set(collect_relations(tree)) == set(ids.values())
+    assert 3 not in collect_slots(tree, ids["a"]) | collect_slots(tree, ids["b"])
+    assert 2 in collect_slots(tree, ids["b"])

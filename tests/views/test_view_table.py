@@ -71,6 +71,6 @@ def test_what_verify_said_and_who_maintains() -> None:
         (verified,) = store.run("VERIFY MATERIALIZED VIEW now")
         assert column(store, "last_verify")["now"] == f"ok at {verified[1]}"
         assert column(store, "owner")["daily"] is None
-        claim.take(store.db.commits, store.view("daily").group, "spark")
+        claim.take_claim(store.db.commits, store.view("daily").group, "spark")
         assert column(store, "owner")["daily"] == "spark"
         assert set(column(store, "error").values()) == {None}

@@ -19,9 +19,17 @@ from itertools import count as counting
 from pathlib import Path
 
 from belvedere.benchmarks.plots import Plot
-from belvedere.benchmarks.report import Figure, Report, alternate
+from belvedere.benchmarks.report import BenchmarkReport, Figure, alternate_rounds
 from belvedere.benchmarks.views import run_steps
-from belvedere.benchmarks.workload import ON_DEMAND, create, follow, load, opened, refused, seconds
+from belvedere.benchmarks.workload import (
+    ON_DEMAND,
+    create_view,
+    load_rows,
+    open_connection,
+    time_call,
+    try_statement,
+    wait_for_views,
+)
 from belvedere.interfaces.dbapi import Connection
 
 SHOPS, PRODUCTS, CATEGORIES, EVENTS = 50, 5_000, 20, 5_000
@@ -52,12 +60,12 @@ NEW_ROWS_PUBLISHED = "6.3: new rows gain nothing from longer intervals"
 KINDS = {"hot rows": f"{HOT_ROWS} hot rows change", "new rows": "new rows come"}
 
 
-def run(scale: float, seed: int) -> Report:
+def run(scale: float, seed: int) -> BenchmarkReport:
     steps = {"update sizes": update_sizes, "four tables": four_tables, "refresh": refresh_every}
     return run_steps("cloudtps", steps, scale, seed)
 
 
-def _dashboard(connection: Connection, scale: float) -> int:
+def _create_dashboard(connection: Connection, scale: float) -> int:
     """Create and load the tables; return the number of events."""
     products, events = max(int(PRODUCTS * scale), 100), max(int(EVENTS * scale), 200)
     for statement in (
@@ -70,15 +78,17 @@ def _dashboard(connection: Connection, scale: float) -> int:
         " cost bigint NOT NULL)",
     ):
         connection.execute(statement)
-    load(connection, "shops", "i, 'shop ' || i", SHOPS)
-    load(connection, "categories", "i, 'category ' || i, NULL", CATEGORIES)
-    load(connection, "products", f"i, i % {SHOPS}, i % {CATEGORIES}, 'product ' || i", products)
+    load_rows(connection, "shops", "i, 'shop ' || i", SHOPS)
+    load_rows(connection, "categories", "i, 'category ' || i, NULL", CATEGORIES)
+    load_rows(
+        connection, "products", f"i, i % {SHOPS}, i % {CATEGORIES}, 'product ' || i", products
+    )
     row = f"i, timestamp '2026-01-01', i % {products}, i % {SHOPS}, i % 3, i % 100"
-    load(connection, "events", row, events)
+    load_rows(connection, "events", row, events)
     return events
 
 
-def _updates(connection: Connection, rng: random.Random, size: int, rows: int) -> None:
+def _run_updates(connection: Connection, rng: random.Random, size: int, rows: int) -> None:
     """Run one transaction that updates the cost of `size` events."""
     connection.execute("BEGIN")
     for _ in range(size):
@@ -87,7 +97,7 @@ def _updates(connection: Connection, rng: random.Random, size: int, rows: int) -
     connection.execute("COMMIT")
 
 
-def _inserts(connection: Connection, numbers: counting[int], size: int) -> None:
+def _run_inserts(connection: Connection, numbers: counting[int], size: int) -> None:
     connection.execute("BEGIN")
     for _ in range(size):
         row = (next(numbers), 1)
@@ -96,20 +106,20 @@ def _inserts(connection: Connection, numbers: counting[int], size: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Clients:
+class ChangeClients:
     """Clients that change the hot rows of a store, or insert new ones."""
 
     connection: Connection
     rng: random.Random
     numbers: counting[int]
 
-    def work(self, kind: str, size: int) -> partial[None]:
+    def make_work(self, kind: str, size: int) -> partial[None]:
         if kind == "hot rows":
-            return partial(_updates, self.connection, self.rng, size, HOT_ROWS)
-        return partial(_inserts, self.connection, self.numbers, size)
+            return partial(_run_updates, self.connection, self.rng, size, HOT_ROWS)
+        return partial(_run_inserts, self.connection, self.numbers, size)
 
 
-def _rate(work: partial[None], duration: float) -> float:
+def _measure_rate(work: partial[None], duration: float) -> float:
     """Transactions a second, measured for about `duration` seconds."""
     done, start = 0, time.perf_counter()
     while (passed := time.perf_counter() - start) < duration or not done:
@@ -121,7 +131,7 @@ def _rate(work: partial[None], duration: float) -> float:
 # -- figure 6.2 ------------------------------------------------------------------------------------
 
 
-def update_sizes(directory: Path, scale: float, seed: int, report: Report) -> None:
+def update_sizes(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     modes: dict[str, dict[str, str] | None] = {
         "no view": None,
         "synchronous": {},
@@ -131,14 +141,14 @@ def update_sizes(directory: Path, scale: float, seed: int, report: Report) -> No
     with ExitStack() as stack:
         sides = []
         for mode, options in modes.items():
-            connection = stack.enter_context(opened(directory / mode))
-            events = _dashboard(connection, scale)
+            connection = stack.enter_context(open_connection(directory / mode))
+            events = _create_dashboard(connection, scale)
             if options is not None:
-                create(connection, "dashboard", BY_CATEGORY, **options)
+                create_view(connection, "dashboard", BY_CATEGORY, **options)
             views = ("dashboard",) if options else ()
-            sides.append(partial(_round, connection, views, random.Random(seed), events))
+            sides.append(partial(_run_round, connection, views, random.Random(seed), events))
         for size in UPDATE_SIZES:
-            taken = alternate(ROUNDS, *(partial(side, size, scale) for side in sides))
+            taken = alternate_rounds(ROUNDS, *(partial(side, size, scale) for side in sides))
             for points, one in zip(curves.values(), taken, strict=True):
                 points.append((float(size), 1 / one))
     _apply_phase(directory, scale, seed, report, curves)
@@ -151,7 +161,7 @@ def update_sizes(directory: Path, scale: float, seed: int, report: Report) -> No
     report.plots.append(Plot(title, x, y, curves, logarithmic_y=True))
 
 
-def _round(
+def _run_round(
     connection: Connection,
     views: tuple[str, ...],
     rng: random.Random,
@@ -161,8 +171,10 @@ def _round(
 ) -> float:
     """Seconds of a transaction. The round ends when the views have caught up, so that maintenance
     does not run in the next one; the wait is not counted."""
-    rate = _rate(partial(_updates, connection, rng, size, events), _round_seconds(scale))
-    follow(connection, *views)
+    rate = _measure_rate(
+        partial(_run_updates, connection, rng, size, events), _round_seconds(scale)
+    )
+    wait_for_views(connection, *views)
     return 1 / rate
 
 
@@ -174,41 +186,41 @@ def _apply_phase(
     directory: Path,
     scale: float,
     seed: int,
-    report: Report,
+    report: BenchmarkReport,
     curves: dict[str, list[tuple[float, float]]],
 ) -> None:
     """Measure maintenance only: one refresh that applies the log of many transactions."""
-    with opened(directory / "apply") as connection:
-        events, rng = _dashboard(connection, scale), random.Random(seed)
-        reason = refused(connection, _statement(ON_DEMAND))
+    with open_connection(directory / "apply") as connection:
+        events, rng = _create_dashboard(connection, scale), random.Random(seed)
+        reason = try_statement(connection, _view_statement(ON_DEMAND))
         if reason is not None:
             report.absent.append(f"fig 6.2, applying on its own: {reason}")
             return
         transactions = max(int(500 * scale), 20)
         for size in UPDATE_SIZES:
             for _ in range(transactions):
-                _updates(connection, rng, size, events)
-            taken = seconds(partial(connection.execute, "REFRESH MATERIALIZED VIEW dashboard"))
+                _run_updates(connection, rng, size, events)
+            taken = time_call(partial(connection.execute, "REFRESH MATERIALIZED VIEW dashboard"))
             curves.setdefault("applied", []).append((float(size), transactions / taken))
 
 
-def _statement(options: dict[str, str]) -> str:
+def _view_statement(options: dict[str, str]) -> str:
     listed = ", ".join(f"{name} = '{value}'" for name, value in options.items())
     settings = f" WITH ({listed})" if listed else ""
     return f"CREATE MATERIALIZED VIEW dashboard{settings} AS {BY_CATEGORY}"
 
 
-def four_tables(directory: Path, scale: float, seed: int, report: Report) -> None:
+def four_tables(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     """The variant by shop and category."""
     with ExitStack() as stack:
         sides = []
         for name, query in (("two", BY_CATEGORY), ("four", BY_SHOP)):
-            connection = stack.enter_context(opened(directory / name))
-            events = _dashboard(connection, scale)
-            create(connection, "dashboard", query)
+            connection = stack.enter_context(open_connection(directory / name))
+            events = _create_dashboard(connection, scale)
+            create_view(connection, "dashboard", query)
             rng = random.Random(seed)
-            sides.append(partial(_round, connection, (), rng, events, 1, scale))
-        two, four = alternate(ROUNDS, *sides)
+            sides.append(partial(_run_round, connection, (), rng, events, 1, scale))
+        two, four = alternate_rounds(ROUNDS, *sides)
     title = "four tables against two, synchronous, 1 row"
     report.add(Figure(title, 1 / four, "1/s", "", 1 / two))
 
@@ -219,21 +231,21 @@ def four_tables(directory: Path, scale: float, seed: int, report: Report) -> Non
 Curves = dict[str, list[tuple[float, float]]]
 
 
-def refresh_every(directory: Path, scale: float, seed: int, report: Report) -> None:
+def refresh_every(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     curves: dict[str, Curves] = {kind: {} for kind in KINDS}
     modes: dict[str, dict[str, str]] = {"synchronous": {}}
     modes |= {one: {"maintenance": "deferred", "refresh_every": one} for one in INTERVALS}
-    with opened(directory / "none") as plain:
-        _dashboard(plain, scale)
-        without = Clients(plain, random.Random(seed), counting(10**9))
+    with open_connection(directory / "none") as plain:
+        _create_dashboard(plain, scale)
+        without = ChangeClients(plain, random.Random(seed), counting(10**9))
         for mode, options in modes.items():
-            with opened(directory / mode.replace(" ", "")) as connection:
-                _dashboard(connection, scale)
-                reason = refused(connection, _statement(options))
+            with open_connection(directory / mode.replace(" ", "")) as connection:
+                _create_dashboard(connection, scale)
+                reason = try_statement(connection, _view_statement(options))
                 if reason is not None:
                     report.absent.append(f"fig 6.3, refresh every {mode}: {reason}")
                     continue
-                clients = Clients(connection, random.Random(seed), counting(10**9))
+                clients = ChangeClients(connection, random.Random(seed), counting(10**9))
                 _hot_and_new(clients, without, mode, scale, report, curves)
     for kind, rows in KINDS.items():
         title, x, y = f"CloudTPS refresh, {rows}", "rows in a transaction", "transactions a second"
@@ -241,11 +253,11 @@ def refresh_every(directory: Path, scale: float, seed: int, report: Report) -> N
 
 
 def _hot_and_new(
-    clients: Clients,
-    without: Clients,
+    clients: ChangeClients,
+    without: ChangeClients,
     mode: str,
     scale: float,
-    report: Report,
+    report: BenchmarkReport,
     curves: dict[str, Curves],
 ) -> None:
     """A refresh may run at any time, so the full duration counts; the baseline is the better of the
@@ -254,9 +266,9 @@ def _hot_and_new(
     for kind in KINDS:
         published = PUBLISHED[mode] if kind == "hot rows" else NEW_ROWS_PUBLISHED
         for size in UPDATE_SIZES[::2]:
-            before = _rate(without.work(kind, size), _round_seconds(scale))
-            rate = _rate(clients.work(kind, size), duration)
-            none = max(before, _rate(without.work(kind, size), _round_seconds(scale)))
+            before = _measure_rate(without.make_work(kind, size), _round_seconds(scale))
+            rate = _measure_rate(clients.make_work(kind, size), duration)
+            none = max(before, _measure_rate(without.make_work(kind, size), _round_seconds(scale)))
             title = f"{mode}, {kind}, {size} rows a transaction"
             report.add(Figure(title, rate, "1/s", "", none, published))
             _keep_best(curves[kind].setdefault("no view", []), size, none)

@@ -21,12 +21,15 @@ def executor_processes(spark: SparkSession) -> dict[int, int]:
     wanted = f":{port}\0".encode()
     found = {}
     for directory in Path("/proc").iterdir():
-        if directory.name.isdigit() and (number := _executor(directory, wanted)) is not None:
+        if (
+            directory.name.isdigit()
+            and (number := _parse_executor_id(directory, wanted)) is not None
+        ):
             found[number] = int(directory.name)
     return found
 
 
-def _executor(process: Path, wanted: bytes) -> int | None:
+def _parse_executor_id(process: Path, wanted: bytes) -> int | None:
     try:
         line = (process / "cmdline").read_bytes()
     except OSError:

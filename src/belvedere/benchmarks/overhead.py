@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from belvedere.benchmarks.report import Figure, Report
+from belvedere.benchmarks.report import BenchmarkReport, Figure
 from belvedere.interfaces.dbapi import connect
 
 ROUNDS = 15
@@ -18,13 +18,17 @@ ROWS = 1000
 IMPORT = "import time; t = time.perf_counter(); import belvedere; print(time.perf_counter() - t)"
 
 
-def measure(report: Report) -> None:
+def measure_overhead(report: BenchmarkReport) -> None:
     with connect(":memory:", autocommit=True) as con:
         con.execute("CREATE TABLE t (id int PRIMARY KEY, v int)")
         con.execute(f"INSERT INTO t SELECT i, i FROM generate_series(0, {ROWS - 1}) i")
-        cached = _best(lambda number: con.execute("SELECT 1"), 1000)
-        fresh = _best(lambda number: con.execute(_POINT, (7,), freshness="latest"), 200)
-        planned = _best(lambda number: con.execute(f"SELECT v FROM t WHERE id = {number}"), 60)
+        cached = _best_seconds(lambda number: con.execute("SELECT 1"), 1000)
+        fresh = _best_seconds(
+            lambda number: con.execute(_KEY_SELECT, (7,), freshness="latest"), 200
+        )
+        planned = _best_seconds(
+            lambda number: con.execute(f"SELECT v FROM t WHERE id = {number}"), 60
+        )
     imported = min(_import_s() for _ in range(5))
     report.add(Figure("cached SELECT 1", cached * 1e6, "us", "<= 5 value"))
     report.add(Figure("cached read, freshness given", fresh * 1e6, "us"))
@@ -32,10 +36,10 @@ def measure(report: Report) -> None:
     report.add(Figure("import belvedere", imported * 1e3, "ms", "<= 150 value"))
 
 
-_POINT = "SELECT v FROM t WHERE id = ?"
+_KEY_SELECT = "SELECT v FROM t WHERE id = ?"
 
 
-def _best(action: Callable[[int], object], count: int) -> float:
+def _best_seconds(action: Callable[[int], object], count: int) -> float:
     """Seconds of one call. Every call gets another number, so that its text can be uncached."""
     found = []
     for turn in range(ROUNDS):

@@ -26,7 +26,7 @@ SETTINGS = {
 
 
 @contextmanager
-def postgres() -> Iterator[psycopg.Connection[Any] | None]:
+def postgres_connection() -> Iterator[psycopg.Connection[Any] | None]:
     """A connection to a new server, which stops with the block; None without the wheel."""
     package = importlib.util.find_spec(PACKAGE)
     if package is None or package.origin is None or importlib.util.find_spec("psycopg") is None:
@@ -38,8 +38,8 @@ def postgres() -> Iterator[psycopg.Connection[Any] | None]:
     directory = Path(tempfile.mkdtemp(prefix="belvedere-peer-"))
     process = None
     try:
-        process = _start(programs, directory)
-        with _connected(psycopg, process, directory) as connection:
+        process = _start_server(programs, directory)
+        with _wait_for_connection(psycopg, process, directory) as connection:
             yield connection
     finally:
         if process is not None:
@@ -48,7 +48,7 @@ def postgres() -> Iterator[psycopg.Connection[Any] | None]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _start(programs: Path, directory: Path) -> subprocess.Popen[bytes]:
+def _start_server(programs: Path, directory: Path) -> subprocess.Popen[bytes]:
     # PostgreSQL refuses to run as root.
     user = "nobody" if os.geteuid() == 0 else None
     if user is not None:
@@ -73,7 +73,7 @@ def _start(programs: Path, directory: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, user=user, stdin=quiet, stdout=quiet, stderr=quiet, cwd="/")
 
 
-def _connected(
+def _wait_for_connection(
     driver: Any, process: subprocess.Popen[bytes], directory: Path
 ) -> psycopg.Connection[Any]:
     """Wait until the server accepts connections; fail if it has exited."""

@@ -13,13 +13,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from belvedere.benchmarks.pipeline_scaling import best, frame_of, scaling
-from belvedere.benchmarks.pipeline_views import fills, follows, freshness, verifies
-from belvedere.benchmarks.report import Figure, Report
-from belvedere.benchmarks.workload import load, opened
+from belvedere.benchmarks.pipeline_scaling import best_seconds, measure_scaling, read_frame
+from belvedere.benchmarks.pipeline_views import (
+    measure_backfills,
+    measure_freshness,
+    measure_maintenance,
+    measure_verify,
+)
+from belvedere.benchmarks.report import BenchmarkReport, Figure
+from belvedere.benchmarks.workload import load_rows, open_connection
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline.session import session
-from belvedere.pipeline.store import Relation, Store
+from belvedere.pipeline.store import ReadRequest, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,62 +43,71 @@ COLUMNS = (
 )
 
 
-class Bench(NamedTuple):
+class PipelineBenchmark(NamedTuple):
     spark: SparkSession
     store: Store
     connection: Connection
     rows: int
-    report: Report
+    report: BenchmarkReport
 
 
-def run(scale: float = 1.0, seed: int = 1) -> Report:
-    report = Report("pipeline", seed)
-    with _ready(max(int(ROWS * scale), 1000), report) as bench:
-        for part in (scans, look_ups, log, writes, fills, follows, freshness, verifies):
+def run(scale: float = 1.0, seed: int = 1) -> BenchmarkReport:
+    report = BenchmarkReport("pipeline", seed)
+    with _prepare_store(max(int(ROWS * scale), 1000), report) as bench:
+        for part in (
+            measure_scans,
+            measure_lookups,
+            measure_log,
+            measure_writes,
+            measure_backfills,
+            measure_maintenance,
+            measure_freshness,
+            measure_verify,
+        ):
             part(bench)
-    scaling(report, SCHEMA, COLUMNS, max(int(ROWS * scale), 1000))
+    measure_scaling(report, SCHEMA, COLUMNS, max(int(ROWS * scale), 1000))
     return report
 
 
 @contextmanager
-def _ready(rows: int, report: Report) -> Iterator[Bench]:
+def _prepare_store(rows: int, report: BenchmarkReport) -> Iterator[PipelineBenchmark]:
     with tempfile.TemporaryDirectory(prefix="belvedere-bench-") as scratch:
         path = Path(scratch) / "shop.db"
-        with opened(path) as connection, session(MASTER, "bench", SETTINGS) as spark:
+        with open_connection(path) as connection, session(MASTER, "bench", SETTINGS) as spark:
             connection.execute(SCHEMA)
-            load(connection, "orders", COLUMNS, rows)
-            yield Bench(spark, Store.of(str(path)), connection, rows, report)
+            load_rows(connection, "orders", COLUMNS, rows)
+            yield PipelineBenchmark(spark, Store.from_url(str(path)), connection, rows, report)
 
 
-def scans(bench: Bench) -> None:
+def measure_scans(bench: PipelineBenchmark) -> None:
     """Scan a table to a DataFrame: every column of every row, handed to Spark."""
-    frame = _read(bench, table="orders")
-    spent = best(lambda: _consumed(frame))
+    frame = _read_frame(bench, table="orders")
+    spent = best_seconds(lambda: _consume_frame(frame))
     bench.report.add(Figure("scan of a table", bench.rows / spent, "rows/s", ">= 500000 value"))
-    narrow = _read(bench, table="orders", columns="id,total")
-    spent = best(lambda: _consumed(narrow))
+    narrow = _read_frame(bench, table="orders", columns="id,total")
+    spent = best_seconds(lambda: _consume_frame(narrow))
     bench.report.add(Figure("scan of two columns", bench.rows / spent, "rows/s"))
-    lease = bench.store.lease()
-    relation = Relation("table", "orders")
-    (whole,) = bench.store.splits(relation, lease, 1)
-    spent = best(lambda: _counted(bench.store.scan(relation, lease, whole)))
-    bench.store.release(lease)
+    lease = bench.store.take_lease()
+    relation = ReadRequest("table", "orders")
+    (whole,) = bench.store.split_relation(relation, lease, 1)
+    spent = best_seconds(lambda: _count_batches(bench.store.scan(relation, lease, whole)))
+    bench.store.release_lease(lease)
     bench.report.add(Figure("the owner's part of it, one peer", bench.rows / spent, "rows/s"))
 
 
-def look_ups(bench: Bench) -> None:
+def measure_lookups(bench: PipelineBenchmark) -> None:
     """A pushed-down filter: the latency of a job that reads one row."""
-    frame = _read(bench, table="orders").where("id = 777")
-    bench.report.add(Figure("one row by its key", best(frame.collect) * 1000, "ms"))
+    frame = _read_frame(bench, table="orders").where("id = 777")
+    bench.report.add(Figure("one row by its key", best_seconds(frame.collect) * 1000, "ms"))
 
 
-def log(bench: Bench) -> None:
-    frame = _read(bench, changes="orders")
-    spent = best(lambda: _consumed(frame))
+def measure_log(bench: PipelineBenchmark) -> None:
+    frame = _read_frame(bench, changes="orders")
+    spent = best_seconds(lambda: _consume_frame(frame))
     bench.report.add(Figure("changes of a table from the log", bench.rows / spent, "rows/s"))
 
 
-def writes(bench: Bench) -> None:
+def measure_writes(bench: PipelineBenchmark) -> None:
     rows = max(bench.rows // 20, 1000)
     bench.connection.execute("CREATE TABLE copy (id bigint PRIMARY KEY, name text)")
     frame = bench.spark.range(0, rows, numPartitions=2).selectExpr("id", "'n' || id as name")
@@ -109,13 +123,13 @@ def writes(bench: Bench) -> None:
     bench.report.add(Figure("upsert in one transaction", rows / spent, "rows/s"))
 
 
-def _read(bench: Bench, **options: str) -> DataFrame:
-    return frame_of(bench.spark, bench.store.directory, **options)
+def _read_frame(bench: PipelineBenchmark, **options: str) -> DataFrame:
+    return read_frame(bench.spark, bench.store.directory, **options)
 
 
-def _consumed(frame: DataFrame) -> None:
+def _consume_frame(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def _counted(batches: Iterator[object]) -> int:
+def _count_batches(batches: Iterator[object]) -> int:
     return sum(1 for _ in batches)

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from belvedere.benchmarks.report import Figure, Report
-from belvedere.benchmarks.workload import load, opened
+from belvedere.benchmarks.report import BenchmarkReport, Figure
+from belvedere.benchmarks.workload import load_rows, open_connection
 from belvedere.pipeline.session import session
 
 if TYPE_CHECKING:
@@ -27,45 +27,45 @@ SECONDS_MAX = 1800
 ROUNDS = 3
 
 
-def scaling(report: Report, schema: str, columns: str, rows: int) -> None:
+def measure_scaling(report: BenchmarkReport, schema: str, columns: str, rows: int) -> None:
     """Measure rows/s on one and on two CPUs; the goal is their ratio."""
     known = sorted(os.sched_getaffinity(0))
     if len(known) < 2:
         report.absent.append("1 -> 2 CPUs: this machine has one")
         return
-    one, two = (_measured(known[:count], schema, columns, rows) for count in (1, 2))
+    one, two = (_measure_in_child(known[:count], schema, columns, rows) for count in (1, 2))
     report.add(Figure("scan and aggregate, 2 CPUs vs 1", two, "rows/s", ">= 1.6 ratio", one))
 
 
-def _measured(cpus: list[int], schema: str, columns: str, rows: int) -> float:
+def _measure_in_child(cpus: list[int], schema: str, columns: str, rows: int) -> float:
     command = [sys.executable, "-m", __name__, ",".join(map(str, cpus)), schema, columns, str(rows)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS_MAX)
     return float(done.stdout.splitlines()[-1])
 
 
-def rate(schema: str, columns: str, rows: int, cores: int) -> float:
+def scan_rate(schema: str, columns: str, rows: int, cores: int) -> float:
     with tempfile.TemporaryDirectory(prefix="belvedere-bench-") as scratch:
         path = Path(scratch) / "shop.db"
-        with opened(path) as connection, session(f"local[{cores}]", "scaling") as spark:
+        with open_connection(path) as connection, session(f"local[{cores}]", "scaling") as spark:
             connection.execute(schema)
-            load(connection, "orders", columns, rows)
+            load_rows(connection, "orders", columns, rows)
 
-            def grouped() -> object:
+            def group_rows() -> object:
                 """Use a new DataFrame each time: Spark reuses the exchanges of an old one."""
-                frame = frame_of(spark, path, table="orders")
+                frame = read_frame(spark, path, table="orders")
                 return frame.groupBy("customer").agg({"total": "sum", "weight": "max"}).collect()
 
-            return rows / best(grouped)
+            return rows / best_seconds(group_rows)
 
 
-def frame_of(spark: SparkSession, directory: Path, **options: str) -> DataFrame:
+def read_frame(spark: SparkSession, directory: Path, **options: str) -> DataFrame:
     reader = spark.read.format("belvedere").option("database", str(directory))
     for name, value in options.items():
         reader = reader.option(name, value)
     return reader.option("partitions", "4").load()
 
 
-def best(action: Callable[[], object]) -> float:
+def best_seconds(action: Callable[[], object]) -> float:
     """Seconds of the best of several rounds, after one to warm up."""
     action()
     spent = []
@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> None:
     cpus, schema, columns, rows = arguments
     chosen = {int(cpu) for cpu in cpus.split(",")}
     os.sched_setaffinity(0, chosen)
-    sys.stdout.write(f"{rate(schema, columns, int(rows), len(chosen))}\n")
+    sys.stdout.write(f"{scan_rate(schema, columns, int(rows), len(chosen))}\n")
 
 
 if __name__ == "__main__":

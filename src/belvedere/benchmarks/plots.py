@@ -44,12 +44,12 @@ class Plot:
         return re.sub(r"[^a-z0-9]+", "_", self.title.partition(" (")[0].lower()).strip("_")
 
 
-def by_name(found: Sequence[float]) -> list[tuple[float, float]]:
+def bar_points(found: Sequence[float]) -> list[tuple[float, float]]:
     """Points of a bar plot, in the order of the values."""
     return [(float(place), value) for place, value in enumerate(found)]
 
 
-def powers(low: float, high: float) -> list[float]:
+def logarithmic_ticks(low: float, high: float) -> list[float]:
     """Ticks of a logarithmic axis: powers of ten, also their multiples by two and five if there
     would be too few."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
@@ -61,7 +61,7 @@ def powers(low: float, high: float) -> list[float]:
     return within
 
 
-def save(plots: Sequence[Plot], directory: Path) -> list[Path]:
+def save_plots(plots: Sequence[Plot], directory: Path) -> list[Path]:
     """Draw every plot into `directory`, once for each format; return the files."""
     try:
         import matplotlib as mpl  # heavy
@@ -105,7 +105,7 @@ def _draw_lines(axes: Any, plot: Plot) -> None:
         axes.set_xticks(places, [f"{place:,.0f}" for place in places], minor=False)
     if plot.logarithmic_y:
         axes.set_yscale("log")
-        axes.set_yticks(powers(*axes.get_ylim()))
+        axes.set_yticks(logarithmic_ticks(*axes.get_ylim()))
     else:
         axes.set_ylim(bottom=0)
     axes.minorticks_off()

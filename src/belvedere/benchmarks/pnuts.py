@@ -19,21 +19,21 @@ from pathlib import Path
 
 from belvedere.benchmarks import pnuts_queries
 from belvedere.benchmarks.plots import Plot
-from belvedere.benchmarks.report import Figure, Report, alternate
+from belvedere.benchmarks.report import BenchmarkReport, Figure, alternate_rounds
 from belvedere.benchmarks.views import run_steps
 from belvedere.benchmarks.views_deferred import commit_to_visible
 from belvedere.benchmarks.workload import (
-    create,
-    database,
-    follow,
-    load,
-    opened,
-    paced,
+    create_view,
+    find_view,
+    get_database,
+    load_rows,
+    open_connection,
     percentile,
-    refused,
-    seconds,
-    uniform,
-    view_of,
+    run_paced,
+    time_call,
+    try_statement,
+    uniform_keys,
+    wait_for_views,
 )
 from belvedere.interfaces.dbapi import Connection
 
@@ -71,15 +71,15 @@ FORM_PUBLISHED = {
 }
 
 
-def run(scale: float, seed: int) -> Report:
+def run(scale: float, seed: int) -> BenchmarkReport:
     return run_steps(
         "pnuts",
         {
-            "forms": forms,
-            "ratios": ratios,
-            "numbers": numbers,
-            "staleness": staleness,
-            "spike": spike,
+            "forms": measure_forms,
+            "ratios": measure_ratios,
+            "numbers": measure_view_counts,
+            "staleness": measure_staleness,
+            "spike": measure_spike,
         }
         | pnuts_queries.STEPS,
         scale,
@@ -87,28 +87,28 @@ def run(scale: float, seed: int) -> Report:
     )
 
 
-def _table(connection: Connection, rows: int) -> None:
+def _create_table(connection: Connection, rows: int) -> None:
     connection.execute(
         f"CREATE TABLE t (id bigint PRIMARY KEY, g integer NOT NULL, h integer NOT NULL,"
         f" k integer NOT NULL, v bigint NOT NULL, payload text NOT NULL)"
         f" WITH (partitions = {PARTITIONS})"
     )
     row = f"i, i % 250, i % 500, i % 1000, i, repeat('x', {PAYLOAD_BYTES})"
-    load(connection, "t", row, rows)
+    load_rows(connection, "t", row, rows)
 
 
-def _formed(connection: Connection, rows: int, statements: list[str]) -> str | None:
+def _create_form(connection: Connection, rows: int, statements: list[str]) -> str | None:
     """Create the table with these views; return the reason if one is not supported."""
-    _table(connection, rows)
+    _create_table(connection, rows)
     for statement in statements:
-        reason = refused(connection, statement)
+        reason = try_statement(connection, statement)
         if reason is not None:
             return reason
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class ClientLoad:
     """A client load: reads for each write and operations a second, on a table of `rows` rows."""
 
     rows: int
@@ -118,34 +118,34 @@ class Load:
     seed: int
 
 
-def _means(connections: Sequence[Connection], load_: Load) -> list[float]:
+def _mean_latencies(connections: Sequence[Connection], load_: ClientLoad) -> list[float]:
     """Mean microseconds of an operation in each store, measured in turn."""
     rngs = [random.Random(load_.seed) for _ in connections]
     sides = zip(connections, rngs, strict=True)
-    return alternate(
-        ROUNDS, *(partial(_mean_us, partial(_clients, *side, load_)) for side in sides)
+    return alternate_rounds(
+        ROUNDS, *(partial(_mean_us, partial(_run_clients, *side, load_)) for side in sides)
     )
 
 
-def _clients(connection: Connection, rng: random.Random, load_: Load) -> list[float]:
+def _run_clients(connection: Connection, rng: random.Random, load_: ClientLoad) -> list[float]:
     """Run the mix of operations at its rate; return the seconds of each."""
     works: list[Callable[[], object]] = []
     for number in range(max(int(OPERATIONS * load_.scale / ROUNDS), 25)):
         key = rng.randrange(load_.rows)
         if number % (load_.reads + 1):
-            works.append(partial(_read, connection, key))
+            works.append(partial(_read_row, connection, key))
         else:
-            works.append(partial(_write, connection, key, rng.randrange(250)))
+            works.append(partial(_write_row, connection, key, rng.randrange(250)))
     for work in works[:20]:
         work()
-    return paced(load_.rate, works)
+    return run_paced(load_.rate, works)
 
 
-def _read(connection: Connection, key: int) -> None:
+def _read_row(connection: Connection, key: int) -> None:
     connection.execute("SELECT * FROM t WHERE id = ?", (key,)).fetchall()
 
 
-def _write(connection: Connection, key: int, value: int) -> None:
+def _write_row(connection: Connection, key: int, value: int) -> None:
     text = "UPDATE t SET g = ?, h = ?, k = ? WHERE id = ?"
     connection.execute(text, (value, value, value, key))
 
@@ -159,14 +159,14 @@ def _mean_us(work: Callable[[], list[float]]) -> float:
 # -- figure 5 --------------------------------------------------------------------------------------
 
 
-def _opened_forms(
-    stack: ExitStack, directory: Path, rows: int, figure: str, report: Report
+def _open_forms(
+    stack: ExitStack, directory: Path, rows: int, figure: str, report: BenchmarkReport
 ) -> dict[str, Connection]:
     """Open a store for each supported form."""
     found = {}
     for name, statements in FORMS.items():
-        connection = stack.enter_context(opened(directory / name.replace(" ", "_")))
-        reason = _formed(connection, rows, statements)
+        connection = stack.enter_context(open_connection(directory / name.replace(" ", "_")))
+        reason = _create_form(connection, rows, statements)
         if reason is None:
             found[name] = connection
         else:
@@ -174,14 +174,14 @@ def _opened_forms(
     return found
 
 
-def forms(directory: Path, scale: float, seed: int, report: Report) -> None:
+def measure_forms(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     """Latency of clients that read eight times as often as they write, at several rates."""
     rows = max(int(ROWS * scale), 200)
     curves: dict[str, list[tuple[float, float]]] = {}
     with ExitStack() as stack:
-        stores = _opened_forms(stack, directory, rows, "fig 5", report)
+        stores = _open_forms(stack, directory, rows, "fig 5", report)
         for rate in RATES:
-            means = _means(tuple(stores.values()), Load(rows, 8, rate, scale, seed))
+            means = _mean_latencies(tuple(stores.values()), ClientLoad(rows, 8, rate, scale, seed))
             for name, mean in zip(stores, means, strict=True):
                 published = FORM_PUBLISHED.get(name, "")
                 title = f"8:1 at {rate}/s, {name}, mean"
@@ -194,13 +194,15 @@ def forms(directory: Path, scale: float, seed: int, report: Report) -> None:
 # -- figure 6 --------------------------------------------------------------------------------------
 
 
-def ratios(directory: Path, scale: float, seed: int, report: Report) -> None:
+def measure_ratios(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     rows = max(int(ROWS * scale), 200)
     curves: dict[str, list[tuple[float, float]]] = {}
     with ExitStack() as stack:
-        stores = _opened_forms(stack, directory, rows, "fig 6", report)
+        stores = _open_forms(stack, directory, rows, "fig 6", report)
         for ratio in RATIOS:
-            means = _means(tuple(stores.values()), Load(rows, ratio, RATE, scale, seed))
+            means = _mean_latencies(
+                tuple(stores.values()), ClientLoad(rows, ratio, RATE, scale, seed)
+            )
             for name, mean in zip(stores, means, strict=True):
                 published = "fig 6: the gap grows with writes" if name != "no view" else ""
                 title = f"{ratio}:1, {name}, mean latency"
@@ -220,7 +222,7 @@ INDEXES = {
 }
 
 
-def numbers(directory: Path, scale: float, seed: int, report: Report) -> None:
+def measure_view_counts(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     """Latency with none to three views of a kind."""
     rows = max(int(ROWS * scale), 200)
     curves: dict[str, list[tuple[float, float]]] = {}
@@ -229,14 +231,14 @@ def numbers(directory: Path, scale: float, seed: int, report: Report) -> None:
             stores = []
             for count in range(4):
                 place = directory / f"{kind}{count}".replace(" ", "_")
-                stores.append(stack.enter_context(opened(place)))
+                stores.append(stack.enter_context(open_connection(place)))
                 statements = [statement.format(name=f"i{one}", column=one) for one in "ghk"[:count]]
-                reason = _formed(stores[-1], rows, statements)
+                reason = _create_form(stores[-1], rows, statements)
                 if reason is not None:
                     report.absent.append(f"fig 7 and 8, {count} {kind}: {reason}")
                     stores.pop()
                     break
-            means = _means(stores, Load(rows, 8, RATE, scale, seed))
+            means = _mean_latencies(stores, ClientLoad(rows, 8, RATE, scale, seed))
         for count, mean in enumerate(means):
             published = f"fig {7 if kind == 'remote' else 8}: grows by view" if count else ""
             title = f"{count} {kind}, mean latency"
@@ -248,14 +250,14 @@ def numbers(directory: Path, scale: float, seed: int, report: Report) -> None:
 # -- 7.2.4 -----------------------------------------------------------------------------------------
 
 
-def staleness(directory: Path, scale: float, seed: int, report: Report) -> None:
+def measure_staleness(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     """The time from a write until its view row is visible."""
     rows = max(int(ROWS * scale), 200)
-    with opened(directory / "store") as connection:
-        _table(connection, rows)
-        create(connection, "r", "SELECT g, id, v FROM t", maintenance="deferred")
-        follow(connection, "r")
-        keys = uniform(random.Random(seed), rows, max(int(OPERATIONS * scale), 100))
+    with open_connection(directory / "store") as connection:
+        _create_table(connection, rows)
+        create_view(connection, "r", "SELECT g, id, v FROM t", maintenance="deferred")
+        wait_for_views(connection, "r")
+        keys = uniform_keys(random.Random(seed), rows, max(int(OPERATIONS * scale), 100))
         found = commit_to_visible(connection, "r", keys, rate=RATE / 9)
     report.add(Figure("staleness, mean", sum(found) / len(found) * 1e3, "ms", "", None, "437 ms"))
     for share in (0.5, 0.99):
@@ -265,49 +267,49 @@ def staleness(directory: Path, scale: float, seed: int, report: Report) -> None:
     report.plots.append(Plot("PNUTS staleness of a remote view", x, y, {"remote": points}))
 
 
-def spike(directory: Path, scale: float, seed: int, report: Report) -> None:
+def measure_spike(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     """Writes at a usual rate, a spike, and the usual rate again; once with unbounded maintenance,
     once with clients first. The backlog grows in the spike and drains after it."""
     rows, curves = max(int(ROWS * scale), 200), {}
     for name, share in SHARES.items():
-        with opened(directory / name.replace(" ", "_")) as connection:
-            _table(connection, rows)
-            create(connection, "r", "SELECT g, id, v FROM t", maintenance="deferred")
-            reason = refused(connection, f"SET maintenance_share = {share}")
+        with open_connection(directory / name.replace(" ", "_")) as connection:
+            _create_table(connection, rows)
+            create_view(connection, "r", "SELECT g, id, v FROM t", maintenance="deferred")
+            reason = try_statement(connection, f"SET maintenance_share = {share}")
             if reason is not None:
                 report.absent.append(f"7.2.4, {name}: {reason}")
                 continue
-            follow(connection, "r")
-            curves[name] = _spiked(connection, name, rows, seed, scale, report)
+            wait_for_views(connection, "r")
+            curves[name] = _run_spike(connection, name, rows, seed, scale, report)
     title, x, y = "PNUTS backlog in a spike", "seconds", "writes not yet in the view"
     report.plots.append(Plot(title, x, y, curves))
 
 
-def _spiked(
-    connection: Connection, name: str, rows: int, seed: int, scale: float, report: Report
+def _run_spike(
+    connection: Connection, name: str, rows: int, seed: int, scale: float, report: BenchmarkReport
 ) -> list[tuple[float, float]]:
     """Run the phases; return the backlog by time."""
-    db, view = database(connection), view_of(connection, "r")
+    db, view = get_database(connection), find_view(connection, "r")
     start, points = time.perf_counter(), [(0.0, 0.0)]
 
-    def write(number: int) -> None:
+    def write_number(number: int) -> None:
         key = (number * 7_919 + seed) % rows
-        _write(connection, key, number % 250)
+        _write_row(connection, key, number % 250)
         if number % SAMPLE_EVERY == 0:
             backlog = float(max(db.position - db.views.watermark(view), 0))
             points.append((time.perf_counter() - start, backlog))
 
     for phase, rate in SPIKE:
         count = max(int(rate * SPIKE_SECONDS * min(scale, 1)), 20)
-        works = [partial(write, number) for number in range(count)]
-        mean = _mean_us(partial(paced, rate, works))
+        works = [partial(write_number, number) for number in range(count)]
+        mean = _mean_us(partial(run_paced, rate, works))
         title = f"{name}, {phase} ({rate}/s)"
         report.add(Figure(f"{title}, mean latency", mean, "us"))
         most = max(backlog for _, backlog in points)
         if phase == "spike":
             note = "7.2.4: grows linearly, drains after the spike"
             report.add(Figure(f"{title}, largest backlog", most, "writes", "", count, note))
-    drained = seconds(partial(follow, connection, "r"))
+    drained = time_call(partial(wait_for_views, connection, "r"))
     points.append((time.perf_counter() - start, 0.0))
     report.add(Figure(f"{name}, drained after the last write", drained * 1e3, "ms"))
     return points

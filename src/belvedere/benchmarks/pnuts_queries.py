@@ -12,8 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from belvedere.benchmarks.plots import Plot
-from belvedere.benchmarks.report import Figure, Report, alternate
-from belvedere.benchmarks.workload import create, load, opened, refused, seconds
+from belvedere.benchmarks.report import BenchmarkReport, Figure, alternate_rounds
+from belvedere.benchmarks.workload import (
+    create_view,
+    load_rows,
+    open_connection,
+    time_call,
+    try_statement,
+)
 from belvedere.interfaces.dbapi import Connection
 
 ROWS = 125_000
@@ -24,31 +30,31 @@ PARTITION_COUNTS = (1, 4, 16, 64)
 LOOKUPS = 20
 JOINED_ROWS = 250
 
-Step = Callable[[Path, float, int, Report], None]
+Step = Callable[[Path, float, int, BenchmarkReport], None]
 
 
-def _table(connection: Connection, rows: int, partitions: int) -> None:
+def _create_table(connection: Connection, rows: int, partitions: int) -> None:
     columns = ", ".join(f"a{i} integer NOT NULL" for i in range(len(VALUES)))
     connection.execute(
         f"CREATE TABLE b (id bigint PRIMARY KEY, {columns}, p text NOT NULL)"
         f" WITH (partitions = {partitions})"
     )
     attributes = ", ".join(f"i % {count}" for count in VALUES)
-    load(connection, "b", f"i, {attributes}, repeat('x', {PAYLOAD_BYTES})", rows)
+    load_rows(connection, "b", f"i, {attributes}, repeat('x', {PAYLOAD_BYTES})", rows)
 
 
-def _each(connection: Connection, text: str, keys: list[int]) -> float:
+def _time_lookups(connection: Connection, text: str, keys: list[int]) -> float:
     """Milliseconds of one look-up."""
 
-    def read() -> None:
+    def read_all() -> None:
         for key in keys:
             connection.execute(text, (key,)).fetchall()
 
-    read()
-    return alternate(3, lambda: seconds(read))[0] / len(keys) * 1e3
+    read_all()
+    return alternate_rounds(3, lambda: time_call(read_all))[0] / len(keys) * 1e3
 
 
-def _keys(seed: int, values: int) -> list[int]:
+def _draw_keys(seed: int, values: int) -> list[int]:
     rng = random.Random(seed)
     return [rng.randrange(values) for _ in range(LOOKUPS)]
 
@@ -56,17 +62,17 @@ def _keys(seed: int, values: int) -> list[int]:
 # -- 7.3.1 -----------------------------------------------------------------------------------------
 
 
-def index_plans(directory: Path, scale: float, seed: int, report: Report) -> None:
+def index_plans(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     """All rows of a group with their payload: by a covering or non-covering index, by a scan."""
     rows = max(int(ROWS * scale), 1000)
-    with opened(directory / "store") as connection:
-        _table(connection, rows, 1)
-        text, keys = "SELECT p FROM b WHERE a0 = ?", _keys(seed, VALUES[0])
-        scan = _each(connection, text, keys[:2])
+    with open_connection(directory / "store") as connection:
+        _create_table(connection, rows, 1)
+        text, keys = "SELECT p FROM b WHERE a0 = ?", _draw_keys(seed, VALUES[0])
+        scan = _time_lookups(connection, text, keys[:2])
         taken = {}
         for name, include in (("thin + base", ""), ("index only", " INCLUDE (p)")):
             connection.execute(f"CREATE INDEX i ON b (a0){include}")
-            taken[name] = _each(connection, text, keys)
+            taken[name] = _time_lookups(connection, text, keys)
             connection.execute("DROP INDEX i")
     report.add(Figure("rows of a group, table scan", scan, "ms", "", None, "7.3.1: 75 s"))
     for name, published in (
@@ -81,14 +87,14 @@ def index_plans(directory: Path, scale: float, seed: int, report: Report) -> Non
 # -- figure 9 --------------------------------------------------------------------------------------
 
 
-def group_sizes(directory: Path, scale: float, seed: int, report: Report) -> None:
+def group_sizes(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     rows = max(int(ROWS * scale), 1000)
     curves: dict[str, list[tuple[float, float]]] = {}
-    with opened(directory / "store") as connection:
-        _table(connection, rows, PARTITIONS)
+    with open_connection(directory / "store") as connection:
+        _create_table(connection, rows, PARTITIONS)
         for place, values in enumerate(VALUES):
-            keys, size = _keys(seed, values), rows / values
-            found = _plans(connection, f"a{place}", keys, report if place == 0 else None)
+            keys, size = _draw_keys(seed, values), rows / values
+            found = _time_counts(connection, f"a{place}", keys, report if place == 0 else None)
             for name, one in found.items():
                 curves.setdefault(name, []).append((size, one))
     published = {
@@ -105,13 +111,15 @@ def group_sizes(directory: Path, scale: float, seed: int, report: Report) -> Non
     report.plots.append(Plot(title, x, y, curves, logarithmic=True, logarithmic_y=True))
 
 
-def _plans(
-    connection: Connection, column: str, keys: list[int], report: Report | None
+def _time_counts(
+    connection: Connection, column: str, keys: list[int], report: BenchmarkReport | None
 ) -> dict[str, float]:
     """Milliseconds of a count in each supported form; the report lists the others."""
     found = {}
     connection.execute(f"CREATE INDEX i_{column} ON b ({column})")
-    found["index scan"] = _each(connection, f"SELECT count(*) FROM b WHERE {column} = ?", keys)
+    found["index scan"] = _time_lookups(
+        connection, f"SELECT count(*) FROM b WHERE {column} = ?", keys
+    )
     query = f"SELECT {column}, count(*) AS n FROM b GROUP BY {column}"
     views = {
         "local on base": f"CREATE MATERIALIZED VIEW m_{column} WITH (placement = 'local')"
@@ -120,14 +128,16 @@ def _plans(
         f" AS SELECT {column}, count(*) AS n FROM r_{column} GROUP BY {column}",
         "kept by group": f"CREATE MATERIALIZED VIEW m_{column} AS {query}",
     }
-    create(connection, f"r_{column}", f"SELECT {column}, id FROM b")
+    create_view(connection, f"r_{column}", f"SELECT {column}, id FROM b")
     for name, statement in views.items():
-        reason = refused(connection, statement)
+        reason = try_statement(connection, statement)
         if reason is not None:
             if report is not None:
                 report.absent.append(f"counts, {name}: {reason}")
             continue
-        found[name] = _each(connection, f"SELECT n FROM m_{column} WHERE {column} = ?", keys)
+        found[name] = _time_lookups(
+            connection, f"SELECT n FROM m_{column} WHERE {column} = ?", keys
+        )
         connection.execute(f"DROP MATERIALIZED VIEW m_{column}")
     connection.execute(f"DROP MATERIALIZED VIEW r_{column}")
     connection.execute(f"DROP INDEX i_{column}")
@@ -137,14 +147,16 @@ def _plans(
 # -- figure 10 -------------------------------------------------------------------------------------
 
 
-def partitions(directory: Path, scale: float, seed: int, report: Report) -> None:
+def measure_partitions(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     """The group of 500 rows over 1 to 64 base partitions."""
     rows = max(int(ROWS * scale), 1000)
     curves: dict[str, list[tuple[float, float]]] = {}
     for count in PARTITION_COUNTS:
-        with opened(directory / str(count)) as connection:
-            _table(connection, rows, count)
-            for name, one in _plans(connection, "a0", _keys(seed, VALUES[0]), None).items():
+        with open_connection(directory / str(count)) as connection:
+            _create_table(connection, rows, count)
+            for name, one in _time_counts(
+                connection, "a0", _draw_keys(seed, VALUES[0]), None
+            ).items():
                 curves.setdefault(name, []).append((float(count), one))
     for name, points in curves.items():
         grows = "grows with partitions" if name == "local on base" else "unaffected"
@@ -158,38 +170,38 @@ def partitions(directory: Path, scale: float, seed: int, report: Report) -> None
 # -- 7.3.3 -----------------------------------------------------------------------------------------
 
 
-def equijoins(directory: Path, scale: float, seed: int, report: Report) -> None:
+def measure_equijoins(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     """250 rows of each side by one key: scan of the co-located rows, and the join of them."""
     each = max(int(JOINED_ROWS * min(scale * 10, 1)), 10)
     keys = 20
-    with opened(directory / "store") as connection:
+    with open_connection(directory / "store") as connection:
         for name in ("l", "r"):
             connection.execute(
                 f"CREATE TABLE {name} (id bigint PRIMARY KEY, k integer NOT NULL, v bigint)"
             )
-            load(connection, name, f"i, i % {keys}, i", keys * each)
+            load_rows(connection, name, f"i, i % {keys}, i", keys * each)
         query = "SELECT l.k, l.id AS a, r.id AS b FROM l JOIN r ON r.k = l.k"
-        base = _joined(connection, f"SELECT count(*) FROM ({query}) q WHERE k = ?", keys)
+        base = _time_joins(connection, f"SELECT count(*) FROM ({query}) q WHERE k = ?", keys)
         report.add(Figure(f"equijoin {each} x {each}, from the tables", base, "ms"))
-        reason = refused(
+        reason = try_statement(
             connection, f"CREATE MATERIALIZED VIEW j WITH (join = 'colocated') AS {query}"
         )
         if reason is not None:
             report.absent.append(f"7.3.3, co-located equijoin: {reason}")
             return
-        both = _joined(connection, "SELECT count(*) FROM j WHERE k = ?", keys)
+        both = _time_joins(connection, "SELECT count(*) FROM j WHERE k = ?", keys)
         published = "7.3.3: the join step is 10% of the scan"
         title = f"equijoin {each} x {each}, co-located"
         report.add(Figure(title, both, "ms", "", base, published))
 
 
-def _joined(connection: Connection, text: str, keys: int) -> float:
-    return _each(connection, text, list(range(min(keys, 5))))
+def _time_joins(connection: Connection, text: str, keys: int) -> float:
+    return _time_lookups(connection, text, list(range(min(keys, 5))))
 
 
 STEPS: dict[str, Step] = {
     "index plans": index_plans,
     "group sizes": group_sizes,
-    "partitions": partitions,
-    "equijoins": equijoins,
+    "partitions": measure_partitions,
+    "equijoins": measure_equijoins,
 }

@@ -24,9 +24,9 @@ import duckdb
 import pyarrow.parquet as pq
 from rich.progress import Progress
 
-from belvedere.benchmarks.report import Figure, Report, alternate
+from belvedere.benchmarks.report import BenchmarkReport, Figure, alternate_rounds
 from belvedere.benchmarks.tpch import schema
-from belvedere.benchmarks.tpch.generate import Sizes, sizes, tables
+from belvedere.benchmarks.tpch.generate import TableSizes, compute_sizes, generate_tables
 from belvedere.interfaces.dbapi import Connection, connect
 from belvedere.interfaces.exceptions import Error
 
@@ -42,47 +42,47 @@ Rows = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Systems:
+class ComparedSystems:
     """Belvedere and DuckDB with the same data."""
 
     path: Path
     belvedere: Connection
     duckdb: duckdb.DuckDBPyConnection
-    size: Sizes
+    size: TableSizes
 
-    def connect(self) -> Connection:
+    def open_connection(self) -> Connection:
         """Another connection to the same open store."""
         return connect(str(self.path), durability="off", autocommit=True)
 
-    def text(self, number: int) -> str:
-        return schema.query(number, self.size.fraction)
+    def query_text(self, number: int) -> str:
+        return schema.query_text(number, self.size.fraction)
 
-    def ours(self, number: int) -> Rows:
-        return self.belvedere.execute(self.text(number)).fetchall()
+    def run_belvedere(self, number: int) -> Rows:
+        return self.belvedere.execute(self.query_text(number)).fetchall()
 
-    def theirs(self, number: int) -> Rows:
-        return self.duckdb.execute(self.text(number)).fetchall()
+    def run_duckdb(self, number: int) -> Rows:
+        return self.duckdb.execute(self.query_text(number)).fetchall()
 
 
-def run(rows: int, seed: int) -> Report:
-    report = Report("queries", seed)
+def run(rows: int, seed: int) -> BenchmarkReport:
+    report = BenchmarkReport("queries", seed)
     with tempfile.TemporaryDirectory(prefix="belvedere-queries-") as name, Progress() as progress:
         task = progress.add_task("queries", total=1 + 2 * len(schema.QUERIES))
-        with opened(Path(name), rows, seed, report) as systems:
+        with open_systems(Path(name), rows, seed, report) as systems:
             _warm_up(systems)
             progress.advance(task)
             equal = [
                 number
                 for number in schema.QUERIES
-                if _first(report, systems, number, lambda: progress.advance(task))
+                if _measure_first_run(report, systems, number, lambda: progress.advance(task))
             ]
-            report.add(_count("queries equal to DuckDB's", len(equal)))
-            with committing(systems) as commits:
+            report.add(_count_figure("queries equal to DuckDB's", len(equal)))
+            with commit_meanwhile(systems) as commits:
                 for number in equal:
-                    _repeated(report, systems, number)
+                    _measure_repeats(report, systems, number)
                     progress.advance(task)
                 report.add(Figure("commits beside the repeated runs", commits(), "1/s"))
-            _scan(report, systems)
+            _measure_scan(report, systems)
     return report
 
 
@@ -90,25 +90,28 @@ def run(rows: int, seed: int) -> Report:
 
 
 @contextmanager
-def opened(
-    directory: Path, rows: int, seed: int, report: Report | None = None
-) -> Iterator[Systems]:
+def open_systems(
+    directory: Path, rows: int, seed: int, report: BenchmarkReport | None = None
+) -> Iterator[ComparedSystems]:
     """Open both systems, loaded from the same files."""
-    size = sizes(rows)
-    files, path = _write(directory, size, seed), directory / "belvedere"
+    size = compute_sizes(rows)
+    files, path = _write_files(directory, size, seed), directory / "belvedere"
     with (
         connect(str(path), durability="off", autocommit=True) as ours,
         duckdb.connect(":memory:") as theirs,
     ):
-        taken = [_timed(lambda: _load(ours, files)), _timed(lambda: _load_duckdb(theirs, files))]
+        taken = [
+            _time_work(lambda: _load_belvedere(ours, files)),
+            _time_work(lambda: _load_duckdb(theirs, files)),
+        ]
         if report is not None:
             report.add(Figure("load by COPY", taken[0] * 1e3, "ms", "", taken[1] * 1e3))
-        yield Systems(path, ours, theirs, size)
+        yield ComparedSystems(path, ours, theirs, size)
 
 
-def _write(directory: Path, size: Sizes, seed: int) -> dict[str, list[Path]]:
+def _write_files(directory: Path, size: TableSizes, seed: int) -> dict[str, list[Path]]:
     files: dict[str, list[Path]] = {}
-    for name, table in tables(size, seed).items():
+    for name, table in generate_tables(size, seed).items():
         files[name] = []
         for start in range(0, table.num_rows, FILE_ROWS):
             files[name].append(directory / f"{name}.{start}.parquet")
@@ -116,7 +119,7 @@ def _write(directory: Path, size: Sizes, seed: int) -> dict[str, list[Path]]:
     return files
 
 
-def _load(connection: Connection, files: dict[str, list[Path]]) -> None:
+def _load_belvedere(connection: Connection, files: dict[str, list[Path]]) -> None:
     for table, parts in files.items():
         connection.execute(schema.create_table(table))
         for file in parts:
@@ -133,57 +136,59 @@ def _load_duckdb(connection: duckdb.DuckDBPyConnection, files: dict[str, list[Pa
 # -- what is measured ------------------------------------------------------------------------------
 
 
-def _warm_up(systems: Systems) -> None:
+def _warm_up(systems: ComparedSystems) -> None:
     """Import and open the engines, which a process does once, before any query is timed."""
     large = "SELECT sum(n) FROM generate_series(1, 100000) AS g (n)"
     systems.belvedere.execute(large).fetchall()
     systems.duckdb.execute(large).fetchall()
 
 
-def _first(report: Report, systems: Systems, number: int, done: Callable[[], object]) -> bool:
+def _measure_first_run(
+    report: BenchmarkReport, systems: ComparedSystems, number: int, done: Callable[[], object]
+) -> bool:
     """Run a query once on both sides; return whether the rows are equal."""
     answers: list[Rows] = []
-    theirs = _timed(lambda: answers.append(systems.theirs(number)))
+    theirs = _time_work(lambda: answers.append(systems.run_duckdb(number)))
     try:
-        ours = _timed(lambda: answers.append(systems.ours(number)))
+        ours = _time_work(lambda: answers.append(systems.run_belvedere(number)))
     except Error as error:
-        report.add(_count(f"Q{number} fails: {error}", 0, 1))
+        report.add(_count_figure(f"Q{number} fails: {error}", 0, 1))
         return False
     finally:
         done()
-    found = difference(answers[1], answers[0], ordered=number in schema.TOTALLY_ORDERED)
+    found = find_difference(answers[1], answers[0], ordered=number in schema.TOTALLY_ORDERED)
     if found is not None:
-        report.add(_count(f"Q{number} differs: {found}", 0, 1))
+        report.add(_count_figure(f"Q{number} differs: {found}", 0, 1))
         return False
     report.add(Figure(f"Q{number}, first run", ours * 1e3, "ms", "<= 20 ratio", theirs * 1e3))
     return True
 
 
-def _repeated(report: Report, systems: Systems, number: int) -> None:
-    ours, theirs = alternate(
+def _measure_repeats(report: BenchmarkReport, systems: ComparedSystems, number: int) -> None:
+    ours, theirs = alternate_rounds(
         REPEATS,
-        lambda: _timed(lambda: systems.ours(number)),
-        lambda: _timed(lambda: systems.theirs(number)),
+        lambda: _time_work(lambda: systems.run_belvedere(number)),
+        lambda: _time_work(lambda: systems.run_duckdb(number)),
     )
     report.add(Figure(f"Q{number}, repeated", ours * 1e3, "ms", "<= 3 ratio", theirs * 1e3))
 
 
-def _scan(report: Report, systems: Systems) -> None:
+def _measure_scan(report: BenchmarkReport, systems: ComparedSystems) -> None:
     """Measure a scan of all columns of `lineitem` to Arrow."""
     lines = systems.belvedere.execute("SELECT count(*) FROM lineitem").fetchall()[0][0]
     query = "SELECT * FROM lineitem"
-    (seconds,) = alternate(
-        REPEATS, lambda: _timed(lambda: systems.belvedere.execute(query).fetch_arrow())
+    (seconds,) = alternate_rounds(
+        REPEATS, lambda: _time_work(lambda: systems.belvedere.execute(query).fetch_arrow())
     )
     report.add(Figure("scan to Arrow", lines / seconds, "rows/s", ">= 1500000 value"))
 
 
 @contextmanager
-def committing(systems: Systems) -> Iterator[Callable[[], float]]:
+def commit_meanwhile(systems: ComparedSystems) -> Iterator[Callable[[], float]]:
     """Commit to `orders` from another thread; yields a function that returns the rate so far."""
     keys = [row[0] for row in systems.duckdb.execute("SELECT o_orderkey FROM orders").fetchall()]
     ended, done, failed = threading.Event(), [0], list[Error]()
-    writer = systems.connect()
+    writer = systems.open_connection()
     start = time.perf_counter()
     thread = threading.Thread(target=_commit_until, args=(ended, writer, keys, done, failed))
     thread.start()
@@ -216,20 +221,20 @@ def _commit_until(
         failed.append(error)  # raised by the thread that waits for this one
 
 
-def _timed(work: Callable[[], object]) -> float:
+def _time_work(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
-def _count(name: str, value: int, wanted: int = len(schema.QUERIES)) -> Figure:
+def _count_figure(name: str, value: int, wanted: int = len(schema.QUERIES)) -> Figure:
     return Figure(name, value, "queries", f">= {wanted} value")
 
 
 # -- comparison ------------------------------------------------------------------------------------
 
 
-def difference(ours: Rows, theirs: Rows, *, ordered: bool) -> str | None:
+def find_difference(ours: Rows, theirs: Rows, *, ordered: bool) -> str | None:
     """The first difference of two results, as bags unless `ordered`; None when equal.
 
     DuckDB's char does not pad, and its average and quotient of decimals are floats: blanks at the
@@ -245,7 +250,7 @@ def difference(ours: Rows, theirs: Rows, *, ordered: bool) -> str | None:
         strict=True,
     )
     for mine, other in pairs:
-        if not all(map(_same, mine, other, floats)):
+        if not all(map(_is_equal, mine, other, floats)):
             return f"{mine}, DuckDB has {other}"
     return None
 
@@ -258,13 +263,15 @@ def _sort_key(floats: Sequence[bool]) -> Callable[[tuple[Any, ...]], tuple[Any, 
     """Sort by exact columns first, so that the last digits of a float do not decide the order."""
     places = sorted(range(len(floats)), key=lambda place: floats[place])
 
-    def key(row: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple((row[place] is None, _plain(row[place], floats[place])) for place in places)
+    def row_key(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(
+            (row[place] is None, _comparable_value(row[place], floats[place])) for place in places
+        )
 
-    return key
+    return row_key
 
 
-def _plain(value: Any, is_float: bool) -> Any:
+def _comparable_value(value: Any, is_float: bool) -> Any:
     if value is None:
         return 0
     if is_float:
@@ -272,9 +279,9 @@ def _plain(value: Any, is_float: bool) -> Any:
     return value.rstrip(" ") if isinstance(value, str) else value
 
 
-def _same(mine: Any, other: Any, is_float: bool) -> bool:
+def _is_equal(mine: Any, other: Any, is_float: bool) -> bool:
     if mine is None or other is None:
         return mine is other
     if is_float:
         return math.isclose(mine, other, rel_tol=10**-DIGITS)
-    return bool(_plain(mine, False) == _plain(other, False))
+    return bool(_comparable_value(mine, False) == _comparable_value(other, False))

@@ -47,7 +47,7 @@ class Figure:
         return None if not self.baseline else self.value / self.baseline
 
     @property
-    def met(self) -> bool | None:
+    def meets_goal(self) -> bool | None:
         """Whether the goal was reached; None when there is none."""
         if not self.goal:
             return None
@@ -58,7 +58,7 @@ class Figure:
 
 
 @dataclass(slots=True)
-class Report:
+class BenchmarkReport:
     workload: str
     seed: int
     figures: list[Figure] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Report:
     def print(self, console: Console | None = None) -> None:
         console = console or Console()
         wide = console.width >= WIDE
-        title = f"{self.workload} (seed {self.seed}, {hardware()}, {commit()})"
+        title = f"{self.workload} (seed {self.seed}, {describe_hardware()}, {describe_commit()})"
         table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
         papers = wide and any(figure.published for figure in self.figures)
         table.add_column("measured", min_width=NAME_WIDTH)
@@ -83,23 +83,23 @@ class Report:
             table.add_column("published")
         for figure in self.figures:
             published = [figure.published] if papers else []
-            table.add_row(*_cells(figure, wide), *published)
+            table.add_row(*_table_cells(figure, wide), *published)
         console.print(table)
         for reason in self.absent:
             console.print(f"not there: {reason}", markup=False)
 
     def write_json(self, path: Path) -> None:
-        rows = [{**asdict(f), "ratio": f.ratio, "met": f.met} for f in self.figures]
+        rows = [{**asdict(f), "ratio": f.ratio, "met": f.meets_goal} for f in self.figures]
         about = {"workload": self.workload, "seed": self.seed}
-        about |= {"hardware": hardware(), "commit": commit(), "time": time.time()}
+        about |= {"hardware": describe_hardware(), "commit": describe_commit(), "time": time.time()}
         found = {"figures": rows, "plots": [asdict(p) for p in self.plots], "absent": self.absent}
         path.write_text(json.dumps({**about, **found}, indent=2) + "\n")
 
     def save_plots(self, directory: Path) -> list[Path]:
-        return plots.save(self.plots, directory)
+        return plots.save_plots(self.plots, directory)
 
 
-def alternate(rounds: int, *sides: Callable[[], float]) -> list[float]:
+def alternate_rounds(rounds: int, *sides: Callable[[], float]) -> list[float]:
     """Run the sides in turn, `rounds` times; return the better quarter of each side's results."""
     taken: list[list[float]] = [[] for _ in sides]
     for _ in range(rounds):
@@ -120,11 +120,11 @@ def microseconds_each(count: int, work: Callable[[], object]) -> float:
     return (time.perf_counter() - start) / count * 1e6
 
 
-def hardware() -> str:
+def describe_hardware() -> str:
     return f"{os.cpu_count()} cpus, {platform.machine()}, python {platform.python_version()}"
 
 
-def commit() -> str:
+def describe_commit() -> str:
     """The commit of the checkout this runs from; 'installed package' outside of one."""
     here = Path(__file__).resolve().parent
     command = ["git", "-C", str(here), "rev-parse", "--short", "HEAD"]
@@ -135,26 +135,26 @@ def commit() -> str:
     return "commit " + found.stdout.strip()
 
 
-def _cells(figure: Figure, wide: bool) -> list[str]:
+def _table_cells(figure: Figure, wide: bool) -> list[str]:
     """A row of the table. In a narrow table the published figure is below the name."""
     name = figure.name
     if figure.published and not wide:
         name += f"\npublished: {figure.published}"
-    baseline = [_number(figure.baseline)] if wide else []
+    baseline = [_format_number(figure.baseline)] if wide else []
     goal = figure.goal.removesuffix(" ratio").removesuffix(" value")
-    met = {True: "met", False: "missed", None: ""}[figure.met]
+    met = {True: "met", False: "missed", None: ""}[figure.meets_goal]
     return [
         name,
-        _number(figure.value),
+        _format_number(figure.value),
         figure.unit,
         *baseline,
-        _number(figure.ratio),
+        _format_number(figure.ratio),
         goal,
         met,
     ]
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -21,8 +21,8 @@ from rich.progress import Progress
 from rocksdict import WriteBatch
 
 from belvedere import types
-from belvedere.benchmarks.report import Figure, Report, alternate, microseconds_each
-from belvedere.catalog.catalog import empty
+from belvedere.benchmarks.report import BenchmarkReport, Figure, alternate_rounds, microseconds_each
+from belvedere.catalog.catalog import empty_catalog
 from belvedere.catalog.definitions import ColumnDefinition, TableDefinition
 from belvedere.catalog.relation import CompiledTable
 from belvedere.codec.arrow import rows_to_arrow
@@ -30,7 +30,7 @@ from belvedere.config import Config, Durability
 from belvedere.database import Database
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn import rows
-from belvedere.txn.replay import replay
+from belvedere.txn.replay import replay_records
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
 
@@ -38,11 +38,11 @@ ROUND = 1000
 OFF = Config(durability=Durability.OFF)
 
 
-def run(rows_count: int, seed: int, *, big: bool = True) -> Report:
+def run(rows_count: int, seed: int, *, big: bool = True) -> BenchmarkReport:
     """Measure all figures; with `big` also the open after a kill, with ten times the rows."""
-    report = Report("store", seed)
+    report = BenchmarkReport("store", seed)
     with tempfile.TemporaryDirectory(prefix="belvedere-bench-") as name, Progress() as progress:
-        steps: list[Callable[[Path, int, int, Report], None]] = [
+        steps: list[Callable[[Path, int, int, BenchmarkReport], None]] = [
             _reads_and_commits,
             _arrow_and_replay,
             _group_commit,
@@ -64,44 +64,44 @@ def make_table(db: Database) -> CompiledTable:
         (
             column("id", types.BIGINT),
             column("quantity", types.INTEGER),
-            column("price", types.numeric(12, 2)),
+            column("price", types.numeric_type(12, 2)),
             column("weight", types.DOUBLE),
             column("note", types.TEXT),
         ),
         primary_key=("id",),
     )
     db.change_schema(lambda edit: edit.create_table(definition))
-    return db.table("items")
+    return db.find_table("items")
 
 
 def make_row(number: int) -> Row:
     return (number, number % 1000, None, number / 7, f"item {number:>8} ".ljust(58, "x"))
 
 
-def load(db: Database, table: CompiledTable, count: int) -> None:
+def load_rows(db: Database, table: CompiledTable, count: int) -> None:
     for start in range(0, count, ROUND):
 
-        def insert(txn: Transaction, start: int = start) -> None:
+        def insert_block(txn: Transaction, start: int = start) -> None:
             for number in range(start, min(start + ROUND, count)):
-                rows.insert(txn, table, make_row(number))
+                rows.insert_row(txn, table, make_row(number))
 
-        db.run(insert)
+        db.run_transaction(insert_block)
 
 
-def _reads_and_commits(directory: Path, count: int, seed: int, report: Report) -> None:
+def _reads_and_commits(directory: Path, count: int, seed: int, report: BenchmarkReport) -> None:
     rng = random.Random(seed)
     with Database.open(directory, OFF) as db:
         table = make_table(db)
-        load(db, table, count)
+        load_rows(db, table, count)
         numbers = [rng.randrange(count) for _ in range(ROUND)]
         engine = _raw_engine(db)
-        raw, ours = alternate(
+        raw, ours = alternate_rounds(
             40,
             lambda: microseconds_each(ROUND, lambda: _raw_gets(engine, table, numbers)),
-            lambda: microseconds_each(ROUND, lambda: _point_reads(db, table, numbers)),
+            lambda: microseconds_each(ROUND, lambda: _snapshot_gets(db, table, numbers)),
         )
         report.add(Figure("point read at a snapshot", ours, "us", "<= 2 ratio", raw))
-        raw, ours = alternate(
+        raw, ours = alternate_rounds(
             40,
             lambda: microseconds_each(ROUND, lambda: _raw_updates(engine, table, numbers)),
             lambda: microseconds_each(ROUND, lambda: _single_row_commits(db, table, numbers)),
@@ -115,13 +115,13 @@ def _raw_engine(db: Database) -> object:
 
 
 def _raw_gets(engine: object, table: CompiledTable, numbers: list[int]) -> None:
-    get, encode = engine.get, table.key.encode1  # type: ignore[attr-defined]
+    get, encode = engine.get, table.key.encode_first  # type: ignore[attr-defined]
     for number in numbers:
         get(encode(number))
 
 
-def _point_reads(db: Database, table: CompiledTable, numbers: list[int]) -> None:
-    encode, decode = table.key.encode1, table.decode
+def _snapshot_gets(db: Database, table: CompiledTable, numbers: list[int]) -> None:
+    encode, decode = table.key.encode_first, table.decode
     with db.begin() as txn:
         get = txn.get
         for number in numbers:
@@ -132,7 +132,7 @@ def _point_reads(db: Database, table: CompiledTable, numbers: list[int]) -> None
 
 def _raw_updates(engine: object, table: CompiledTable, numbers: list[int]) -> None:
     """A get and a batch of two keys: the row, and a record as long as a log record."""
-    encode = table.key.encode1
+    encode = table.key.encode_first
     for place, number in enumerate(numbers):
         key = encode(number)
         old = engine.get(key)  # type: ignore[attr-defined]
@@ -143,26 +143,26 @@ def _raw_updates(engine: object, table: CompiledTable, numbers: list[int]) -> No
 
 
 def _single_row_commits(db: Database, table: CompiledTable, numbers: list[int]) -> None:
-    encode, decode = table.key.encode1, table.decode
+    encode, decode = table.key.encode_first, table.decode
     for number in numbers:
         txn = db.begin()
         key = encode(number)
         value = txn.get(key)
         assert value is not None
         old = decode(value)
-        rows.update(txn, table, old, (old[0], old[1] + 1, *old[2:]), value, key)
+        rows.update_row(txn, table, old, (old[0], old[1] + 1, *old[2:]), value, key)
         txn.commit()
 
 
-def _arrow_and_replay(directory: Path, count: int, seed: int, report: Report) -> None:
+def _arrow_and_replay(directory: Path, count: int, seed: int, report: BenchmarkReport) -> None:
     with Database.open(directory, OFF) as db:
         table = make_table(db)
-        load(db, table, count)
+        load_rows(db, table, count)
         for number in range(min(count, 20_000)):
             _single_row_commits(db, table, [number])
         values = [v for batch in db.store.scan_values(table.start, table.end) for v in batch]
-        columns, names = tuple(range(5)), [c.name for c in table.live]
-        (arrow,) = alternate(
+        columns, names = tuple(range(5)), [c.name for c in table.live_columns]
+        (arrow,) = alternate_rounds(
             10,
             lambda: microseconds_each(
                 len(values), lambda: rows_to_arrow(table.layout, values, columns, names)
@@ -170,29 +170,29 @@ def _arrow_and_replay(directory: Path, count: int, seed: int, report: Report) ->
         )
         report.add(Figure("rows to Arrow, each", arrow, "us", "<= 0.5 value"))
         after = db.position - min(count, 20_000)
-        (log,) = alternate(
+        (log,) = alternate_rounds(
             10,
             lambda: microseconds_each(db.position - after, lambda: list(db.log.read_arrow(after))),
         )
         report.add(Figure("log to Arrow, each record", log, "us", "<= 1 value"))
-        _replay(db, directory.with_name("replayed"), report)
+        _measure_replay(db, directory.with_name("replayed"), report)
 
 
-def _replay(db: Database, directory: Path, report: Report) -> None:
+def _measure_replay(db: Database, directory: Path, report: BenchmarkReport) -> None:
     store = RocksStore.open(directory, create=True)
     records = [data for batch in db.log.read_bytes(0) for data in batch]
     start = time.perf_counter()
-    changes = replay(records, store, empty(), db.participants_for)
+    changes = replay_records(records, store, empty_catalog(), db.participants_for)
     rate = changes / (time.perf_counter() - start)
     store.close()
     report.add(Figure("restore from the log", rate, "changes/s", ">= 200000 value"))
 
 
-def _group_commit(directory: Path, count: int, seed: int, report: Report) -> None:
+def _group_commit(directory: Path, count: int, seed: int, report: BenchmarkReport) -> None:
     with Database.open(directory) as db:
         table = make_table(db)
-        load(db, table, 10_000)
-        one, eight = alternate(
+        load_rows(db, table, 10_000)
+        one, eight = alternate_rounds(
             12, lambda: -_commits_a_second(db, table, 1), lambda: -_commits_a_second(db, table, 8)
         )
     report.add(Figure("commits/s, durability full, 8 threads", -eight, "1/s", ">= 3 ratio", -one))
@@ -212,9 +212,9 @@ def _commits_a_second(db: Database, table: CompiledTable, threads: int) -> float
     return threads * each / (time.perf_counter() - start)
 
 
-def _idle_memory(directory: Path, count: int, seed: int, report: Report) -> None:
+def _idle_memory(directory: Path, count: int, seed: int, report: BenchmarkReport) -> None:
     with Database.open(directory, OFF) as db:
-        load(db, make_table(db), count)
+        load_rows(db, make_table(db), count)
     code = (
         "import sys, pathlib, belvedere; from belvedere.database import Database;"
         "db = Database.open(sys.argv[1]);"
@@ -226,7 +226,7 @@ def _idle_memory(directory: Path, count: int, seed: int, report: Report) -> None
     report.add(Figure("an open idle store", megabytes, "MB", "<= 150 value"))
 
 
-def _open_after_kill(directory: Path, count: int, seed: int, report: Report) -> None:
+def _open_after_kill(directory: Path, count: int, seed: int, report: BenchmarkReport) -> None:
     command = [sys.executable, "-m", __name__, str(directory), str(10 * count), str(count)]
     died = subprocess.run(command, check=False)
     assert died.returncode == -signal.SIGKILL, died
@@ -240,7 +240,7 @@ def _open_after_kill(directory: Path, count: int, seed: int, report: Report) -> 
 def _write_and_die(directory: Path, loaded: int, commits: int) -> None:
     db = Database.open(directory, OFF)
     table = make_table(db)
-    load(db, table, loaded)
+    load_rows(db, table, loaded)
     _single_row_commits(db, table, list(range(commits)))
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -18,30 +18,30 @@ from pathlib import Path
 from rich.progress import Progress
 
 from belvedere.benchmarks import views_deferred, views_matrix, views_writes
-from belvedere.benchmarks.report import Report
+from belvedere.benchmarks.report import BenchmarkReport
 
-Step = Callable[[Path, float, int, Report], None]
+Step = Callable[[Path, float, int, BenchmarkReport], None]
 
 STEPS: dict[str, Step] = {
-    "a": views_writes.immediate,
-    "a, deferred": views_writes.deferred,
-    "b": views_deferred.throughput,
-    "c": views_deferred.freshness,
-    "d": views_deferred.backfill,
-    "e": views_matrix.matrix,
-    "f": views_deferred.many_views,
+    "a": views_writes.measure_immediate,
+    "a, deferred": views_writes.measure_deferred,
+    "b": views_deferred.measure_throughput,
+    "c": views_deferred.measure_freshness,
+    "d": views_deferred.measure_backfill,
+    "e": views_matrix.measure_matrix,
+    "f": views_deferred.measure_many_views,
 }
 
 
-def run(scale: float, seed: int, parts: Sequence[str] = ()) -> Report:
+def run(scale: float, seed: int, parts: Sequence[str] = ()) -> BenchmarkReport:
     """Run all parts, or those with these letters."""
     wanted = {name: step for name, step in STEPS.items() if not parts or name[0] in parts}
     return run_steps("views", wanted, scale, seed)
 
 
-def run_steps(workload: str, steps: Mapping[str, Step], scale: float, seed: int) -> Report:
+def run_steps(workload: str, steps: Mapping[str, Step], scale: float, seed: int) -> BenchmarkReport:
     """Run the steps one after the other, each in a new directory."""
-    report = Report(f"{workload}, scale {scale:g}", seed)
+    report = BenchmarkReport(f"{workload}, scale {scale:g}", seed)
     with Progress() as progress:
         task = progress.add_task(workload, total=len(steps))
         for name, step in steps.items():

@@ -9,22 +9,22 @@ from functools import partial
 from pathlib import Path
 
 from belvedere.benchmarks.plots import Plot
-from belvedere.benchmarks.report import Figure, Report
+from belvedere.benchmarks.report import BenchmarkReport, Figure
 from belvedere.benchmarks.workload import (
     ON_DEMAND,
-    Together,
-    create,
-    database,
-    follow,
-    load,
-    opened,
-    paced,
+    ThreadGroup,
+    create_view,
+    find_view,
+    get_database,
+    load_rows,
+    open_connection,
     percentile,
-    refused,
-    seconds,
-    spans,
-    uniform,
-    view_of,
+    run_paced,
+    split_spans,
+    time_call,
+    try_statement,
+    uniform_keys,
+    wait_for_views,
 )
 from belvedere.catalog.model import Maintenance
 from belvedere.interfaces.dbapi import Connection
@@ -38,36 +38,38 @@ SECONDS = 5.0
 VIEW_COUNTS = (1, 10, 100, 300)
 WRITES = 10_000
 
-COUNTED = "SELECT g, count(*) AS n, sum(v) AS total FROM t GROUP BY g"
-JOINED = (
+COUNT_QUERY = "SELECT g, count(*) AS n, sum(v) AS total FROM t GROUP BY g"
+JOIN_QUERY = (
     "SELECT p.kind, count(*) AS n, sum(t.v) AS total FROM t JOIN parents p ON p.id = t.g"
     " GROUP BY p.kind"
 )
-FILTERED = "SELECT id, v FROM t WHERE v % 10 = 0"
+FILTER_QUERY = "SELECT id, v FROM t WHERE v % 10 = 0"
 
 
-def _tables(connection: Connection, rows: int) -> None:
+def _create_tables(connection: Connection, rows: int) -> None:
     connection.execute("CREATE TABLE parents (id integer PRIMARY KEY, kind integer NOT NULL)")
-    load(connection, "parents", f"i, i % {GROUPS // 10}", GROUPS)
+    load_rows(connection, "parents", f"i, i % {GROUPS // 10}", GROUPS)
     connection.execute(
         "CREATE TABLE t (id bigint PRIMARY KEY, g integer NOT NULL, v bigint NOT NULL)"
     )
-    load(connection, "t", f"i, i % {GROUPS}, i", rows)
+    load_rows(connection, "t", f"i, i % {GROUPS}, i", rows)
 
 
 # -- (b) -------------------------------------------------------------------------------------------
 
 
-def throughput(directory: Path, scale: float, seed: int, report: Report) -> None:
+def measure_throughput(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     """Apply the pending changes of the log by one REFRESH: in Python, in one thread; and, without a
     goal, by sums in DuckDB. The view is not recomputed here, though every row changes."""
     rows = max(int(ROWS * scale), GROUPS)
-    views = {"count/sum": (COUNTED, 200_000), "join + aggregate": (JOINED, 50_000)}
+    views = {"count/sum": (COUNT_QUERY, 200_000), "join + aggregate": (JOIN_QUERY, 50_000)}
     for name, (query, wanted) in views.items():
-        with opened(directory / name.replace("/", "_")) as connection:
-            _tables(connection, rows)
+        with open_connection(directory / name.replace("/", "_")) as connection:
+            _create_tables(connection, rows)
             settings = ", ".join(f"{key} = '{value}'" for key, value in ON_DEMAND.items())
-            reason = refused(connection, f"CREATE MATERIALIZED VIEW v WITH ({settings}) AS {query}")
+            reason = try_statement(
+                connection, f"CREATE MATERIALIZED VIEW v WITH ({settings}) AS {query}"
+            )
             if reason is not None:
                 report.absent.append(f"(b) maintenance of {name}: {reason}")
                 continue
@@ -76,7 +78,7 @@ def throughput(directory: Path, scale: float, seed: int, report: Report) -> None
                 rates = []
                 for _ in range(3):
                     _change_all(connection, rows)
-                    taken = seconds(partial(connection.execute, "REFRESH MATERIALIZED VIEW v"))
+                    taken = time_call(partial(connection.execute, "REFRESH MATERIALIZED VIEW v"))
                     rates.append(rows / taken)
                 what = f"(b) maintenance, {name}" + (", by DuckDB" if tier == "duckdb" else "")
                 report.add(Figure(what, max(rates), "changes/s", goal))
@@ -84,22 +86,22 @@ def throughput(directory: Path, scale: float, seed: int, report: Report) -> None
 
 def _change_all(connection: Connection, rows: int) -> None:
     """Update every row once, in transactions of TRANSACTION_ROWS rows."""
-    for span in spans(rows, TRANSACTION_ROWS):
+    for span in split_spans(rows, TRANSACTION_ROWS):
         connection.execute("UPDATE t SET v = v + 1 WHERE id BETWEEN ? AND ?", span)
 
 
 # -- (c) -------------------------------------------------------------------------------------------
 
 
-def freshness(directory: Path, scale: float, seed: int, report: Report) -> None:
+def measure_freshness(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     """The time from a commit until another thread sees the view's watermark reach it."""
     rows = max(int(ROWS * scale), GROUPS)
     writes = max(int(RATE * SECONDS * min(10 * scale, 1)), 200)
-    with opened(directory / "store") as connection:
-        _tables(connection, rows)
-        create(connection, "v", COUNTED, maintenance="deferred")
-        follow(connection, "v")
-        lags = commit_to_visible(connection, "v", uniform(random.Random(seed), rows, writes))
+    with open_connection(directory / "store") as connection:
+        _create_tables(connection, rows)
+        create_view(connection, "v", COUNT_QUERY, maintenance="deferred")
+        wait_for_views(connection, "v")
+        lags = commit_to_visible(connection, "v", uniform_keys(random.Random(seed), rows, writes))
     for share, goal in ((0.5, ""), (0.99, "<= 50 value")):
         name = f"(c) commit to visible, p{share * 100:.0f} at {RATE} writes/s"
         report.add(Figure(name, percentile(lags, share) * 1e3, "ms", goal))
@@ -109,35 +111,35 @@ def commit_to_visible(
     connection: Connection, name: str, keys: list[int], rate: float = RATE
 ) -> list[float]:
     """Update rows of `t` at this rate; seconds from each commit until the view has it."""
-    db, view = database(connection), view_of(connection, name)
+    db, view = get_database(connection), find_view(connection, name)
     committed: list[tuple[int, float]] = []
     seen: list[tuple[int, float]] = []
     ended = threading.Event()
 
-    def write(key: int) -> None:
+    def write_key(key: int) -> None:
         connection.execute("UPDATE t SET v = v + 1 WHERE id = ?", (key,))
         committed.append((db.position, time.perf_counter()))
 
-    def watch() -> None:
+    def watch_watermark() -> None:
         while not ended.wait(0.0005):
             reached = db.views.watermark(view)
             if not seen or reached > seen[-1][0]:
                 seen.append((reached, time.perf_counter()))
 
-    watcher = Together(watch)
+    watcher = ThreadGroup(watch_watermark)
     try:
-        paced(rate, [partial(write, key) for key in keys])
-        follow(connection, name)
+        run_paced(rate, [partial(write_key, key) for key in keys])
+        wait_for_views(connection, name)
         goal = db.position
         while not seen or seen[-1][0] < goal:
             time.sleep(0.001)
     finally:
         ended.set()
         watcher.join()
-    return lags(committed, seen)
+    return compute_lags(committed, seen)
 
 
-def lags(committed: list[tuple[int, float]], seen: list[tuple[int, float]]) -> list[float]:
+def compute_lags(committed: list[tuple[int, float]], seen: list[tuple[int, float]]) -> list[float]:
     """For every (position, time) of a commit, the delay until a watermark reached it."""
     found, at = [], 0
     for position, moment in committed:
@@ -150,15 +152,15 @@ def lags(committed: list[tuple[int, float]], seen: list[tuple[int, float]]) -> l
 # -- (d) -------------------------------------------------------------------------------------------
 
 
-def backfill(directory: Path, scale: float, seed: int, report: Report) -> None:
+def measure_backfill(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     rows = max(int(ROWS * scale), GROUPS)
-    views = {"count/sum": COUNTED, "join + aggregate": JOINED, "filter": FILTERED}
-    with opened(directory / "store") as connection:
-        _tables(connection, rows)
+    views = {"count/sum": COUNT_QUERY, "join + aggregate": JOIN_QUERY, "filter": FILTER_QUERY}
+    with open_connection(directory / "store") as connection:
+        _create_tables(connection, rows)
         for name, query in views.items():
             rates = []
             for _ in range(3):
-                rates.append(rows / seconds(partial(create, connection, "v", query)))
+                rates.append(rows / time_call(partial(create_view, connection, "v", query)))
                 connection.execute("DROP MATERIALIZED VIEW v")
             goal = ">= 200000 value" if name == "count/sum" else ""
             report.add(Figure(f"(d) backfill, {name}", max(rates), "rows/s", goal))
@@ -167,22 +169,22 @@ def backfill(directory: Path, scale: float, seed: int, report: Report) -> None:
 # -- (f) -------------------------------------------------------------------------------------------
 
 
-def many_views(directory: Path, scale: float, seed: int, report: Report) -> None:
+def measure_many_views(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     """Saturated writes with n deferred views; the lag of the views afterwards, and their size."""
     rows = max(int(ROWS * scale), GROUPS)
     writes = max(int(WRITES * min(scale * 10, 1)), 100)
-    keys = uniform(random.Random(seed), rows, writes)
+    keys = uniform_keys(random.Random(seed), rows, writes)
     rates, lag = [], []
     for count in VIEW_COUNTS:
-        with opened(directory / str(count)) as connection:
-            _tables(connection, rows)
-            made = seconds(partial(_make_views, connection, count))
+        with open_connection(directory / str(count)) as connection:
+            _create_tables(connection, rows)
+            made = time_call(partial(_make_views, connection, count))
             names = [f"v{number}" for number in range(count)]
-            follow(connection, *names)
-            taken = seconds(partial(_write, connection, keys))
-            behind = seconds(partial(follow, connection, *names))
+            wait_for_views(connection, *names)
+            taken = time_call(partial(_write_keys, connection, keys))
+            behind = time_call(partial(wait_for_views, connection, *names))
             size = sum(
-                database(connection).views.stored_size(view_of(connection, name))[1]
+                get_database(connection).views.stored_size(find_view(connection, name))[1]
                 for name in names
             )
         rates.append((float(count), writes / taken))
@@ -211,9 +213,9 @@ def _make_views(connection: Connection, count: int) -> None:
         )
         for number in range(count)
     ]
-    database(connection).create_views(wanted)
+    get_database(connection).create_views(wanted)
 
 
-def _write(connection: Connection, keys: list[int]) -> None:
+def _write_keys(connection: Connection, keys: list[int]) -> None:
     for key in keys:
         connection.execute("UPDATE t SET v = v + 1 WHERE id = ?", (key,))

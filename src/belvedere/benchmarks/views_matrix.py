@@ -19,15 +19,15 @@ from typing import Any
 
 from belvedere.benchmarks import peer
 from belvedere.benchmarks.plots import Plot
-from belvedere.benchmarks.report import Figure, Report, alternate
+from belvedere.benchmarks.report import BenchmarkReport, Figure, alternate_rounds
 from belvedere.benchmarks.workload import (
-    create,
-    database,
-    load,
-    opened,
-    refused,
-    seconds,
-    spans,
+    create_view,
+    get_database,
+    load_rows,
+    open_connection,
+    split_spans,
+    time_call,
+    try_statement,
 )
 from belvedere.interfaces.dbapi import Connection
 
@@ -71,19 +71,19 @@ PUBLISHED = {
 
 
 @dataclass(slots=True)
-class Window:
+class LiveIds:
     """The existing ids: rows are deleted at the low end and inserted at the high end."""
 
     low: int
     high: int
 
-    def share(self, share: float) -> int:
+    def third_of_share(self, share: float) -> int:
         """A third of this share of the rows."""
         return max(int((self.high - self.low) * share / 3), 1)
 
-    def change(self, third: int, execute: Callable[[str, tuple[int, ...]], object]) -> None:
+    def apply_changes(self, third: int, execute: Callable[[str, tuple[int, ...]], object]) -> None:
         """Delete, update and insert `third` rows each."""
-        for first, last in spans(third, TRANSACTION_ROWS):
+        for first, last in split_spans(third, TRANSACTION_ROWS):
             deleted = (self.low + first, self.low + last)
             execute("DELETE FROM t WHERE id BETWEEN ? AND ?", deleted)
             updated = (self.low + third + first, self.low + third + last)
@@ -96,23 +96,23 @@ class Window:
         self.low, self.high = self.low + third, self.high + third
 
 
-def matrix(directory: Path, scale: float, seed: int, report: Report) -> None:
+def measure_matrix(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     costs: dict[str, list[tuple[float, float]]] = {name: [] for name in VIEWS}
     equal = max(int(EQUAL_CHANGES * scale / 3), 10)
-    with peer.postgres() as server:
+    with peer.postgres_connection() as server:
         if server is None:
             report.absent.append("(e) REFRESH on PostgreSQL: its wheel is not installed")
         for size in SIZES:
             rows = max(int(size * scale), 100)
-            with opened(directory / str(size)) as connection:
+            with open_connection(directory / str(size)) as connection:
                 reason = _set_up(connection, server, rows)
                 if reason is not None:
                     report.absent.append(f"(e) the matrix: {reason}")
                     return
-                window = Window(0, rows)
-                _cost(connection, window, equal, seed, costs)
-                _cycles(connection, server, window, equal, report)
-    _flatness(report, costs)
+                window = LiveIds(0, rows)
+                _measure_cost(connection, window, equal, seed, costs)
+                _run_cycles(connection, server, window, equal, report)
+    _report_flatness(report, costs)
 
 
 def _set_up(connection: Connection, server: Any, rows: int) -> str | None:
@@ -126,12 +126,12 @@ def _set_up(connection: Connection, server: Any, rows: int) -> str | None:
                 "CREATE TABLE t (id integer PRIMARY KEY, g integer NOT NULL, v bigint NOT NULL)",
             ):
                 side.execute(statement)
-    load(connection, "t", f"i, i % {PARENTS}, i", rows)
+    load_rows(connection, "t", f"i, i % {PARENTS}, i", rows)
     for number, (name, query) in enumerate(VIEWS.items()):
         # Different intervals put the views in different groups: REFRESH of one leaves the others.
-        reason = refused(
+        reason = try_statement(
             connection,
-            f"CREATE MATERIALIZED VIEW {_named(name)} WITH (maintenance = 'deferred',"
+            f"CREATE MATERIALIZED VIEW {_view_name(name)} WITH (maintenance = 'deferred',"
             f" refresh_every = '{3600 + number} s') AS {query}",
         )
         if reason is not None:
@@ -141,14 +141,14 @@ def _set_up(connection: Connection, server: Any, rows: int) -> str | None:
             f"INSERT INTO t SELECT i, i % {PARENTS}, i FROM generate_series(0, {rows - 1}) AS s (i)"
         )
         for name, query in VIEWS.items():
-            server.execute(f"CREATE MATERIALIZED VIEW {_named(name)} AS {query}")
+            server.execute(f"CREATE MATERIALIZED VIEW {_view_name(name)} AS {query}")
         server.execute("ANALYZE")
     return None
 
 
-def _cost(
+def _measure_cost(
     connection: Connection,
-    window: Window,
+    window: LiveIds,
     equal: int,
     seed: int,
     costs: dict[str, list[tuple[float, float]]],
@@ -156,43 +156,47 @@ def _cost(
     """Measure the cost of one of `equal` changes at this size, in raw gets."""
     rows, get_us = window.high, _raw_get(connection, window, seed)
 
-    def changed() -> float:
-        return seconds(lambda: window.change(equal, connection.execute))
+    def time_changes() -> float:
+        return time_call(lambda: window.apply_changes(equal, connection.execute))
 
-    def refreshed(name: str) -> float:
-        return seconds(lambda: connection.execute(f"REFRESH MATERIALIZED VIEW {_named(name)}"))
+    def time_refresh(name: str) -> float:
+        return time_call(
+            lambda: connection.execute(f"REFRESH MATERIALIZED VIEW {_view_name(name)}")
+        )
 
-    _, *taken = alternate(EQUAL_CYCLES, changed, *[partial(refreshed, name) for name in costs])
+    _, *taken = alternate_rounds(
+        EQUAL_CYCLES, time_changes, *[partial(time_refresh, name) for name in costs]
+    )
     for points, view_s in zip(costs.values(), taken, strict=True):
         points.append((float(rows), view_s / (3 * equal) * 1e6 / get_us))
 
 
-def _cycles(
-    connection: Connection, server: Any, window: Window, equal: int, report: Report
+def _run_cycles(
+    connection: Connection, server: Any, window: LiveIds, equal: int, report: BenchmarkReport
 ) -> None:
     rows = window.high - window.low
-    there = Window(0, rows)
+    there = LiveIds(0, rows)
     with ExitStack() as stack:
         if server is not None:
             stack.callback(server.execute, "DROP TABLE t, parents CASCADE")
             for _ in range(EQUAL_CYCLES):
-                there.change(equal, partial(_in_postgres, server))
+                there.apply_changes(equal, partial(_in_postgres, server))
         for share in SHARES:
-            third = window.share(share)
-            window.change(third, connection.execute)
+            third = window.third_of_share(share)
+            window.apply_changes(third, connection.execute)
             if server is not None:
-                there.change(third, partial(_in_postgres, server))
+                there.apply_changes(third, partial(_in_postgres, server))
             for name in VIEWS:
-                _one(connection, server, name, rows, share, report)
+                _measure_view(connection, server, name, rows, share, report)
 
 
-def _one(
-    connection: Connection, server: Any, name: str, rows: int, share: float, report: Report
+def _measure_view(
+    connection: Connection, server: Any, name: str, rows: int, share: float, report: BenchmarkReport
 ) -> None:
     """Time the refresh of one view, its full recompute, and PostgreSQL's refresh."""
-    refresh = f"REFRESH MATERIALIZED VIEW {_named(name)}"
-    taken = seconds(partial(connection.execute, refresh))
-    full = seconds(partial(create, connection, "recomputed", VIEWS[name]))
+    refresh = f"REFRESH MATERIALIZED VIEW {_view_name(name)}"
+    taken = time_call(partial(connection.execute, refresh))
+    full = time_call(partial(create_view, connection, "recomputed", VIEWS[name]))
     connection.execute("DROP MATERIALIZED VIEW recomputed")
     published = PUBLISHED[name, share] if rows == SIZES[1] else ""
     title = f"(e) {rows} rows, {share:.0%} changed, {name}"
@@ -201,11 +205,11 @@ def _one(
     )
     report.add(figure)
     if server is not None:
-        theirs = seconds(partial(server.execute, refresh))
+        theirs = time_call(partial(server.execute, refresh))
         report.add(Figure(f"{title} / PostgreSQL", taken * 1e3, "ms", "", theirs * 1e3))
 
 
-def _flatness(report: Report, costs: dict[str, list[tuple[float, float]]]) -> None:
+def _report_flatness(report: BenchmarkReport, costs: dict[str, list[tuple[float, float]]]) -> None:
     """Report how the cost of a change, in raw gets, grows from the smallest size to the largest."""
     for name, points in costs.items():
         (rows, small), *_, (more, large) = points
@@ -215,22 +219,22 @@ def _flatness(report: Report, costs: dict[str, list[tuple[float, float]]]) -> No
     report.plots.append(Plot(title, "rows", "raw gets", costs, logarithmic=True))
 
 
-def _raw_get(connection: Connection, window: Window, seed: int) -> float:
+def _raw_get(connection: Connection, window: LiveIds, seed: int) -> float:
     """Microseconds of one get of the engine, of existing keys."""
-    db, rng = database(connection), random.Random(seed)
-    encode, get = db.table("t").key.encode1, db.store.get
+    db, rng = get_database(connection), random.Random(seed)
+    encode, get = db.find_table("t").key.encode_first, db.store.get
     keys = [encode(rng.randrange(window.low, window.high)) for _ in range(GETS)]
 
-    def read() -> None:
+    def read_all() -> None:
         for key in keys:
             get(key)
 
-    return alternate(8, lambda: seconds(read))[0] / GETS * 1e6
+    return alternate_rounds(8, lambda: time_call(read_all))[0] / GETS * 1e6
 
 
 def _in_postgres(server: Any, text: str, parameters: tuple[int, ...]) -> None:
     server.execute(text.replace("%", "%%").replace("?", "%s"), parameters)
 
 
-def _named(view: str) -> str:
+def _view_name(view: str) -> str:
     return "v_" + view.replace(" + ", "_")

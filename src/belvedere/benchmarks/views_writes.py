@@ -14,16 +14,16 @@ from functools import partial
 from pathlib import Path
 
 from belvedere.benchmarks.plots import Plot
-from belvedere.benchmarks.report import Figure, Report, alternate
+from belvedere.benchmarks.report import BenchmarkReport, Figure, alternate_rounds
 from belvedere.benchmarks.workload import (
-    create,
-    follow,
-    load,
-    opened,
-    paced,
+    create_view,
+    load_rows,
+    open_connection,
     percentile,
-    seconds,
-    uniform,
+    run_paced,
+    time_call,
+    uniform_keys,
+    wait_for_views,
 )
 from belvedere.interfaces.dbapi import Connection
 
@@ -37,16 +37,18 @@ GOALS = {1: "<= 1.4 ratio"}
 TABLE = "(id bigint PRIMARY KEY, g integer NOT NULL, parent bigint NOT NULL, v bigint NOT NULL)"
 
 
-def immediate(directory: Path, scale: float, seed: int, report: Report) -> None:
+def measure_immediate(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     rows = max(int(ROWS * scale), 2 * GROUPS)
-    with opened(directory / "store") as connection:
+    with open_connection(directory / "store") as connection:
         for count in COUNTS:
-            _table(connection, f"t{count}", rows)
+            _create_table(connection, f"t{count}", rows)
             for number in range(count):
-                create(connection, f"v{count}_{number}", _counted(f"t{count}", number))
-        _joined(connection, rows)
+                create_view(connection, f"v{count}_{number}", _count_query(f"t{count}", number))
+        _create_join(connection, rows)
         names = [*(f"t{count}" for count in COUNTS), "joined"]
-        taken = dict(zip(names, _alternated(connection, names, rows, scale, seed), strict=True))
+        taken = dict(
+            zip(names, _alternate_tables(connection, names, rows, scale, seed), strict=True)
+        )
     none = taken["t0"]
     report.add(Figure("(a) write, no view", none, "us"))
     for count in COUNTS[1:]:
@@ -56,7 +58,7 @@ def immediate(directory: Path, scale: float, seed: int, report: Report) -> None:
             "us",
             GOALS.get(count, ""),
         )
-        report.add(_against(figure, none))
+        report.add(_with_baseline(figure, none))
     report.add(Figure("(a) write, 1 immediate join", taken["joined"], "us", "<= 2 ratio", none))
     curve = [(float(count), taken[f"t{count}"] / none) for count in COUNTS]
     report.plots.append(
@@ -64,76 +66,79 @@ def immediate(directory: Path, scale: float, seed: int, report: Report) -> None:
     )
 
 
-def _against(figure: Figure, baseline: float) -> Figure:
+def _with_baseline(figure: Figure, baseline: float) -> Figure:
     return Figure(figure.name, figure.value, figure.unit, figure.goal, baseline)
 
 
-def _table(connection: Connection, name: str, rows: int) -> None:
+def _create_table(connection: Connection, name: str, rows: int) -> None:
     connection.execute(f"CREATE TABLE {name} {TABLE}")
-    load(connection, name, f"i, i % {GROUPS}, i % {GROUPS}, i", rows)
+    load_rows(connection, name, f"i, i % {GROUPS}, i % {GROUPS}, i", rows)
 
 
-def _counted(table: str, number: int) -> str:
+def _count_query(table: str, number: int) -> str:
     """A different view for every number: the same groups, another sum."""
     return f"SELECT g, count(*) AS n, sum(v + {number}) AS total FROM {table} GROUP BY g"
 
 
-def _joined(connection: Connection, rows: int) -> None:
+def _create_join(connection: Connection, rows: int) -> None:
     connection.execute("CREATE TABLE parents (id bigint PRIMARY KEY, name text NOT NULL)")
-    load(connection, "parents", "i, 'parent ' || i", GROUPS)
-    _table(connection, "joined", rows)
-    create(
+    load_rows(connection, "parents", "i, 'parent ' || i", GROUPS)
+    _create_table(connection, "joined", rows)
+    create_view(
         connection,
         "named",
         "SELECT c.id, c.v, p.name FROM joined c JOIN parents p ON p.id = c.parent",
     )
 
 
-def _alternated(
+def _alternate_tables(
     connection: Connection, tables: list[str], rows: int, scale: float, seed: int
 ) -> list[float]:
-    keys = uniform(random.Random(seed), rows, _writes(scale))
-    sides = [partial(_updates, connection, table, keys) for table in tables]
+    keys = uniform_keys(random.Random(seed), rows, _write_count(scale))
+    sides = [partial(_time_updates, connection, table, keys) for table in tables]
     for side in sides:
         side()  # statements are prepared once
-    return alternate(ROUNDS, *sides)
+    return alternate_rounds(ROUNDS, *sides)
 
 
-def _writes(scale: float) -> int:
+def _write_count(scale: float) -> int:
     return max(int(WRITES * min(scale * 10, 1)), 50)
 
 
-def _updates(connection: Connection, table: str, keys: list[int]) -> float:
+def _time_updates(connection: Connection, table: str, keys: list[int]) -> float:
     """Microseconds of one update."""
     text, execute = f"UPDATE {table} SET v = v + 1 WHERE id = ?", connection.execute
 
-    def update() -> None:
+    def update_rows() -> None:
         for key in keys:
             execute(text, (key,))
 
-    return seconds(update) / len(keys) * 1e6
+    return time_call(update_rows) / len(keys) * 1e6
 
 
 # -- deferred --------------------------------------------------------------------------------------
 
 
-def deferred(directory: Path, scale: float, seed: int, report: Report) -> None:
+def measure_deferred(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     rows = max(int(ROWS * scale), 2 * GROUPS)
-    keys = uniform(random.Random(seed), rows, _writes(scale))
-    with opened(directory / "plain") as plain, opened(directory / "viewed") as viewed:
+    keys = uniform_keys(random.Random(seed), rows, _write_count(scale))
+    with (
+        open_connection(directory / "plain") as plain,
+        open_connection(directory / "viewed") as viewed,
+    ):
         for connection in (plain, viewed):
-            _table(connection, "t", rows)
-        create(viewed, "v", _counted("t", 0), maintenance="deferred")
+            _create_table(connection, "t", rows)
+        create_view(viewed, "v", _count_query("t", 0), maintenance="deferred")
         for name, work, goal in (
             (f"latency at {RATE} writes/s", _paced_updates, "<= 1.1 ratio"),
             ("latency, saturated", _updates_of_t, "<= 1.3 ratio"),
         ):
-            without, beside = alternate(
+            without, beside = alternate_rounds(
                 ROUNDS, partial(work, plain, keys), partial(_then_follow, work, viewed, keys)
             )
             report.add(Figure(f"(a) 1 deferred view, {name}", beside, "us", goal, without))
         slow = [
-            percentile(paced(RATE, _works(connection, keys)), 0.99) * 1e6
+            percentile(run_paced(RATE, _update_calls(connection, keys)), 0.99) * 1e6
             for connection in (viewed, plain)
         ]
         report.add(
@@ -142,16 +147,16 @@ def deferred(directory: Path, scale: float, seed: int, report: Report) -> None:
 
 
 def _updates_of_t(connection: Connection, keys: list[int]) -> float:
-    return _updates(connection, "t", keys)
+    return _time_updates(connection, "t", keys)
 
 
 def _paced_updates(connection: Connection, keys: list[int]) -> float:
     """Mean microseconds of one update at the fixed rate."""
-    taken = paced(RATE, _works(connection, keys))
+    taken = run_paced(RATE, _update_calls(connection, keys))
     return sum(taken) / len(taken) * 1e6
 
 
-def _works(connection: Connection, keys: list[int]) -> list[Callable[[], object]]:
+def _update_calls(connection: Connection, keys: list[int]) -> list[Callable[[], object]]:
     text = "UPDATE t SET v = v + 1 WHERE id = ?"
     return [partial(connection.execute, text, (key,)) for key in keys]
 
@@ -160,5 +165,5 @@ def _then_follow(
     work: Callable[[Connection, list[int]], float], connection: Connection, keys: list[int]
 ) -> float:
     taken = work(connection, keys)
-    follow(connection, "v")
+    wait_for_views(connection, "v")
     return taken

@@ -15,22 +15,22 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from belvedere.benchmarks.plots import Plot, by_name
-from belvedere.benchmarks.report import Figure, Report, alternate, better_quarter
+from belvedere.benchmarks.plots import Plot, bar_points
+from belvedere.benchmarks.report import BenchmarkReport, Figure, alternate_rounds, better_quarter
 from belvedere.benchmarks.views import run_steps
 from belvedere.benchmarks.workload import (
     ON_DEMAND,
     Statement,
-    create,
-    database,
-    follow,
-    load,
-    mixed,
-    opened,
+    create_view,
+    get_database,
+    load_rows,
+    mix_changes,
+    open_connection,
     run_all,
-    seconds,
-    uniform,
-    zipfian,
+    time_call,
+    uniform_keys,
+    wait_for_views,
+    zipfian_keys,
 )
 from belvedere.interfaces.dbapi import Connection
 
@@ -53,35 +53,35 @@ VIEWS = {
 }
 
 
-def run(scale: float, seed: int) -> Report:
+def run(scale: float, seed: int) -> BenchmarkReport:
     return run_steps(
         "vms",
         {
             "view types": view_types,
-            "distributions": distributions,
+            "distributions": measure_distributions,
             "number of views": number_of_views,
-            "reading": reading,
+            "reading": measure_reading,
         },
         scale,
         seed,
     )
 
 
-def _tables(connection: Connection, rows: int) -> None:
+def _create_tables(connection: Connection, rows: int) -> None:
     connection.execute("CREATE TABLE r (id integer PRIMARY KEY, name text NOT NULL)")
-    load(connection, "r", "i, 'name ' || i", KEYS)
+    load_rows(connection, "r", "i, 'name ' || i", KEYS)
     connection.execute(
         "CREATE TABLE t (id bigint PRIMARY KEY, g integer NOT NULL, v integer NOT NULL)"
     )
-    load(connection, "t", f"i, i % {KEYS}, i % 1000", rows)
+    load_rows(connection, "t", f"i, i % {KEYS}, i % 1000", rows)
 
 
-def _sizes(scale: float) -> tuple[int, int]:
+def _scaled_sizes(scale: float) -> tuple[int, int]:
     return max(int(ROWS * scale), 100), max(int(OPERATIONS * scale), 60)
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class StoreUnderLoad:
     """A store with views, and the statements of its clients."""
 
     connection: Connection
@@ -89,20 +89,20 @@ class Side:
     views: tuple[str, ...] = ()
 
 
-def _run(side: Side, part: int) -> tuple[float, float]:
+def _run_part(side: StoreUnderLoad, part: int) -> tuple[float, float]:
     """Seconds of an operation in this part: of the clients, and until every view has caught up."""
     statements = side.statements[part::PARTS]
-    written = seconds(partial(run_all, side.connection, statements))
-    behind = seconds(partial(follow, side.connection, *side.views))
+    written = time_call(partial(run_all, side.connection, statements))
+    behind = time_call(partial(wait_for_views, side.connection, *side.views))
     return written / len(statements), (written + behind) / len(statements)
 
 
-def _rates(*sides: Side) -> list[tuple[float, float]]:
+def _measure_rates(*sides: StoreUnderLoad) -> list[tuple[float, float]]:
     """Operations a second of each: of the clients, and until every view has caught up."""
     taken: list[list[tuple[float, float]]] = [[] for _ in sides]
     for part in range(PARTS):
         for side, times in zip(sides, taken, strict=True):
-            times.append(_run(side, part))
+            times.append(_run_part(side, part))
     return [
         (
             1 / better_quarter([clients for clients, _ in times]),
@@ -115,7 +115,7 @@ def _rates(*sides: Side) -> list[tuple[float, float]]:
 # -- figures 6, 7, 8 and 12 ------------------------------------------------------------------------
 
 
-def view_types(directory: Path, scale: float, seed: int, report: Report) -> None:
+def view_types(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     kinds = ("writes beside it", "maintained", "maintenance alone")
     found: dict[str, list[float]] = {kind: [] for kind in kinds}
     without = []
@@ -133,7 +133,7 @@ def view_types(directory: Path, scale: float, seed: int, report: Report) -> None
         for kind, value in zip(kinds, (clients, maintained, alone), strict=True):
             found[kind].append(value)
     report.add(Figure("no view, writes", max(without), "1/s"))
-    curves = {kind: by_name(values) for kind, values in found.items()}
+    curves = {kind: bar_points(values) for kind, values in found.items()}
     alone_only = {"": curves.pop("maintenance alone")}
     title, y, names = (
         f"VMS view types ({max(without):,.0f} writes a second without)",
@@ -149,52 +149,59 @@ def _view_type(
     directory: Path, query: str, scale: float, seed: int
 ) -> tuple[float, float, float, float]:
     """Writes a second without and with the view, and with catch-up; changes a second when idle."""
-    rows, count = _sizes(scale)
-    statements = mixed(random.Random(seed), "t", rows, count, KEYS)
-    with opened(directory / "none") as plain, opened(directory / "view") as connection:
+    rows, count = _scaled_sizes(scale)
+    statements = mix_changes(random.Random(seed), "t", rows, count, KEYS)
+    with (
+        open_connection(directory / "none") as plain,
+        open_connection(directory / "view") as connection,
+    ):
         for one in (plain, connection):
-            _tables(one, rows)
-        create(connection, "v", query, maintenance="deferred")
-        follow(connection, "v")
-        (none, _), (clients, maintained) = _rates(
-            Side(plain, statements), Side(connection, statements, ("v",))
+            _create_tables(one, rows)
+        create_view(connection, "v", query, maintenance="deferred")
+        wait_for_views(connection, "v")
+        (none, _), (clients, maintained) = _measure_rates(
+            StoreUnderLoad(plain, statements), StoreUnderLoad(connection, statements, ("v",))
         )
-        alone = _maintenance_alone(connection, query, rows, count, seed)
+        alone = _maintenance_only(connection, query, rows, count, seed)
     return none, clients, maintained, alone
 
 
-def _maintenance_alone(
+def _maintenance_only(
     connection: Connection, query: str, rows: int, count: int, seed: int
 ) -> float:
     """Updates a second that maintenance applies while no client writes."""
     connection.execute("DROP MATERIALIZED VIEW v")
-    create(connection, "v", query, **ON_DEMAND)
+    create_view(connection, "v", query, **ON_DEMAND)
     rng, text = random.Random(seed), "UPDATE t SET g = ?, v = ? WHERE id = ?"
-    start = database(connection).position
-    for key in uniform(rng, rows, count):
+    start = get_database(connection).position
+    for key in uniform_keys(rng, rows, count):
         connection.execute(text, (rng.randrange(KEYS), rng.randrange(1000), key))
-    changes = database(connection).position - start
+    changes = get_database(connection).position - start
     refresh = partial(connection.execute, "REFRESH MATERIALIZED VIEW v")
-    return changes / seconds(refresh)
+    return changes / time_call(refresh)
 
 
 # -- figure 11 -------------------------------------------------------------------------------------
 
 
-def distributions(directory: Path, scale: float, seed: int, report: Report) -> None:
+def measure_distributions(
+    directory: Path, scale: float, seed: int, report: BenchmarkReport
+) -> None:
     """Updates of uniform and of skewed keys: consolidation makes hot rows cheap here."""
-    rows, count = _sizes(scale)
+    rows, count = _scaled_sizes(scale)
     text = "UPDATE t SET v = v + 1 WHERE id = ?"
-    sides: list[Side] = []
+    sides: list[StoreUnderLoad] = []
     with ExitStack() as stack:
-        for name, draw in (("uniform", uniform), ("zipf", zipfian)):
-            connection = stack.enter_context(opened(directory / name))
-            _tables(connection, rows)
-            create(connection, "v", VIEWS["sum"][0], maintenance="deferred")
-            follow(connection, "v")
+        for name, draw in (("uniform", uniform_keys), ("zipf", zipfian_keys)):
+            connection = stack.enter_context(open_connection(directory / name))
+            _create_tables(connection, rows)
+            create_view(connection, "v", VIEWS["sum"][0], maintenance="deferred")
+            wait_for_views(connection, "v")
             keys = draw(random.Random(seed), rows, count)
-            sides.append(Side(connection, [Statement(text, (key,)) for key in keys], ("v",)))
-        (_, even), (_, skewed) = _rates(*sides)
+            sides.append(
+                StoreUnderLoad(connection, [Statement(text, (key,)) for key in keys], ("v",))
+            )
+        (_, even), (_, skewed) = _measure_rates(*sides)
     published = "fig 11: zipf much slower than uniform (hot region servers)"
     report.add(Figure("uniform keys, maintained", even, "1/s"))
     report.add(Figure("zipf keys, maintained", skewed, "1/s", "", even, published))
@@ -203,21 +210,21 @@ def distributions(directory: Path, scale: float, seed: int, report: Report) -> N
 # -- figure 13 -------------------------------------------------------------------------------------
 
 
-def number_of_views(directory: Path, scale: float, seed: int, report: Report) -> None:
-    rows, count = _sizes(scale)
-    statements = mixed(random.Random(seed), "t", rows, count, KEYS)
-    sides: list[Side] = []
+def number_of_views(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
+    rows, count = _scaled_sizes(scale)
+    statements = mix_changes(random.Random(seed), "t", rows, count, KEYS)
+    sides: list[StoreUnderLoad] = []
     with ExitStack() as stack:
         for views in VIEW_COUNTS:
-            connection = stack.enter_context(opened(directory / str(views)))
-            _tables(connection, rows)
+            connection = stack.enter_context(open_connection(directory / str(views)))
+            _create_tables(connection, rows)
             names = tuple(f"v{number}" for number in range(views))
             for number, name in enumerate(names):
                 query = f"SELECT g, count(*) AS n FROM t WHERE v >= {number} GROUP BY g"
-                create(connection, name, query, maintenance="deferred")
-            follow(connection, *names)
-            sides.append(Side(connection, statements, names))
-        rates = [maintained for _, maintained in _rates(*sides)]
+                create_view(connection, name, query, maintenance="deferred")
+            wait_for_views(connection, *names)
+            sides.append(StoreUnderLoad(connection, statements, names))
+        rates = [maintained for _, maintained in _measure_rates(*sides)]
     points = [(float(views), rate) for views, rate in zip(VIEW_COUNTS, rates, strict=True)]
     for views, rate in zip(VIEW_COUNTS, rates, strict=True):
         published = "fig 13: a leap from one to two, then ever less" if views > 1 else ""
@@ -231,7 +238,7 @@ def number_of_views(directory: Path, scale: float, seed: int, report: Report) ->
 # -- figure 9 --------------------------------------------------------------------------------------
 
 
-def reading(directory: Path, scale: float, seed: int, report: Report) -> None:
+def measure_reading(directory: Path, scale: float, seed: int, report: BenchmarkReport) -> None:
     """Read the newest counts: by the client from all rows, by a query, and from the view."""
     curves: dict[str, list[tuple[float, float]]] = {}
     ways = {
@@ -241,11 +248,11 @@ def reading(directory: Path, scale: float, seed: int, report: Report) -> None:
     }
     for size in SCAN_ROWS:
         rows = max(int(size * scale), 100)
-        with opened(directory / str(size)) as connection:
-            _tables(connection, rows)
-            create(connection, "v", VIEWS["count"][0])
+        with open_connection(directory / str(size)) as connection:
+            _create_tables(connection, rows)
+            create_view(connection, "v", VIEWS["count"][0])
             actions = (_client_scan, _server_scan, _view_read)
-            taken = alternate(5, *(partial(action, connection, seed) for action in actions))
+            taken = alternate_rounds(5, *(partial(action, connection, seed) for action in actions))
         for (name, (how, published)), one in zip(ways.items(), taken, strict=True):
             curves.setdefault(name, []).append((float(rows), one * 1e3))
             title = f"one count of {rows} rows, {name}: {how}"
@@ -255,18 +262,18 @@ def reading(directory: Path, scale: float, seed: int, report: Report) -> None:
 
 
 def _client_scan(connection: Connection, seed: int) -> float:
-    def count() -> int:
+    def count_rows() -> int:
         found = connection.execute("SELECT g FROM t").fetchall()
         return sum(1 for (key,) in found if key == seed % KEYS)
 
-    return seconds(count)
+    return time_call(count_rows)
 
 
 def _server_scan(connection: Connection, seed: int) -> float:
     text = "SELECT count(*) FROM t WHERE g = ?"
-    return seconds(lambda: connection.execute(text, (seed % KEYS,)).fetchall())
+    return time_call(lambda: connection.execute(text, (seed % KEYS,)).fetchall())
 
 
 def _view_read(connection: Connection, seed: int) -> float:
     text, key = "SELECT n FROM v WHERE g = ?", (seed % KEYS,)
-    return seconds(lambda: connection.execute(text, key).fetchall())
+    return time_call(lambda: connection.execute(text, key).fetchall())

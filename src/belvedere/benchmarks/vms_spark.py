@@ -22,25 +22,25 @@ from rich.progress import Progress
 
 from belvedere.benchmarks.executors import executor_processes, kill_executor
 from belvedere.benchmarks.plots import Plot
-from belvedere.benchmarks.report import Figure, Report
+from belvedere.benchmarks.report import BenchmarkReport, Figure
 from belvedere.benchmarks.vms import KEYS, VIEWS
 from belvedere.benchmarks.workload import (
     Statement,
-    Together,
-    create,
-    load,
-    mixed,
-    opened,
-    paced,
+    ThreadGroup,
+    create_view,
+    load_rows,
+    mix_changes,
+    open_connection,
     percentile,
     run_all,
-    seconds,
-    uniform,
-    zipfian,
+    run_paced,
+    time_call,
+    uniform_keys,
+    zipfian_keys,
 )
 from belvedere.errors import Corruption
 from belvedere.interfaces.dbapi import Connection
-from belvedere.pipeline.inputs import Definitions
+from belvedere.pipeline.inputs import DefinitionCompiler
 from belvedere.pipeline.store import Store
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.views import bind_definition
@@ -48,9 +48,9 @@ from belvedere.session.views import bind_definition
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from belvedere.pipeline.maintainer import Applied, Maintainer
+    from belvedere.pipeline.maintainer import AppliedBatch, GroupDriver
 
-DEFINITIONS = Definitions(bind_definition, compile_table_expression)
+DEFINITIONS = DefinitionCompiler(bind_definition, compile_table_expression)
 EXECUTORS = (1, 2, 4)
 ROWS = 50_000
 OPERATIONS = 20_000
@@ -76,19 +76,19 @@ CRASH = "fig 14: recovery takes additional time; less so the more view managers 
 Curves = dict[str, list[tuple[float, float]]]
 
 
-def run(scale: float, seed: int) -> Report:
-    report = Report(f"vms on Spark, scale {scale:g}", seed)
+def run(scale: float, seed: int) -> BenchmarkReport:
+    report = BenchmarkReport(f"vms on Spark, scale {scale:g}", seed)
     by_type: Curves = {}
     by_keys: Curves = {}
     crashes: Curves = {}
     with Progress() as progress:
         task = progress.add_task("vms on Spark", total=3 * len(EXECUTORS))
         for count in EXECUTORS:
-            with executors(count) as spark:
+            with start_executors(count) as spark:
                 for name, step in (
                     ("view types", partial(view_types, curves=by_type)),
-                    ("keys", partial(keys, curves=by_keys)),
-                    ("crash", partial(crash, curves=crashes)),
+                    ("keys", partial(key_distributions, curves=by_keys)),
+                    ("crash", partial(measure_crash, curves=crashes)),
                 ):
                     progress.update(task, description=f"{count} executors, {name}")
                     with tempfile.TemporaryDirectory(prefix="belvedere-bench-") as directory:
@@ -103,7 +103,7 @@ def run(scale: float, seed: int) -> Report:
 
 
 @contextmanager
-def executors(count: int) -> Iterator[SparkSession]:
+def start_executors(count: int) -> Iterator[SparkSession]:
     """A cluster of `count` running executors on this machine."""
     from belvedere.pipeline.session import session, settings_for  # heavy
 
@@ -126,49 +126,51 @@ def view_types(
     count: int,
     scale: float,
     seed: int,
-    report: Report,
+    report: BenchmarkReport,
     curves: Curves,
 ) -> None:
-    rows, operations = _sizes(scale)
-    statements = mixed(random.Random(seed), "t", rows, operations, KEYS)
-    _rate(spark, directory / "warm", rows, statements, VIEWS["count"][0], count)  # not counted
+    rows, operations = _scaled_sizes(scale)
+    statements = mix_changes(random.Random(seed), "t", rows, operations, KEYS)
+    _measure_rate(
+        spark, directory / "warm", rows, statements, VIEWS["count"][0], count
+    )  # not counted
     for name, published in SCALING.items():
         where = directory / name.replace("%", "")
-        rate = _rate(spark, where, rows, statements, VIEWS[name][0], count)
+        rate = _measure_rate(spark, where, rows, statements, VIEWS[name][0], count)
         points = curves.setdefault(name, [])
         points.append((float(count), rate))
         title = f"{name}, {count} executor{'s' * (count > 1)}"
         report.add(Figure(title, rate, "1/s", "", points[0][1], published))
 
 
-def keys(
+def key_distributions(
     spark: SparkSession,
     directory: Path,
     count: int,
     scale: float,
     seed: int,
-    report: Report,
+    report: BenchmarkReport,
     curves: Curves,
 ) -> None:
     """Updates of uniform and of skewed keys: a batch applies the net change of each row."""
-    rows, operations = _sizes(scale)
+    rows, operations = _scaled_sizes(scale)
     text = "UPDATE t SET v = v + 1 WHERE id = ?"
-    for name, draw in (("uniform", uniform), ("zipf", zipfian)):
+    for name, draw in (("uniform", uniform_keys), ("zipf", zipfian_keys)):
         statements = [
             Statement(text, (key,)) for key in draw(random.Random(seed), rows, operations)
         ]
-        rate = _rate(spark, directory / name, rows, statements, VIEWS["sum"][0], count)
+        rate = _measure_rate(spark, directory / name, rows, statements, VIEWS["sum"][0], count)
         points = curves.setdefault(name, [])
         points.append((float(count), rate))
         title = f"{name} keys, {count} executor{'s' * (count > 1)}"
         report.add(Figure(title, rate, "1/s", "", points[0][1], SKEW[name]))
 
 
-def _sizes(scale: float) -> tuple[int, int]:
+def _scaled_sizes(scale: float) -> tuple[int, int]:
     return max(int(ROWS * scale), 100), max(int(OPERATIONS * scale), 60)
 
 
-def _rate(
+def _measure_rate(
     spark: SparkSession,
     path: Path,
     rows: int,
@@ -177,67 +179,67 @@ def _rate(
     tasks: int,
 ) -> float:
     """Changes a second that the job applies, when all of them are pending at its start."""
-    with _followed(spark, path, rows, query, tasks) as (connection, job, _):
+    with _maintained_store(spark, path, rows, query, tasks) as (connection, job, _):
         run_all(connection, statements)
-        return len(statements) / seconds(job.step)
+        return len(statements) / time_call(job.advance_groups)
 
 
 @contextmanager
-def _followed(
+def _maintained_store(
     spark: SparkSession, path: Path, rows: int, query: str, tasks: int
-) -> Iterator[tuple[Connection, Maintainer, list[Applied]]]:
+) -> Iterator[tuple[Connection, GroupDriver, list[AppliedBatch]]]:
     """A store with a view that the job has claimed and maintained once, to warm up."""
-    from belvedere.pipeline.maintainer import Maintainer  # heavy
+    from belvedere.pipeline.maintainer import GroupDriver  # heavy
 
-    with opened(path) as connection:
+    with open_connection(path) as connection:
         connection.execute("CREATE TABLE r (id integer PRIMARY KEY, name text NOT NULL)")
-        load(connection, "r", "i, 'name ' || i", KEYS)
+        load_rows(connection, "r", "i, 'name ' || i", KEYS)
         connection.execute(
             "CREATE TABLE t (id bigint PRIMARY KEY, g integer NOT NULL, v integer NOT NULL)"
         )
-        load(connection, "t", f"i, i % {KEYS}, i % 1000", rows)
-        create(connection, "v", query, maintenance="deferred", max_lag="3600 s")
-        applied: list[Applied] = []
-        store = Store.of(str(path))
-        job = Maintainer(spark, store, DEFINITIONS, "bench", tasks, progress=applied.append)
-        job.take([])
+        load_rows(connection, "t", f"i, i % {KEYS}, i % 1000", rows)
+        create_view(connection, "v", query, maintenance="deferred", max_lag="3600 s")
+        applied: list[AppliedBatch] = []
+        store = Store.from_url(str(path))
+        job = GroupDriver(spark, store, DEFINITIONS, "bench", tasks, progress=applied.append)
+        job.claim_groups([])
         connection.execute("UPDATE t SET v = v WHERE id < 100")
-        job.step()
+        job.advance_groups()
         applied.clear()
         yield connection, job, applied
-        job.release()
+        job.release_groups()
 
 
 # -- figure 14 -------------------------------------------------------------------------------------
 
 
-def crash(
+def measure_crash(
     spark: SparkSession,
     directory: Path,
     count: int,
     scale: float,
     seed: int,
-    report: Report,
+    report: BenchmarkReport,
     curves: Curves,
 ) -> None:
     """Kill an executor in the middle of a run; measure batches before, during and after."""
-    rows, _ = _sizes(scale)
+    rows, _ = _scaled_sizes(scale)
     before = KILL_AFTER_S * min(scale, 1.0)
-    followed = _followed(spark, directory / "crash", rows, VIEWS["sum"][0], count)
+    followed = _maintained_store(spark, directory / "crash", rows, VIEWS["sum"][0], count)
     with _every_executor(), followed as (connection, job, _):
-        drawn = uniform(random.Random(seed), rows, max(int(2 * before * WRITES_PER_S), 20))
+        drawn = uniform_keys(random.Random(seed), rows, max(int(2 * before * WRITES_PER_S), 20))
         killed: list[int | None] = []
         timer = threading.Timer(before, lambda: killed.append(kill_executor(spark)))
         began = time.perf_counter()
         timer.start()
-        writing = Together(partial(_write, str(directory / "crash"), drawn))
-        taken = _stepped(job, writing, began)
+        writing = ThreadGroup(partial(_write_keys, str(directory / "crash"), drawn))
+        taken = _run_steps(job, writing, began)
         timer.join()
         _require_law(connection)
     if not killed or killed[0] is None:
         report.absent.append(f"a crash with {count} executors: none is a process here")
         return
-    tell_crash(report, count, before, taken)
+    report_crash(report, count, before, taken)
     curves[f"{count} executors"] = [(at, spent * 1e3) for at, spent in taken]
 
 
@@ -253,19 +255,19 @@ def _every_executor() -> Iterator[None]:
         maintainer.SMALL_CHANGES = usual
 
 
-def _write(path: str, drawn: Sequence[int]) -> None:
-    with opened(Path(path)) as connection:
+def _write_keys(path: str, drawn: Sequence[int]) -> None:
+    with open_connection(Path(path)) as connection:
         text = "UPDATE t SET v = v + 1 WHERE id = ?"
-        paced(WRITES_PER_S, [partial(connection.execute, text, (key,)) for key in drawn])
+        run_paced(WRITES_PER_S, [partial(connection.execute, text, (key,)) for key in drawn])
 
 
-def _stepped(job: Maintainer, writing: Together, began: float) -> list[tuple[float, float]]:
+def _run_steps(job: GroupDriver, writing: ThreadGroup, began: float) -> list[tuple[float, float]]:
     """Run steps until all writes are maintained; return the start and duration of each."""
     taken = []
     while True:
-        over = not writing.running
+        over = not writing.is_running
         at = time.perf_counter()
-        if job.step():
+        if job.advance_groups():
             taken.append((at - began, time.perf_counter() - at))
         elif over:
             writing.join()
@@ -274,8 +276,8 @@ def _stepped(job: Maintainer, writing: Together, began: float) -> list[tuple[flo
             time.sleep(IDLE_S)
 
 
-def tell_crash(
-    report: Report, count: int, before: float, taken: Sequence[tuple[float, float]]
+def report_crash(
+    report: BenchmarkReport, count: int, before: float, taken: Sequence[tuple[float, float]]
 ) -> None:
     usual = [spent for at, spent in taken if at + spent < before] or [taken[0][1]]
     later = [(at, spent) for at, spent in taken if at + spent >= before] or [taken[-1]]

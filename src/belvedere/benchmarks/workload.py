@@ -27,28 +27,28 @@ UNSUPPORTED, UNKNOWN_SETTING = "0A000", "42704"
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Connection]:
+def open_connection(path: Path) -> Iterator[Connection]:
     """A connection to a store without syncs; every statement is a transaction."""
     with connect(str(path), durability="off", autocommit=True) as connection:
         yield connection
 
 
-def database(connection: Connection) -> Database:
+def get_database(connection: Connection) -> Database:
     """The database of a connection, for watermarks and sizes."""
     host = connection.session.host
     assert isinstance(host, Database)
     return host
 
 
-def spans(count: int, size: int = BULK_ROWS) -> Iterator[tuple[int, int]]:
+def split_spans(count: int, size: int = BULK_ROWS) -> Iterator[tuple[int, int]]:
     """First and last of consecutive blocks of 0 .. count - 1."""
     for start in range(0, count, size):
         yield start, min(start + size, count) - 1
 
 
-def load(connection: Connection, table: str, columns: str, count: int) -> None:
+def load_rows(connection: Connection, table: str, columns: str, count: int) -> None:
     """Insert rows computed by expressions over `i`, which counts from 0."""
-    for first, last in spans(count):
+    for first, last in split_spans(count):
         connection.execute(
             f"INSERT INTO {table} SELECT {columns} FROM generate_series({first}, {last}) AS s (i)"
         )
@@ -57,11 +57,11 @@ def load(connection: Connection, table: str, columns: str, count: int) -> None:
 # -- keys ------------------------------------------------------------------------------------------
 
 
-def uniform(rng: random.Random, rows: int, count: int) -> list[int]:
+def uniform_keys(rng: random.Random, rows: int, count: int) -> list[int]:
     return [rng.randrange(rows) for _ in range(count)]
 
 
-def zipfian(rng: random.Random, rows: int, count: int, exponent: float = 0.99) -> list[int]:
+def zipfian_keys(rng: random.Random, rows: int, count: int, exponent: float = 0.99) -> list[int]:
     """Numbers of rows, the first ones most often."""
     weights = list(accumulate(1 / (place + 1) ** exponent for place in range(rows)))
     return rng.choices(range(rows), cum_weights=weights, k=count)
@@ -72,7 +72,7 @@ class Statement(NamedTuple):
     parameters: tuple[Any, ...]
 
 
-def mixed(
+def mix_changes(
     rng: random.Random, table: str, rows: int, count: int, groups: int, keys: Sequence[int] = ()
 ) -> list[Statement]:
     """Inserts, updates and deletes, a third each, of a table (id, g, v) with ids below `rows`;
@@ -102,7 +102,7 @@ def run_all(connection: Connection, statements: Sequence[Statement]) -> None:
 # -- time ------------------------------------------------------------------------------------------
 
 
-def seconds(work: Callable[[], object]) -> float:
+def time_call(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
@@ -113,7 +113,7 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
 
 
-def paced(rate: float, works: Sequence[Callable[[], object]]) -> list[float]:
+def run_paced(rate: float, works: Sequence[Callable[[], object]]) -> list[float]:
     """Call the works at their due times, `rate` a second; return the seconds of each. Overdue calls
     start at once, without another wait."""
     taken, due = [], time.perf_counter()
@@ -128,51 +128,51 @@ def paced(rate: float, works: Sequence[Callable[[], object]]) -> list[float]:
     return taken
 
 
-class Together:
+class ThreadGroup:
     """Runs functions in threads; what one of them raises is raised by `join`."""
 
     def __init__(self, *functions: Callable[[], object]) -> None:
-        self._failed: list[Exception] = []
-        self._threads = [threading.Thread(target=self._run, args=(f,)) for f in functions]
+        self._failures: list[Exception] = []
+        self._threads = [threading.Thread(target=self._run_function, args=(f,)) for f in functions]
         for thread in self._threads:
             thread.start()
 
-    def _run(self, function: Callable[[], object]) -> None:
+    def _run_function(self, function: Callable[[], object]) -> None:
         try:
             function()
         except Exception as error:  # noqa: BLE001 (raised again by `join`)
-            self._failed.append(error)
+            self._failures.append(error)
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         return any(thread.is_alive() for thread in self._threads)
 
     def join(self) -> None:
         for thread in self._threads:
             thread.join()
-        if self._failed:
-            raise self._failed[0]
+        if self._failures:
+            raise self._failures[0]
 
 
 # -- views -----------------------------------------------------------------------------------------
 
 
-def view_of(connection: Connection, name: str) -> View:
-    return database(connection).catalog.expect(View, name)
+def find_view(connection: Connection, name: str) -> View:
+    return get_database(connection).catalog.require_relation(View, name)
 
 
-def follow(connection: Connection, *names: str) -> None:
+def wait_for_views(connection: Connection, *names: str) -> None:
     """Wait until the worker has brought these views to the newest position."""
-    db = database(connection)
+    db = get_database(connection)
     goal, end = db.position, time.monotonic() + FOLLOW_SECONDS_MAX
     for name in names:
-        while db.views.watermark(view_of(connection, name)) < goal:
+        while db.views.watermark(find_view(connection, name)) < goal:
             if time.monotonic() > end:
                 raise TimeoutError(f"view {name} does not follow")
             time.sleep(0.001)
 
 
-def refused(connection: Connection, statement: str) -> str | None:
+def try_statement(connection: Connection, statement: str) -> str | None:
     """Run a statement; return the reason if it is not supported, for the report."""
     try:
         connection.execute(statement)
@@ -183,7 +183,7 @@ def refused(connection: Connection, statement: str) -> str | None:
     return None
 
 
-def create(connection: Connection, name: str, query: str, **options: str) -> None:
+def create_view(connection: Connection, name: str, query: str, **options: str) -> None:
     """Create a materialized view with these options."""
     listed = ", ".join(f"{option} = '{value}'" for option, value in options.items())
     settings = f" WITH ({listed})" if listed else ""

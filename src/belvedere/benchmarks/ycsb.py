@@ -20,7 +20,7 @@ from rich.progress import Progress
 from rocksdict import Rdict, WriteBatch
 
 from belvedere.benchmarks import overhead
-from belvedere.benchmarks.report import Figure, Report, alternate
+from belvedere.benchmarks.report import BenchmarkReport, Figure, alternate_rounds
 from belvedere.interfaces.dbapi import Connection, connect
 from belvedere.kv.rocksdb_settings import store_options
 
@@ -37,7 +37,7 @@ UPDATE = "UPDATE usertable SET field0 = ? WHERE ycsb_key = ?"
 SCAN = "SELECT * FROM usertable WHERE ycsb_key >= ? ORDER BY ycsb_key LIMIT ?"
 
 
-class Mix(NamedTuple):
+class OperationMix(NamedTuple):
     """Shares of each operation, in percent."""
 
     name: str
@@ -50,17 +50,17 @@ class Mix(NamedTuple):
 
 
 MIXES = (
-    Mix("A update heavy", read=50, update=50),
-    Mix("B read mostly", read=95, update=5),
-    Mix("C read only", read=100),
-    Mix("D read latest", read=95, insert=5),
-    Mix("E short ranges", scan=95, insert=5),
-    Mix("F read-modify-write", read=50, modify=50),
-    Mix("DQE mix", read=60, update=20, scan=20, scan_rows_max=10),
+    OperationMix("A update heavy", read=50, update=50),
+    OperationMix("B read mostly", read=95, update=5),
+    OperationMix("C read only", read=100),
+    OperationMix("D read latest", read=95, insert=5),
+    OperationMix("E short ranges", scan=95, insert=5),
+    OperationMix("F read-modify-write", read=50, modify=50),
+    OperationMix("DQE mix", read=60, update=20, scan=20, scan_rows_max=10),
 )
 
 
-class System(Protocol):
+class MeasuredSystem(Protocol):
     """A measured system: each method runs one operation and fetches its result."""
 
     def insert(self, key: str, fields: tuple[str, ...]) -> object: ...
@@ -74,70 +74,70 @@ class System(Protocol):
     def close(self) -> None: ...
 
 
-def run(rows: int, seed: int) -> Report:
-    report = Report("ycsb", seed)
+def run(rows: int, seed: int) -> BenchmarkReport:
+    report = BenchmarkReport("ycsb", seed)
     with tempfile.TemporaryDirectory(prefix="belvedere-ycsb-") as name, Progress() as progress:
-        systems: dict[str, System] = {
-            "belvedere": Belvedere(Path(name) / "belvedere"),
-            "raw": Raw(Path(name) / "raw"),
-            "sqlite3": Sqlite(Path(name) / "sqlite.db"),
+        systems: dict[str, MeasuredSystem] = {
+            "belvedere": BelvedereSystem(Path(name) / "belvedere"),
+            "raw": RocksdictSystem(Path(name) / "raw"),
+            "sqlite3": SqliteSystem(Path(name) / "sqlite.db"),
         }
         task = progress.add_task("ycsb", total=4 + len(MIXES))
         for system in systems.values():
-            _load(system, rows)
+            _load_rows(system, rows)
         progress.advance(task)
-        _single(report, systems, rows, seed, lambda: progress.advance(task))
+        _measure_operations(report, systems, rows, seed, lambda: progress.advance(task))
         for number, mix in enumerate(MIXES, 1):
-            _mixed(report, systems, mix, rows, seed, first_new=rows * 10 * number)
+            _measure_mix(report, systems, mix, rows, seed, first_new=rows * 10 * number)
             progress.advance(task)
         for system in systems.values():
             system.close()
-    overhead.measure(report)
+    overhead.measure_overhead(report)
     return report
 
 
 # -- the work --------------------------------------------------------------------------------------
 
 
-def key_of(number: int) -> str:
+def row_key(number: int) -> str:
     """The key of a row: a hash, so that neighbours by number are not neighbours by key."""
     return f"user{number * 0x9E3779B97F4A7C15 % 2**64:020d}"
 
 
-def fields_of(number: int) -> tuple[str, ...]:
+def row_fields(number: int) -> tuple[str, ...]:
     return tuple(f"{number:09}{field}".ljust(FIELD_BYTES, "x") for field in range(FIELDS))
 
 
-def zipfian(rng: random.Random, rows: int, count: int) -> list[int]:
+def zipfian_rows(rng: random.Random, rows: int, count: int) -> list[int]:
     """Numbers of rows, the first ones most often."""
     weights = list(accumulate(1 / (place + 1) ** ZIPF for place in range(rows)))
     return rng.choices(range(rows), cum_weights=weights, k=count)
 
 
-def _load(system: System, rows: int) -> None:
+def _load_rows(system: MeasuredSystem, rows: int) -> None:
     for number in range(rows):
-        system.insert(key_of(number), fields_of(number))
+        system.insert(row_key(number), row_fields(number))
 
 
-def _single(
-    report: Report,
-    systems: dict[str, System],
+def _measure_operations(
+    report: BenchmarkReport,
+    systems: dict[str, MeasuredSystem],
     rows: int,
     seed: int,
     done: Callable[[], object],
 ) -> None:
     rng = random.Random(seed)
-    keys = [key_of(number) for number in zipfian(rng, rows, OPERATIONS)]
+    keys = [row_key(number) for number in zipfian_rows(rng, rows, OPERATIONS)]
     value = "y" * FIELD_BYTES
     scans = keys[: OPERATIONS // 20]
-    actions: dict[str, Callable[[System], float]] = {
-        "read": lambda system: _timed(keys, system.read),
-        "update": lambda system: _timed(keys, lambda key: system.update(key, value)),
-        "scan of 100": lambda system: _timed(scans, lambda key: system.scan(key, 100)),
+    actions: dict[str, Callable[[MeasuredSystem], float]] = {
+        "read": lambda system: _time_operations(keys, system.read),
+        "update": lambda system: _time_operations(keys, lambda key: system.update(key, value)),
+        "scan of 100": lambda system: _time_operations(scans, lambda key: system.scan(key, 100)),
     }
     goals = {"read": ("<= 3.5", "<= 1.2"), "update": ("<= 3", ""), "scan of 100": ("<= 3", "")}
     for name, action in actions.items():
-        ours, raw, lite = alternate(
+        ours, raw, lite = alternate_rounds(
             10, *(lambda s=system, a=action: a(s) for system in systems.values())
         )
         for baseline, other, goal in zip(("raw", "sqlite3"), (raw, lite), goals[name], strict=True):
@@ -146,19 +146,24 @@ def _single(
         done()
 
 
-def _timed(keys: list[str], action: Callable[[str], object]) -> float:
+def _time_operations(keys: list[str], action: Callable[[str], object]) -> float:
     start = time.perf_counter()
     for key in keys:
         action(key)
     return (time.perf_counter() - start) / len(keys) * 1e6
 
 
-def _mixed(
-    report: Report, systems: dict[str, System], mix: Mix, rows: int, seed: int, first_new: int
+def _measure_mix(
+    report: BenchmarkReport,
+    systems: dict[str, MeasuredSystem],
+    mix: OperationMix,
+    rows: int,
+    seed: int,
+    first_new: int,
 ) -> None:
     rates = []
     for system in systems.values():
-        work = _operations(mix, rows, random.Random(seed), first_new)
+        work = _draw_operations(mix, rows, random.Random(seed), first_new)
         start = time.perf_counter()
         for operation, arguments in work:
             operation(system, *arguments)
@@ -171,8 +176,8 @@ def _mixed(
 Operation = Callable[..., object]
 
 
-def _operations(
-    mix: Mix, rows: int, rng: random.Random, first_new: int
+def _draw_operations(
+    mix: OperationMix, rows: int, rng: random.Random, first_new: int
 ) -> list[tuple[Operation, tuple[Any, ...]]]:
     kinds = rng.choices(
         ("read", "update", "insert", "scan", "modify"),
@@ -181,8 +186,8 @@ def _operations(
     )
     work: list[tuple[Operation, tuple[Any, ...]]] = []
     new = first_new
-    for kind, number in zip(kinds, zipfian(rng, rows, OPERATIONS), strict=True):
-        key = key_of(number)
+    for kind, number in zip(kinds, zipfian_rows(rng, rows, OPERATIONS), strict=True):
+        key = row_key(number)
         match kind:
             case "read":
                 work.append((lambda s, k: s.read(k), (key,)))
@@ -190,16 +195,16 @@ def _operations(
                 work.append((lambda s, k, v: s.update(k, v), (key, "z" * FIELD_BYTES)))
             case "insert":
                 new += 1
-                work.append((lambda s, k, f: s.insert(k, f), (key_of(new), fields_of(new))))
+                work.append((lambda s, k, f: s.insert(k, f), (row_key(new), row_fields(new))))
             case "scan":
                 length = rng.randint(1, mix.scan_rows_max)
                 work.append((lambda s, k, n: s.scan(k, n), (key, length)))
             case _:
-                work.append((_modify, (key, "w" * FIELD_BYTES)))
+                work.append((_read_and_update, (key, "w" * FIELD_BYTES)))
     return work
 
 
-def _modify(system: System, key: str, value: str) -> None:
+def _read_and_update(system: MeasuredSystem, key: str, value: str) -> None:
     system.read(key)
     system.update(key, value)
 
@@ -207,7 +212,7 @@ def _modify(system: System, key: str, value: str) -> None:
 # -- the systems -----------------------------------------------------------------------------------
 
 
-class _BySql:
+class _SqlSystem:
     """The operations as SQL statements, the same for every SQL system."""
 
     _connection: Connection | sqlite3.Connection
@@ -229,7 +234,7 @@ class _BySql:
         self._connection.close()
 
 
-class Belvedere(_BySql):
+class BelvedereSystem(_SqlSystem):
     def __init__(self, path: Path) -> None:
         self._connection = connect(str(path), durability="off")
         self._connection.autocommit = True
@@ -237,7 +242,7 @@ class Belvedere(_BySql):
         self._execute(CREATE)
 
 
-class Raw:
+class RocksdictSystem:
     """Rocksdict with the options of a store: values of the same length, each write also logged."""
 
     def __init__(self, path: Path) -> None:
@@ -246,7 +251,7 @@ class Raw:
         self._number = 0
 
     def insert(self, key: str, fields: tuple[str, ...]) -> None:
-        self._write(key.encode(), "".join(fields).encode())
+        self._write_logged(key.encode(), "".join(fields).encode())
 
     def read(self, key: str) -> object:
         return self._database.get(key.encode())
@@ -255,9 +260,9 @@ class Raw:
         name = key.encode()
         old = self._database.get(name)
         assert old is not None
-        self._write(name, value.encode() + old[FIELD_BYTES:])
+        self._write_logged(name, value.encode() + old[FIELD_BYTES:])
 
-    def _write(self, name: bytes, value: bytes) -> None:
+    def _write_logged(self, name: bytes, value: bytes) -> None:
         self._number += 1
         batch = WriteBatch(True)
         batch.put(name, value)
@@ -271,7 +276,7 @@ class Raw:
         self._database.close()
 
 
-class Sqlite(_BySql):
+class SqliteSystem(_SqlSystem):
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None)
         self._connection.execute("PRAGMA journal_mode = WAL")

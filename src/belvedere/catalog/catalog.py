@@ -18,10 +18,10 @@ from belvedere.catalog.model import (
     AnyObject,
     Head,
     Index,
+    ObjectState,
     PlainView,
     Schema,
     Sequence,
-    State,
     Table,
     View,
 )
@@ -31,7 +31,7 @@ PUBLIC_ID = 10
 
 T = TypeVar("T", Table, Index, Sequence, PlainView, View)
 
-_WHAT = {
+_KIND_NAMES = {
     Table: ("table", "42P01"),
     Index: ("index", "42704"),
     Sequence: ("sequence", "42P01"),
@@ -40,7 +40,7 @@ _WHAT = {
 }
 
 
-def empty() -> Catalog:
+def empty_catalog() -> Catalog:
     """The catalog of a new store."""
     return Catalog(
         {
@@ -56,9 +56,11 @@ class Catalog:
     def __init__(self, objects: Mapping[int, AnyObject]) -> None:
         self.objects = objects
         self.version = objects[HEAD_ID].version
-        self.compiled: dict[int, object] = {}  # cache of compiled relations, by object id
-        self.memo: dict[object, object] = {}  # cache of values derived from several objects
-        self.roots: dict[int, Any] = {}  # cache of root-key functions, read on every write
+        self.compiled_relations: dict[int, object] = {}  # cache of compiled relations, by object id
+        self.derived_cache: dict[
+            object, object
+        ] = {}  # cache of values derived from several objects
+        self.root_key_cache: dict[int, Any] = {}  # cache of root-key functions, read on every write
 
     @property
     def head(self) -> Head:
@@ -66,7 +68,7 @@ class Catalog:
         assert isinstance(head, Head)
         return head
 
-    def replaced(self, changed: Mapping[int, AnyObject | None]) -> Catalog:
+    def with_objects(self, changed: Mapping[int, AnyObject | None]) -> Catalog:
         """A new catalog with these objects added or replaced (None: removed)."""
         objects = dict(self.objects)
         for id_, item in changed.items():
@@ -76,8 +78,8 @@ class Catalog:
                 objects[id_] = item
         successor = Catalog(objects)
         # Copied in one step: other threads may be compiling.
-        kept = self.compiled.copy()
-        successor.compiled = {k: v for k, v in kept.items() if k not in changed}
+        kept = self.compiled_relations.copy()
+        successor.compiled_relations = {k: v for k, v in kept.items() if k not in changed}
         return successor
 
     # -- by id and name -----------------------------------------------------------------------
@@ -87,7 +89,7 @@ class Catalog:
 
     def table(self, id_: int) -> Table:
         item = self.objects.get(id_)
-        if not isinstance(item, Table) or item.state is State.DROPPED:
+        if not isinstance(item, Table) or item.state is ObjectState.DROPPED:
             raise InvalidInput("table does not exist", sqlstate="42P01", id=id_)
         return item
 
@@ -97,26 +99,26 @@ class Catalog:
                 return item.id
         raise InvalidInput("schema does not exist", sqlstate="3F000", name=name)
 
-    def find(self, name: str, schema: str = "public") -> AnyObject | None:
+    def find_relation(self, name: str, schema: str = "public") -> AnyObject | None:
         """The table, index, sequence or view of that name, or None."""
-        return self._by_name.get((self.schema_id(schema), name))
+        return self._relations_by_name.get((self.schema_id(schema), name))
 
-    def expect(self, kind: type[T], name: str, schema: str = "public") -> T:
+    def require_relation(self, kind: type[T], name: str, schema: str = "public") -> T:
         """The object of that kind and name; otherwise InvalidInput with the nearest names as
         hint."""
-        item = self.find(name, schema)
+        item = self.find_relation(name, schema)
         if isinstance(item, kind):
             return item
-        what, sqlstate = _WHAT[kind]
+        what, sqlstate = _KIND_NAMES[kind]
         if item is not None:
             raise InvalidInput(f"not a {what}", sqlstate="42809", name=name)
-        names = [o.name for o in self._by_name.values() if isinstance(o, kind)]
+        names = [o.name for o in self._relations_by_name.values() if isinstance(o, kind)]
         near = difflib.get_close_matches(name, names, n=3)
         hint = f"did you mean {', '.join(near)}?" if near else None
         raise InvalidInput(f"{what} does not exist", sqlstate=sqlstate, hint=hint, name=name)
 
     @cached_property
-    def _by_name(self) -> dict[tuple[int, str], AnyObject]:
+    def _relations_by_name(self) -> dict[tuple[int, str], AnyObject]:
         return {
             (item.schema, item.name): item
             for item in self.objects.values()
@@ -131,23 +133,23 @@ class Catalog:
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
-        return tuple(self._live(Table))
+        return tuple(self._live_objects(Table))
 
     @cached_property
     def views(self) -> tuple[View, ...]:
-        return tuple(self._live(View))
+        return tuple(self._live_objects(View))
 
-    def _live(self, kind: type[T]) -> Iterable[T]:
+    def _live_objects(self, kind: type[T]) -> Iterable[T]:
         return (o for o in self.objects.values() if isinstance(o, kind) and not is_dropped(o))
 
     @cached_property
     def _indexes_by_table(self) -> dict[int, tuple[Index, ...]]:
         found: dict[int, tuple[Index, ...]] = {}
-        for index in self._live(Index):
+        for index in self._live_objects(Index):
             found[index.table] = (*found.get(index.table, ()), index)
         return found
 
-    def indexes_of(self, table: int) -> tuple[Index, ...]:
+    def table_indexes(self, table: int) -> tuple[Index, ...]:
         """The table's indexes in every state but dropped, oldest first."""
         return self._indexes_by_table.get(table, ())
 
@@ -159,10 +161,10 @@ class Catalog:
                 found[relation] = (*found.get(relation, ()), view)
         return found
 
-    def views_over(self, relation: int) -> tuple[View, ...]:
+    def dependent_views(self, relation: int) -> tuple[View, ...]:
         """The materialized views whose definition reads this relation."""
         return self._views_by_input.get(relation, ())
 
 
 def is_dropped(item: AnyObject) -> bool:
-    return getattr(item, "state", None) is State.DROPPED
+    return getattr(item, "state", None) is ObjectState.DROPPED

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from belvedere.catalog.model import Action, Maintenance
+from belvedere.catalog.model import Maintenance, ReferentialAction
 from belvedere.catalog.view_options import (
     NO_OPTIONS,
     IndexColumns,
@@ -68,8 +68,8 @@ class ForeignKeyDefinition:
     parent_columns: tuple[str, ...] = ()
     parent_schema: str = "public"
     name: str | None = None
-    on_delete: Action = Action.NO_ACTION
-    on_update: Action = Action.NO_ACTION
+    on_delete: ReferentialAction = ReferentialAction.NO_ACTION
+    on_update: ReferentialAction = ReferentialAction.NO_ACTION
     enforced: bool = True
     deferrable: bool = False
     initially_deferred: bool = False

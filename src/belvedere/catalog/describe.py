@@ -23,35 +23,35 @@ from belvedere.codec.rows import RowLayout, Slot
 from belvedere.types import BIGINT
 
 
-def describer(catalog: Catalog) -> Describe:
+def relation_describer(catalog: Catalog) -> Describe:
     """A function that describes the relations of this catalog; None for dropped ones."""
 
-    def describe(relation: int) -> RelationDescription | None:
+    def describe_relation(relation: int) -> RelationDescription | None:
         if relation in (CATALOG_RELATION, SEQUENCE_RELATION):
-            return _system(relation)
+            return _describe_system_relation(relation)
         item = catalog.get(relation)
         if item is None or is_dropped(item):
             return None
         if isinstance(item, Table):
-            return _table(catalog, item)
+            return _describe_table(catalog, item)
         if isinstance(item, Index):
-            return _index(catalog, item)
+            return _describe_index(catalog, item)
         if isinstance(item, View):
-            return _view(catalog, item)
+            return _describe_view(catalog, item)
         return None
 
-    return describe
+    return describe_relation
 
 
-def _system(relation: int) -> RelationDescription:
+def _describe_system_relation(relation: int) -> RelationDescription:
     key = KeyCodec((KeyColumn(BIGINT),), row_prefix(relation))
     if relation == CATALOG_RELATION:
-        return RelationDescription("belvedere.catalog", key, None, (), text=_object_text)
+        return RelationDescription("belvedere.catalog", key, None, (), text=_format_object)
     layout = RowLayout((Slot(BIGINT, None),))
     return RelationDescription("belvedere.sequences", key, layout, ("reserved through",))
 
 
-def _object_text(value: bytes) -> str:
+def _format_object(value: bytes) -> str:
     try:
         item = decode(value)
     except msgspec.DecodeError:
@@ -65,18 +65,18 @@ def _object_text(value: bytes) -> str:
     return "{" + "; ".join(fields) + "}"
 
 
-def _table(catalog: Catalog, table: Table) -> RelationDescription:
+def _describe_table(catalog: Catalog, table: Table) -> RelationDescription:
     compiled = compiled_table(catalog, table.id)
     names = tuple(None if column.dropped else column.name for column in table.columns)
-    return RelationDescription(qualified(catalog, table), compiled.key, compiled.layout, names)
+    return RelationDescription(qualified_name(catalog, table), compiled.key, compiled.layout, names)
 
 
-def _index(catalog: Catalog, index: Index) -> RelationDescription:
+def _describe_index(catalog: Catalog, index: Index) -> RelationDescription:
     compiled = compiled_index(catalog, index.id)
     table = catalog.table(index.table)
     slots = [part.slot for part in index.parts] + [*table.primary_key, *index.include]
     names = tuple("expression" if s is None else table.columns[s].name for s in slots)
-    name = qualified(catalog, index)
+    name = qualified_name(catalog, index)
     if not index.unique:
         return RelationDescription(name, compiled.key, compiled.layout, names)
     return RelationDescription(
@@ -84,15 +84,15 @@ def _index(catalog: Catalog, index: Index) -> RelationDescription:
     )
 
 
-def _view(catalog: Catalog, view: View) -> RelationDescription:
+def _describe_view(catalog: Catalog, view: View) -> RelationDescription:
     compiled = compiled_view(catalog, view.id)
     names = tuple(column.name.partition(" ")[2] for column in view.stored)
     return RelationDescription(
-        qualified(catalog, view), compiled.key, compiled.payload, names, accumulates=True
+        qualified_name(catalog, view), compiled.key, compiled.payload, names, accumulates=True
     )
 
 
-def qualified(catalog: Catalog, item: Table | Index | View | PlainView | Sequence) -> str:
+def qualified_name(catalog: Catalog, item: Table | Index | View | PlainView | Sequence) -> str:
     """The object's name, prefixed with its schema unless that is public."""
     schema = next(schema.name for schema in catalog.schemas if schema.id == item.schema)
     return item.name if schema == "public" else f"{schema}.{item.name}"

@@ -31,27 +31,27 @@ from belvedere.catalog.definitions import (
 from belvedere.catalog.model import (
     Index,
     Maintenance,
+    ObjectState,
     Schema,
     Sequence,
-    State,
     Table,
     TypeName,
     View,
 )
-from belvedere.catalog.relation import missing_bytes
+from belvedere.catalog.relation import encode_missing_value
 from belvedere.catalog.structure import (
-    column_named,
-    index_name,
+    build_key_part,
+    build_view_columns,
+    column_slots,
+    default_index_name,
+    dependents_error,
     index_slots,
-    key_part,
-    require_matching,
+    require_column,
+    require_matching_columns,
     require_name,
     require_root,
     require_sequence,
-    shortened,
-    slots_named,
-    still_used,
-    view_columns,
+    truncate_name,
 )
 from belvedere.errors import InvalidInput
 from belvedere.types import BIGINT, Kind
@@ -61,8 +61,8 @@ KEY_COLUMNS_MAX = 32
 ROW_ID = "belvedere_row_id"
 
 
-class Edit:
-    """Collects changes; `objects()` is the result."""
+class CatalogEdit:
+    """Collects changes; `changed_objects()` is the result."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.before = catalog
@@ -71,7 +71,7 @@ class Edit:
         self._version = catalog.version + 1
         self._changed: dict[int, model.AnyObject | None] = {}
 
-    def objects(self) -> dict[int, model.AnyObject | None]:
+    def changed_objects(self) -> dict[int, model.AnyObject | None]:
         """What differs from the catalog the edit started from, by id (None: removed)."""
         head = msgspec.structs.replace(
             self.before.head, version=self._version, next_id=self._next_id
@@ -80,14 +80,14 @@ class Edit:
         changed = {k: item for k, item in self._changed.items() if item is not None or k in known}
         return {**changed, model.HEAD_ID: head}
 
-    def allocate(self) -> int:
+    def allocate_id(self) -> int:
         self._next_id += 1
         return self._next_id - 1
 
     def put(self, item: model.AnyObject) -> None:
         item = msgspec.structs.replace(item, version=self._version)
         self._changed[item.id] = item
-        self.catalog = self.catalog.replaced({item.id: item})
+        self.catalog = self.catalog.with_objects({item.id: item})
 
     # -- schemas and sequences ----------------------------------------------------------------
 
@@ -95,19 +95,19 @@ class Edit:
         require_name(name)
         if any(schema.name == name for schema in self.catalog.schemas):
             raise InvalidInput("schema already exists", sqlstate="42P06", name=name)
-        id_ = self.allocate()
+        id_ = self.allocate_id()
         self.put(Schema(id=id_, name=name))
         return id_
 
     def drop_schema(self, id_: int) -> None:
         """Remove the schema at once: its objects are dropped already."""
         assert isinstance(self.catalog.get(id_), Schema)
-        self._forget(id_)
+        self._remove_object(id_)
 
     def create_sequence(self, wanted: SequenceDefinition, owner: int | None = None) -> int:
-        schema = self._require_free(wanted.name, wanted.schema)
+        schema = self._require_free_name(wanted.name, wanted.schema)
         require_sequence(wanted)
-        id_ = self.allocate()
+        id_ = self.allocate_id()
         self.put(
             Sequence(
                 id=id_,
@@ -126,34 +126,34 @@ class Edit:
     def drop_sequence(self, id_: int) -> None:
         """Remove the sequence at once: it has no rows of its own."""
         assert isinstance(self.catalog.get(id_), Sequence)
-        self._forget(id_)
+        self._remove_object(id_)
 
     def drop_plain_view(self, id_: int) -> None:
         """Remove the plain view at once: it is only its text."""
         assert isinstance(self.catalog.get(id_), model.PlainView)
-        self._forget(id_)
+        self._remove_object(id_)
 
-    def _forget(self, id_: int) -> None:
+    def _remove_object(self, id_: int) -> None:
         self._changed[id_] = None
-        self.catalog = self.catalog.replaced({id_: None})
+        self.catalog = self.catalog.with_objects({id_: None})
 
     # -- tables -------------------------------------------------------------------------------
 
     def create_table(self, wanted: TableDefinition) -> int:
-        schema = self._require_free(wanted.name, wanted.schema)
+        schema = self._require_free_name(wanted.name, wanted.schema)
         if len(wanted.columns) > COLUMNS_MAX:
             raise InvalidInput("too many columns", sqlstate="54011", limit=COLUMNS_MAX)
         if len(wanted.primary_key) > KEY_COLUMNS_MAX:
             raise InvalidInput("too many key columns", sqlstate="54011", limit=KEY_COLUMNS_MAX)
-        id_ = self.allocate()
-        columns, primary_key = self._columns(id_, wanted)
+        id_ = self.allocate_id()
+        columns, primary_key = self._build_columns(id_, wanted)
         table = Table(
             id=id_,
             name=wanted.name,
             schema=schema,
             columns=columns,
             primary_key=primary_key,
-            primary_key_name=wanted.primary_key_name or shortened(wanted.name, "_pkey"),
+            primary_key_name=wanted.primary_key_name or truncate_name(wanted.name, "_pkey"),
             root=wanted.root,
             partitions=wanted.partitions,
             hashed=wanted.hashed,
@@ -174,30 +174,32 @@ class Edit:
         require_root(table)
         self.put(table)
 
-    def _columns(
+    def _build_columns(
         self, table: int, wanted: TableDefinition
-    ) -> tuple[tuple[model.Column, ...], tuple[int, ...]]:
+    ) -> tuple[tuple[model.CatalogColumn, ...], tuple[int, ...]]:
         named: dict[str, int] = {}
-        columns: list[model.Column] = []
+        columns: list[model.CatalogColumn] = []
         for definition in wanted.columns:
             if definition.name in named:
                 raise InvalidInput("column is named twice", sqlstate="42701", name=definition.name)
             named[definition.name] = len(columns)
             is_key = definition.name in wanted.primary_key
-            columns.append(self._column(table, definition, len(columns), wanted, is_key))
+            columns.append(self._build_column(table, definition, len(columns), wanted, is_key))
         if wanted.primary_key:
-            return tuple(columns), slots_named(named, wanted.primary_key)
-        hidden = model.Column(ROW_ID, TypeName.of(BIGINT), len(columns), not_null=True, hidden=True)
+            return tuple(columns), column_slots(named, wanted.primary_key)
+        hidden = model.CatalogColumn(
+            ROW_ID, TypeName.from_type(BIGINT), len(columns), not_null=True, hidden=True
+        )
         return (*columns, hidden), (len(columns),)
 
-    def _column(
+    def _build_column(
         self,
         table: int,
         wanted: ColumnDefinition,
         slot: int,
         owner: TableDefinition | Table,
         is_key: bool,
-    ) -> model.Column:
+    ) -> model.CatalogColumn:
         require_name(wanted.name)
         if wanted.type.kind in (Kind.ARRAY, Kind.UNKNOWN):
             raise InvalidInput(
@@ -212,13 +214,13 @@ class Edit:
             numbers = wanted.numbers or SequenceDefinition(name)
             numbers = dataclasses.replace(numbers, name=name, schema=schema)
             sequence = self.create_sequence(numbers, owner=table)
-        return model.Column(
+        return model.CatalogColumn(
             wanted.name,
-            TypeName.of(wanted.type),
+            TypeName.from_type(wanted.type),
             slot,
             not_null=wanted.not_null or is_key or wanted.serial or wanted.identity is not None,
             default=wanted.default,
-            missing=missing_bytes(wanted.type, wanted.missing),
+            missing=encode_missing_value(wanted.type, wanted.missing),
             identity=wanted.identity,
             generated=wanted.generated,
             sequence=sequence,
@@ -228,10 +230,10 @@ class Edit:
         table = self.catalog.table(table_id)
         if any(c.name == wanted.name and not c.dropped for c in table.columns):
             raise InvalidInput("column already exists", sqlstate="42701", name=wanted.name)
-        column = self._column(table_id, wanted, len(table.columns), table, is_key=False)
+        column = self._build_column(table_id, wanted, len(table.columns), table, is_key=False)
         self.put(msgspec.structs.replace(table, columns=(*table.columns, column)))
 
-    def replace_column(self, table_id: int, column: model.Column) -> None:
+    def replace_column(self, table_id: int, column: model.CatalogColumn) -> None:
         """Replace the column that has the same slot."""
         table = self.catalog.table(table_id)
         columns = tuple(column if c.slot == column.slot else c for c in table.columns)
@@ -239,18 +241,18 @@ class Edit:
 
     def drop_column(self, table_id: int, name: str) -> None:
         table = self.catalog.table(table_id)
-        column = column_named(table, name)
+        column = require_column(table, name)
         if column.slot in table.primary_key:
             raise InvalidInput("column is part of the primary key", sqlstate="2BP01", name=name)
         for key in table.foreign_keys:
             if column.slot in key.columns:
                 self.drop_foreign_key(table_id, key.name)
-        for index in self.catalog.indexes_of(table_id):
+        for index in self.catalog.table_indexes(table_id):
             if column.slot in index_slots(index):
                 self.drop_index(index.id)
         if column.sequence is not None:
             self.drop_sequence(column.sequence)
-        dropped = model.Column(
+        dropped = model.CatalogColumn(
             f"dropped {column.slot}", column.type_name, column.slot, dropped=True
         )
         self.replace_column(table_id, dropped)
@@ -258,7 +260,7 @@ class Edit:
     def rename_relation(self, id_: int, name: str) -> None:
         item = self.catalog.get(id_)
         assert isinstance(item, Table | Index | model.Sequence | model.PlainView | View)
-        self._require_free(name, self._schema_name(item.schema))
+        self._require_free_name(name, self._schema_name(item.schema))
         self.put(msgspec.structs.replace(item, name=name))
 
     # -- constraints and indexes --------------------------------------------------------------
@@ -281,23 +283,23 @@ class Edit:
         table = self.catalog.table(table_id)
         taken = {check.name for check in table.checks}
         numbers = ("", *range(1, len(taken) + 1))
-        made_up = (shortened(table.name, f"_check{number}") for number in numbers)
+        made_up = (truncate_name(table.name, f"_check{number}") for number in numbers)
         name = wanted.name or next(name for name in made_up if name not in taken)
         if name in taken:
             raise InvalidInput("constraint already exists", sqlstate="42710", name=name)
-        check = model.Check(name, wanted.expression)
+        check = model.CheckConstraint(name, wanted.expression)
         self.put(msgspec.structs.replace(table, checks=(*table.checks, check)))
 
     def create_index(
         self, wanted: IndexDefinition, *, constraint: bool = False, hidden: bool = False
     ) -> int:
         """Create an index; BUILDING when the table may have rows, READY when the table is new."""
-        table = self.catalog.expect(Table, wanted.table, wanted.schema)
+        table = self.catalog.require_relation(Table, wanted.table, wanted.schema)
         if len(wanted.parts) > KEY_COLUMNS_MAX:
             raise InvalidInput("too many key columns", sqlstate="54011", limit=KEY_COLUMNS_MAX)
-        name = wanted.name or self.free_name(index_name(table.name, wanted), wanted.schema)
-        schema = self._require_free(name, wanted.schema)
-        id_ = self.allocate()
+        name = wanted.name or self.free_name(default_index_name(table.name, wanted), wanted.schema)
+        schema = self._require_free_name(name, wanted.schema)
+        id_ = self.allocate_id()
         is_new = table.id not in self.before.objects
         self.put(
             Index(
@@ -305,14 +307,14 @@ class Edit:
                 name=name,
                 schema=schema,
                 table=table.id,
-                parts=tuple(key_part(table, part) for part in wanted.parts),
-                include=tuple(column_named(table, c).slot for c in wanted.include),
+                parts=tuple(build_key_part(table, part) for part in wanted.parts),
+                include=tuple(require_column(table, c).slot for c in wanted.include),
                 unique=wanted.unique,
                 nulls_distinct=wanted.nulls_distinct,
                 where=wanted.where,
                 constraint=constraint,
                 hidden=hidden,
-                state=State.READY if is_new else State.BUILDING,
+                state=ObjectState.READY if is_new else ObjectState.BUILDING,
                 maintenance=wanted.maintenance,
             )
         )
@@ -320,20 +322,20 @@ class Edit:
 
     def add_foreign_key(self, table_id: int, wanted: ForeignKeyDefinition) -> None:
         table = self.catalog.table(table_id)
-        parent = self.catalog.expect(Table, wanted.parent, wanted.parent_schema)
-        columns = tuple(column_named(table, name).slot for name in wanted.columns)
+        parent = self.catalog.require_relation(Table, wanted.parent, wanted.parent_schema)
+        columns = tuple(require_column(table, name).slot for name in wanted.columns)
         parent_columns = (
-            tuple(column_named(parent, name).slot for name in wanted.parent_columns)
+            tuple(require_column(parent, name).slot for name in wanted.parent_columns)
             or parent.primary_key
         )
-        require_matching(table, columns, parent, parent_columns)
+        require_matching_columns(table, columns, parent, parent_columns)
         key = model.ForeignKey(
-            name=wanted.name or shortened(f"{table.name}_{'_'.join(wanted.columns)}", "_fkey"),
+            name=wanted.name or truncate_name(f"{table.name}_{'_'.join(wanted.columns)}", "_fkey"),
             columns=columns,
             parent=parent.id,
             parent_columns=parent_columns,
-            parent_index=self._parent_index(parent, parent_columns),
-            index=self._child_index(table, columns, wanted) if wanted.enforced else None,
+            parent_index=self._find_parent_index(parent, parent_columns),
+            index=self._ensure_child_index(table, columns, wanted) if wanted.enforced else None,
             on_delete=wanted.on_delete,
             on_update=wanted.on_update,
             enforced=wanted.enforced,
@@ -355,10 +357,10 @@ class Edit:
         keys = tuple(key for key in table.foreign_keys if key is not gone)
         self.put(msgspec.structs.replace(table, foreign_keys=keys, root=root))
         index = self.catalog.get(gone.index) if gone.index is not None else None
-        if isinstance(index, Index) and index.hidden and not self._users_of(index.id):
+        if isinstance(index, Index) and index.hidden and not self._referencing_keys(index.id):
             self.drop_index(index.id)
 
-    def _users_of(self, index: int) -> list[tuple[Table, model.ForeignKey]]:
+    def _referencing_keys(self, index: int) -> list[tuple[Table, model.ForeignKey]]:
         """The foreign keys that are checked through this index."""
         return [
             (table, key)
@@ -367,20 +369,20 @@ class Edit:
             if index in (key.index, key.parent_index)
         ]
 
-    def _parent_index(self, parent: Table, slots: tuple[int, ...]) -> int | None:
+    def _find_parent_index(self, parent: Table, slots: tuple[int, ...]) -> int | None:
         if set(slots) == set(parent.primary_key) and not parent.columns[slots[0]].hidden:
             return None
-        for index in self.catalog.indexes_of(parent.id):
-            plain = index.unique and index.where is None and index.state is State.READY
+        for index in self.catalog.table_indexes(parent.id):
+            plain = index.unique and index.where is None and index.state is ObjectState.READY
             if plain and {part.slot for part in index.parts} == set(slots):
                 return index.id
         raise InvalidInput("no unique constraint matches the referenced columns", sqlstate="42830")
 
-    def _child_index(
+    def _ensure_child_index(
         self, table: Table, slots: tuple[int, ...], wanted: ForeignKeyDefinition
     ) -> int:
         """The index that finds a parent's children; created when there is none."""
-        for index in self.catalog.indexes_of(table.id):
+        for index in self.catalog.table_indexes(table.id):
             leading = tuple(part.slot for part in index.parts[: len(slots)])
             plain = index.where is None and not index.unique
             if plain and leading == slots and index.maintenance is Maintenance.IMMEDIATE:
@@ -396,31 +398,33 @@ class Edit:
         )
         return self.create_index(definition, hidden=True)
 
-    def set_state(self, id_: int, state: State) -> None:
+    def set_state(self, id_: int, state: ObjectState) -> None:
         item = self.catalog.get(id_)
         assert isinstance(item, Index | View)
         self.put(msgspec.structs.replace(item, state=state))
 
     def create_view(self, wanted: ViewDefinition) -> int:
-        schema = self._require_free(wanted.name, wanted.schema)
-        id_ = self.allocate()
+        schema = self._require_free_name(wanted.name, wanted.schema)
+        id_ = self.allocate_id()
         self.put(
             View(
                 id=id_,
                 name=wanted.name,
                 schema=schema,
                 definition=wanted.definition,
-                columns=view_columns(wanted.columns),
+                columns=build_view_columns(wanted.columns),
                 inputs=wanted.inputs,
                 widths=tuple(len(self.catalog.table(id_).columns) for id_ in wanted.inputs),
                 reads=wanted.reads,
-                stored=view_columns(wanted.stored),
+                stored=build_view_columns(wanted.stored),
                 key_columns=wanted.key_columns,
                 amounts=wanted.amounts,
                 supporting_objects=wanted.supporting_objects,
                 maintenance=wanted.maintenance,
                 stored_options=wanted.stored_options,
-                group=0 if wanted.maintenance is model.Maintenance.IMMEDIATE else self.allocate(),
+                group=0
+                if wanted.maintenance is model.Maintenance.IMMEDIATE
+                else self.allocate_id(),
             )
         )
         return id_
@@ -430,9 +434,9 @@ class Edit:
     def drop_index(self, id_: int, *, cascade: bool = False) -> None:
         index = self.catalog.get(id_)
         assert isinstance(index, Index)
-        users = self._users_of(id_)
+        users = self._referencing_keys(id_)
         if users and not cascade:
-            raise still_used(index, [f"constraint {k.name} on {t.name}" for t, k in users])
+            raise dependents_error(index, [f"constraint {k.name} on {t.name}" for t, k in users])
         for table, key in users:
             self.drop_foreign_key(table.id, key.name)
         index = self.catalog.get(id_)
@@ -443,7 +447,7 @@ class Edit:
     def drop_table(self, id_: int, *, cascade: bool = False) -> None:
         table = self.catalog.table(id_)
         self._require_unused(table, cascade)
-        for index in self.catalog.indexes_of(id_):
+        for index in self.catalog.table_indexes(id_):
             self.mark_dropped(index)
         for item in tuple(self.catalog.objects.values()):
             if isinstance(item, Sequence) and item.owner == id_:
@@ -457,10 +461,10 @@ class Edit:
             for key in other.foreign_keys
             if key.parent == table.id and other.id != table.id
         ]
-        views = self.catalog.views_over(table.id)
+        views = self.catalog.dependent_views(table.id)
         if (users or views) and not cascade:
             names = [f"constraint {k.name} on {t.name}" for t, k in users]
-            raise still_used(table, names + [f"view {v.name}" for v in views if not v.part])
+            raise dependents_error(table, names + [f"view {v.name}" for v in views if not v.part])
         for other, key in users:
             self.drop_foreign_key(other.id, key.name)
         for view in views:
@@ -470,9 +474,9 @@ class Edit:
     def drop_view(self, id_: int, *, cascade: bool = False) -> None:
         view = self.catalog.get(id_)
         assert isinstance(view, View)
-        users = self.catalog.views_over(id_)
+        users = self.catalog.dependent_views(id_)
         if users and not cascade:
-            raise still_used(view, [f"view {v.name}" for v in users if not v.part])
+            raise dependents_error(view, [f"view {v.name}" for v in users if not v.part])
         for user in (one for one in users if not is_dropped(self.catalog.objects[one.id])):
             self.drop_view(user.id, cascade=True)
         self.mark_dropped(view)
@@ -484,35 +488,39 @@ class Edit:
         for item in [self.catalog.get(id_) for id_ in view.supporting_objects if id_ not in used]:
             if isinstance(item, View) and not is_dropped(item):
                 self.drop_view(item.id, cascade=True)
-            elif isinstance(item, Index) and not is_dropped(item) and not self._users_of(item.id):
+            elif (
+                isinstance(item, Index)
+                and not is_dropped(item)
+                and not self._referencing_keys(item.id)
+            ):
                 self.mark_dropped(item)
 
     def mark_dropped(self, item: Table | Index | View) -> None:
-        self.put(msgspec.structs.replace(item, state=State.DROPPED, dropped_at=self._version))
+        self.put(msgspec.structs.replace(item, state=ObjectState.DROPPED, dropped_at=self._version))
 
-    def remove(self, ids: Iterable[int]) -> None:
+    def purge_dropped(self, ids: Iterable[int]) -> None:
         """Remove dropped objects from the catalog, once their rows are deleted."""
         for id_ in ids:
             item = self.catalog.get(id_)
             assert item is not None
             assert is_dropped(item)
             self._changed[id_] = None
-            self.catalog = self.catalog.replaced({id_: None})
+            self.catalog = self.catalog.with_objects({id_: None})
 
     # -- names --------------------------------------------------------------------------------
 
-    def _require_free(self, name: str, schema: str) -> int:
+    def _require_free_name(self, name: str, schema: str) -> int:
         require_name(name)
-        if self.catalog.find(name, schema) is not None:
+        if self.catalog.find_relation(name, schema) is not None:
             raise InvalidInput("relation already exists", sqlstate="42P07", name=name)
         return self.catalog.schema_id(schema)
 
     def free_name(self, wanted: str, schema: str) -> str:
         """The wanted name, with a number appended when an object in the schema has it."""
-        name, number = shortened(wanted), 0
-        while self.catalog.find(name, schema) is not None:
+        name, number = truncate_name(wanted), 0
+        while self.catalog.find_relation(name, schema) is not None:
             number += 1
-            name = shortened(wanted, str(number))
+            name = truncate_name(wanted, str(number))
         return name
 
     def _schema_name(self, id_: int) -> str:

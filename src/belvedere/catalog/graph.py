@@ -13,7 +13,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import ForeignKey, Table
 
 
-def children_of(catalog: Catalog, parent: int) -> tuple[tuple[Table, ForeignKey], ...]:
+def child_foreign_keys(catalog: Catalog, parent: int) -> tuple[tuple[Table, ForeignKey], ...]:
     """Every enforced foreign key that points at `parent`, with the table that has it."""
     return tuple(
         (table, key)
@@ -23,7 +23,7 @@ def children_of(catalog: Catalog, parent: int) -> tuple[tuple[Table, ForeignKey]
     )
 
 
-def upward_key(table: Table) -> ForeignKey | None:
+def parent_foreign_key(table: Table) -> ForeignKey | None:
     """The foreign key that makes rows of this table children in the hierarchy, if any."""
     if table.root == "self":
         return None
@@ -40,11 +40,11 @@ def root_path(catalog: Catalog, table: Table) -> tuple[ForeignKey, ...]:
     """The foreign keys from `table` up to its root table; empty when it is a root itself."""
     path: list[ForeignKey] = []
     visited = {table.id}
-    key = upward_key(table)
+    key = parent_foreign_key(table)
     while key is not None and key.parent not in visited:
         path.append(key)
         visited.add(key.parent)
-        key = upward_key(catalog.table(key.parent))
+        key = parent_foreign_key(catalog.table(key.parent))
     return tuple(path)
 
 

@@ -30,7 +30,7 @@ HEAD_ID = 0
 FIRST_USER_ID = 100
 
 
-class State(enum.StrEnum):
+class ObjectState(enum.StrEnum):
     """The state of a table, index or view: whether queries read it and maintenance writes it."""
 
     BUILDING = "building"  # written by maintenance, not read
@@ -38,7 +38,7 @@ class State(enum.StrEnum):
     DROPPED = "dropped"  # rows stay until the log is trimmed past the drop
 
 
-class Action(enum.StrEnum):
+class ReferentialAction(enum.StrEnum):
     """What a foreign key does to child rows when the parent's key is deleted or changed."""
 
     NO_ACTION = "no action"
@@ -65,14 +65,14 @@ class TypeName(msgspec.Struct, frozen=True, array_like=True):
     scale: int | None = None
 
     @staticmethod
-    def of(type_: SqlType) -> TypeName:
+    def from_type(type_: SqlType) -> TypeName:
         return TypeName(type_.kind.value, type_.length, type_.precision, type_.scale)
 
-    def resolve(self) -> SqlType:
+    def to_type(self) -> SqlType:
         return SqlType(Kind(self.kind), self.length, self.precision, self.scale)
 
 
-class Column(msgspec.Struct, frozen=True, omit_defaults=True):
+class CatalogColumn(msgspec.Struct, frozen=True, omit_defaults=True):
     """A column. `missing` is the value of rows older than the column, as a one-slot row."""
 
     name: str
@@ -89,10 +89,10 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def type(self) -> SqlType:
-        return self.type_name.resolve()
+        return self.type_name.to_type()
 
 
-class Check(msgspec.Struct, frozen=True, omit_defaults=True):
+class CheckConstraint(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     expression: str
 
@@ -108,14 +108,16 @@ class ForeignKey(msgspec.Struct, frozen=True, omit_defaults=True):
     parent_columns: tuple[int, ...]
     parent_index: int | None = None
     index: int | None = None
-    on_delete: Action = Action.NO_ACTION
-    on_update: Action = Action.NO_ACTION
+    on_delete: ReferentialAction = ReferentialAction.NO_ACTION
+    on_update: ReferentialAction = ReferentialAction.NO_ACTION
     enforced: bool = True
     deferrable: bool = False
     initially_deferred: bool = False
 
 
-class Object(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", kw_only=True):
+class CatalogObject(
+    msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", kw_only=True
+):
     """Fields common to all objects. `schema` is the id of the object's schema (0 for a schema)."""
 
     id: int
@@ -124,26 +126,26 @@ class Object(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", 
     version: int = 0
 
 
-class Head(Object, frozen=True, omit_defaults=True, tag="head", kw_only=True):
+class Head(CatalogObject, frozen=True, omit_defaults=True, tag="head", kw_only=True):
     """One per store. Every catalog change writes it, so concurrent changes never both commit."""
 
     next_id: int = FIRST_USER_ID
 
 
-class Schema(Object, frozen=True, omit_defaults=True, tag="schema", kw_only=True):
+class Schema(CatalogObject, frozen=True, omit_defaults=True, tag="schema", kw_only=True):
     pass
 
 
-class Table(Object, frozen=True, omit_defaults=True, tag="table", kw_only=True):
-    columns: tuple[Column, ...]
+class Table(CatalogObject, frozen=True, omit_defaults=True, tag="table", kw_only=True):
+    columns: tuple[CatalogColumn, ...]
     primary_key: tuple[int, ...]
     primary_key_name: str = ""
-    checks: tuple[Check, ...] = ()
+    checks: tuple[CheckConstraint, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
     root: str | None = None  # 'self', the name of a foreign key, or None for the default rule
     partitions: int = 1
     hashed: bool = False
-    state: State = State.READY
+    state: ObjectState = ObjectState.READY
     dropped_at: int = 0
 
 
@@ -157,7 +159,7 @@ class KeyPart(msgspec.Struct, frozen=True, omit_defaults=True):
     nulls_first: bool | None = None
 
 
-class Index(Object, frozen=True, omit_defaults=True, tag="index", kw_only=True):
+class Index(CatalogObject, frozen=True, omit_defaults=True, tag="index", kw_only=True):
     """A re-keyed projection of `table`: key parts, then the primary key; `include` are slots."""
 
     table: int
@@ -168,12 +170,12 @@ class Index(Object, frozen=True, omit_defaults=True, tag="index", kw_only=True):
     where: str | None = None
     constraint: bool = False  # created by UNIQUE, not by CREATE INDEX
     hidden: bool = False  # created by the system to serve a foreign key
-    state: State = State.READY
+    state: ObjectState = ObjectState.READY
     maintenance: Maintenance = Maintenance.IMMEDIATE
     dropped_at: int = 0
 
 
-class Sequence(Object, frozen=True, omit_defaults=True, tag="sequence", kw_only=True):
+class Sequence(CatalogObject, frozen=True, omit_defaults=True, tag="sequence", kw_only=True):
     start: int = 1
     increment: int = 1
     minimum: int = 1
@@ -183,12 +185,12 @@ class Sequence(Object, frozen=True, omit_defaults=True, tag="sequence", kw_only=
     owner: int | None = None
 
 
-class PlainView(Object, frozen=True, omit_defaults=True, tag="plain view", kw_only=True):
+class PlainView(CatalogObject, frozen=True, omit_defaults=True, tag="plain view", kw_only=True):
     definition: str
-    columns: tuple[Column, ...] = ()
+    columns: tuple[CatalogColumn, ...] = ()
 
 
-class View(Object, frozen=True, omit_defaults=True, tag="view", kw_only=True, dict=True):
+class View(CatalogObject, frozen=True, omit_defaults=True, tag="view", kw_only=True, dict=True):
     """A materialized view. `inputs` are the tables it is made of, `widths` the number of columns
     each had when the view was defined (its definition sees no later ones); `reads` the views that
     its definition names; `group` its maintenance group (0: immediate).
@@ -206,11 +208,11 @@ class View(Object, frozen=True, omit_defaults=True, tag="view", kw_only=True, di
     the properties `options`, `index` and `replaces`, which are parsed once for each object."""
 
     definition: str
-    columns: tuple[Column, ...]
+    columns: tuple[CatalogColumn, ...]
     inputs: tuple[int, ...]
     widths: tuple[int, ...] = ()
     reads: tuple[int, ...] = ()
-    stored: tuple[Column, ...] = ()
+    stored: tuple[CatalogColumn, ...] = ()
     key_columns: int = 0
     amounts: int = 1
     orders: tuple[tuple[bool, bool], ...] = ()
@@ -220,7 +222,7 @@ class View(Object, frozen=True, omit_defaults=True, tag="view", kw_only=True, di
     group: int = 0
     maintenance: Maintenance = Maintenance.IMMEDIATE
     stored_options: dict[str, str] = msgspec.field(name="options", default_factory=dict)
-    state: State = State.BUILDING
+    state: ObjectState = ObjectState.BUILDING
     dropped_at: int = 0
 
     @cached_property

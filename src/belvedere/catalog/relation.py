@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Column, Index, KeyPart, Table, View
+from belvedere.catalog.model import CatalogColumn, Index, KeyPart, Table, View
 from belvedere.codec import keyspace
 from belvedere.codec.keys import KeyCodec, KeyColumn
 from belvedere.codec.rows import RowLayout, Slot
@@ -34,7 +34,7 @@ class CompiledTable:
     encode: Callable[[Row], bytes]
     decode: Callable[[bytes], Row]
     not_null: tuple[tuple[int, str], ...]
-    live: tuple[Column, ...]
+    live_columns: tuple[CatalogColumn, ...]
     start: bytes
     end: bytes
 
@@ -50,7 +50,7 @@ class CompiledIndex:
     key: KeyCodec
     unique_key: KeyCodec
     layout: RowLayout
-    parts: int
+    part_count: int
     primary_key: tuple[int, ...]
     start: bytes
     end: bytes
@@ -76,50 +76,50 @@ def compiled_relation(catalog: Catalog, id_: int) -> CompiledTable | CompiledVie
 
 
 def compiled_view(catalog: Catalog, id_: int) -> CompiledView:
-    found = catalog.compiled.get(id_)
+    found = catalog.compiled_relations.get(id_)
     if isinstance(found, CompiledView):
         return found
     view = catalog.get(id_)
     if not isinstance(view, View):
         raise Corruption("view is not in the catalog", id=id_)
     compiled = _compile_view(view)
-    catalog.compiled[id_] = compiled
+    catalog.compiled_relations[id_] = compiled
     return compiled
 
 
 def compiled_table(catalog: Catalog, id_: int) -> CompiledTable:
-    found = catalog.compiled.get(id_)
+    found = catalog.compiled_relations.get(id_)
     if isinstance(found, CompiledTable):
         return found
     compiled = _compile_table(catalog.table(id_))
-    catalog.compiled[id_] = compiled
+    catalog.compiled_relations[id_] = compiled
     return compiled
 
 
 def compiled_index(catalog: Catalog, id_: int) -> CompiledIndex:
-    found = catalog.compiled.get(id_)
+    found = catalog.compiled_relations.get(id_)
     if isinstance(found, CompiledIndex):
         return found
     index = catalog.get(id_)
     if not isinstance(index, Index):
         raise Corruption("index is not in the catalog", id=id_)
     compiled = _compile_index(index, catalog.table(index.table))
-    catalog.compiled[id_] = compiled
+    catalog.compiled_relations[id_] = compiled
     return compiled
 
 
-def table_layout(columns: tuple[Column, ...]) -> RowLayout:
+def table_layout(columns: tuple[CatalogColumn, ...]) -> RowLayout:
     return RowLayout(tuple(Slot(column.type, missing_value(column)) for column in columns))
 
 
-def missing_value(column: Column) -> Any:
+def missing_value(column: CatalogColumn) -> Any:
     """The column's value in rows older than the column."""
     if column.missing is None:
         return None
     return RowLayout((Slot(column.type, None),)).decode(column.missing)[0]
 
 
-def missing_bytes(type_: SqlType, value: Any) -> bytes | None:
+def encode_missing_value(type_: SqlType, value: Any) -> bytes | None:
     """The encoding of a value for `Column.missing`."""
     return None if value is None else RowLayout((Slot(type_, None),)).encode((value,))
 
@@ -133,26 +133,26 @@ def _compile_table(table: Table) -> CompiledTable:
         table=table,
         key=key,
         layout=layout,
-        key_of=_key_of(key, table.primary_key),
-        same_key=_same_key(table.primary_key),
+        key_of=_row_key_encoder(key, table.primary_key),
+        same_key=_key_identity_test(table.primary_key),
         encode=layout.encode,
         decode=layout.decode,
         not_null=tuple((c.slot, c.name) for c in table.columns if c.not_null and not c.dropped),
-        live=tuple(c for c in table.columns if not c.dropped),
+        live_columns=tuple(c for c in table.columns if not c.dropped),
         start=start,
         end=end,
     )
 
 
-def _key_of(key: KeyCodec, slots: tuple[int, ...]) -> Callable[[Row], bytes]:
+def _row_key_encoder(key: KeyCodec, slots: tuple[int, ...]) -> Callable[[Row], bytes]:
     if len(slots) == 1:
-        only, encode1 = slots[0], key.encode1
+        only, encode1 = slots[0], key.encode_first
         return lambda row: encode1(row[only])
     encode = key.encode
     return lambda row: encode(tuple([row[slot] for slot in slots]))
 
 
-def _same_key(slots: tuple[int, ...]) -> Callable[[Row, Row], bool]:
+def _key_identity_test(slots: tuple[int, ...]) -> Callable[[Row, Row], bool]:
     """A test whether two rows hold identical key objects; False for equal copies."""
     if len(slots) == 1:
         only = slots[0]
@@ -163,7 +163,7 @@ def _same_key(slots: tuple[int, ...]) -> Callable[[Row, Row], bool]:
 def _compile_index(index: Index, table: Table) -> CompiledIndex:
     prefix = keyspace.row_prefix(index.id)
     start, end = keyspace.relation_range(index.id)
-    columns = [_key_column(part, table) for part in index.parts]
+    columns = [_build_key_column(part, table) for part in index.parts]
     columns += [KeyColumn(table.columns[slot].type) for slot in table.primary_key]
     included = [table.columns[slot].type for slot in index.include]
     types = [column.type for column in columns] + included
@@ -172,7 +172,7 @@ def _compile_index(index: Index, table: Table) -> CompiledIndex:
         key=KeyCodec(tuple(columns), prefix),
         unique_key=KeyCodec(tuple(columns[: len(index.parts)]), prefix),
         layout=RowLayout(tuple(Slot(type_, None) for type_ in types)),
-        parts=len(index.parts),
+        part_count=len(index.parts),
         primary_key=tuple(range(len(index.parts), len(columns))),
         start=start,
         end=end,
@@ -200,10 +200,10 @@ def _compile_view(view: View) -> CompiledView:
     )
 
 
-def _key_column(part: KeyPart, table: Table) -> KeyColumn:
+def _build_key_column(part: KeyPart, table: Table) -> KeyColumn:
     if part.slot is not None:
         type_ = table.columns[part.slot].type
     else:
         assert part.type_name is not None
-        type_ = part.type_name.resolve()
+        type_ = part.type_name.to_type()
     return KeyColumn(type_, part.descending, part.nulls_first)

@@ -15,7 +15,7 @@ from belvedere.types import Kind, SqlType
 NAME_BYTES_MAX = 63
 
 
-def column_named(table: Table, name: str) -> model.Column:
+def require_column(table: Table, name: str) -> model.CatalogColumn:
     for column in table.columns:
         if column.name == name and not column.dropped and not column.hidden:
             return column
@@ -28,9 +28,10 @@ def index_slots(index: Index) -> frozenset[int]:
     )
 
 
-def view_columns(wanted: tuple[tuple[str, SqlType], ...]) -> tuple[model.Column, ...]:
+def build_view_columns(wanted: tuple[tuple[str, SqlType], ...]) -> tuple[model.CatalogColumn, ...]:
     return tuple(
-        model.Column(name, TypeName.of(type_), slot) for slot, (name, type_) in enumerate(wanted)
+        model.CatalogColumn(name, TypeName.from_type(type_), slot)
+        for slot, (name, type_) in enumerate(wanted)
     )
 
 
@@ -39,7 +40,7 @@ def require_name(name: str) -> None:
         raise InvalidInput("not a valid name", sqlstate="42602", name=name[:80])
 
 
-def slots_named(named: dict[str, int], wanted: tuple[str, ...]) -> tuple[int, ...]:
+def column_slots(named: dict[str, int], wanted: tuple[str, ...]) -> tuple[int, ...]:
     for name in wanted:
         if name not in named:
             raise InvalidInput("column does not exist", sqlstate="42703", name=name)
@@ -48,34 +49,34 @@ def slots_named(named: dict[str, int], wanted: tuple[str, ...]) -> tuple[int, ..
     return tuple(named[name] for name in wanted)
 
 
-def key_part(table: Table, wanted: KeyPartDefinition) -> model.KeyPart:
+def build_key_part(table: Table, wanted: KeyPartDefinition) -> model.KeyPart:
     if wanted.column is not None:
-        slot = column_named(table, wanted.column).slot
+        slot = require_column(table, wanted.column).slot
         return model.KeyPart(
             slot=slot, descending=wanted.descending, nulls_first=wanted.nulls_first
         )
     assert wanted.type is not None
     return model.KeyPart(
         expression=wanted.expression,
-        type_name=TypeName.of(wanted.type),
+        type_name=TypeName.from_type(wanted.type),
         descending=wanted.descending,
         nulls_first=wanted.nulls_first,
     )
 
 
-def index_name(table: str, wanted: IndexDefinition) -> str:
+def default_index_name(table: str, wanted: IndexDefinition) -> str:
     columns = [part.column or "expr" for part in wanted.parts]
     return f"{table}_{'_'.join(columns)}_idx"
 
 
-def require_matching(
+def require_matching_columns(
     child: Table, columns: tuple[int, ...], parent: Table, parent_columns: tuple[int, ...]
 ) -> None:
     if len(columns) != len(parent_columns):
         raise InvalidInput("foreign key has the wrong number of columns", sqlstate="42830")
     for mine, theirs in zip(columns, parent_columns, strict=True):
         left, right = child.columns[mine].type, parent.columns[theirs].type
-        if _family(left.kind) != _family(right.kind):
+        if _key_family(left.kind) != _key_family(right.kind):
             raise InvalidInput(
                 "foreign key types do not match",
                 sqlstate="42804",
@@ -84,7 +85,7 @@ def require_matching(
             )
 
 
-def _family(kind: Kind) -> str:
+def _key_family(kind: Kind) -> str:
     """The name of the class of types whose equal values encode to equal keys."""
     if kind in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT):
         return "integer"
@@ -95,7 +96,7 @@ def _family(kind: Kind) -> str:
     return kind.value
 
 
-def shortened(name: str, suffix: str = "") -> str:
+def truncate_name(name: str, suffix: str = "") -> str:
     """A generated name, cut to the longest that is allowed; the suffix is never cut."""
     room = NAME_BYTES_MAX - len(suffix.encode())
     return name.encode()[:room].decode(errors="ignore") + suffix
@@ -131,7 +132,7 @@ def require_root(table: Table) -> None:
     )
 
 
-def still_used(item: Table | Index | View, users: list[str]) -> InvalidInput:
+def dependents_error(item: Table | Index | View, users: list[str]) -> InvalidInput:
     """The error 2BP01: other objects depend on this one, and CASCADE was not given."""
     return InvalidInput(
         "other objects depend on it",

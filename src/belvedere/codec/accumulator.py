@@ -59,7 +59,7 @@ def add(state: bytes | None, payload: bytes, amounts: tuple[int, ...]) -> bytes 
     """The state after adding; None when no row is left. The payload of an existing state stays."""
     known = _adders.get(len(amounts))
     if known is None:
-        known = adder(len(amounts))
+        known = get_adder(len(amounts))
     return known(state, payload, amounts)
 
 
@@ -67,14 +67,14 @@ Adder = Callable[[bytes | None, bytes, tuple[int, ...]], bytes | None]
 _adders: dict[int, Adder] = {}
 
 
-def adder(count: int) -> Adder:
+def get_adder(count: int) -> Adder:
     """`add` for this many amounts."""
     if count not in _adders:
         _adders[count] = _compile_adder(count)
     return _adders[count]
 
 
-def inlined(state: str, given: list[str], result: str, name: Callable[[Any], str]) -> list[str]:
+def inline_add(state: str, given: list[str], result: str, name: Callable[[Any], str]) -> list[str]:
     """Lines of generated code that add to a state: they set `result` to the sum, or to None when
     the caller has to use `add` instead. An amount given as "0" stays unchanged. `name` returns the
     variable by which the generated lines refer to an object."""
@@ -95,7 +95,7 @@ def inlined(state: str, given: list[str], result: str, name: Callable[[Any], str
 
 def _compile_adder(count: int) -> Adder:
     """`add` for this many amounts: straight-line code for what every ordinary addition is, amounts
-    of eight bytes and rows left; `_add` handles everything else."""
+    of eight bytes and rows left; `_add_general` handles everything else."""
     form = _short_form(count)
     stored, given = ([f"{letter}{i}" for i in range(count)] for letter in "ba")
     sums = ", ".join(f"{b} + {a}" for b, a in zip(stored, given))
@@ -116,11 +116,14 @@ def _compile_adder(count: int) -> Adder:
     ]
     space = {"pack": form.pack, "unpack_from": form.unpack_from}
     return compile_function(
-        "add", "state, payload, amounts", body, space | {"struct_error": struct.error, "slow": _add}
+        "add",
+        "state, payload, amounts",
+        body,
+        space | {"struct_error": struct.error, "slow": _add_general},
     )
 
 
-def _add(state: bytes | None, payload: bytes, amounts: tuple[int, ...]) -> bytes | None:
+def _add_general(state: bytes | None, payload: bytes, amounts: tuple[int, ...]) -> bytes | None:
     if state is not None:
         payload, before = decode(state)
         if len(before) != len(amounts):

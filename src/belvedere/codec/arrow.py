@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from belvedere.codec.row_shape import Shape
+from belvedere.codec.row_shape import RowShape
 from belvedere.codec.row_slots import numeric_bits
 from belvedere.codec.rows import RowLayout
 from belvedere.errors import Corruption, Unsupported
@@ -81,7 +81,7 @@ def rows_to_arrow(
     """The given slots of encoded rows, in the rows' order."""
     types = [layout.types[column] for column in columns]
     schema = pa.schema([arrow_field(name, sql_type) for name, sql_type in zip(names, types)])
-    arrays = EncodedRows(layout, values).columns(columns)
+    arrays = EncodedRows(layout, values).decode_columns(columns)
     if not columns:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * len(values), pa.struct([])))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -105,13 +105,15 @@ class EncodedRows:
         joined = self._joined
         return joined.bytes.nbytes + joined.starts.nbytes + joined.lengths.nbytes
 
-    def columns(self, slots: Sequence[int], *, narrow: bool = False) -> list[pa.Array]:
+    def decode_columns(self, slots: Sequence[int], *, narrow: bool = False) -> list[pa.Array]:
         """The given slots, in the rows' order. `narrow`: NUMERIC of up to 18 digits as decimal64,
         which is how DuckDB holds it too."""
         layout, joined = self._layout, self._joined
-        shape = layout.shape(len(layout.slots))
+        shape = layout.shape_for(len(layout.slots))
         if self._alike:
-            return _arrays(layout, shape, joined, _static(shape, joined), slots, narrow)
+            return _decode_columns(
+                layout, shape, joined, _gather_static(shape, joined), slots, narrow
+            )
         counts = _slot_counts(joined, len(layout.slots))
         if (counts != len(layout.slots)).any():
             return _groups_to_arrays(layout, joined, counts, slots, narrow)
@@ -131,7 +133,7 @@ class JoinedValues:
         ends = np.cumsum(self.lengths)
         self.starts: Integers = ends - self.lengths
 
-    def part(self, members: Integers) -> JoinedValues:
+    def select_values(self, members: Integers) -> JoinedValues:
         """The values with these indexes, joined again."""
         data, starts, lengths = self.bytes.data, self.starts, self.lengths
         return JoinedValues(
@@ -148,7 +150,7 @@ class JoinedValues:
         )
         return everywhere[starts].view(np.uint8).reshape(-1, width)
 
-    def slices(self, bounds: Integers, step: int, first: int, count: int) -> pa.Array:
+    def take_slices(self, bounds: Integers, step: int, first: int, count: int) -> pa.Array:
         """Elements first, first + step, ... of the slices between neighbouring bounds, copied.
 
         Bounds never decrease. The array is of binary type.
@@ -165,7 +167,7 @@ class JoinedValues:
         taken = pieces.take(pa.array(np.arange(first, first + count * step, step)))
         return taken.cast(pa.binary()) if wide else taken
 
-    def pieces(self, begins: Integers, ends: Integers) -> tuple[pa.Buffer, pa.Buffer | None]:
+    def copy_ranges(self, begins: Integers, ends: Integers) -> tuple[pa.Buffer, pa.Buffer | None]:
         """The bytes from each begin to its end, as offsets and data of an Arrow array."""
         width = int(ends[0] - begins[0]) if len(begins) else 0
         if 0 < width <= _EQUAL_WIDTH_MAX and (ends - begins == width).all():
@@ -173,7 +175,7 @@ class JoinedValues:
             offsets = np.arange(0, data.size + 1, width, dtype=np.int32)
             return pa.py_buffer(offsets), pa.py_buffer(data)
         bounds = np.stack([begins, ends], axis=1).ravel()
-        _, offsets_found, data_found = self.slices(bounds, 2, 0, len(begins)).buffers()
+        _, offsets_found, data_found = self.take_slices(bounds, 2, 0, len(begins)).buffers()
         return offsets_found, data_found
 
 
@@ -200,7 +202,7 @@ def _groups_to_arrays(
     groups = []
     for count in np.unique(counts):
         members = order[counts[order] == count]
-        part, shape = joined.part(members), layout.shape(int(count))
+        part, shape = joined.select_values(members), layout.shape_for(int(count))
         groups.append(_group_to_arrays(layout, shape, part, columns, narrow))
     back = np.empty(len(order), np.int64)
     back[order] = np.arange(len(order))
@@ -209,23 +211,23 @@ def _groups_to_arrays(
 
 
 def _group_to_arrays(
-    layout: RowLayout, shape: Shape, joined: JoinedValues, columns: Sequence[int], narrow: bool
+    layout: RowLayout, shape: RowShape, joined: JoinedValues, columns: Sequence[int], narrow: bool
 ) -> list[pa.Array]:
     """Columns of rows that all have the shape's slots."""
     if len(joined.lengths) and joined.lengths.min() < shape.tail:
         raise Corruption("row is cut short", found_bytes=int(joined.lengths.min()))
-    static = _static(shape, joined)
+    static = _gather_static(shape, joined)
     _check_ends(layout, shape, joined, static)
-    return _arrays(layout, shape, joined, static, columns, narrow)
+    return _decode_columns(layout, shape, joined, static, columns, narrow)
 
 
-def _static(shape: Shape, joined: JoinedValues) -> Bytes:
+def _gather_static(shape: RowShape, joined: JoinedValues) -> Bytes:
     return joined.gather(joined.starts, shape.tail)
 
 
-def _arrays(
+def _decode_columns(
     layout: RowLayout,
-    shape: Shape,
+    shape: RowShape,
     joined: JoinedValues,
     static: Bytes,
     columns: Sequence[int],
@@ -236,7 +238,7 @@ def _arrays(
     for column in columns:
         sql_type = layout.types[column]
         if column >= shape.count:
-            array = _missing(layout, column, len(static)).cast(type_of(sql_type))
+            array = _missing_values(layout, column, len(static)).cast(type_of(sql_type))
         elif layout.codes[column].format is None:
             array = _variable_column(sql_type, shape, column, joined, static)
         else:
@@ -245,7 +247,7 @@ def _arrays(
     return arrays
 
 
-def _check_ends(layout: RowLayout, shape: Shape, joined: JoinedValues, static: Bytes) -> None:
+def _check_ends(layout: RowLayout, shape: RowShape, joined: JoinedValues, static: Bytes) -> None:
     """Corruption when ends decrease or do not add up to the row's length: the bytes would otherwise
     decode as other values."""
     codes = layout.codes[: shape.count]
@@ -254,7 +256,7 @@ def _check_ends(layout: RowLayout, shape: Shape, joined: JoinedValues, static: B
     if not variable:
         torn = tails.any()
     else:  # the ends are adjacent, in slot order
-        found = _cut(static, variable[0], 4 * len(variable)).view("<u4")
+        found = _gather_field(static, variable[0], 4 * len(variable)).view("<u4")
         found = found.reshape(-1, len(variable))
         torn = (found[:, -1] != tails).any()
         for place in range(1, len(variable)):
@@ -263,13 +265,13 @@ def _check_ends(layout: RowLayout, shape: Shape, joined: JoinedValues, static: B
         raise Corruption("row cannot be decoded", slots=shape.count)
 
 
-def _ends(shape: Shape, column: int, static: Bytes) -> Integers:
+def _tail_ends(shape: RowShape, column: int, static: Bytes) -> Integers:
     offset = shape.fields[column].offset
-    ends: Integers = _cut(static, offset, 4).astype(np.int64)
+    ends: Integers = _gather_field(static, offset, 4).astype(np.int64)
     return ends
 
 
-def _cut(static: Bytes, offset: int, width: int) -> npt.NDArray[Any]:
+def _gather_field(static: Bytes, offset: int, width: int) -> npt.NDArray[Any]:
     """The bytes at one offset of all rows, as one item for each row: numpy copies items many times
     faster than it copies rows of bytes."""
     item = np.dtype(f"<u{width}" if width in (1, 2, 4, 8) else f"V{width}")
@@ -278,7 +280,7 @@ def _cut(static: Bytes, offset: int, width: int) -> npt.NDArray[Any]:
     return np.ndarray((len(static),), item, static, offset, static.strides[:1]).copy()
 
 
-def _validity(column: int, static: Bytes) -> pa.Buffer | None:
+def _validity_bitmap(column: int, static: Bytes) -> pa.Buffer | None:
     """Arrow's validity bitmap, None when no value is NULL."""
     null = static[:, 2 + column // 8] & np.uint8(1 << column % 8)
     if not null.any():
@@ -293,33 +295,33 @@ def _narrow_type(sql_type: SqlType) -> pa.DataType:
 
 
 def _fixed_column(
-    sql_type: SqlType, found: pa.DataType, shape: Shape, column: int, static: Bytes
+    sql_type: SqlType, found: pa.DataType, shape: RowShape, column: int, static: Bytes
 ) -> pa.Array:
     field = shape.fields[column]
-    validity = _validity(column, static)
-    raw = _cut(static, field.offset, field.width)
+    validity = _validity_bitmap(column, static)
+    raw = _gather_field(static, field.offset, field.width)
     data: npt.NDArray[Any] = raw
     match sql_type.kind:
         case Kind.BOOLEAN:
             data = np.packbits(raw != 0, bitorder="little")
         case Kind.NUMERIC:
-            data = _decimals(sql_type, raw, narrow=found.bit_width == 64)
+            data = _widen_decimals(sql_type, raw, narrow=found.bit_width == 64)
         case Kind.INTERVAL:
-            data = _intervals(raw)
+            data = _to_nanoseconds(raw)
     return pa.Array.from_buffers(found, len(static), [validity, pa.py_buffer(data)])
 
 
-def _decimals(sql_type: SqlType, raw: npt.NDArray[Any], *, narrow: bool) -> npt.NDArray[Any]:
+def _widen_decimals(sql_type: SqlType, raw: npt.NDArray[Any], *, narrow: bool) -> npt.NDArray[Any]:
     """Numbers of 16 bytes, or of 8. Arrow's decimals know neither NaN nor infinities: these are
     refused."""
     if numeric_bits(sql_type) == 64:
         low = raw.view("<i8")
-        special = _extreme(low)
+        special = _has_reserved_number(low)
         wide = low if narrow else np.stack([low, low >> 63], axis=1)
     else:
         wide = raw.view("<i8").reshape(-1, 2)
         # The reserved numbers are the only ones whose upper half is an extreme.
-        special = _extreme(wide[:, 1])
+        special = _has_reserved_number(wide[:, 1])
     if special:
         raise Unsupported(
             "NaN or infinity of a numeric column in Arrow",
@@ -329,7 +331,7 @@ def _decimals(sql_type: SqlType, raw: npt.NDArray[Any], *, narrow: bool) -> npt.
     return wide
 
 
-def _extreme(numbers: Integers) -> bool:
+def _has_reserved_number(numbers: Integers) -> bool:
     """Whether one of the numbers is reserved in a NUMERIC slot: the two smallest and the greatest
     of 64 bits."""
     if not len(numbers):
@@ -338,7 +340,7 @@ def _extreme(numbers: Integers) -> bool:
     return bool(numbers.min() <= limits.min + 1 or numbers.max() == limits.max)
 
 
-def _intervals(raw: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _to_nanoseconds(raw: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Converts microseconds to Arrow's nanoseconds, whose range is a thousandth as wide."""
     data = raw.copy()
     microseconds = data.view("<i8").reshape(-1, 2)[:, 1]
@@ -353,17 +355,17 @@ def _intervals(raw: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _variable_column(
-    sql_type: SqlType, shape: Shape, column: int, joined: JoinedValues, static: Bytes
+    sql_type: SqlType, shape: RowShape, column: int, joined: JoinedValues, static: Bytes
 ) -> pa.Array:
     begins = joined.starts + shape.tail
-    ends = begins + _ends(shape, column, static)
+    ends = begins + _tail_ends(shape, column, static)
     before = shape.before[column]
     if before is not None:
-        begins += _cut(static, before.offset, 4)
-    offsets, data = joined.pieces(begins, ends)
+        begins += _gather_field(static, before.offset, 4)
+    offsets, data = joined.copy_ranges(begins, ends)
     if sql_type.kind is not Kind.BYTEA:
         _check_text(len(static), offsets, data)
-    validity = _validity(column, static)
+    validity = _validity_bitmap(column, static)
     return pa.Array.from_buffers(arrow_type(sql_type), len(static), [validity, offsets, data])
 
 
@@ -376,7 +378,7 @@ def _check_text(count: int, offsets: pa.Buffer, data: pa.Buffer | None) -> None:
         raise Corruption("row holds text that is not UTF-8", detail=str(error)) from error
 
 
-def _missing(layout: RowLayout, column: int, count: int) -> pa.Array:
+def _missing_values(layout: RowLayout, column: int, count: int) -> pa.Array:
     """The missing value of a column that the rows do not have yet."""
     sql_type = layout.types[column]
     value = layout.slots[column].missing_value
@@ -384,5 +386,5 @@ def _missing(layout: RowLayout, column: int, count: int) -> pa.Array:
         return pa.nulls(count, arrow_type(sql_type))
     one = RowLayout((layout.slots[column],))
     single = JoinedValues([one.encode((value,))])
-    array = _group_to_arrays(one, one.shape(1), single, (0,), narrow=False)[0]
+    array = _group_to_arrays(one, one.shape_for(1), single, (0,), narrow=False)[0]
     return array.take(pa.array(np.zeros(count, np.int64)))

@@ -35,7 +35,7 @@ def arrow_to_rows(layout: RowLayout, batch: pa.RecordBatch) -> list[bytes]:
             expected=len(layout.slots),
             found=batch.num_columns,
         )
-    shape = layout.shape(len(layout.slots))
+    shape = layout.shape_for(len(layout.slots))
     static = np.zeros((batch.num_rows, shape.tail), np.uint8)
     static[:, :2] = np.frombuffer(shape.count.to_bytes(2, "little"), np.uint8)
     tails: list[pa.Array] = []
@@ -52,10 +52,10 @@ def arrow_to_rows(layout: RowLayout, batch: pa.RecordBatch) -> list[bytes]:
             tails.append(variable)
         null = array.is_null().to_numpy(zero_copy_only=False)
         static[:, 2 + column // 8] |= null.astype(np.uint8) << column % 8
-    return _join(static, tails)
+    return _join_rows(static, tails)
 
 
-def _join(static: Bytes, tails: list[pa.Array]) -> list[bytes]:
+def _join_rows(static: Bytes, tails: list[pa.Array]) -> list[bytes]:
     count, width = static.shape
     offsets = np.arange(count + 1, dtype=np.int64) * width
     heads = pa.Array.from_buffers(
@@ -71,7 +71,7 @@ def _join(static: Bytes, tails: list[pa.Array]) -> list[bytes]:
 def _fixed_bytes(layout: RowLayout, column: int, array: pa.Array, width: int) -> Bytes:
     """The slot's bytes of every row; zero where NULL."""
     sql_type = layout.types[column]
-    array = _cast(array, sql_type, column)
+    array = _cast_column(array, sql_type, column)
     if sql_type.kind is Kind.BOOLEAN:
         truth = array.cast(pa.uint8()).fill_null(0).to_numpy(zero_copy_only=False)
         return np.ascontiguousarray(truth).reshape(-1, 1)
@@ -96,8 +96,8 @@ def _variable_bytes(layout: RowLayout, column: int, array: pa.Array) -> pa.Array
     """The slot's bytes of every row as a binary array; empty where NULL."""
     sql_type = layout.types[column]
     if sql_type.kind is Kind.NUMERIC:
-        return _digits(layout, column, array)
-    array = _cast(array, sql_type, column)
+        return _encode_digits(layout, column, array)
+    array = _cast_column(array, sql_type, column)
     if sql_type.kind is not Kind.BYTEA:
         try:
             array.validate(full=True)
@@ -123,9 +123,9 @@ def _fit_length(array: pa.Array, sql_type: SqlType, column: int) -> pa.Array:
     return pc.utf8_rpad(array, width=length) if sql_type.kind is Kind.CHAR else array
 
 
-def _digits(layout: RowLayout, column: int, array: pa.Array) -> pa.Array:
+def _encode_digits(layout: RowLayout, column: int, array: pa.Array) -> pa.Array:
     one = RowLayout((layout.slots[column],))
-    tail = one.shape(1).tail
+    tail = one.shape_for(1).tail
     values: list[bytes] = []
     for value in array.to_pylist():
         try:
@@ -140,7 +140,7 @@ def _digits(layout: RowLayout, column: int, array: pa.Array) -> pa.Array:
     return pa.array(values, pa.binary())
 
 
-def _cast(array: pa.Array, sql_type: SqlType, column: int) -> pa.Array:
+def _cast_column(array: pa.Array, sql_type: SqlType, column: int) -> pa.Array:
     target = arrow_type(sql_type)
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
@@ -151,9 +151,9 @@ def _cast(array: pa.Array, sql_type: SqlType, column: int) -> pa.Array:
     try:
         return array.cast(target)
     except pa.ArrowNotImplementedError as error:
-        raise _fault(sql_type, column, "42804", error) from error
+        raise _column_error(sql_type, column, "42804", error) from error
     except pa.ArrowInvalid as error:
-        raise _fault(sql_type, column, "22003", error) from error
+        raise _column_error(sql_type, column, "22003", error) from error
 
 
 def _check_precision(array: pa.Array, sql_type: SqlType, column: int) -> None:
@@ -161,10 +161,10 @@ def _check_precision(array: pa.Array, sql_type: SqlType, column: int) -> None:
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise _fault(sql_type, column, "22003", error) from error
+        raise _column_error(sql_type, column, "22003", error) from error
 
 
-def _fault(sql_type: SqlType, column: int, sqlstate: str, error: Any) -> InvalidInput:
+def _column_error(sql_type: SqlType, column: int, sqlstate: str, error: Any) -> InvalidInput:
     return InvalidInput(
         "column does not fit its type",
         sqlstate=sqlstate,

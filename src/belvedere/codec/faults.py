@@ -58,37 +58,41 @@ _CLASSES: dict[Kind, type] = {
 _STORED_BITS = {Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64}
 
 
-def refuse(
+def raise_invalid_value(
     types: Sequence[SqlType], values: Any, *, stored: bool, cause: Exception | None = None
 ) -> NoReturn:
     """Raise InvalidInput for the first wrong value. `stored`: the column's own limits apply too."""
     if not isinstance(values, tuple | list):
-        raise _error("values must be a tuple", "42804", found=type(values).__name__) from cause
+        raise _invalid_input(
+            "values must be a tuple", "42804", found=type(values).__name__
+        ) from cause
     if len(values) != len(types):
-        raise _error(
+        raise _invalid_input(
             "wrong number of values", "42601", expected=len(types), found=len(values)
         ) from cause
     for column, (sql_type, value) in enumerate(zip(types, values)):
         if value is not None:
-            fault = _fault(sql_type, value, stored)
+            fault = _find_fault(sql_type, value, stored)
             if fault is not None:
                 message, sqlstate = fault
-                raise _error(message, sqlstate, column=column, type=str(sql_type)) from cause
-    raise _error("values cannot be encoded", "54000", cause=str(cause)) from cause
+                raise _invalid_input(
+                    message, sqlstate, column=column, type=str(sql_type)
+                ) from cause
+    raise _invalid_input("values cannot be encoded", "54000", cause=str(cause)) from cause
 
 
-def _error(message: str, sqlstate: str, **facts: Any) -> InvalidInput:
+def _invalid_input(message: str, sqlstate: str, **facts: Any) -> InvalidInput:
     return InvalidInput(message, sqlstate=sqlstate, **facts)
 
 
-def _fault(sql_type: SqlType, value: Any, stored: bool) -> tuple[str, str] | None:
+def _find_fault(sql_type: SqlType, value: Any, stored: bool) -> tuple[str, str] | None:
     kind = sql_type.kind
     if not _has_class(kind, value):
         return "value has the wrong type for its column", "42804"
     match kind:
         case Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT:
             bits = _STORED_BITS[kind] if stored else 64
-            return None if _fits(value, bits) else ("integer out of range", "22003")
+            return None if _fits_bits(value, bits) else ("integer out of range", "22003")
         case Kind.CHAR | Kind.VARCHAR | Kind.TEXT | Kind.JSON:
             return _text_fault(sql_type, value, stored)
         case Kind.NUMERIC if stored:
@@ -118,7 +122,7 @@ def _has_class(kind: Kind, value: Any) -> bool:
             return True
 
 
-def _fits(value: int, bits: int) -> bool:
+def _fits_bits(value: int, bits: int) -> bool:
     return isinstance(value, int) and -(1 << bits - 1) <= value < 1 << bits - 1
 
 
@@ -172,6 +176,6 @@ def _interval_fault(value: Interval) -> tuple[str, str] | None:
     fields = (value.months, value.days, value.microseconds)
     if any(isinstance(field, bool) or not isinstance(field, int) for field in fields):
         return "value has the wrong type for its column", "42804"
-    if all(_fits(field, width) for field, width in zip(fields, (32, 32, 64))):
+    if all(_fits_bits(field, width) for field, width in zip(fields, (32, 32, 64))):
         return None
     return "interval out of range", "22008"

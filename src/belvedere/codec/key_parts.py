@@ -75,7 +75,7 @@ CONSTANTS: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class KeyPartSource:
     """Source to encode and decode one non-NULL column.
 
     `prepare` are statements that may replace `{v}`; `number` is an expression of an unsigned 64-bit
@@ -89,25 +89,25 @@ class Part:
     payload: str = ""
 
 
-def part_of(sql_type: SqlType, descending: bool) -> Part:
+def key_part_of(sql_type: SqlType, descending: bool) -> KeyPartSource:
     """The source for a column; refuses types without an order."""
     match sql_type.kind:
         case Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT:
-            return _integer(descending)
+            return _integer_part(descending)
         case Kind.DATE | Kind.TIME | Kind.TIMESTAMP | Kind.TIMESTAMPTZ as kind:
-            return _moment(kind, descending)
+            return _time_part(kind, descending)
         case Kind.REAL | Kind.DOUBLE:
-            return _float(descending)
+            return _float_part(descending)
         case Kind.CHAR | Kind.VARCHAR | Kind.TEXT | Kind.BYTEA:
-            return _bytes(sql_type, descending)
+            return _bytes_part(sql_type, descending)
         case Kind.NUMERIC:
-            return _numeric(sql_type, descending)
+            return _numeric_part(sql_type, descending)
         case Kind.BOOLEAN:
-            return _boolean(descending)
+            return _boolean_part(descending)
         case Kind.UUID:
-            return _uuid(descending)
+            return _uuid_part(descending)
         case Kind.INTERVAL:
-            return _interval(descending)
+            return _interval_part(descending)
         case Kind.JSON:
             raise InvalidInput(
                 "type json has no order and cannot be a key",
@@ -118,17 +118,17 @@ def part_of(sql_type: SqlType, descending: bool) -> Part:
             raise Unsupported("key column of this type", type=str(sql_type))
 
 
-def _integer(descending: bool) -> Part:
-    return Part(
+def _integer_part(descending: bool) -> KeyPartSource:
+    return KeyPartSource(
         prepare=("if {v}.__class__ is not int: {v} = integer({v})",),
         number=f"{_SIGN - 1} - {{v}}" if descending else f"{{v}} + {_SIGN}",
         read=(_read_signed("{v}", descending), "p += 8"),
     )
 
 
-def _moment(kind: Kind, descending: bool) -> Part:
+def _time_part(kind: Kind, descending: bool) -> KeyPartSource:
     number = f"{_TO_INTEGER[kind]}({{v}})"
-    return Part(
+    return KeyPartSource(
         prepare=(),
         number=f"{_SIGN - 1} - {number}" if descending else f"{number} + {_SIGN}",
         read=(_read_signed("n", descending), f"{{v}} = {_FROM_INTEGER[kind]}(n)", "p += 8"),
@@ -141,10 +141,10 @@ def _read_signed(target: str, descending: bool) -> str:
     return f"{target} = unsigned_of(key, p)[0] - {_SIGN}"
 
 
-def _float(descending: bool) -> Part:
+def _float_part(descending: bool) -> KeyPartSource:
     # Adding 0.0 turns -0.0 into 0.0 and changes no other value.
     ascending = f"(n ^ {_ALL} if n >> 63 else n | {_SIGN})"
-    return Part(
+    return KeyPartSource(
         prepare=(
             "if {v}.__class__ is not float: {v} = floating({v})",
             f"n = number_of_bytes(double({{v}} + 0.0))[0] if {{v}} == {{v}} else {_NAN}",
@@ -158,13 +158,13 @@ def _float(descending: bool) -> Part:
     )
 
 
-def _bytes(sql_type: SqlType, descending: bool) -> Part:
+def _bytes_part(sql_type: SqlType, descending: bool) -> KeyPartSource:
     is_text = sql_type.kind is not Kind.BYTEA
     strip = '.rstrip(" ")' if sql_type.kind is Kind.CHAR else ""
     pad = f".ljust({sql_type.length})" if sql_type.kind is Kind.CHAR and sql_type.length else ""
     end = r'b"\xff\xff"' if descending else r'b"\0\0"'
     invert = ".translate(INVERTED)" if descending else ""
-    return Part(
+    return KeyPartSource(
         prepare=(
             f"x = {{v}}{strip}.encode()" if is_text else "x = {v}",
             r'if 0 in x: x = x.replace(b"\0", b"\0\xff")',
@@ -180,24 +180,24 @@ def _bytes(sql_type: SqlType, descending: bool) -> Part:
     )
 
 
-def _numeric(sql_type: SqlType, descending: bool) -> Part:
+def _numeric_part(sql_type: SqlType, descending: bool) -> KeyPartSource:
     scale = (sql_type.scale or 0) if sql_type.precision is not None else None
     if descending:
-        return Part(
+        return KeyPartSource(
             prepare=(),
             payload="encode_numeric({v}).translate(INVERTED)",
             read=(f"{{v}}, p = decode_numeric(key.translate(INVERTED), p, {scale})",),
         )
-    return Part(
+    return KeyPartSource(
         prepare=(),
         payload="encode_numeric({v})",
         read=(f"{{v}}, p = decode_numeric(key, p, {scale})",),
     )
 
 
-def _boolean(descending: bool) -> Part:
+def _boolean_part(descending: bool) -> KeyPartSource:
     true, false = (0xFE, 0xFF) if descending else (0x01, 0x00)
-    return Part(
+    return KeyPartSource(
         prepare=(),
         payload=rf'(b"\x{true:02x}" if boolean({{v}}) else b"\x{false:02x}")',
         read=(
@@ -208,9 +208,9 @@ def _boolean(descending: bool) -> Part:
     )
 
 
-def _uuid(descending: bool) -> Part:
+def _uuid_part(descending: bool) -> KeyPartSource:
     invert = ".translate(INVERTED)" if descending else ""
-    return Part(
+    return KeyPartSource(
         prepare=(),
         payload=f"{{v}}.bytes{invert}",
         read=(
@@ -221,7 +221,7 @@ def _uuid(descending: bool) -> Part:
     )
 
 
-def _interval(descending: bool) -> Part:
+def _interval_part(descending: bool) -> KeyPartSource:
     span = (
         f"{_SPAN_SIGN - 1} - interval_span({{v}})"
         if descending
@@ -229,7 +229,7 @@ def _interval(descending: bool) -> Part:
     )
     number = 'int.from_bytes(key[p:p + 16], "big")'
     back = f"{_SPAN_SIGN - 1} - {number}" if descending else f"{number} - {_SPAN_SIGN}"
-    return Part(
+    return KeyPartSource(
         prepare=(),
         payload=f'({span}).to_bytes(16, "big")',
         read=(

@@ -28,8 +28,8 @@ from functools import cached_property
 from typing import Any
 
 from belvedere.codec.compile import compile_function, indent
-from belvedere.codec.faults import DECODE_ERRORS, ENCODE_ERRORS, refuse
-from belvedere.codec.key_parts import CONSTANTS, Part, part_of
+from belvedere.codec.faults import DECODE_ERRORS, ENCODE_ERRORS, raise_invalid_value
+from belvedere.codec.key_parts import CONSTANTS, KeyPartSource, key_part_of
 from belvedere.codec.keyspace import next_prefix
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.types import Kind, Row, SqlType
@@ -69,7 +69,7 @@ class KeyCodec:
         self.columns = columns
         self.prefix = prefix
         self.types = tuple(column.type for column in columns)
-        self._parts = tuple(part_of(column.type, column.descending) for column in columns)
+        self._parts = tuple(key_part_of(column.type, column.descending) for column in columns)
         self._prefix_encoders: dict[int, Callable[[Row], bytes]] = {}
         self._column_encoders: dict[int, Callable[[Any], bytes]] = {}
 
@@ -79,13 +79,13 @@ class KeyCodec:
         return self._compile_encoder(len(self.columns))
 
     @cached_property
-    def encode1(self) -> Callable[[Any], bytes]:
+    def encode_first(self) -> Callable[[Any], bytes]:
         """Like `encode`, of the bare value of the first column; further columns are left open."""
         lines = _column_source(0, self._parts[0], "value")
         lines += ["return k0"]
-        return self._compile("encode1", "value", lines, 1, "(value,)")
+        return self._compile_guarded("encode1", "value", lines, 1, "(value,)")
 
-    def inlined(self, values: str, name: Callable[[Any], str]) -> str:
+    def inline_encode(self, values: str, name: Callable[[Any], str]) -> str:
         """An expression for generated code that gives the key of a tuple of values: written inline
         where the key is one integer, else a call of `encode`. `name` returns the variable by which
         the generated text refers to an object."""
@@ -114,7 +114,7 @@ class KeyCodec:
         return compile_function("decode", "key", body, space)
 
     @cached_property
-    def first_end(self) -> Callable[[bytes], int]:
+    def first_column_end(self) -> Callable[[bytes], int]:
         """Where the first column of a key, or of a bound of a range, ends. Corruption when the
         first column is incomplete."""
         lines = ["if not key.startswith(PREFIX): raise ValueError", f"p = {len(self.prefix)}"]
@@ -132,7 +132,7 @@ class KeyCodec:
         encoder = self._prefix_encoders.get(count)
         if encoder is None:
             if count > len(self.columns):
-                refuse(self.types, values, stored=False)
+                raise_invalid_value(self.types, values, stored=False)
             encoder = self._prefix_encoders[count] = self._compile_encoder(count)
         return encoder(values)
 
@@ -141,7 +141,7 @@ class KeyCodec:
         start = self.encode_prefix(values)
         return start, next_prefix(start)
 
-    def range(
+    def bounded_range(
         self,
         prefix_values: Row,
         low: Any = None,
@@ -164,10 +164,10 @@ class KeyCodec:
             first, last = last, first
         if first[0] is not None:
             bound = base + self.encode_column(index, first[0])
-            start = bound if first[1] else _after(bound)
+            start = bound if first[1] else _end_after(bound)
         if last[0] is not None:
             bound = base + self.encode_column(index, last[0])
-            end = _after(bound) if last[1] else bound
+            end = _end_after(bound) if last[1] else bound
         if end is not None and start > end:
             return start, start
         return start, end
@@ -188,7 +188,7 @@ class KeyCodec:
         """Tag and payload of one column, without prefix and neighbours."""
         encoder = self._column_encoders.get(index)
         if encoder is None:
-            encoder = KeyCodec((self.columns[index],)).encode1
+            encoder = KeyCodec((self.columns[index],)).encode_first
             self._column_encoders[index] = encoder
         return encoder(value)
 
@@ -210,14 +210,14 @@ class KeyCodec:
             for index in range(count):
                 lines += _column_source(index, self._parts[index], f"v{index}")
             lines += ["return " + " + ".join(f"k{index}" for index in range(count))]
-        return self._compile("encode", "values", lines, count, "values")
+        return self._compile_guarded("encode", "values", lines, count, "values")
 
-    def _compile(
+    def _compile_guarded(
         self, name: str, parameter: str, lines: list[str], count: int, values: str
     ) -> Callable[..., Any]:
         body = ["try:", *indent(lines), "except ENCODE_ERRORS as error:"]
         body += [f"    refuse(TYPES, {values}, stored=False, cause=error)"]
-        space = CONSTANTS | {"ENCODE_ERRORS": ENCODE_ERRORS, "refuse": refuse}
+        space = CONSTANTS | {"ENCODE_ERRORS": ENCODE_ERRORS, "refuse": raise_invalid_value}
         space |= {"TYPES": self.types[:count], "H0": self.prefix}
         for index, column in enumerate(self.columns[:count]):
             before = self.prefix if index == 0 else b""
@@ -227,7 +227,7 @@ class KeyCodec:
         return compile_function(name, parameter, body, space)
 
 
-def _column_source(index: int, part: Part, variable: str) -> list[str]:
+def _column_source(index: int, part: KeyPartSource, variable: str) -> list[str]:
     """Lines that set k{index} to the column's bytes, constant head included."""
     if part.number is not None:
         result = f"pack{index}(H{index}, {part.number})"
@@ -238,14 +238,14 @@ def _column_source(index: int, part: Part, variable: str) -> list[str]:
     return [line.replace("{v}", variable) for line in lines]
 
 
-def _read_source(index: int, column: KeyColumn, part: Part) -> list[str]:
+def _read_source(index: int, column: KeyColumn, part: KeyPartSource) -> list[str]:
     lines = ["t = key[p]; p += 1", f"if t == {column.value_tag[0]}:"]
     lines += indent(line.replace("{v}", f"v{index}") for line in part.read)
     lines += [f"elif t == {column.null_tag[0]}: v{index} = None", "else: raise ValueError"]
     return lines
 
 
-def _after(bound: bytes) -> bytes:
+def _end_after(bound: bytes) -> bytes:
     """The first key after all keys that start with `bound`."""
     end = next_prefix(bound)
     assert end is not None, "a bound holds a value tag, which is never 0xff"

@@ -127,15 +127,15 @@ def log_key(position: int) -> bytes:
 
 
 def watermark_key(group: int) -> bytes:
-    return _family_and_u32.pack(WATERMARK, _u32(group))
+    return _family_and_u32.pack(WATERMARK, _require_u32(group))
 
 
 def stream_key(view: int, position: int, number: int = 0) -> bytes:
-    return _stream.pack(STREAM, _u32(view), position, number)
+    return _stream.pack(STREAM, _require_u32(view), position, number)
 
 
 def claim_key(group: int) -> bytes:
-    return _family_and_u32.pack(CLAIM, _u32(group))
+    return _family_and_u32.pack(CLAIM, _require_u32(group))
 
 
 def piece_key(position: int, number: int) -> bytes:
@@ -144,7 +144,7 @@ def piece_key(position: int, number: int) -> bytes:
 
 def row_prefix(relation: int) -> bytes:
     """What every key of the relation starts with: the `prefix` of its KeyCodec."""
-    return _family_and_u32.pack(ROWS, _u32(relation))
+    return _family_and_u32.pack(ROWS, _require_u32(relation))
 
 
 def meta_range() -> tuple[bytes, bytes]:
@@ -187,7 +187,7 @@ def next_prefix(prefix: bytes) -> bytes | None:
     return head[:-1] + bytes((head[-1] + 1,))
 
 
-def parse(key: bytes) -> ParsedKey:
+def parse_key(key: bytes) -> ParsedKey:
     """What a key is. Corruption when it belongs to no family."""
     try:
         match key[0]:
@@ -216,7 +216,7 @@ def _after_log_key(position: int) -> bytes:
     return _family_and_u64.pack(LOG, position + 1)
 
 
-def _u32(number: int) -> int:
+def _require_u32(number: int) -> int:
     if not 0 <= number <= RELATION_MAX:
         raise InvalidInput("relation or group id out of range", sqlstate="22003", found=number)
     return number

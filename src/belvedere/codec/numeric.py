@@ -57,12 +57,12 @@ def decode_numeric(key: bytes, position: int, scale: int | None) -> tuple[Decima
     match key[position]:
         case 2:
             tail, end = _inverted_tail(key, position + 1)
-            return _number("-", tail, scale), end
+            return _build_decimal("-", tail, scale), end
         case 3:
             return Decimal((0, (0,), -(scale or 0))), position + 1
         case 4:
             end = _end_of_digits(key, position + 1)
-            return _number("", key[position + 1 : end], scale), end
+            return _build_decimal("", key[position + 1 : end], scale), end
         case 1:
             return Decimal("-Infinity"), position + 1
         case 5:
@@ -91,7 +91,7 @@ def _inverted_tail(key: bytes, position: int) -> tuple[bytes, int]:
     return inverted[:end], position + end
 
 
-def _number(sign: str, tail: bytes, scale: int | None) -> Decimal:
+def _build_decimal(sign: str, tail: bytes, scale: int | None) -> Decimal:
     if tail[0] in (0, 255):
         first, rest = int.from_bytes(tail[1:9], "big") - _SIGN, tail[9:]
     else:

@@ -57,7 +57,7 @@ def print_pair(key: bytes, value: bytes, describe: Describe) -> str:
     """One line for a key and its value; a log record has one more line for each change."""
     shown = print_key(key, describe)
     try:
-        parsed = keyspace.parse(key)
+        parsed = keyspace.parse_key(key)
     except Corruption as error:
         return f"{shown} -> {print_bytes(value)}  ({error.message})"
     match parsed:
@@ -78,7 +78,7 @@ def print_pair(key: bytes, value: bytes, describe: Describe) -> str:
 def print_key(key: bytes, describe: Describe) -> str:
     """A key without its value: the family, and the fields of that family."""
     try:
-        parsed = keyspace.parse(key)
+        parsed = keyspace.parse_key(key)
     except Corruption:
         return f"unknown {print_bytes(key)}"
     match parsed:
@@ -87,11 +87,13 @@ def print_key(key: bytes, describe: Describe) -> str:
         case keyspace.LogKey(position):
             return f"log {position}"
         case keyspace.WatermarkKey(group):
-            return f"watermark of {_follower(group, describe)}"
+            return f"watermark of {_group_or_view_name(group, describe)}"
         case keyspace.StreamKey(view, position, number):
-            return f"changes of {_follower(view, describe)} at {position}, number {number}"
+            return (
+                f"changes of {_group_or_view_name(view, describe)} at {position}, number {number}"
+            )
         case keyspace.ClaimKey(group):
-            return f"claim of {_follower(group, describe)}"
+            return f"claim of {_group_or_view_name(group, describe)}"
         case keyspace.PieceKey(position, number):
             return f"piece {number} of log {position}"
         case keyspace.RowKey(relation, row_key):
@@ -124,7 +126,7 @@ def print_name(name: str) -> str:
     """A name as it is when it is harmless, quoted and escaped when it is not."""
     if name and _PLAIN_NAME.issuperset(name):
         return name
-    return f'"{_escape(name, chr(34))}"'
+    return f'"{_escape_text(name, chr(34))}"'
 
 
 def print_bytes(data: bytes) -> str:
@@ -175,7 +177,7 @@ def _print_change(change: Change, describe: Describe) -> str:
     return f"update {where} -> {new}, was {old}"
 
 
-def _follower(id_: int, describe: Describe) -> str:
+def _group_or_view_name(id_: int, describe: Describe) -> str:
     """A view, or a group of them, which has no name."""
     description = describe(id_)
     return f"group {id_}" if description is None else f"view {print_name(description.name)}"
@@ -213,7 +215,7 @@ def _print_value(value: bytes, description: RelationDescription | None) -> str:
         return print_raw(value)
     try:
         if description.text is not None:
-            return _escape(description.text(value), "")
+            return _escape_text(description.text(value), "")
         if description.accumulates:
             payload, amounts = accumulator.decode(value)
             return f"{_print_payload(payload, description)} amounts {amounts}"
@@ -262,11 +264,11 @@ def _print_clock(microseconds: int) -> str:
 
 def _print_text(text: str) -> str:
     rest = len(text) - TEXT_LENGTH_MAX
-    shown = f"'{_escape(text[:TEXT_LENGTH_MAX], chr(39))}'"
+    shown = f"'{_escape_text(text[:TEXT_LENGTH_MAX], chr(39))}'"
     return shown + (f"... ({rest} more characters)" if rest > 0 else "")
 
 
-def _escape(text: str, quote: str) -> str:
+def _escape_text(text: str, quote: str) -> str:
     """Doubles the quote and the backslash, and writes what does not print as \\u{...}."""
     return "".join(
         char * 2

@@ -55,7 +55,7 @@ PlainChange = tuple[int, bytes, bytes | None, bytes | None]
 """A Change, or a tuple of the same: what a commit builds, where each object counts."""
 
 
-class Record(NamedTuple):
+class LogRecord(NamedTuple):
     """A verified log record; its changes are decoded on request."""
 
     position: int
@@ -70,9 +70,9 @@ class Record(NamedTuple):
     def changes(self) -> Iterator[Change]:
         """The changes in the order in which they were made."""
         make = tuple.__new__
-        return (make(Change, one) for one in self.listed())
+        return (make(Change, one) for one in self.list_changes())
 
-    def listed(self) -> list[PlainChange]:
+    def list_changes(self) -> list[PlainChange]:
         """The changes as a list of plain tuples, all decoded at once."""
         data = self.data
         base = HEADER_BYTES + ENTRY_BYTES * self.change_count
@@ -102,10 +102,12 @@ def encode_record(
     changes: Sequence[PlainChange],
 ) -> bytes:
     """The bytes of a record. `time` is in microseconds since 1970, `transaction` has 16 bytes."""
-    return encode_hashed(position, previous_hash, catalog_version, time, transaction, changes)[0]
+    return encode_record_with_hash(
+        position, previous_hash, catalog_version, time, transaction, changes
+    )[0]
 
 
-def encode_hashed(
+def encode_record_with_hash(
     position: int,
     previous_hash: int,
     catalog_version: int,
@@ -127,7 +129,7 @@ def encode_hashed(
     return _hash.pack(digest) + body, digest
 
 
-def encode_single(
+def encode_single_change(
     position: int,
     previous_hash: int,
     catalog_version: int,
@@ -137,8 +139,8 @@ def encode_single(
     old: bytes | None,
     new: bytes | None,
 ) -> tuple[bytes, int]:
-    """`encode_hashed` of one change of the row under `stored_key`, its complete key in the store.
-    Most commits change one row, and this is half the cost."""
+    """`encode_record_with_hash` of one change of the row under `stored_key`, its complete key in
+    the store. Most commits change one row, and this is half the cost."""
     kind = UPDATE
     if old is None:
         kind, old = INSERT, b""
@@ -178,7 +180,7 @@ def change_count(data: bytes) -> int:
     return int.from_bytes(data[HEADER_BYTES - 4 : HEADER_BYTES], "little")
 
 
-def decode_record(data: bytes, position: int | None = None) -> Record:
+def decode_record(data: bytes, position: int | None = None) -> LogRecord:
     """A record from its bytes, verified. `position` is the one in its key, when it is known."""
     if len(data) < HEADER_BYTES:
         raise Corruption("log record is cut short", log_position=position, found_bytes=len(data))
@@ -194,7 +196,7 @@ def decode_record(data: bytes, position: int | None = None) -> Record:
         raise Corruption("log record is of another position", log_position=where, found=found)
     if HEADER_BYTES + ENTRY_BYTES * count > length:
         raise Corruption("log record has a broken directory", log_position=where)
-    return Record(found, digest, previous, version, time, transaction, count, data)
+    return LogRecord(found, digest, previous, version, time, transaction, count, data)
 
 
 def _directory_and_tail(position: int, changes: Sequence[PlainChange]) -> tuple[bytes, bytes]:

@@ -71,51 +71,53 @@ _AFTER_HASH = itemgetter(slice(HASH_BYTES, None))
 def records_to_arrow(records: list[bytes]) -> pa.RecordBatch:
     """Every change of the records, in order. Corruption when one does not match its hash."""
     joined = JoinedValues(records)
-    headers = _headers(joined, records)
+    headers = _read_headers(joined, records)
     counts: Integers = headers["count"].astype(np.int64)
     owner = np.repeat(np.arange(len(records)), counts)
     first = np.cumsum(counts) - counts
     number = np.arange(len(owner)) - first[owner]
     bases = joined.starts + HEADER_BYTES + ENTRY_BYTES * counts
     if (bases > joined.starts + joined.lengths).any():
-        _refuse(headers, bases > joined.starts + joined.lengths, "broken directory")
+        _raise_damaged(headers, bases > joined.starts + joined.lengths, "broken directory")
     entries = (
         joined.gather(joined.starts[owner] + HEADER_BYTES + ENTRY_BYTES * number, ENTRY_BYTES)
         .view(_ENTRY)
         .ravel()
     )
-    bounds = _bounds(entries, bases[owner], number)
+    bounds = _change_bounds(entries, bases[owner], number)
     _check_directory(headers, joined, entries, bounds, owner)
-    keys, olds, news = (joined.slices(bounds.ravel(), 4, part, len(owner)) for part in range(3))
+    keys, olds, news = (
+        joined.take_slices(bounds.ravel(), 4, part, len(owner)) for part in range(3)
+    )
     kinds = np.ascontiguousarray(entries["kind"])
     columns = [
-        _plain(pa.int64(), headers["position"][owner]),
-        _plain(pa.timestamp("us", "UTC"), headers["time"][owner]),
-        _plain(pa.binary(16), headers["transaction"][owner]),
-        _plain(pa.int64(), entries["relation"].astype(np.int64)),
-        _plain(pa.int8(), kinds),
+        _fixed_width_array(pa.int64(), headers["position"][owner]),
+        _fixed_width_array(pa.timestamp("us", "UTC"), headers["time"][owner]),
+        _fixed_width_array(pa.binary(16), headers["transaction"][owner]),
+        _fixed_width_array(pa.int64(), entries["relation"].astype(np.int64)),
+        _fixed_width_array(pa.int8(), kinds),
         keys,
-        _without(olds, kinds == INSERT),
-        _without(news, kinds == DELETE),
+        _with_nulls(olds, kinds == INSERT),
+        _with_nulls(news, kinds == DELETE),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def _headers(joined: JoinedValues, records: list[bytes]) -> npt.NDArray[Any]:
+def _read_headers(joined: JoinedValues, records: list[bytes]) -> npt.NDArray[Any]:
     """The headers of all records, each checked against its length and hash."""
     if len(joined.lengths) and joined.lengths.min() < HEADER_BYTES:
         raise Corruption("log record is cut short", found_bytes=int(joined.lengths.min()))
     headers = joined.gather(joined.starts, HEADER_BYTES).view(_HEADER).ravel()
     if (headers["length"] != joined.lengths).any():
-        _refuse(headers, headers["length"] != joined.lengths, "wrong length")
+        _raise_damaged(headers, headers["length"] != joined.lengths, "wrong length")
     hashed = map(xxh3_64_intdigest, map(_AFTER_HASH, records))
     digests = np.fromiter(hashed, np.uint64, len(records))
     if (headers["hash"] != digests).any():
-        _refuse(headers, headers["hash"] != digests, "wrong hash")
+        _raise_damaged(headers, headers["hash"] != digests, "wrong hash")
     return headers
 
 
-def _bounds(entries: npt.NDArray[Any], bases: Integers, number: Integers) -> Integers:
+def _change_bounds(entries: npt.NDArray[Any], bases: Integers, number: Integers) -> Integers:
     """For every change: start, end of its key, of its old row, of its new row."""
     bounds = np.zeros((len(entries), 4), np.int64)
     bounds[1:, 0] = entries["new_end"][:-1]
@@ -138,20 +140,20 @@ def _check_directory(
     wrong = (np.diff(bounds, axis=1) < 0).any(axis=1) | (bounds[:, 3] > ends[owner])
     wrong |= (entries["kind"] < INSERT) | (entries["kind"] > DELETE)
     if wrong.any():
-        _refuse(headers[owner], wrong, "broken directory")
+        _raise_damaged(headers[owner], wrong, "broken directory")
 
 
-def _refuse(headers: npt.NDArray[Any], wrong: npt.NDArray[np.bool_], fault: str) -> None:
+def _raise_damaged(headers: npt.NDArray[Any], wrong: npt.NDArray[np.bool_], fault: str) -> None:
     position = int(headers["position"][wrong][0])
     raise Corruption("log record is damaged", fault=fault, log_position=position)
 
 
-def _plain(data_type: pa.DataType, data: npt.NDArray[Any]) -> pa.Array:
+def _fixed_width_array(data_type: pa.DataType, data: npt.NDArray[Any]) -> pa.Array:
     buffer = pa.py_buffer(np.ascontiguousarray(data).view(np.uint8))
     return pa.Array.from_buffers(data_type, len(data), [None, buffer])
 
 
-def _without(array: pa.Array, null: npt.NDArray[np.bool_]) -> pa.Array:
+def _with_nulls(array: pa.Array, null: npt.NDArray[np.bool_]) -> pa.Array:
     if not null.any():
         return array
     _, offsets, data = array.buffers()

@@ -11,7 +11,7 @@ _WORDS = ((8, "Q"), (4, "I"), (2, "H"), (1, "B"))
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class RowField:
     """A field at a fixed offset of a row: its name in generated source, offset, struct format."""
 
     name: str
@@ -24,7 +24,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class RowShape:
     """The offsets of all fields of a row of `count` slots.
 
     `words` are the words of the null bitmap, each with the number of its first slot. `fields[i]` is
@@ -33,12 +33,12 @@ class Shape:
     """
 
     count: int
-    words: tuple[tuple[int, Field], ...]
-    fields: tuple[Field, ...]
-    before: tuple[Field | None, ...]
+    words: tuple[tuple[int, RowField], ...]
+    fields: tuple[RowField, ...]
+    before: tuple[RowField | None, ...]
     tail: int
 
-    def word_of(self, slot: int) -> tuple[Field, int]:
+    def null_bit_of(self, slot: int) -> tuple[RowField, int]:
         """The bitmap word that holds the slot's bit, and the bit."""
         first, word = max(
             (item for item in self.words if item[0] <= slot), key=lambda item: item[0]
@@ -46,29 +46,29 @@ class Shape:
         return word, 1 << slot - first
 
 
-def shape_of(codes: tuple[SlotCode, ...]) -> Shape:
+def shape_of(codes: tuple[SlotCode, ...]) -> RowShape:
     count = len(codes)
     offset = 2
-    words: list[tuple[int, Field]] = []
+    words: list[tuple[int, RowField]] = []
     left = (count + 7) // 8
     for width, form in _WORDS:
         while left >= width:
-            words.append(((offset - 2) * 8, Field(f"b{len(words)}", offset, form)))
+            words.append(((offset - 2) * 8, RowField(f"b{len(words)}", offset, form)))
             offset, left = offset + width, left - width
-    fields: dict[int, Field] = {}
+    fields: dict[int, RowField] = {}
     for index, code in enumerate(codes):
         if code.format is not None:
-            fields[index] = Field(f"x{index}", offset, code.format)
+            fields[index] = RowField(f"x{index}", offset, code.format)
             offset += fields[index].width
-    before: dict[int, Field | None] = {}
-    last: Field | None = None
+    before: dict[int, RowField | None] = {}
+    last: RowField | None = None
     for index, code in enumerate(codes):
         if code.format is None:
             before[index] = last
-            last = fields[index] = Field(f"e{index}", offset, "I")
+            last = fields[index] = RowField(f"e{index}", offset, "I")
             offset += 4
     slots = range(count)
-    return Shape(
+    return RowShape(
         count,
         tuple(words),
         tuple(fields[index] for index in slots),
@@ -77,12 +77,12 @@ def shape_of(codes: tuple[SlotCode, ...]) -> Shape:
     )
 
 
-def all_fields(shape: Shape) -> list[Field]:
-    fields = [Field("k", 0, "H"), *(word for _, word in shape.words), *shape.fields]
+def all_fields(shape: RowShape) -> list[RowField]:
+    fields = [RowField("k", 0, "H"), *(word for _, word in shape.words), *shape.fields]
     return sorted(fields, key=lambda field: field.offset)
 
 
-def struct_of(fields: list[Field], size: int | None) -> struct.Struct:
+def struct_of(fields: list[RowField], size: int | None) -> struct.Struct:
     """A struct that reads the fields and skips what is between them."""
     formats, offset = ["<"], 0
     for field in fields:

@@ -45,7 +45,7 @@ class SlotCode:
     constants: tuple[tuple[str, Any], ...] = ()
 
     @property
-    def zero(self) -> str:
+    def null_source(self) -> str:
         """The source text of what a NULL stores in the slot."""
         return 'b""' if self.format is None or self.format.endswith("s") else "0"
 
@@ -84,9 +84,9 @@ def slot_code(sql_type: SqlType, index: int) -> SlotCode:
         return _FIXED[kind]
     match kind:
         case Kind.NUMERIC:
-            return _numeric(sql_type, index)
+            return _numeric_slot(sql_type, index)
         case Kind.CHAR | Kind.VARCHAR | Kind.TEXT | Kind.JSON:
-            return _text(sql_type)
+            return _text_slot(sql_type)
         case Kind.BYTEA:
             return SlotCode(None, "{v}", "{x}", ("if {v}.__class__ is not bytes: raise TypeError",))
         case _:
@@ -110,7 +110,7 @@ def special_numbers(bits: int) -> dict[int, Decimal]:
     }
 
 
-def _text(sql_type: SqlType) -> SlotCode:
+def _text_slot(sql_type: SqlType) -> SlotCode:
     length = sql_type.length
     check: tuple[str, ...] = ()
     if length is not None:
@@ -121,15 +121,15 @@ def _text(sql_type: SqlType) -> SlotCode:
     return SlotCode(None, "{v}.encode()", TEXT_LOAD, check)
 
 
-def _numeric(sql_type: SqlType, index: int) -> SlotCode:
+def _numeric_slot(sql_type: SqlType, index: int) -> SlotCode:
     bits = numeric_bits(sql_type)
     if bits is None:
-        return _numeric_digits(sql_type, index)
+        return _digits_slot(sql_type, index)
     precision, scale = sql_type.precision or 0, sql_type.scale or 0
     limit = 10**precision
     factor = Decimal((0, (1,), -scale)) if scale >= 0 else Decimal(10**-scale)
     constants = (
-        (f"scaled_{index}", scaled_number(precision, scale, bits)),
+        (f"scaled_{index}", compile_scaling(precision, scale, bits)),
         (f"factor_{index}", factor),
         (f"special_{index}", special_numbers(bits)),
     )
@@ -143,35 +143,35 @@ def _numeric(sql_type: SqlType, index: int) -> SlotCode:
     return SlotCode("q" if bits == 64 else "16s", store, load, (), constants)
 
 
-def _numeric_digits(sql_type: SqlType, index: int) -> SlotCode:
+def _digits_slot(sql_type: SqlType, index: int) -> SlotCode:
     store, load = "numeric_text({v}).encode()", "Decimal({x}.decode())"
     if sql_type.precision is None:
         return SlotCode(None, store, load)
     # Too many digits for an integer slot, but the same rules: nothing is rounded, the scale is s.
-    fit = _rescaled(sql_type.precision, sql_type.scale or 0)
+    fit = _compile_rescale(sql_type.precision, sql_type.scale or 0)
     store = f"numeric_text(rescaled_{index}({{v}})).encode()"
     return SlotCode(None, store, load, (), ((f"rescaled_{index}", fit),))
 
 
-def _rescaled(precision: int, scale: int) -> Callable[[Any], Decimal]:
-    check = scaled_number(precision, scale, 128)
+def _compile_rescale(precision: int, scale: int) -> Callable[[Any], Decimal]:
+    check = compile_scaling(precision, scale, 128)
     unit = Decimal((0, (1,), -max(scale, 0)))
 
-    def rescaled(value: Any) -> Decimal:
+    def rescale_value(value: Any) -> Decimal:
         check(value)
         return scalars.EXACT.quantize(value, unit) if value.is_finite() else value
 
-    return rescaled
+    return rescale_value
 
 
-def scaled_number(precision: int, scale: int, bits: int) -> Callable[[Any], int]:
+def compile_scaling(precision: int, scale: int, bits: int) -> Callable[[Any], int]:
     """A function from a Decimal to value * 10^scale; it refuses what would have to be rounded."""
     shift = Decimal(scale)
     digits_before_point = precision - scale
     scaleb = scalars.EXACT.scaleb
     special = {str(number): key for key, number in special_numbers(bits).items()}
 
-    def scaled(value: Any) -> int:
+    def scale_value(value: Any) -> int:
         if not isinstance(value, Decimal):
             raise TypeError
         if not value.is_finite():
@@ -186,7 +186,7 @@ def scaled_number(precision: int, scale: int, bits: int) -> Callable[[Any], int]
             raise OverflowError
         return number
 
-    return scaled
+    return scale_value
 
 
 def fit_char(value: str, length: int) -> str:

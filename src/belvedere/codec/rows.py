@@ -23,8 +23,8 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from belvedere.codec.compile import compile_function, indent
-from belvedere.codec.faults import DECODE_ERRORS, ENCODE_ERRORS, refuse
-from belvedere.codec.row_shape import Field, Shape, all_fields, shape_of, struct_of
+from belvedere.codec.faults import DECODE_ERRORS, ENCODE_ERRORS, raise_invalid_value
+from belvedere.codec.row_shape import RowField, RowShape, all_fields, shape_of, struct_of
 from belvedere.codec.row_slots import CONSTANTS, PLAIN_LOAD, TEXT_LOAD, SlotCode, slot_code
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.types import Row, SqlType
@@ -53,7 +53,7 @@ class RowLayout:
         self.slots = slots
         self.types = tuple(slot.type for slot in slots)
         self.codes = tuple(slot_code(slot.type, index) for index, slot in enumerate(slots))
-        self._shapes: dict[int, Shape] = {}
+        self._shapes: dict[int, RowShape] = {}
         self._projectors: dict[tuple[int, ...], Callable[[bytes], Row]] = {}
         self._getters: dict[int, Callable[[bytes], Any]] = {}
         self._constants = CONSTANTS | {
@@ -64,7 +64,7 @@ class RowLayout:
     @cached_property
     def encode(self) -> Callable[[Row], bytes]:
         """The bytes of a row, a tuple with a value for every slot."""
-        shape = self.shape(len(self.slots))
+        shape = self.shape_for(len(self.slots))
         lines = [("".join(f"v{i}, " for i in range(shape.count)) or "() ") + "= row"]
         lines += [f"{word.name} = 0" for _, word in shape.words]
         for index, code in enumerate(self.codes):
@@ -72,28 +72,28 @@ class RowLayout:
         lines += _pack_source(shape, self.codes)
         body = ["try:", *indent(lines), "except ENCODE_ERRORS as error:"]
         body += ["    refuse(TYPES, row, stored=True, cause=error)"]
-        space = self._constants | {"ENCODE_ERRORS": ENCODE_ERRORS, "refuse": refuse}
+        space = self._constants | {"ENCODE_ERRORS": ENCODE_ERRORS, "refuse": raise_invalid_value}
         space |= {"TYPES": self.types, "pack": struct_of(all_fields(shape), shape.tail).pack}
         return compile_function("encode", "row", body, space)
 
     @cached_property
     def decode(self) -> Callable[[bytes], Row]:
         """The values of every slot. Corruption when the bytes are no row of this layout."""
-        return self._reader(tuple(range(len(self.slots))), bare=False)
+        return self._row_reader(tuple(range(len(self.slots))), bare=False)
 
     def getter(self, index: int) -> Callable[[bytes], Any]:
         """A function that decodes one slot."""
         if index not in self._getters:
-            self._getters[index] = self._reader((index,), bare=True)
+            self._getters[index] = self._row_reader((index,), bare=True)
         return self._getters[index]
 
     def projector(self, indexes: tuple[int, ...]) -> Callable[[bytes], Row]:
         """A function that decodes only these slots, in this order."""
         if indexes not in self._projectors:
-            self._projectors[indexes] = self._reader(indexes, bare=False)
+            self._projectors[indexes] = self._row_reader(indexes, bare=False)
         return self._projectors[indexes]
 
-    def inlined(
+    def inline_decode(
         self, indexes: tuple[int, ...], row: str, results: list[str], name: Callable[[Any], str]
     ) -> list[str]:
         """Lines of generated code that set `results` to what the projector of these slots returns
@@ -106,7 +106,7 @@ class RowLayout:
         plain = all(code.format is not None and code.load == PLAIN_LOAD for code in codes)
         if not plain or len(set(indexes)) < len(indexes):
             return [usual]
-        shape, placed = self.shape(len(self.slots)), dict(zip(indexes, results, strict=True))
+        shape, placed = self.shape_for(len(self.slots)), dict(zip(indexes, results, strict=True))
         fields = _needed_fields(shape, sorted(indexes))
         named = {f"x{index}": result for index, result in placed.items()}
         targets = ", ".join(named.get(field.name, field.name) for field in fields)
@@ -116,53 +116,58 @@ class RowLayout:
             f"if k != {len(self.slots)} or {_null_test(shape, indexes)}: {usual}",
         ]
 
-    def shape(self, count: int) -> Shape:
+    def shape_for(self, count: int) -> RowShape:
         """The field offsets of a row that has the first `count` slots."""
         if count not in self._shapes:
             self._shapes[count] = shape_of(self.codes[:count])
         return self._shapes[count]
 
-    def _reader(self, indexes: tuple[int, ...], *, bare: bool) -> Callable[[bytes], Any]:
+    def _row_reader(self, indexes: tuple[int, ...], *, bare: bool) -> Callable[[bytes], Any]:
         """A reader of rows with all slots; it passes rows with fewer slots to `other`, which
         compiles a reader for each slot count on first use."""
         older: dict[int, Callable[[bytes], Any]] = {}
 
-        def other(row: bytes, cause: Exception | None = None) -> Any:
-            count = _count_of(row)
+        def read_older_row(row: bytes, cause: Exception | None = None) -> Any:
+            count = _slot_count(row)
             if count >= len(self.slots):
                 _refuse_row(row, len(self.slots), cause)
             if count not in older:
-                older[count] = self._compile_reader(count, indexes, bare, _not_other)
+                older[count] = self._compile_reader(count, indexes, bare, raise_undecodable)
             return older[count](row)
 
-        def _not_other(row: bytes, cause: Exception | None = None) -> NoReturn:
+        def raise_undecodable(row: bytes, cause: Exception | None = None) -> NoReturn:
             _refuse_row(row, len(self.slots), cause)
 
-        return self._compile_reader(len(self.slots), indexes, bare, other)
+        return self._compile_reader(len(self.slots), indexes, bare, read_older_row)
 
     def _compile_reader(
         self, count: int, indexes: tuple[int, ...], bare: bool, other: Callable[..., Any]
     ) -> Callable[[bytes], Any]:
-        shape = self.shape(count)
+        shape = self.shape_for(count)
         needed = sorted({index for index in indexes if index < count})
         fields = _needed_fields(shape, needed)
         names = "".join(f"{field.name}, " for field in fields)
         lines = [f"{names}= unpack(row)", f"if k != {count}: return other(row)"]
         lines += _check_source(shape, self.codes[:count], needed)
-        values = [self._load(shape, index) for index in indexes]
+        values = [self._load_source(shape, index) for index in indexes]
         test = _null_test(shape, needed)
         if test:
-            whole = self._load_texts(shape, indexes, bare)
-            lines += [f"if not ({test}):", *indent([*whole, f"return {_result(values, bare)}"])]
-        nullable = [_or_null(shape, index, value) for index, value in zip(indexes, values)]
-        lines += [f"return {_result(nullable, bare)}"]
+            whole = self._load_texts_source(shape, indexes, bare)
+            lines += [
+                f"if not ({test}):",
+                *indent([*whole, f"return {_result_source(values, bare)}"]),
+            ]
+        nullable = [_nullable_source(shape, index, value) for index, value in zip(indexes, values)]
+        lines += [f"return {_result_source(nullable, bare)}"]
         body = ["try:", *indent(lines), "except DECODE_ERRORS as error:"]
         body += ["    return other(row, error)"]
         space = self._constants | {"DECODE_ERRORS": DECODE_ERRORS, "other": other}
         space["unpack"] = struct_of(fields, None).unpack_from
         return compile_function("decode", "row", body, space)
 
-    def _load_texts(self, shape: Shape, indexes: tuple[int, ...], bare: bool) -> list[str]:
+    def _load_texts_source(
+        self, shape: RowShape, indexes: tuple[int, ...], bare: bool
+    ) -> list[str]:
         """Lines that decode several texts at once: an ASCII tail, the usual case, is decoded in one
         call and sliced, which is half the work."""
         variable = [i for i in range(shape.count) if self.codes[i].format is None]
@@ -172,15 +177,15 @@ class RowLayout:
         if any(self.codes[index].load != TEXT_LOAD for index in variable):
             return []
         values = [
-            self._load(shape, index) if index not in wanted else _cut(shape, index)
+            self._load_source(shape, index) if index not in wanted else _slice_text(shape, index)
             for index in indexes
         ]
         return [
             f"t = row[{shape.tail}:].decode()",
-            f"if len(t) == n: return {_result(values, bare)}",
+            f"if len(t) == n: return {_result_source(values, bare)}",
         ]
 
-    def _load(self, shape: Shape, index: int) -> str:
+    def _load_source(self, shape: RowShape, index: int) -> str:
         if index >= shape.count:
             return f"M{index}"
         code = self.codes[index]
@@ -191,39 +196,39 @@ class RowLayout:
         return code.load.replace("{x}", f"row[{start}:{shape.tail} + e{index}]")
 
 
-def _null_test(shape: Shape, indexes: Iterable[int]) -> str:
+def _null_test(shape: RowShape, indexes: Iterable[int]) -> str:
     """An expression that is true where one of these slots is NULL."""
     masks: dict[str, int] = {}
     for index in indexes:
-        word, bit = shape.word_of(index)
+        word, bit = shape.null_bit_of(index)
         masks[word.name] = masks.get(word.name, 0) | bit
     return " or ".join(f"{word} & {mask}" for word, mask in masks.items())
 
 
-def _cut(shape: Shape, index: int) -> str:
+def _slice_text(shape: RowShape, index: int) -> str:
     before = shape.before[index]
     return f"t[{'' if before is None else before.name}:e{index}]"
 
 
-def _needed_fields(shape: Shape, needed: list[int]) -> list[Field]:
+def _needed_fields(shape: RowShape, needed: list[int]) -> list[RowField]:
     """The fields to unpack to read these slots, in byte order."""
-    found = {Field("k", 0, "H")}
+    found = {RowField("k", 0, "H")}
     for index in needed:
-        found |= {shape.word_of(index)[0], shape.fields[index]}
+        found |= {shape.null_bit_of(index)[0], shape.fields[index]}
         before = shape.before[index]
         if before is not None:
             found.add(before)
     return sorted(found, key=lambda field: field.offset)
 
 
-def _store_source(shape: Shape, index: int, code: SlotCode) -> list[str]:
-    word, bit = shape.word_of(index)
-    lines = [f"if v{index} is None: {word.name} |= {bit}; x{index} = {code.zero}", "else:"]
+def _store_source(shape: RowShape, index: int, code: SlotCode) -> list[str]:
+    word, bit = shape.null_bit_of(index)
+    lines = [f"if v{index} is None: {word.name} |= {bit}; x{index} = {code.null_source}", "else:"]
     lines += indent([*code.prepare, f"x{index} = {code.store}"])
     return [line.replace("{v}", f"v{index}") for line in lines]
 
 
-def _pack_source(shape: Shape, codes: tuple[SlotCode, ...]) -> list[str]:
+def _pack_source(shape: RowShape, codes: tuple[SlotCode, ...]) -> list[str]:
     variable = [index for index, code in enumerate(codes) if code.format is None]
     lines = []
     end = ""
@@ -237,7 +242,7 @@ def _pack_source(shape: Shape, codes: tuple[SlotCode, ...]) -> list[str]:
     return [*lines, "return " + " + ".join(parts)]
 
 
-def _check_source(shape: Shape, codes: tuple[SlotCode, ...], needed: list[int]) -> list[str]:
+def _check_source(shape: RowShape, codes: tuple[SlotCode, ...], needed: list[int]) -> list[str]:
     """Lines that refuse contradicting lengths, which would otherwise read as shorter values.
 
     Reading all slots verifies the row exactly; reading some verifies that these lie inside it.
@@ -257,24 +262,24 @@ def _check_source(shape: Shape, codes: tuple[SlotCode, ...], needed: list[int]) 
     return lines
 
 
-def _or_null(shape: Shape, index: int, value: str) -> str:
+def _nullable_source(shape: RowShape, index: int, value: str) -> str:
     if index >= shape.count:
         return value
-    word, bit = shape.word_of(index)
+    word, bit = shape.null_bit_of(index)
     return f"None if {word.name} & {bit} else {value}"
 
 
-def _result(values: list[str], bare: bool) -> str:
+def _result_source(values: list[str], bare: bool) -> str:
     return values[0] if bare else "(" + "".join(f"{value}, " for value in values) + ")"
 
 
-def _count_of(row: bytes) -> int:
+def _slot_count(row: bytes) -> int:
     if len(row) < 2:
         raise Corruption("row is cut short", found_bytes=len(row))
     return row[0] | row[1] << 8
 
 
 def _refuse_row(row: bytes, slots: int, cause: Exception | None) -> NoReturn:
-    found = _count_of(row)
+    found = _slot_count(row)
     message = "row has more slots than its table" if found > slots else "row cannot be decoded"
     raise Corruption(message, slots=slots, found_slots=found, found_bytes=len(row)) from cause

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from belvedere.catalog.relation import CompiledTable
-from belvedere.txn.rows import duplicate_key, null_refused
+from belvedere.txn.rows import duplicate_key_violation, null_violation
 from belvedere.txn.transaction import Transaction
-from belvedere.types import TIMED, Kind, Row, SqlType
+from belvedere.types import TIMED_KINDS, Kind, Row, SqlType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,7 @@ ROWS_MIN = 500
 """Fewer rows than this are inserted one by one."""
 
 
-class Loader:
+class BulkLoader:
     """Inserts new rows of one table in one transaction, in batches of any size."""
 
     def __init__(self, transaction: Transaction, table: CompiledTable) -> None:
@@ -41,8 +41,8 @@ class Loader:
         for slot, name in table.not_null:
             for row in rows:
                 if row[slot] is None:
-                    raise null_refused(table, name, [row[one.slot] for one in table.live])
-        self._add(list(map(table.encode, rows)))
+                    raise null_violation(table, name, [row[one.slot] for one in table.live_columns])
+        self._insert_values(list(map(table.encode, rows)))
 
     def add_columns(self, batch: pa.RecordBatch) -> None:
         """Adds a batch with a column for every slot. InvalidInput when Arrow cannot cast a column:
@@ -53,25 +53,25 @@ class Loader:
             column = batch.column(slot)
             if column.null_count:
                 first = column.is_null().index(True).as_py()
-                row = [batch.column(one.slot)[first].as_py() for one in self._table.live]
-                raise null_refused(self._table, name, row)
-        self._add(arrow_to_rows(self._table.layout, batch))
+                row = [batch.column(one.slot)[first].as_py() for one in self._table.live_columns]
+                raise null_violation(self._table, name, row)
+        self._insert_values(arrow_to_rows(self._table.layout, batch))
 
-    def _add(self, values: list[bytes]) -> None:
+    def _insert_values(self, values: list[bytes]) -> None:
         if not values:
             return
         keys = list(map(self._table.key.encode, map(self._project, values)))
-        self._require_free(keys, values)
+        self._require_unused_keys(keys, values)
         write = self._transaction.write
         for key, value in zip(keys, values):
             write(key, None, value)
 
-    def _require_free(self, keys: list[bytes], values: list[bytes]) -> None:
+    def _require_unused_keys(self, keys: list[bytes], values: list[bytes]) -> None:
         if len(set(keys)) < len(keys):
             seen: set[bytes] = set()
             for key, value in zip(keys, values):
                 if key in seen:
-                    raise duplicate_key(self._table, self._table.decode(value))
+                    raise duplicate_key_violation(self._table, self._table.decode(value))
                 seen.add(key)
         if self._last is None or min(keys) > self._last:
             self._last = max(keys)
@@ -79,7 +79,7 @@ class Loader:
         self._last = max(self._last, *keys)
         for found, value in zip(self._transaction.multi_get(keys), values):
             if found is not None:
-                raise duplicate_key(self._table, self._table.decode(value))
+                raise duplicate_key_violation(self._table, self._table.decode(value))
 
     def _last_key(self) -> bytes | None:
         last = self._transaction.scan(self._table.start, self._table.end, reverse=True, limit=1)
@@ -88,12 +88,12 @@ class Loader:
         return None
 
 
-def is_direct(sql_type: SqlType, arrow_type: pa.DataType) -> bool:
+def can_cast_exactly(sql_type: SqlType, arrow_type: pa.DataType) -> bool:
     """Whether Arrow's checked casts convert values of this Arrow type to the SQL type without a
     change of meaning."""
     import pyarrow.types as at  # heavy
 
-    if sql_type.kind in TIMED and sql_type.precision is not None:
+    if sql_type.kind in TIMED_KINDS and sql_type.precision is not None:
         return False
     match sql_type.kind:
         case Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT:

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from belvedere.catalog.catalog import Catalog
 from belvedere.errors import Unavailable
 from belvedere.execution.direct.compile import Wrap, compile_plan
-from belvedere.execution.direct.dependence import walk
+from belvedere.execution.direct.dependence import walk_plan
 from belvedere.execution.duck.engine import DuckEngine
-from belvedere.execution.memory import Outgrown
+from belvedere.execution.memory import RowLimitExceeded
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
@@ -46,7 +46,7 @@ class Tier(enum.StrEnum):
     DUCKDB = "duckdb"
 
 
-class Choice(NamedTuple):
+class ExecutionChoice(NamedTuple):
     """The tier and why; `work` is the estimate of rows handled."""
 
     tier: Tier
@@ -55,19 +55,23 @@ class Choice(NamedTuple):
     free: bool = False  # the tier was chosen, not requested
 
 
-_OUTGROWN = Choice(Tier.DUCKDB, "more rows than estimated", 0)
+_UNDERESTIMATED = ExecutionChoice(Tier.DUCKDB, "more rows than estimated", 0)
 
 
-def choose(node: n.Node, tier: Tier, sizes: Sizes, rows: Estimate) -> Choice:
+def choose_tier(node: n.Node, tier: Tier, sizes: Sizes, rows: Estimate) -> ExecutionChoice:
     if tier is not Tier.AUTO:
-        return Choice(tier, f"set tier = {tier}", 0)
-    work = _Work(sizes, rows).of(node)
+        return ExecutionChoice(tier, f"set tier = {tier}", 0)
+    work = _WorkEstimate(sizes, rows).estimate_rows(node)
     chosen = Tier.DIRECT if work <= DIRECT_ROWS_MAX else Tier.DUCKDB
-    return Choice(chosen, f"about {work:.0f} rows of work", work, free=True)
+    return ExecutionChoice(chosen, f"about {work:.0f} rows of work", work, free=True)
 
 
-def compile_for(
-    catalog: Catalog, node: n.Node, choice: Choice, engine: DuckEngine, wrap: Wrap | None = None
+def compile_for_tier(
+    catalog: Catalog,
+    node: n.Node,
+    choice: ExecutionChoice,
+    engine: DuckEngine,
+    wrap: Wrap | None = None,
 ) -> Rows:
     if choice.tier is Tier.DUCKDB:
         from belvedere.execution.hybrid import compile_hybrid  # heavy
@@ -76,10 +80,12 @@ def compile_for(
     direct = compile_plan(catalog, node, wrap)
     if not choice.free or _changes_data(node):
         return direct
-    return _Corrected(direct, lambda: compile_for(catalog, node, _OUTGROWN, engine, wrap))
+    return _FallbackPlan(
+        direct, lambda: compile_for_tier(catalog, node, _UNDERESTIMATED, engine, wrap)
+    )
 
 
-class _Corrected:
+class _FallbackPlan:
     """A Python plan that falls back to DuckDB when it reads far more rows than estimated or exceeds
     the memory limit. Later executions go to DuckDB directly."""
 
@@ -92,17 +98,17 @@ class _Corrected:
     def __call__(self, run: Run) -> Iterator[Row]:
         if self._large is None:
             memory = run.memory
-            run.memory = memory.within(CORRECT_ROWS)
+            run.memory = memory.with_row_limit(CORRECT_ROWS)
             try:
-                return iter(run.memory.hold(self._direct(run)))
-            except Outgrown:
+                return iter(run.memory.hold_rows(self._direct(run)))
+            except RowLimitExceeded:
                 self.notes.append(f"run again by DuckDB: more than {CORRECT_ROWS} rows were read")
             except Unavailable as error:
                 if error.sqlstate != "53200":
                     raise
                 self.notes.append(f"run again by DuckDB: {error.message}")
             self._large = self._make_large()
-            run = run.beside({})  # results cached for the other plan are of no use
+            run = run.with_ctes({})  # results cached for the other plan are of no use
             run.memory = memory
         return self._large(run)
 
@@ -110,30 +116,32 @@ class _Corrected:
 def _changes_data(node: n.Node) -> bool:
     return any(
         isinstance(item, n.Insert | n.Update | n.Delete | n.Lock | e.SequenceCall)
-        for item, _ in walk(node, 0)
+        for item, _ in walk_plan(node, 0)
     )
 
 
-class _Work:
+class _WorkEstimate:
     """Rows handled by all operators of a plan."""
 
     def __init__(self, sizes: Sizes, rows: Estimate) -> None:
         self._sizes = sizes
         self._rows = rows
 
-    def of(self, node: n.Node, wanted: float = math.inf) -> float:
+    def estimate_rows(self, node: n.Node, wanted: float = math.inf) -> float:
         """`wanted`: how many rows the consumer requests; streaming operators produce no more."""
-        rows = min(self._read(node), wanted)
+        rows = min(self._handled_rows(node), wanted)
         if isinstance(node, n.Join) and not node.keys and node.lookup is None:
             rows = max(rows, self._rows(node.left) * self._rows(node.right))
-        below = self._wanted(node, wanted)
+        below = self._requested_rows(node, wanted)
         if isinstance(node, n.Limit):
             rows = min(rows, below)
-        total = rows + sum(self.of(child, below) for child in _children(node))
-        times = max([min(self._rows(child), below) for child in _children(node)] or [1.0])
-        return total + sum(max(times, 1.0) * self.of(plan) for plan in _subplans(node))
+        total = rows + sum(self.estimate_rows(child, below) for child in _input_nodes(node))
+        times = max([min(self._rows(child), below) for child in _input_nodes(node)] or [1.0])
+        return total + sum(
+            max(times, 1.0) * self.estimate_rows(plan) for plan in _expression_plans(node)
+        )
 
-    def _read(self, node: n.Node) -> float:
+    def _handled_rows(self, node: n.Node) -> float:
         """Rows the node handles: all rows a full scan reads, not those its condition selects."""
         if isinstance(node, n.Scan) and node.access.kind is paths.AccessKind.FULL:
             return self._sizes(node.relation)
@@ -141,7 +149,7 @@ class _Work:
             return 1.0
         return self._rows(node)
 
-    def _wanted(self, node: n.Node, wanted: float) -> float:
+    def _requested_rows(self, node: n.Node, wanted: float) -> float:
         match node:
             case n.Limit() if isinstance(node.count, e.Literal) and node.count.value is not None:
                 skipped = node.offset.value if isinstance(node.offset, e.Literal) else 0
@@ -158,7 +166,7 @@ class _Work:
                 return math.inf
 
 
-def _children(node: n.Node) -> list[n.Node]:
+def _input_nodes(node: n.Node) -> list[n.Node]:
     match node:
         case n.Join() if node.lookup is not None:
             return [node.left]
@@ -173,15 +181,15 @@ def _children(node: n.Node) -> list[n.Node]:
             return [] if below is None else [below]
 
 
-def _subplans(node: n.Node) -> list[n.Node]:
+def _expression_plans(node: n.Node) -> list[n.Node]:
     """The plans inside this node's own expressions."""
-    inputs = {id(child) for child in _children(node)}
+    inputs = {id(child) for child in _input_nodes(node)}
     found = []
     for name in getattr(node, "__slots__", ()):
         part = getattr(node, name)
         if id(part) in inputs:
             continue
-        for item, level in walk(part, 0):
+        for item, level in walk_plan(part, 0):
             if level == 0 and isinstance(
                 item, e.ScalarSubquery | e.Exists | e.QuantifiedSubquery | e.ArraySubquery
             ):

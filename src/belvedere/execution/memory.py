@@ -7,7 +7,7 @@ which spills too, runs the statement again in both cases. A sub-query starts fro
 around it, and its rows are released when it ends.
 
 A plan that was chosen for few rows has `work`, the rows it may still read: when none are left the
-estimate was wrong, and DuckDB runs the statement from the start (`Outgrown`).
+estimate was wrong, and DuckDB runs the statement from the start (`RowLimitExceeded`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LIMIT_BYTES = 1024 * 1024 * 1024
 _OVERHEAD_BYTES = 100  # of an entry in a dictionary, about
 
 
-class Outgrown(Exception):
+class RowLimitExceeded(Exception):
     """A plan for few rows has read too many. Never leaves `execution`."""
 
 
@@ -42,38 +42,38 @@ class Memory:
         self.used_bytes = used_bytes
         self._work = work
 
-    def inner(self) -> Memory:
+    def for_subquery(self) -> Memory:
         """For a sub-query: what it holds is released when it ends."""
         return Memory(self.limit_bytes, self.used_bytes, self._work)
 
-    def within(self, rows_max: int) -> Memory:
+    def with_row_limit(self, rows_max: int) -> Memory:
         """The same limits, with at most this many rows to read."""
         return Memory(self.limit_bytes, self.used_bytes, [rows_max])
 
-    def read(self, count: int) -> None:
-        """Counts rows that were read; `Outgrown` when there are more than allowed."""
+    def count_read(self, count: int) -> None:
+        """Counts rows that were read; `RowLimitExceeded` when there are more than allowed."""
         if self._work is not None:
             self._work[0] -= count
             if self._work[0] < 0:
-                raise Outgrown
+                raise RowLimitExceeded
 
-    def hold(self, rows: Iterable[Row]) -> list[Row]:
+    def hold_rows(self, rows: Iterable[Row]) -> list[Row]:
         """All rows as a list, with their memory reserved."""
         each = iter(rows)
         held = list(itertools.islice(each, CHUNK_ROWS))
         if len(held) < CHUNK_ROWS:
             return held
-        self.grown(CHUNK_ROWS, held[0])
+        self.reserve_rows(CHUNK_ROWS, held[0])
         while chunk := list(itertools.islice(each, CHUNK_ROWS)):
-            self.grown(len(chunk), chunk[0])
+            self.reserve_rows(len(chunk), chunk[0])
             held += chunk
         return held
 
-    def passing(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def count_held(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The same rows, with memory reserved as they pass: the consumer holds them."""
         each = iter(rows)
         while chunk := list(itertools.islice(each, CHUNK_ROWS)):
-            self.grown(len(chunk), chunk[0])
+            self.reserve_rows(len(chunk), chunk[0])
             yield from chunk
 
     @property
@@ -83,16 +83,16 @@ class Memory:
 
     def has_room(self, count: int, row: Iterable[object]) -> bool:
         """Whether there is room for `count` rows of this row's size."""
-        return self.used_bytes + _size(count, row) <= self.limit_bytes
+        return self.used_bytes + _estimate_bytes(count, row) <= self.limit_bytes
 
-    def grown(self, count: int, row: Iterable[object]) -> None:
+    def reserve_rows(self, count: int, row: Iterable[object]) -> None:
         """Reserves memory for `count` rows of this row's size; 53200 beyond the limit."""
-        self.used_bytes += _size(count, row)
+        self.used_bytes += _estimate_bytes(count, row)
         if self.used_bytes > self.limit_bytes:
             raise over_limit(self.limit_bytes)
 
 
-def _size(count: int, row: Iterable[object]) -> int:
+def _estimate_bytes(count: int, row: Iterable[object]) -> int:
     return count * (_OVERHEAD_BYTES + sum(map(sys.getsizeof, row)))
 
 

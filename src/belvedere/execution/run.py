@@ -52,18 +52,18 @@ class Interrupt:
 
     def check(self) -> None:
         if self.reason is not None:
-            raise interrupted(self.reason)
+            raise cancel_error(self.reason)
 
-    def read(self, count: int) -> None:
+    def count_rows(self, count: int) -> None:
         """Counts a batch of rows that was read, reports progress and checks for cancellation."""
         if self.progress is not None:
             self.rows += count
             self.progress(self.rows)
         if self.reason is not None:
-            raise interrupted(self.reason)
+            raise cancel_error(self.reason)
 
 
-def interrupted(reason: str) -> Unavailable:
+def cancel_error(reason: str) -> Unavailable:
     return Unavailable("canceling statement", sqlstate="57014", detail=reason)
 
 
@@ -87,7 +87,7 @@ class Services(Protocol):
         """Lock rows by primary key; False where the row is locked and was to be skipped."""
 
 
-class Write(NamedTuple):
+class PendingWrite(NamedTuple):
     """The pending writes of an Insert, Update or Delete, applied after the statement's reads."""
 
     node: object
@@ -132,26 +132,26 @@ class Run:
         self.cache: dict[int, Any] = {}
         self.ctes: dict[int, CteRows] = {}
         self.wanted = 0  # how many rows a limit above needs; only a hint
-        self.changes: list[Write] = []  # applied after all reads
+        self.changes: list[PendingWrite] = []  # applied after all reads
         self.deltas: Mapping[int, Sequence[Row]] = {}  # rows of Changes leaves, by relation
 
-    def nested(self, outer: Row) -> Run:
+    def nested_run(self, outer: Row) -> Run:
         """The Run of a query nested in this one, for one outer row."""
-        run = self._copy()
-        run.memory = self.memory.inner()
+        run = self._copy_shared()
+        run.memory = self.memory.for_subquery()
         run.outer = outer
         run.parent = self
         return run
 
-    def beside(self, ctes: dict[int, CteRows]) -> Run:
+    def with_ctes(self, ctes: dict[int, CteRows]) -> Run:
         """A Run of the same query with more CTEs visible."""
-        run = self._copy()
+        run = self._copy_shared()
         run.outer = self.outer
         run.parent = self.parent
         run.ctes = self.ctes | ctes
         return run
 
-    def _copy(self) -> Run:
+    def _copy_shared(self) -> Run:
         run = Run.__new__(Run)
         run.reader = self.reader
         run.parameters = self.parameters
@@ -166,7 +166,7 @@ class Run:
         run.deltas = self.deltas
         return run
 
-    def out(self, levels: int) -> Run:
+    def outer_run(self, levels: int) -> Run:
         """The Run this many queries further out, at most the outermost."""
         run = self
         while levels and run.parent is not None:
@@ -197,12 +197,12 @@ class CteRows:
                 yield row
             at += 1
 
-    def whole(self) -> list[Row]:
+    def read_all(self) -> list[Row]:
         self._rows.extend(self._rest)
         return self._rows
 
 
-def one_value(rows: Iterator[Row]) -> Any:
+def scalar_value(rows: Iterator[Row]) -> Any:
     """The value of a scalar sub-query."""
     first = next(rows, None)
     if first is None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.graph import children_of
-from belvedere.catalog.model import Action, ForeignKey
+from belvedere.catalog.graph import child_foreign_keys
+from belvedere.catalog.model import ForeignKey, ReferentialAction
 from belvedere.catalog.relation import CompiledTable, compiled_index, compiled_table
 from belvedere.errors import Corruption, InvalidInput, Unsupported
 from belvedere.txn import rows as stored
@@ -20,24 +20,24 @@ from belvedere.types import Row
 
 
 def insert(txn: Transaction, table: CompiledTable, row: Row) -> None:
-    stored.insert(txn, table, row)
+    stored.insert_row(txn, table, row)
 
 
 def update(
     txn: Transaction, table: CompiledTable, old: Row, new: Row, value: bytes | None = None
 ) -> None:
     """`value` is the stored form of the old row, if it is known."""
-    stored.update(txn, table, old, new, value)
-    _follow(txn, table, old, new)
+    stored.update_row(txn, table, old, new, value)
+    _apply_update_actions(txn, table, old, new)
 
 
-def _follow(txn: Transaction, table: CompiledTable, old: Row, new: Row) -> None:
+def _apply_update_actions(txn: Transaction, table: CompiledTable, old: Row, new: Row) -> None:
     """Runs the ON UPDATE actions of the foreign keys that refer to a changed row."""
-    for child, key in referring(txn.catalog, table.table.id):
+    for child, key in referring_keys(txn.catalog, table.table.id):
         before = tuple([old[slot] for slot in key.parent_columns])
         after = tuple([new[slot] for slot in key.parent_columns])
         if before != after and None not in before:
-            _act(txn, child, key, before, after)
+            _apply_action(txn, child, key, before, after)
 
 
 def update_all(txn: Transaction, table: CompiledTable, pairs: list[tuple[Row, Row]]) -> None:
@@ -49,70 +49,74 @@ def update_all(txn: Transaction, table: CompiledTable, pairs: list[tuple[Row, Ro
             update(txn, table, old, new)
         return
     for old, _ in moved:
-        stored.delete(txn, table, old)
+        stored.delete_row(txn, table, old)
     for old, new in pairs:
         if table.same_key(old, new):
-            stored.update(txn, table, old, new)
+            stored.update_row(txn, table, old, new)
         else:
-            stored.insert(txn, table, new)
-        _follow(txn, table, old, new)
+            stored.insert_row(txn, table, new)
+        _apply_update_actions(txn, table, old, new)
 
 
 def delete(txn: Transaction, table: CompiledTable, row: Row, value: bytes | None = None) -> None:
-    stored.delete(txn, table, row, value)
-    for child, key in referring(txn.catalog, table.table.id):
+    stored.delete_row(txn, table, row, value)
+    for child, key in referring_keys(txn.catalog, table.table.id):
         values = tuple([row[slot] for slot in key.parent_columns])
         if None not in values:
-            _act(txn, child, key, values, None)
+            _apply_action(txn, child, key, values, None)
 
 
-def referring(catalog: Catalog, parent: int) -> tuple[tuple[CompiledTable, ForeignKey], ...]:
+def referring_keys(catalog: Catalog, parent: int) -> tuple[tuple[CompiledTable, ForeignKey], ...]:
     """The foreign keys that refer to `parent` and have an action, cached per catalog."""
     memo_key = ("referring", parent)
-    found = catalog.memo.get(memo_key)
+    found = catalog.derived_cache.get(memo_key)
     if found is None:
-        found = catalog.memo[memo_key] = tuple(
+        found = catalog.derived_cache[memo_key] = tuple(
             (compiled_table(catalog, table.id), key)
-            for table, key in children_of(catalog, parent)
-            if not key.on_delete is key.on_update is Action.NO_ACTION
+            for table, key in child_foreign_keys(catalog, parent)
+            if not key.on_delete is key.on_update is ReferentialAction.NO_ACTION
         )
     return found  # type: ignore[return-value]
 
 
-def _act(
+def _apply_action(
     txn: Transaction, child: CompiledTable, key: ForeignKey, values: Row, moved: Row | None
 ) -> None:
     action = key.on_delete if moved is None else key.on_update
-    if action is Action.NO_ACTION:
+    if action is ReferentialAction.NO_ACTION:
         return
-    for row in list(children(txn, child, key, values)):
+    for row in list(referring_rows(txn, child, key, values)):
         match action:
-            case Action.RESTRICT:
+            case ReferentialAction.RESTRICT:
                 raise InvalidInput(
                     "row is still referenced",
                     sqlstate="23001",
                     constraint=key.name,
                     table=child.table.name,
                 )
-            case Action.CASCADE if moved is None:
+            case ReferentialAction.CASCADE if moved is None:
                 delete(txn, child, row)
-            case Action.CASCADE:
+            case ReferentialAction.CASCADE:
                 assert moved is not None
-                update(txn, child, row, _with(row, key.columns, moved))
-            case Action.SET_NULL:
-                update(txn, child, row, _with(row, key.columns, (None,) * len(key.columns)))
-            case Action.SET_DEFAULT:
-                update(txn, child, row, _with(row, key.columns, _defaults(child, key)))
+                update(txn, child, row, _replace_values(row, key.columns, moved))
+            case ReferentialAction.SET_NULL:
+                update(
+                    txn, child, row, _replace_values(row, key.columns, (None,) * len(key.columns))
+                )
+            case ReferentialAction.SET_DEFAULT:
+                update(
+                    txn, child, row, _replace_values(row, key.columns, _default_values(child, key))
+                )
 
 
-def _with(row: Row, slots: tuple[int, ...], values: Row) -> Row:
+def _replace_values(row: Row, slots: tuple[int, ...], values: Row) -> Row:
     changed = list(row)
     for slot, value in zip(slots, values):
         changed[slot] = value
     return tuple(changed)
 
 
-def _defaults(child: CompiledTable, key: ForeignKey) -> Row:
+def _default_values(child: CompiledTable, key: ForeignKey) -> Row:
     if any(child.table.columns[slot].default is not None for slot in key.columns):
         raise Unsupported(
             "ON DELETE or UPDATE SET DEFAULT with a default that is not NULL", constraint=key.name
@@ -120,7 +124,9 @@ def _defaults(child: CompiledTable, key: ForeignKey) -> Row:
     return (None,) * len(key.columns)
 
 
-def children(reader: Reader, child: CompiledTable, key: ForeignKey, values: Row) -> Iterator[Row]:
+def referring_rows(
+    reader: Reader, child: CompiledTable, key: ForeignKey, values: Row
+) -> Iterator[Row]:
     """The rows that refer to these values, by the index that serves the foreign key."""
     assert key.index is not None
     index = compiled_index(reader.catalog, key.index)

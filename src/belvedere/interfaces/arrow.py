@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from belvedere.plan.fields import Fields
 from belvedere.plan.values.decimals import EXACT
-from belvedere.types import Kind, Row, SqlType, numeric
+from belvedere.types import Kind, Row, SqlType, numeric_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,17 +16,17 @@ DIGITS_MAX = 38
 
 
 def table_of_rows(fields: Fields, rows: list[Row]) -> pa.Table:
-    from belvedere.execution.duck.leaves import table_of  # heavy
+    from belvedere.execution.duck.leaves import rows_to_table  # heavy
 
     types = [field.type for field in fields]
     columns = list(zip(*rows)) if rows else [()] * len(types)
-    shown = [_bounded(list(values), one) for values, one in zip(columns, types)]
+    shown = [_bound_numeric(list(values), one) for values, one in zip(columns, types)]
     plain = [list(values) for values, _ in shown]
-    made = table_of(list(zip(*plain)), [one for _, one in shown])
+    made = rows_to_table(list(zip(*plain)), [one for _, one in shown])
     return made.rename_columns([field.name for field in fields])
 
 
-def _bounded(values: list[Any], sql_type: SqlType) -> tuple[list[Any], SqlType]:
+def _bound_numeric(values: list[Any], sql_type: SqlType) -> tuple[list[Any], SqlType]:
     """Give NUMERIC without a precision that of its values; text if Arrow cannot hold them."""
     if sql_type.kind is Kind.UNKNOWN:
         return values, SqlType(Kind.TEXT)
@@ -46,4 +46,4 @@ def _bounded(values: list[Any], sql_type: SqlType) -> tuple[list[Any], SqlType]:
     step = decimal.Decimal(1).scaleb(-scale, EXACT)
     context = decimal.Context(prec=DIGITS_MAX)
     fitted = [None if v is None else v.quantize(step, context=context) for v in values]
-    return fitted, numeric(max(whole + scale, 1), scale)
+    return fitted, numeric_type(max(whole + scale, 1), scale)

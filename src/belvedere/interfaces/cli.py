@@ -47,19 +47,19 @@ COMMANDS: dict[str, Command] = {
 def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given or given[0] in ("-h", "--help", "help"):
-        print(usage())
+        print(usage_text())
         raise SystemExit(0 if given else 2)
     if given[0] in ("-V", "--version"):
         print(f"belvedere {metadata.version('belvedere')}")
         return
     command = COMMANDS.get(given[0])
     if command is None:
-        print(f"belvedere: no command {given[0]!r}\n\n{usage()}", file=sys.stderr)
+        print(f"belvedere: no command {given[0]!r}\n\n{usage_text()}", file=sys.stderr)
         raise SystemExit(2)
-    run(given[0], command, given[1:])
+    run_command(given[0], command, given[1:])
 
 
-def usage() -> str:
+def usage_text() -> str:
     width = max(map(len, COMMANDS))
     lines = [f"  {name:<{width}}  {command.help}" for name, command in COMMANDS.items()]
     return "\n".join(
@@ -73,16 +73,16 @@ def usage() -> str:
     )
 
 
-def run(name: str, command: Command, arguments: list[str]) -> None:
+def run_command(name: str, command: Command, arguments: list[str]) -> None:
     import typer  # heavy
 
     module, _, function = command.target.partition(":")
     found = getattr(importlib.import_module(module), function)
-    app = found if isinstance(found, typer.Typer) else _app_of(name, command, found)
+    app = found if isinstance(found, typer.Typer) else _make_app(name, command, found)
     app(arguments, prog_name=f"belvedere {name}")
 
 
-def _app_of(name: str, command: Command, function: Callable[..., None]) -> Typer:
+def _make_app(name: str, command: Command, function: Callable[..., None]) -> Typer:
     import typer  # heavy
 
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

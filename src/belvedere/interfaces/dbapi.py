@@ -27,7 +27,7 @@ from belvedere.interfaces.exceptions import (
     OperationalError,
     ProgrammingError,
     Warning,  # noqa: A004
-    translated,
+    translate_error,
 )
 from belvedere.interfaces.values import (
     BINARY,
@@ -43,13 +43,13 @@ from belvedere.interfaces.values import (
     TimeFromTicks,
     Timestamp,
     TimestampFromTicks,
-    describe,
-    outward,
+    describe_fields,
+    make_row_converter,
 )
 from belvedere.plan.fields import Fields
 from belvedere.session.result import Result
 from belvedere.session.session import Session
-from belvedere.session.subscription import Subscription, subscribe
+from belvedere.session.subscription import Subscription, open_subscription
 from belvedere.types import Row
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def connect(
 ) -> Connection:
     """Open the store at `url`: a directory, or ':memory:'."""
     try:
-        store = stores.acquire(
+        store = stores.acquire_store(
             str(url),
             durability,
             create=create,
@@ -80,7 +80,7 @@ def connect(
             memory_limit_mb=memory_limit_mb,
         )
     except errors.Error as error:
-        raise translated(error) from error
+        raise translate_error(error) from error
     return Connection(store, autocommit)
 
 
@@ -135,7 +135,7 @@ class Connection:
     def notices(self) -> list[str]:
         """The newest notices: messages that are neither results nor errors, oldest first."""
         with self._lock:
-            return list(self._session.services.notices.kept)
+            return list(self._session.services.notices.newest)
 
     def cursor(self) -> Cursor:
         self._require_open()
@@ -145,7 +145,7 @@ class Connection:
         self, sql: str, parameters: Sequence[Any] = (), *, freshness: str | None = None
     ) -> Cursor:
         """Run a statement in a new cursor and return the cursor."""
-        return Cursor(self)._execute(self, sql, parameters, freshness)
+        return Cursor(self)._execute_statement(self, sql, parameters, freshness)
 
     def executemany(self, sql: str, parameters: Sequence[Sequence[Any]]) -> Cursor:
         return Cursor(self).executemany(sql, parameters)
@@ -159,9 +159,9 @@ class Connection:
             self._require_open()
             session = Session(self._store.shared)
             try:
-                return subscribe(session, view, from_position, timeout_s, translated)
+                return open_subscription(session, view, from_position, timeout_s, translate_error)
             except errors.Error as error:
-                raise translated(error) from error
+                raise translate_error(error) from error
 
     def commit(self) -> None:
         with self._lock:
@@ -169,7 +169,7 @@ class Connection:
             try:
                 self._session.commit()
             except errors.Error as error:
-                raise translated(error) from error
+                raise translate_error(error) from error
 
     def rollback(self) -> None:
         with self._lock:
@@ -185,7 +185,7 @@ class Connection:
         with self._lock:
             self._require_open()
             self._session.close()
-            stores.release(self._store)
+            stores.release_store(self._store)
 
     def _require_open(self) -> None:
         if self._session.closed:
@@ -229,7 +229,7 @@ class Cursor:
 
     @property
     def description(self) -> list[Description] | None:
-        return None if self._fields is None else describe(self._fields)
+        return None if self._fields is None else describe_fields(self._fields)
 
     @property
     def result(self) -> Result:
@@ -248,29 +248,29 @@ class Cursor:
         connection = self._connection
         if connection is None:
             raise InterfaceError("cursor or connection is closed", sqlstate="08003")
-        return self._execute(connection, sql, parameters, freshness)
+        return self._execute_statement(connection, sql, parameters, freshness)
 
-    def _execute(
+    def _execute_statement(
         self, connection: Connection, sql: str, parameters: Sequence[Any], freshness: str | None
     ) -> Cursor:
         session = connection._session
         if session.closed:
             raise InterfaceError("cursor or connection is closed", sqlstate="08003")
         if type(parameters) is not tuple and not isinstance(parameters, list):
-            parameters = _sequence(parameters)
+            parameters = _require_sequence(parameters)
         with connection._lock:
             try:
                 result = session.execute(sql, parameters, freshness)
             except errors.Error as error:
-                self._forget()
-                raise translated(error) from error
+                self._clear_result()
+                raise translate_error(error) from error
         self._result = result
         self._fields = fields = result.fields
         self._rows = result.rows
         self._at = 0
         self.rowcount = result.affected
         if fields is not None and not result.plain and result.table is None:
-            convert = outward(fields, session.settings.zone)
+            convert = make_row_converter(fields, session.settings.zone)
             if convert is not None:
                 self._rows = convert(result.rows)
         return self
@@ -296,18 +296,18 @@ class Cursor:
                 raise
             if alone:
                 connection.commit()
-        self._forget()
+        self._clear_result()
         self.rowcount = count
         return self
 
-    def _forget(self) -> None:
+    def _clear_result(self) -> None:
         self._rows, self._fields, self._result, self._at = [], None, None, 0
         self.rowcount = -1
 
     # -- rows ---------------------------------------------------------------------------------
 
     def fetchone(self) -> Row | None:
-        rows = self._fetchable()
+        rows = self._materialize_rows()
         at = self._at
         if at >= len(rows):
             return None
@@ -315,14 +315,14 @@ class Cursor:
         return rows[at]
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        rows = self._fetchable()
+        rows = self._materialize_rows()
         end = self._at + (self.arraysize if size is None else size)
         found = rows[self._at : end]
         self._at += len(found)
         return found
 
     def fetchall(self) -> list[Row]:
-        rows = self._fetchable()
+        rows = self._materialize_rows()
         found = rows[self._at :] if self._at else rows
         self._at = len(rows)
         return list(found)
@@ -358,7 +358,7 @@ class Cursor:
             raise StopIteration
         return row
 
-    def _fetchable(self) -> list[Row]:
+    def _materialize_rows(self) -> list[Row]:
         if self._fields is None:
             self._require_rows()
         result = self._result
@@ -366,7 +366,7 @@ class Cursor:
             result.materialize()
             assert self._connection is not None
             zone = self._connection._session.settings.zone
-            convert = outward(result.fields or (), zone)
+            convert = make_row_converter(result.fields or (), zone)
             self._rows = result.rows if convert is None else convert(result.rows)
         return self._rows
 
@@ -387,7 +387,7 @@ class Cursor:
     def close(self) -> None:
         if self._connection is None:
             raise InterfaceError("cursor is closed", sqlstate="24000")
-        self._forget()
+        self._clear_result()
         self._connection = None
 
     def __enter__(self) -> Self:
@@ -398,7 +398,7 @@ class Cursor:
             self.close()
 
 
-def _sequence(parameters: Any) -> Sequence[Any]:
+def _require_sequence(parameters: Any) -> Sequence[Any]:
     if isinstance(parameters, str | bytes) or not isinstance(parameters, Sequence):
         raise ProgrammingError(
             "parameters must be a sequence", sqlstate="42804", hint="use ? or $1 and a tuple"

@@ -74,9 +74,9 @@ class NotSupportedError(DatabaseError):
     pass
 
 
-def translated(error: errors.Error) -> DatabaseError:
+def translate_error(error: errors.Error) -> DatabaseError:
     """Translate an error of the engine to its PEP 249 exception."""
-    return _class_of(error)(
+    return _exception_class(error)(
         str(error),
         sqlstate=error.sqlstate,
         position=error.position,
@@ -86,7 +86,7 @@ def translated(error: errors.Error) -> DatabaseError:
     )
 
 
-def _class_of(error: errors.Error) -> type[DatabaseError]:
+def _exception_class(error: errors.Error) -> type[DatabaseError]:
     match error:
         case errors.Unsupported():
             return NotSupportedError

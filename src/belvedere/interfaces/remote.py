@@ -9,28 +9,28 @@ from typing import Self
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
 from belvedere.errors import Error, Unavailable
-from belvedere.interfaces.exceptions import translated
-from belvedere.interfaces.verbs.wire import fields_of, rows_of
+from belvedere.interfaces.exceptions import translate_error
+from belvedere.interfaces.verbs.wire import batch_to_rows, parse_fields
 from belvedere.pipeline.store import Store
-from belvedere.remote.client import Conversation
+from belvedere.remote.client import OwnerConnection
 from belvedere.remote.frames import Request
 from belvedere.session.notices import Notices
 from belvedere.session.result import Result
 
 
-class RemoteState:
+class RemoteTransaction:
     """The transaction state of the session, as of the owner's last reply."""
 
     def __init__(self) -> None:
         self.failed = False
         self.open: object | None = None
 
-    def told(self, state: str) -> None:
+    def update_status(self, state: str) -> None:
         self.failed = state == "failed"
         self.open = None if state == "none" else self
 
 
-class RemoteAnswer:
+class RemoteCursor:
     def __init__(self, result: Result) -> None:
         self.result = result
 
@@ -39,9 +39,9 @@ class RemoteConnection:
     """A session in the process that has the store open. It is its own `session`."""
 
     def __init__(self, directory: Path) -> None:
-        self._store = Store.of(str(directory))
-        self._conversation = Conversation(self._store.directory)
-        self.transactions = RemoteState()
+        self._store = Store.from_url(str(directory))
+        self._conversation = OwnerConnection(self._store.directory)
+        self.transactions = RemoteTransaction()
         self.notices = Notices()
 
     @property
@@ -50,45 +50,45 @@ class RemoteConnection:
 
     @property
     def catalog(self) -> Catalog:
-        lease = self._store.lease()
+        lease = self._store.take_lease()
         try:
-            objects = map(model.decode, self._store.ask("catalog", **lease.arguments()))
+            objects = map(model.decode, self._store.ask_owner("catalog", **lease.to_arguments()))
             return Catalog({item.id: item for item in objects})
         finally:
-            self._store.release(lease)
+            self._store.release_lease(lease)
 
-    def execute(self, sql: str) -> RemoteAnswer:
+    def execute(self, sql: str) -> RemoteCursor:
         try:
-            return RemoteAnswer(self._run(sql))
+            return RemoteCursor(self._request_result(sql))
         except Error as error:
             if self.transactions.open is not None:
-                self.transactions.told("failed")
+                self.transactions.update_status("failed")
             if not isinstance(error, Unavailable):  # the owner can be reached
-                self._heard(self._conversation.call(Request("notices", {}))[0])
-            raise translated(error) from error
+                self._add_notices(self._conversation.call_verb(Request("notices", {}))[0])
+            raise translate_error(error) from error
         except KeyboardInterrupt:
-            self._begin_again()
+            self._restart_conversation()
             raise
 
-    def _run(self, sql: str) -> Result:
-        value, rows = self._conversation.call(Request("execute", {"sql": sql}))
-        self.transactions.told(value["transaction"])
-        self._heard(value["notices"])
+    def _request_result(self, sql: str) -> Result:
+        value, rows = self._conversation.call_verb(Request("execute", {"sql": sql}))
+        self.transactions.update_status(value["transaction"])
+        self._add_notices(value["notices"])
         if rows is None:
             return Result(value["tag"], affected=value["affected"])
-        fields = fields_of(value["fields"])
-        found = [row for batch in rows[1] for row in rows_of(batch, fields)]
+        fields = parse_fields(value["fields"])
+        found = [row for batch in rows[1] for row in batch_to_rows(batch, fields)]
         return Result(value["tag"], fields, found, value["affected"])
 
-    def _heard(self, notices: list[str]) -> None:
+    def _add_notices(self, notices: list[str]) -> None:
         for text in notices:
             self.notices.add(text)
 
-    def _begin_again(self) -> None:
+    def _restart_conversation(self) -> None:
         """Abandon the running statement and its transaction: disconnect and connect again."""
         self._conversation.close()
-        self._conversation = Conversation(self._store.directory)
-        self.transactions.told("none")
+        self._conversation = OwnerConnection(self._store.directory)
+        self.transactions.update_status("none")
 
     def close(self) -> None:
         self._conversation.close()

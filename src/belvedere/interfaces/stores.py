@@ -16,17 +16,17 @@ from weakref import WeakKeyDictionary
 from belvedere.config import Config, Durability
 from belvedere.database import MEMORY, Database, open_sql_database
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.interfaces.owner import Owner
-from belvedere.session.shared import Shared
+from belvedere.interfaces.owner import OwnerServer
+from belvedere.session.shared import SharedState
 
 
 @dataclass(slots=True)
 class OpenStore:
     path: str
     database: Database
-    shared: Shared
+    shared: SharedState
     durability: Durability
-    owner: Owner | None
+    owner: OwnerServer | None
     process: int
     users: int = 0
 
@@ -37,30 +37,34 @@ class OpenStore:
 
 
 _mutex = threading.Lock()
-_open: dict[str, OpenStore] = {}
-_in_memory: WeakKeyDictionary[Database, int] = WeakKeyDictionary()
+_open_stores: dict[str, OpenStore] = {}
+_memory_stores: WeakKeyDictionary[Database, int] = WeakKeyDictionary()
 """Those that somebody has, be it a thread of their own; and in which process they were opened."""
 
 
-def acquire(
+def acquire_store(
     url: str, durability: str, *, create: bool, accept_data_loss: bool, memory_limit_mb: int
 ) -> OpenStore:
-    """Open the store, or share it if it is open already; pair with `release`."""
-    wanted = _durability(durability)
+    """Open the store, or share it if it is open already; pair with `release_store`."""
+    wanted = _parse_durability(durability)
     if url.startswith("hbase://"):
         raise Unsupported("hbase:// stores", hint="use a directory or :memory:")
     if url == MEMORY:
-        store = _opened(url, Config(durability=wanted), create, accept_data_loss, memory_limit_mb)
+        store = _open_store(
+            url, Config(durability=wanted), create, accept_data_loss, memory_limit_mb
+        )
         store.users = 1
         with _mutex:
-            _in_memory[store.database] = store.process
+            _memory_stores[store.database] = store.process
         return store
     path = str(Path(url).resolve())
     with _mutex:
-        found = _open.get(path)
+        found = _open_stores.get(path)
         if found is None:
             config = Config(durability=wanted)
-            found = _open[path] = _opened(path, config, create, accept_data_loss, memory_limit_mb)
+            found = _open_stores[path] = _open_store(
+                path, config, create, accept_data_loss, memory_limit_mb
+            )
         elif found.durability is not wanted:
             raise InvalidInput(
                 "store is already open with another durability",
@@ -72,15 +76,15 @@ def acquire(
         return found
 
 
-def release(store: OpenStore) -> None:
+def release_store(store: OpenStore) -> None:
     """Drop one use of the store; the last one closes it."""
     with _mutex:
         store.users -= 1
         if store.users:
             return
-        if _open.get(store.path) is store:
-            del _open[store.path]
-        _in_memory.pop(store.database, None)
+        if _open_stores.get(store.path) is store:
+            del _open_stores[store.path]
+        _memory_stores.pop(store.database, None)
         store.close()
 
 
@@ -88,17 +92,17 @@ def release(store: OpenStore) -> None:
 def _close_all() -> None:
     """Close at the end of the process that opened each store, not of a fork of it."""
     with _mutex, ExitStack() as stack:
-        for database, process in list(_in_memory.items()):
+        for database, process in list(_memory_stores.items()):
             if process == os.getpid():
                 stack.callback(database.close)
-        for store in _open.values():
+        for store in _open_stores.values():
             if store.process == os.getpid():
                 stack.callback(store.close)
-        _open.clear()
-        _in_memory.clear()
+        _open_stores.clear()
+        _memory_stores.clear()
 
 
-def _opened(
+def _open_store(
     path: str, config: Config, create: bool, accept_data_loss: bool, memory_limit_mb: int
 ) -> OpenStore:
     database, shared = open_sql_database(
@@ -108,11 +112,11 @@ def _opened(
         accept_data_loss=accept_data_loss,
         memory_limit_mb=memory_limit_mb,
     )
-    owner = None if path == MEMORY else Owner(database, shared, Path(path))
+    owner = None if path == MEMORY else OwnerServer(database, shared, Path(path))
     return OpenStore(path, database, shared, config.durability, owner, os.getpid())
 
 
-def _durability(text: str) -> Durability:
+def _parse_durability(text: str) -> Durability:
     try:
         return Durability(text)
     except ValueError:

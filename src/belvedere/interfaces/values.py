@@ -66,14 +66,14 @@ DATETIME = TypeObject(
 ROWID = TypeObject("ROWID")
 
 
-def describe(fields: Fields) -> list[Description]:
+def describe_fields(fields: Fields) -> list[Description]:
     return [
         (f.name, f.type.kind.value, None, f.type.length, f.type.precision, f.type.scale, None)
         for f in fields
     ]
 
 
-def outward(
+def make_row_converter(
     fields: Fields, zone: datetime.tzinfo = datetime.UTC
 ) -> Callable[[list[Row]], list[Row]] | None:
     """Make a function that converts the engine's rows to result rows: intervals to timedelta,
@@ -81,31 +81,31 @@ def outward(
     forms: dict[int, Callable[[Any], Any]] = {}
     for i, field in enumerate(fields):
         element = field.type.element
-        form = _form((element or field.type).kind, zone)
+        form = _value_converter((element or field.type).kind, zone)
         if form is not None:
-            forms[i] = form if element is None else _each(form)
+            forms[i] = form if element is None else _convert_elements(form)
     if not forms:
         return None
 
-    def convert(rows: list[Row]) -> list[Row]:
-        return [_converted(row, forms) for row in rows]
+    def convert_rows(rows: list[Row]) -> list[Row]:
+        return [_convert_row(row, forms) for row in rows]
 
-    return convert
+    return convert_rows
 
 
-def _form(kind: Kind, zone: datetime.tzinfo) -> Callable[[Any], Any] | None:
+def _value_converter(kind: Kind, zone: datetime.tzinfo) -> Callable[[Any], Any] | None:
     if kind is Kind.INTERVAL:
-        return timedelta_of
+        return interval_to_timedelta
     if kind is Kind.TIMESTAMPTZ and zone is not datetime.UTC:
         return lambda value: value.astimezone(zone)
     return None
 
 
-def _each(form: Callable[[Any], Any]) -> Callable[[list[Any]], list[Any]]:
+def _convert_elements(form: Callable[[Any], Any]) -> Callable[[list[Any]], list[Any]]:
     return lambda values: [None if value is None else form(value) for value in values]
 
 
-def _converted(row: Row, forms: dict[int, Callable[[Any], Any]]) -> Row:
+def _convert_row(row: Row, forms: dict[int, Callable[[Any], Any]]) -> Row:
     values: list[Any] = list(row)
     for place, form in forms.items():
         if values[place] is not None:
@@ -113,7 +113,7 @@ def _converted(row: Row, forms: dict[int, Callable[[Any], Any]]) -> Row:
     return tuple(values)
 
 
-def timedelta_of(value: Interval) -> datetime.timedelta:
+def interval_to_timedelta(value: Interval) -> datetime.timedelta:
     """Convert as psycopg does: a month is 30 days."""
     days = value.months * DAYS_PER_MONTH + value.days
     return datetime.timedelta(days=days, microseconds=value.microseconds)

@@ -36,9 +36,9 @@ class BatchStore(Protocol):
     @property
     def bare_get(self) -> Callable[[bytes], bytes | None]:
         """`get` with no frame in between, where the store has that: the caller maps a bare
-        exception of it, by `failed`."""
+        exception of it, by `map_error`."""
 
-    def failed(self, error: Exception) -> Exception:
+    def map_error(self, error: Exception) -> Exception:
         """The error to raise in place of one that `bare_get` raised."""
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:

@@ -14,8 +14,8 @@ suite in tests/kv/cells. Rules, as HBase has them, that everything above must li
     and a conditional mutation may answer False although its own write was applied
 
 Code above this contract is written as steps: generators that yield the operations below and are
-sent the results, with no I/O of their own. One `run` drives a step on a store; a simulation or an
-exhaustive explorer drives the same generators on a double. Results are immutable and hashable.
+sent the results, with no I/O of their own. One `run_step` drives a step on a store; a simulation or
+an exhaustive explorer drives the same generators on a double. Results are immutable and hashable.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ReplyLost(Unavailable):
 
 
 class WorkExpired(Unavailable):
-    """Too long since the last `Begin`: what was read then must be read again before anything is
+    """Too long since the last `BeginWork`: what was read then must be read again before anything is
     sent."""
 
     default_sqlstate = "08006"
@@ -65,7 +65,7 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class CellDelete:
     """Hide the versions of a column at or below a timestamp, or exactly the one at it."""
 
     column: bytes
@@ -73,7 +73,7 @@ class Delete:
     exact: bool = False
 
 
-Change = Put | Delete
+Change = Put | CellDelete
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class MultiGet:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class CellScan:
     """Result: a tuple of (row, Cells) with start <= row < end, in order or its reverse, rows
     without a visible cell left out. Each row is read at a moment of its own."""
 
@@ -144,7 +144,7 @@ class Many:
 
     When one fails the others are still tried; then the first failure is raised."""
 
-    operations: tuple[Get | Scan | Mutate | CheckAndMutate | Increment, ...]
+    operations: tuple[Get | CellScan | Mutate | CheckAndMutate | Increment, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
+class BeginWork:
     """Result: None. What is read after this may be acted upon for the work limit; mutations sent
     later are refused with WorkExpired. Work limit plus operation timeout is less than the grace, so
     that nothing decided before a floor was announced can arrive after the floor acts."""
@@ -175,8 +175,8 @@ class Acknowledge:
     position: int
 
 
-SingleRow = Get | Scan | Mutate | CheckAndMutate | Increment
-Operation = SingleRow | MultiGet | Many | Now | Pause | Begin | Acknowledge
+SingleRow = Get | CellScan | Mutate | CheckAndMutate | Increment
+Operation = SingleRow | MultiGet | Many | Now | Pause | BeginWork | Acknowledge
 
 Result = TypeVar("Result")
 Step = Generator[Operation, Any, Result]
@@ -191,7 +191,7 @@ class CellStore(Protocol):
 
     def multi_get(self, gets: tuple[Get, ...]) -> tuple[Cells, ...]: ...
 
-    def scan(self, scan: Scan) -> tuple[tuple[bytes, Cells], ...]: ...
+    def scan(self, scan: CellScan) -> tuple[tuple[bytes, Cells], ...]: ...
 
     def mutate(self, mutate: Mutate) -> None: ...
 
@@ -207,7 +207,7 @@ class CellStore(Protocol):
 class Driver:
     """Runs steps on a store, one operation after the other, in the calling thread.
 
-    `clock` and `sleep` are passed in; `work_seconds_max` is the work limit of `Begin`. Every
+    `clock` and `sleep` are passed in; `work_seconds_max` is the work limit of `BeginWork`. Every
     operation counts one round trip, whatever it holds."""
 
     store: CellStore
@@ -217,7 +217,9 @@ class Driver:
     round_trips: int = 0
     _begun: float = field(default=0.0)
 
-    def run(self, step: Step[Result], acknowledge: Callable[[int], None] | None = None) -> Result:
+    def run_step(
+        self, step: Step[Result], acknowledge: Callable[[int], None] | None = None
+    ) -> Result:
         """Drive a step to its end and return its result; its exceptions pass through."""
         sent: Any = None
         failure: BaseException | None = None
@@ -234,40 +236,40 @@ class Driver:
                     acknowledge(operation.position)
                 continue
             try:
-                sent = self._perform(operation)
+                sent = self._perform_operation(operation)
             except Unavailable as unavailable:
                 failure = unavailable
 
-    def _perform(self, operation: Operation) -> Any:
+    def _perform_operation(self, operation: Operation) -> Any:
         match operation:
             case Now():
                 return self.clock()
             case Pause(seconds):
                 return self.sleep(seconds)
-            case Begin():
+            case BeginWork():
                 self._begun = self.clock()
                 return None
-        if changes_something(operation) and self.clock() - self._begun > self.work_seconds_max:
+        if is_mutation(operation) and self.clock() - self._begun > self.work_seconds_max:
             raise WorkExpired("too long since the work began", limit=self.work_seconds_max)
         self.round_trips += 1
-        return execute(self.store, operation)
+        return execute_operation(self.store, operation)
 
 
-def changes_something(operation: Operation) -> bool:
+def is_mutation(operation: Operation) -> bool:
     """Whether an operation can alter the store."""
     if isinstance(operation, Many):
-        return any(changes_something(each) for each in operation.operations)
+        return any(is_mutation(each) for each in operation.operations)
     return isinstance(operation, Mutate | CheckAndMutate | Increment)
 
 
-def execute(store: CellStore, operation: Operation) -> Any:
+def execute_operation(store: CellStore, operation: Operation) -> Any:
     """Carry out one store operation by the store's own methods."""
     match operation:
         case Get():
             return store.get(operation)
         case MultiGet(gets):
             return store.multi_get(gets)
-        case Scan():
+        case CellScan():
             return store.scan(operation)
         case Mutate():
             return store.mutate(operation)
@@ -286,7 +288,7 @@ def _execute_many(store: CellStore, operations: tuple[SingleRow, ...]) -> tuple[
     failure: Unavailable | None = None
     for operation in operations:
         try:
-            results.append(execute(store, operation))
+            results.append(execute_operation(store, operation))
         except Unavailable as unavailable:
             failure = failure or unavailable
     if failure is not None:

@@ -17,7 +17,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 @contextmanager
-def os_errors_mapped(path: Path) -> Iterator[None]:
+def map_os_errors(path: Path) -> Iterator[None]:
     """Turn an OSError into Unavailable; it never passes silently and never stays bare."""
     try:
         yield

@@ -27,7 +27,7 @@ from belvedere.kv.batch import (
     check_pair,
     check_scan,
 )
-from belvedere.kv.files import check_target, os_errors_mapped
+from belvedere.kv.files import check_target, map_os_errors
 from belvedere.kv.sorted_file import PairFileWriter, read_pair_file
 
 CHECKPOINT_FILE = "pairs"
@@ -59,7 +59,7 @@ class MemoryStore:
     def bare_get(self) -> Callable[[bytes], bytes | None]:
         return self.get
 
-    def failed(self, error: Exception) -> Exception:
+    def map_error(self, error: Exception) -> Exception:
         return error
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -80,7 +80,7 @@ class MemoryStore:
         check_scan(start, end, limit, batch_rows)
         with self._lock:
             self._check_open()
-        return self._batches(start, end, reverse, limit, batch_rows)
+        return self._scan_batches(start, end, reverse, limit, batch_rows)
 
     def scan_values(
         self, start: bytes, end: bytes | None, *, batch_rows: int = SCAN_BATCH_ROWS
@@ -103,7 +103,7 @@ class MemoryStore:
         check_bytes(start, end)
         with self._lock:
             self._check_open()
-            for key in list(self._range(start, end, reverse=False)):
+            for key in list(self._keys_in_range(start, end, reverse=False)):
                 del self._pairs[key]
 
     def sync(self) -> None:
@@ -115,12 +115,12 @@ class MemoryStore:
         with self._lock:
             self._check_open()
             pairs = list(self._pairs.items())
-        with os_errors_mapped(directory):
+        with map_os_errors(directory):
             directory.mkdir()
         writer = PairFileWriter(directory / CHECKPOINT_FILE)
         for key, value in pairs:
             writer.put(key, value)
-        writer.seal()
+        writer.seal_file()
 
     def ingest(self, files: Sequence[Path]) -> None:
         pairs = [pair for file in files for pair in read_pair_file(file)]
@@ -128,7 +128,7 @@ class MemoryStore:
             self._check_open()
             self._pairs.update(pairs)
         for file in files:
-            with os_errors_mapped(file):
+            with map_os_errors(file):
                 file.unlink()
 
     def sorted_file_writer(self, path: Path) -> SortedFileWriter:
@@ -145,18 +145,18 @@ class MemoryStore:
         if self._closed:
             raise Unavailable("store is closed", sqlstate="57P01")
 
-    def _range(self, start: bytes, end: bytes | None, *, reverse: bool) -> Iterator[bytes]:
+    def _keys_in_range(self, start: bytes, end: bytes | None, *, reverse: bool) -> Iterator[bytes]:
         if end is not None and end <= start:
             return iter(())
         keys: Iterator[bytes] = self._pairs.irange(start, end, (True, False), reverse)
         return keys
 
-    def _batches(
+    def _scan_batches(
         self, start: bytes, end: bytes | None, reverse: bool, limit: int | None, batch_rows: int
     ) -> Iterator[list[Pair]]:
         with self._lock:
             self._check_open()
-            keys = islice(self._range(start, end, reverse=reverse), limit)
+            keys = islice(self._keys_in_range(start, end, reverse=reverse), limit)
             value_of = self._pairs.__getitem__
             first = [(key, value_of(key)) for key in islice(keys, batch_rows)]
             rest = [(key, value_of(key)) for key in keys] if len(first) == batch_rows else []

@@ -44,16 +44,21 @@ from belvedere.kv.batch import (
     check_pair,
     check_scan,
 )
-from belvedere.kv.files import check_file, check_target, os_errors_mapped
-from belvedere.kv.rocksdb_errors import lock_owner, open_already, translated, translated_open
+from belvedere.kv.files import check_file, check_target, map_os_errors
+from belvedere.kv.rocksdb_errors import (
+    already_open_error,
+    lock_owner,
+    translate_error,
+    translate_open_error,
+)
 from belvedere.kv.rocksdb_log import Ingest, check_logs, cut_logs, read_ingests, write_ingests
 from belvedere.kv.rocksdb_scan import (
     BulkScan,
     PageScan,
-    Scan,
+    RocksScan,
     ScanRegistry,
     take_pairs,
-    take_pairs_back,
+    take_pairs_reverse,
     take_values,
 )
 from belvedere.kv.rocksdb_settings import CACHE_BYTES, store_options
@@ -107,7 +112,7 @@ class RocksStore:
         _check_directory(directory, create)
         owner_pid = lock_owner(directory)
         if owner_pid is not None:
-            raise open_already(directory, owner_pid)
+            raise already_open_error(directory, owner_pid)
         if salvage:
             cut_logs(directory)
         else:
@@ -116,26 +121,26 @@ class RocksStore:
         try:
             database = Rdict(str(directory), options, column_families={"default": options})
         except Exception as error:
-            raise translated_open(error, directory) from error
+            raise translate_open_error(error, directory) from error
         return cls(database, directory, options)
 
     @property
     def bare_get(self) -> Callable[[bytes], bytes | None]:
-        """`get` without a Python frame: the caller maps what it raises by `failed`."""
+        """`get` without a Python frame: the caller maps what it raises by `map_error`."""
         return self._get
 
     def get(self, key: bytes) -> bytes | None:
         try:
             value: bytes | None = self._get(key)
         except Exception as error:
-            raise self.failed(error) from error
+            raise self.map_error(error) from error
         return value
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         try:
             values = self._get(list(keys))
         except Exception as error:
-            raise self.failed(error) from error
+            raise self.map_error(error) from error
         return cast("list[bytes | None]", values)
 
     def scan(
@@ -149,8 +154,8 @@ class RocksStore:
     ) -> Iterator[list[Pair]]:
         check_scan(start, end, limit, batch_rows)
         self._check_open()
-        take = take_pairs_back if reverse else take_pairs
-        return Scan(
+        take = take_pairs_reverse if reverse else take_pairs
+        return RocksScan(
             self,
             self._scans,
             take,
@@ -168,7 +173,7 @@ class RocksStore:
         self._check_open()
         if batch_rows >= BULK_BATCH_ROWS:
             return BulkScan(self, self._scans, start, end, batch_rows=batch_rows)
-        kind = PageScan if batch_rows < SCAN_BATCH_ROWS else Scan[bytes]
+        kind = PageScan if batch_rows < SCAN_BATCH_ROWS else RocksScan[bytes]
         return kind(
             self,
             self._scans,
@@ -199,7 +204,7 @@ class RocksStore:
         except Error:
             raise
         except Exception as error:
-            raise self.failed(error) from error
+            raise self.map_error(error) from error
 
     def delete_range(self, start: bytes, end: bytes) -> None:
         check_bytes(start, end)
@@ -209,13 +214,13 @@ class RocksStore:
         try:
             self._database.delete_range(start, end)
         except Exception as error:
-            raise self.failed(error) from error
+            raise self.map_error(error) from error
 
     def sync(self) -> None:
         try:
             self._flush_wal(True)
         except Exception as error:
-            raise self.failed(error) from error
+            raise self.map_error(error) from error
 
     def checkpoint(self, directory: Path) -> None:
         self._check_open()
@@ -224,7 +229,7 @@ class RocksStore:
             # Dropped at once: the object would keep the database open past `close`.
             Checkpoint(self._database).create_checkpoint(str(directory))
         except Exception as error:
-            raise self.failed(error) from error
+            raise self.map_error(error) from error
 
     def ingest(self, files: Sequence[Path]) -> None:
         self._check_open()
@@ -245,7 +250,7 @@ class RocksStore:
             except Error:
                 raise
             except Exception as error:
-                raise self.failed(error) from error
+                raise self.map_error(error) from error
 
     def sorted_file_writer(self, path: Path) -> SortedFileWriter:
         self._check_open()
@@ -257,7 +262,7 @@ class RocksStore:
             if self._closed:
                 return
             self._closed = True
-            self._get = self._write = self._flush_wal = _refuse
+            self._get = self._write = self._flush_wal = _raise_closed
             self._scans.release_all()
             for waits_left in range(CLOSE_WAITS_MAX, -1, -1):
                 if self._close_engine(waits_left):
@@ -270,7 +275,7 @@ class RocksStore:
         except Exception as error:
             if waits_left and "Already borrowed" in str(error):
                 return False  # a call of another thread is running in the engine
-            raise self.failed(error) from error
+            raise self.map_error(error) from error
         return True
 
     def open_cursor(self, options: ReadOptions) -> RdictIter:
@@ -283,9 +288,9 @@ class RocksStore:
         self._check_open()
         return cast("Iterator[bytes]", self._database.values(from_key=start, read_opt=options))
 
-    def failed(self, error: Exception) -> Error:
+    def map_error(self, error: Exception) -> Error:
         """The error to raise in place of `error`."""
-        return translated(error, self.directory)
+        return translate_error(error, self.directory)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -307,7 +312,7 @@ class RocksSortedFileWriter:
         try:
             self._native.open(str(path))
         except Exception as error:
-            raise translated(error, path) from error
+            raise translate_error(error, path) from error
 
     def put(self, key: bytes, value: bytes) -> None:
         if len(key) > KEY_BYTES_MAX or len(value) > KEY_BYTES_MAX:
@@ -317,23 +322,23 @@ class RocksSortedFileWriter:
         except Exception as error:
             if "strict ascending order" in str(error):
                 raise InvalidInput("keys of a sorted file must ascend", key=key) from error
-            raise translated(error, self._path) from error
+            raise translate_error(error, self._path) from error
         self._count += 1
 
     def finish(self) -> Path | None:
         if self._count == 0:
             del self._native
-            with os_errors_mapped(self._path):
+            with map_os_errors(self._path):
                 self._path.unlink()
             return None
         try:
             self._native.finish()
         except Exception as error:
-            raise translated(error, self._path) from error
+            raise translate_error(error, self._path) from error
         return self._path
 
 
-def _refuse(*_: object) -> Never:
+def _raise_closed(*_: object) -> Never:
     """Replaces the engine's functions once the store is closed."""
     raise DbClosedError
 

@@ -19,7 +19,7 @@ _FULL_WORDS = ("No space left on device", "Space limit reached", "Disk quota exc
 _LOCK_WORDS = ("lock hold by current process", "While lock file")
 
 
-def translated(error: Exception, directory: Path) -> Error:
+def translate_error(error: Exception, directory: Path) -> Error:
     """The error to raise for `error` of an open store."""
     if isinstance(error, DbClosedError):
         return Unavailable("store is closed", sqlstate="57P01", directory=directory)
@@ -37,17 +37,17 @@ def translated(error: Exception, directory: Path) -> Error:
     return Unavailable("store refused the operation", detail=text, directory=directory)
 
 
-def translated_open(error: Exception, directory: Path) -> Error:
+def translate_open_error(error: Exception, directory: Path) -> Error:
     """The error to raise for `error` while opening: a missing file counts as damage."""
     text = str(error)
     if any(words in text for words in _LOCK_WORDS):
-        return open_already(directory, lock_owner(directory))
+        return already_open_error(directory, lock_owner(directory))
     if "No such file or directory" in text or text.startswith("Invalid argument"):
         return Corruption("store is damaged", detail=text, directory=directory)
-    return translated(error, directory)
+    return translate_error(error, directory)
 
 
-def open_already(directory: Path, owner_pid: int | None) -> Unavailable:
+def already_open_error(directory: Path, owner_pid: int | None) -> Unavailable:
     return Unavailable(
         "store is open already",
         sqlstate="55006",

@@ -79,19 +79,19 @@ class GatheringStore(RocksStore):
         with self._handing:
             if self._closing:
                 self._refuse_closed()
-            self._require_sound()
+            self._require_no_failure()
             if gathered:
                 self._fresh.update(batch)
             if not gathered or len(self._fresh) > GATHERED_WRITES_MAX:
                 self._hand_over()
-                self._require_sound()
+                self._require_no_failure()
             if not gathered:
                 super().write(batch, sync=sync)
 
     def sync(self) -> None:
         with self._handing:
             self._hand_over()
-            self._require_sound()
+            self._require_no_failure()
         super().sync()
 
     def delete_range(self, start: bytes, end: bytes) -> None:
@@ -107,11 +107,11 @@ class GatheringStore(RocksStore):
         super().ingest(files)
 
     def open_cursor(self, options: ReadOptions) -> RdictIter:
-        self._show_all()
+        self._hand_over_for_scan()
         return super().open_cursor(options)
 
     def open_values(self, start: bytes, options: ReadOptions) -> Iterator[bytes]:
-        self._show_all()
+        self._hand_over_for_scan()
         return super().open_values(start, options)
 
     def close(self) -> None:
@@ -120,12 +120,12 @@ class GatheringStore(RocksStore):
                 told, self._closing = self._failure, True
                 self._hand_over()
             if told is None:
-                self._require_sound()
+                self._require_no_failure()
         finally:
             super().close()
             self._fresh, self._leaving = {}, {}
 
-    def _show_all(self) -> None:
+    def _hand_over_for_scan(self) -> None:
         """Let an iterator see everything. After a failure it sees what was there before, which is
         all that was acknowledged."""
         if self._fresh or self._leaving:
@@ -135,7 +135,7 @@ class GatheringStore(RocksStore):
     def _hand_over_first(self) -> None:
         with self._handing:
             self._hand_over()
-            self._require_sound()
+            self._require_no_failure()
 
     def _hand_over(self) -> None:
         """Give the gathered writes to the engine; what goes wrong stays in `_failure`."""
@@ -154,7 +154,7 @@ class GatheringStore(RocksStore):
         else:
             self._leaving = {}
 
-    def _require_sound(self) -> None:
+    def _require_no_failure(self) -> None:
         if self._failure is not None:
             sqlstate, message = self._failure
             raise Unavailable("the store could not be written", sqlstate=sqlstate, detail=message)

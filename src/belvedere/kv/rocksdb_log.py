@@ -23,19 +23,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from belvedere.errors import Corruption
-from belvedere.kv.files import os_errors_mapped, replace_file
+from belvedere.kv.files import map_os_errors, replace_file
 
 INGESTED_FILE = "INGESTED"
-INGESTS_KEPT = 64
+INGESTS_NOTED_MAX = 64
 
 _BLOCK = 32 * 1024
 _HEADER = struct.Struct("<IHB")
 _BATCH = struct.Struct("<QI")
-_UNUSED, _WHOLE, _FIRST, _LAST = 0, 1, 2, 4
+_UNUSED, _FULL, _FIRST, _LAST = 0, 1, 2, 4
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class LogDamage:
     """The first damage in the logs that RocksDB must not read."""
 
     log: Path
@@ -51,14 +51,14 @@ class Ingest:
     after: int
     files: int
 
-    def explains(self, expected: int, found: int) -> bool:
+    def explains_gap(self, expected: int, found: int) -> bool:
         ends_in_time = self.after < 0 or found <= self.after + 1
         return self.before < expected and ends_in_time and found - expected <= self.files
 
 
 def check_logs(directory: Path) -> None:
     """Corruption when the logs hold what RocksDB would loop over or silently jump."""
-    trouble = find_trouble(directory)
+    trouble = find_damage(directory)
     if trouble is not None:
         raise Corruption(
             "store is damaged",
@@ -72,11 +72,11 @@ def check_logs(directory: Path) -> None:
 
 def cut_logs(directory: Path) -> None:
     """Set aside, as *.lost, what follows the first trouble; RocksDB opens what is before it."""
-    trouble = find_trouble(directory)
+    trouble = find_damage(directory)
     if trouble is None:
         return
-    with os_errors_mapped(trouble.log):
-        for log in _logs(directory):
+    with map_os_errors(trouble.log):
+        for log in _list_logs(directory):
             if int(log.stem) > int(trouble.log.stem) or (log == trouble.log and not trouble.offset):
                 log.rename(log.with_suffix(".log.lost"))
         if trouble.offset:
@@ -85,23 +85,23 @@ def cut_logs(directory: Path) -> None:
             replace_file(trouble.log, content[: trouble.offset])
 
 
-def find_trouble(directory: Path) -> Trouble | None:
+def find_damage(directory: Path) -> LogDamage | None:
     ingests = read_ingests(directory)
     expected: int | None = None
-    for log in _logs(directory):
+    for log in _list_logs(directory):
         try:
-            records = list(_batches(log))
+            records = list(_scan_batches(log))
         except FileNotFoundError:
             # Another process has the store open and is done with this log; opening will say so.
             return None
         for number, (offset, sequence, count) in enumerate(records):
             if sequence < 0:
-                return Trouble(log, offset, "a log record is of an impossible kind")
+                return LogDamage(log, offset, "a log record is of an impossible kind")
             # A new log may begin earlier: the rest of the one before was given up by a recovery.
             backwards = number > 0 and expected is not None and sequence < expected
             gap = expected is not None and sequence > expected
-            if backwards or (gap and not _explained(ingests, expected or 0, sequence)):
-                return Trouble(log, offset, f"log jumps from {expected} to {sequence}")
+            if backwards or (gap and not _is_gap_explained(ingests, expected or 0, sequence)):
+                return LogDamage(log, offset, f"log jumps from {expected} to {sequence}")
             expected = sequence + count
     return None
 
@@ -110,7 +110,7 @@ def read_ingests(directory: Path) -> list[Ingest]:
     path = directory / INGESTED_FILE
     if not path.exists():
         return []
-    with os_errors_mapped(path):
+    with map_os_errors(path):
         lines = path.read_text("ascii", "replace").splitlines()
     try:
         return [Ingest(*map(int, line.split())) for line in lines]
@@ -119,20 +119,20 @@ def read_ingests(directory: Path) -> list[Ingest]:
 
 
 def write_ingests(directory: Path, ingests: Sequence[Ingest]) -> None:
-    lines = [f"{one.before} {one.after} {one.files}\n" for one in ingests[-INGESTS_KEPT:]]
-    with os_errors_mapped(directory):
+    lines = [f"{one.before} {one.after} {one.files}\n" for one in ingests[-INGESTS_NOTED_MAX:]]
+    with map_os_errors(directory):
         replace_file(directory / INGESTED_FILE, "".join(lines).encode())
 
 
-def _explained(ingests: Sequence[Ingest], expected: int, found: int) -> bool:
-    return any(one.explains(expected, found) for one in ingests)
+def _is_gap_explained(ingests: Sequence[Ingest], expected: int, found: int) -> bool:
+    return any(one.explains_gap(expected, found) for one in ingests)
 
 
-def _logs(directory: Path) -> list[Path]:
+def _list_logs(directory: Path) -> list[Path]:
     return sorted(directory.glob("[0-9]*.log"), key=lambda path: int(path.stem))
 
 
-def _batches(log: Path) -> Iterator[tuple[int, int, int]]:
+def _scan_batches(log: Path) -> Iterator[tuple[int, int, int]]:
     """Offset, sequence and count of each whole batch; sequence -1 for a record of no known type.
 
     Ends at a torn record, at unused space and at a fragment without a beginning: RocksDB judges
@@ -154,14 +154,14 @@ def _batches(log: Path) -> Iterator[tuple[int, int, int]]:
             if kind > _LAST:
                 yield at, -1, 0
                 return
-            if kind in (_WHOLE, _FIRST):
+            if kind in (_FULL, _FIRST):
                 begun, head = at, b""
             if kind == _UNUSED or end > size or length > room - _HEADER.size or head is None:
                 return
             if len(head) < _BATCH.size:
                 # A first fragment may be empty: it fills the last 7 bytes of a block.
                 head += content[at + _HEADER.size : min(end, at + _HEADER.size + _BATCH.size)]
-            if kind in (_WHOLE, _LAST):
+            if kind in (_FULL, _LAST):
                 if len(head) < _BATCH.size:
                     return
                 yield begun, *_BATCH.unpack_from(head)

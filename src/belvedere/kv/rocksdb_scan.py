@@ -39,7 +39,7 @@ class ScanOwner(Protocol):
     def open_values(self, start: bytes, options: ReadOptions) -> Iterator[bytes]:
         """A new iterator over values, from this key on; fails when the store is closed."""
 
-    def failed(self, error: Exception) -> Error:
+    def map_error(self, error: Exception) -> Error:
         """The error to raise instead of `error`."""
 
 
@@ -49,17 +49,17 @@ class ScanRegistry:
     __slots__ = ("between", "running")
 
     def __init__(self) -> None:
-        self.running: set[Scan[Any]] = set()
-        self.between: WeakSet[Scan[Any]] = WeakSet()
+        self.running: set[RocksScan[Any]] = set()
+        self.between: WeakSet[RocksScan[Any]] = WeakSet()
 
     def release_all(self) -> None:
         """Release every iterator, waiting for batches being read. A scan that begins after the
         store was marked closed gets no iterator, so none is missed."""
         for scan in [*self.running, *self.between]:
-            scan.release()
+            scan.release_iterator()
 
 
-class Scan(Generic[Row]):
+class RocksScan(Generic[Row]):
     """One scan, in batches. The iterator lives from the first batch to the last."""
 
     __slots__ = (
@@ -118,7 +118,7 @@ class Scan(Generic[Row]):
             raise StopIteration
         return rows
 
-    def release(self) -> None:
+    def release_iterator(self) -> None:
         """Let go of the iterator. Asked for more, the scan wants a new one from the closed store,
         which refuses: a scan cut short is never mistaken for one that ended."""
         with self._lock:
@@ -127,41 +127,41 @@ class Scan(Generic[Row]):
     def _next_batch(self) -> list[Row]:
         try:
             first = self._cursor is None
-            cursor = self._cursor or self._open()
+            cursor = self._cursor or self._open_cursor()
             left = self._left
             wanted = self._batch_rows if left is None else min(self._batch_rows, left)
-            rows = self._draw(cursor, wanted)
+            rows = self._draw_rows(cursor, wanted)
             if len(rows) < wanted:
                 self._check_end(cursor)
-                self._finish()
+                self._end_scan()
             elif left == wanted:
-                self._finish()
+                self._end_scan()
             else:
-                self._keep(cursor, first)
+                self._keep_cursor(cursor, first)
                 self._left = None if left is None else left - wanted
         except Error:
-            self._finish()
+            self._end_scan()
             raise
         except Exception as error:
-            self._finish()
-            raise self._owner.failed(error) from error
+            self._end_scan()
+            raise self._owner.map_error(error) from error
         return rows
 
-    def _draw(self, cursor: Any, wanted: int) -> list[Row]:
+    def _draw_rows(self, cursor: Any, wanted: int) -> list[Row]:
         return self._take(cursor, wanted, self._start)
 
     def _check_end(self, cursor: Any) -> None:
         """Fail when the rows did not end but could not be read."""
         cursor.status()
 
-    def _options(self) -> ReadOptions:
+    def _read_options(self) -> ReadOptions:
         options = ReadOptions()
         if self._end is not None:
             options.set_iterate_upper_bound(self._end)
         return options
 
-    def _open(self) -> Any:
-        cursor = self._owner.open_cursor(self._options())
+    def _open_cursor(self) -> Any:
+        cursor = self._owner.open_cursor(self._read_options())
         if not self._reverse:
             cursor.seek(self._start)
         elif self._end is None:
@@ -170,17 +170,17 @@ class Scan(Generic[Row]):
             cursor.seek_for_prev(self._end)
         return cursor
 
-    def _keep(self, cursor: Any, first: bool) -> None:
+    def _keep_cursor(self, cursor: Any, first: bool) -> None:
         self._cursor = cursor
         if first:
             self._registry.between.add(self)
 
-    def _finish(self) -> None:
+    def _end_scan(self) -> None:
         self._done = True
         self._cursor = None
 
 
-class BulkScan(Scan[bytes]):
+class BulkScan(RocksScan[bytes]):
     """The values of a range that is read once and completely: they are not kept in the cache, where
     they would evict what others read again and again. No two of them are equal."""
 
@@ -207,12 +207,12 @@ class BulkScan(Scan[bytes]):
         )
         self._last: bytes | None = None
 
-    def _open(self) -> Iterator[bytes]:
-        options = self._options()
+    def _open_cursor(self) -> Iterator[bytes]:
+        options = self._read_options()
         cast(Any, options).fill_cache(False)  # the binding's stub lacks the argument
         return self._owner.open_values(self._start, options)
 
-    def _draw(self, cursor: Any, wanted: int) -> list[bytes]:
+    def _draw_rows(self, cursor: Any, wanted: int) -> list[bytes]:
         values = list(islice(cursor, wanted))
         if values:
             self._last = values[-1]
@@ -221,7 +221,7 @@ class BulkScan(Scan[bytes]):
     def _check_end(self, cursor: Any) -> None:
         """The rows ended at the last one there is now; or it was written since, and then all
         blocks must be readable."""
-        plain = self._owner.open_cursor(self._options())
+        plain = self._owner.open_cursor(self._read_options())
         if self._end is None:
             plain.seek_to_last()
         else:
@@ -235,20 +235,20 @@ class BulkScan(Scan[bytes]):
         plain.status()
 
 
-class PageScan(Scan[bytes]):
+class PageScan(RocksScan[bytes]):
     """The first values of a range: most readers of small batches stop after one."""
 
     __slots__ = ()
 
-    def _open(self) -> Iterator[bytes]:
-        return self._owner.open_values(self._start, self._options())
+    def _open_cursor(self) -> Iterator[bytes]:
+        return self._owner.open_values(self._start, self._read_options())
 
-    def _draw(self, cursor: Any, wanted: int) -> list[bytes]:
+    def _draw_rows(self, cursor: Any, wanted: int) -> list[bytes]:
         return list(islice(cursor, wanted))
 
     def _check_end(self, cursor: Any) -> None:
         """Rows written since may follow; what matters is that everything can be read."""
-        plain = super()._open()
+        plain = super()._open_cursor()
         while plain.valid():
             plain.next()
         plain.status()
@@ -267,7 +267,7 @@ def take_values(cursor: RdictIter, wanted: int, start: bytes) -> list[bytes]:
     return [value for value, _ in islice(rows, wanted)]
 
 
-def take_pairs_back(cursor: RdictIter, wanted: int, start: bytes) -> list[Pair]:
+def take_pairs_reverse(cursor: RdictIter, wanted: int, start: bytes) -> list[Pair]:
     pairs: list[Pair] = []
     rows = zip(iter(cursor.key, None), iter(cursor.value, None), iter(cursor.prev, True))
     for key, value, _ in islice(rows, wanted):

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.kv.batch import Pair, check_pair
-from belvedere.kv.files import check_file, check_target, os_errors_mapped
+from belvedere.kv.files import check_file, check_target, map_os_errors
 
 _MAGIC = b"blvpairs"
 _LENGTHS = struct.Struct(">II")
@@ -26,19 +26,20 @@ _END_MARK = 0xFFFFFFFF
 
 
 class PairFileWriter:
-    """Writes the file format above; `finish` is for `ingest`, `seal` also allows an empty file."""
+    """Writes the file format above; `finish` is for `ingest`, `seal_file` also allows an empty
+    file."""
 
     __slots__ = ("_count", "_crc", "_file", "_last", "_path")
 
     def __init__(self, path: Path) -> None:
         self._path = path
         check_target(path)
-        with os_errors_mapped(path):
+        with map_os_errors(path):
             self._file: BinaryIO = path.open("xb")
         self._count = 0
         self._crc = 0
         self._last: bytes | None = None
-        self._append(_MAGIC)
+        self._append_bytes(_MAGIC)
 
     def put(self, key: bytes, value: bytes) -> None:
         check_pair(key, value)
@@ -46,25 +47,25 @@ class PairFileWriter:
             raise InvalidInput("keys of a sorted file must ascend", key=key, last=self._last)
         self._last = key
         self._count += 1
-        self._append(_LENGTHS.pack(len(key), len(value)) + key + value)
+        self._append_bytes(_LENGTHS.pack(len(key), len(value)) + key + value)
 
     def finish(self) -> Path | None:
         if self._count == 0:
-            with os_errors_mapped(self._path):
+            with map_os_errors(self._path):
                 self._file.close()
                 self._path.unlink()
             return None
-        self.seal()
+        self.seal_file()
         return self._path
 
-    def seal(self) -> None:
+    def seal_file(self) -> None:
         """Write the end mark and close."""
-        self._append(_END.pack(_END_MARK, self._count, self._crc))
-        with os_errors_mapped(self._path):
+        self._append_bytes(_END.pack(_END_MARK, self._count, self._crc))
+        with map_os_errors(self._path):
             self._file.close()
 
-    def _append(self, part: bytes) -> None:
-        with os_errors_mapped(self._path):
+    def _append_bytes(self, part: bytes) -> None:
+        with map_os_errors(self._path):
             self._file.write(part)
         self._crc = zlib.crc32(part, self._crc)
 
@@ -72,7 +73,7 @@ class PairFileWriter:
 def read_pair_file(path: Path) -> list[Pair]:
     """Every pair of a sorted file or checkpoint, or Corruption when it is incomplete."""
     check_file(path)
-    with os_errors_mapped(path):
+    with map_os_errors(path):
         content = path.read_bytes()
     body = len(content) - _END.size
     if body < len(_MAGIC) or content[: len(_MAGIC)] != _MAGIC:

@@ -31,15 +31,15 @@ class SumRecorder(AddOnlyWriter):
             self.sums[key] = (known[0], total)
 
 
-def summed_in_task(batches: Batches) -> Batches:
+def sum_in_task(batches: Batches) -> Batches:
     """In the task that owns these keys: sum all additions to each."""
-    recorder = recorded(batches)
+    recorder = sum_batches(batches)
     if failpoints.armed:
         failpoints.hit("pipeline.sum")
-    yield from encoded(recorder.sums)
+    yield from encode_sums(recorder.sums)
 
 
-def recorded(batches: Batches) -> SumRecorder:
+def sum_batches(batches: Batches) -> SumRecorder:
     recorder = SumRecorder()
     for batch in batches:
         for key, value in zip(batch.column("key").to_pylist(), batch.column("value").to_pylist()):
@@ -47,7 +47,7 @@ def recorded(batches: Batches) -> SumRecorder:
     return recorder
 
 
-def encoded(sums: Sums) -> Batches:
+def encode_sums(sums: Sums) -> Batches:
     """Encode the sums that are not zero as batches of the columns key and value."""
     kept = [
         (key, accumulator.encode(payload, amounts))
@@ -60,6 +60,6 @@ def encoded(sums: Sums) -> Batches:
         yield pa.RecordBatch.from_arrays(arrays, names=["key", "value"])
 
 
-def view_of(key: bytes) -> int:
+def view_of_key(key: bytes) -> int:
     """The view whose state has this key."""
     return int.from_bytes(key[1 : keyspace.ROW_PREFIX_BYTES])

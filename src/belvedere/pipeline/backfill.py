@@ -26,33 +26,39 @@ from pyspark.sql import functions as f
 from belvedere import failpoints
 from belvedere.catalog.model import View
 from belvedere.errors import InvalidInput, Unavailable, Unsupported
-from belvedere.execution.spark.failures import FAILURES, meaning_of
-from belvedere.execution.spark.frames import Frames
-from belvedere.execution.spark.lower import Lowering
-from belvedere.pipeline.bulk import Source
-from belvedere.pipeline.changed import linear_view
+from belvedere.execution.spark.failures import FAILURES, translate_failure
+from belvedere.execution.spark.frames import FrameBuilder
+from belvedere.execution.spark.lower import SparkLowering
+from belvedere.pipeline.bulk import TableSource
+from belvedere.pipeline.changed import compile_linear_view
 from belvedere.pipeline.checkpoint import Checkpoint, checkpoint_at, remove_leftovers
-from belvedere.pipeline.fill_files import FILES, SortedFiles, TotalsFile
-from belvedere.pipeline.fill_job import Files, Job, begun, left_behind, record
-from belvedere.pipeline.inputs import (
-    Definitions,
-    Tables,
-    decoded_catalog,
-    encoded_catalog,
+from belvedere.pipeline.fill_files import FILES, SortedFileTask, TotalsFileTask
+from belvedere.pipeline.fill_job import (
+    BackfillJob,
+    ViewFiles,
+    leftover_jobs,
+    new_job_directory,
+    record_job,
 )
-from belvedere.pipeline.ready import Ready, ready
-from belvedere.pipeline.states import state_of
-from belvedere.pipeline.store import Lease, Store
-from belvedere.pipeline.sums import Encoder, Totals
+from belvedere.pipeline.inputs import (
+    DefinitionCompiler,
+    TableFrames,
+    decode_catalog,
+    fetch_catalog,
+)
+from belvedere.pipeline.ready import CompiledViews, compile_catalog_views
+from belvedere.pipeline.states import plan_additions
+from belvedere.pipeline.store import PositionLease, Store
+from belvedere.pipeline.sums import GroupTotals, TotalsEncoder
 from belvedere.pipeline.verify import find_view
-from belvedere.pipeline.walk import table_sums
+from belvedere.pipeline.walk import sum_tables
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
-from belvedere.views.build import filled_later
+from belvedere.views.build import is_backfilled_later
 from belvedere.views.source import ENVIRONMENT
 
 
-class Filled(NamedTuple):
+class BackfillResult(NamedTuple):
     view: str
     rows: int
     files: int
@@ -60,105 +66,107 @@ class Filled(NamedTuple):
     position: int
 
 
-class Inputs(NamedTuple):
+class BackfillInputs(NamedTuple):
     """Everything that determines the files of a backfill, and their directory."""
 
     spark: SparkSession
     store: Store
     views: tuple[View, ...]
-    lease: Lease
+    lease: PositionLease
     objects: tuple[bytes, ...]
-    definitions: Definitions
+    definitions: DefinitionCompiler
     partitions: int
     directory: Path
     copy: Checkpoint
     native: bool = True
 
 
-def run(
+def run_backfill(
     spark: SparkSession,
     store: Store,
     names: Sequence[str],
-    definitions: Definitions,
+    definitions: DefinitionCompiler,
     *,
     partitions: int | None = None,
     progress: Callable[[str], None] = lambda _: None,
-) -> Iterator[Filled]:
+) -> Iterator[BackfillResult]:
     """Backfill these views; yields each one once it is readable. A view that is filled already is
     left unchanged, so that a job that died at its very end can be run again."""
     remove_leftovers(store)
     parts = partitions or spark.sparkContext.defaultParallelism
-    views = _wanted(store, names)
-    with left_behind(store) as jobs:
-        known = {view.id: job for view in views for job in jobs if job.waits(store, view.id)}
+    views = _find_views(store, names)
+    with leftover_jobs(store) as jobs:
+        known = {view.id: job for view in views for job in jobs if job.is_pending(store, view.id)}
         for view in views:
             if view.id in known:
                 progress(f"{view.name}, made before")
-                yield _finished(store, known[view.id], view)
-    left = tuple(view for view in views if view.id not in known and filled_later(view))
+                yield _finish_view(store, known[view.id], view)
+    left = tuple(view for view in views if view.id not in known and is_backfilled_later(view))
     if left:
-        yield from _filled(spark, store, left, definitions, parts, progress)
+        yield from _backfill_views(spark, store, left, definitions, parts, progress)
 
 
-def _filled(
+def _backfill_views(
     spark: SparkSession,
     store: Store,
     views: tuple[View, ...],
-    definitions: Definitions,
+    definitions: DefinitionCompiler,
     parts: int,
     progress: Callable[[str], None],
-) -> Iterator[Filled]:
-    found = store.ask("fill_begin", views=[view.id for view in views])
-    lease = Lease(found["lease"], found["position"])
-    _passed("fill.begun")
-    with begun(store) as directory:
+) -> Iterator[BackfillResult]:
+    found = store.ask_owner("fill_begin", views=[view.id for view in views])
+    lease = PositionLease(found["lease"], found["position"])
+    _hit_failpoint("fill.begun")
+    with new_job_directory(store) as directory:
         try:
-            objects = encoded_catalog(store, lease)
+            objects = fetch_catalog(store, lease)
             with checkpoint_at(store, directory / "copy") as copy:
                 held = (objects, definitions, parts, directory, copy)
-                files = _made(Inputs(spark, store, views, lease, *held), progress)
+                files = _write_files(BackfillInputs(spark, store, views, lease, *held), progress)
         finally:
             with contextlib.suppress(Unavailable):  # the owner may be why it failed
-                store.release(lease)
-        _passed("fill.made")
-        job = record(store, directory, lease.position, _by_view(views, files))
-        _passed("fill.recorded")
+                store.release_lease(lease)
+        _hit_failpoint("fill.made")
+        job = record_job(store, directory, lease.position, _files_by_view(views, files))
+        _hit_failpoint("fill.recorded")
         for view in views:
-            yield _finished(store, job, view)
+            yield _finish_view(store, job, view)
 
 
-def _by_view(views: Sequence[View], files: list[tuple[int, str, int]]) -> dict[int, Files]:
+def _files_by_view(
+    views: Sequence[View], files: list[tuple[int, str, int]]
+) -> dict[int, ViewFiles]:
     found = {}
     for view in views:
         mine = [(name, rows) for id_, name, rows in files if id_ == view.id]
-        found[view.id] = Files(tuple(name for name, _ in mine), sum(rows for _, rows in mine))
+        found[view.id] = ViewFiles(tuple(name for name, _ in mine), sum(rows for _, rows in mine))
     return found
 
 
-def _finished(store: Store, job: Job, view: View) -> Filled:
+def _finish_view(store: Store, job: BackfillJob, view: View) -> BackfillResult:
     files = job.files[view.id]
-    reached = store.ask(
+    reached = store.ask_owner(
         "fill_finish",
         view=view.id,
         position=job.position,
         job=job.name,
         files=list(files.names),
     )
-    _passed("fill.finished")
-    return Filled(view.name, files.rows, len(files.names), job.position, int(reached))
+    _hit_failpoint("fill.finished")
+    return BackfillResult(view.name, files.rows, len(files.names), job.position, int(reached))
 
 
-def _passed(place: str) -> None:
+def _hit_failpoint(place: str) -> None:
     if failpoints.armed:
         failpoints.hit(place)
 
 
-def _wanted(store: Store, names: Sequence[str]) -> tuple[View, ...]:
-    lease = store.lease()
+def _find_views(store: Store, names: Sequence[str]) -> tuple[View, ...]:
+    lease = store.take_lease()
     try:
-        catalog = decoded_catalog(encoded_catalog(store, lease))
+        catalog = decode_catalog(fetch_catalog(store, lease))
     finally:
-        store.release(lease)
+        store.release_lease(lease)
     found = [find_view(catalog, name) for name in names]
     views = tuple({view.id: view for view in found}.values())
     if not views:
@@ -166,24 +174,28 @@ def _wanted(store: Store, names: Sequence[str]) -> tuple[View, ...]:
     return views
 
 
-def _made(inputs: Inputs, progress: Callable[[str], None]) -> list[tuple[int, str, int]]:
+def _write_files(
+    inputs: BackfillInputs, progress: Callable[[str], None]
+) -> list[tuple[int, str, int]]:
     """Write the files of all views: view, file, rows. Should a value be beyond Spark's own types,
     compute them again in Python."""
     progress("state of " + ", ".join(view.name for view in inputs.views))
     try:
-        return _collected(inputs)
+        return _collect_files(inputs)
     except (InvalidInput, Unsupported):
-        return _collected(inputs._replace(native=False))
+        return _collect_files(inputs._replace(native=False))
 
 
-def _collected(inputs: Inputs) -> list[tuple[int, str, int]]:
-    frames = Frames(inputs.spark, ENVIRONMENT, digits=not inputs.native)
-    catalog = decoded_catalog(inputs.objects)
-    tables = Tables(frames, inputs.store, inputs.lease, catalog, inputs.partitions, inputs.copy)
+def _collect_files(inputs: BackfillInputs) -> list[tuple[int, str, int]]:
+    frames = FrameBuilder(inputs.spark, ENVIRONMENT, digits=not inputs.native)
+    catalog = decode_catalog(inputs.objects)
+    tables = TableFrames(
+        frames, inputs.store, inputs.lease, catalog, inputs.partitions, inputs.copy
+    )
     try:
-        found = build(inputs, tables).collect()
+        found = build_files(inputs, tables).collect()
     except FAILURES as error:
-        raise meaning_of(error) from error
+        raise translate_failure(error) from error
     finally:
         tables.unpersist()
     return [(row["view"], row["file"], row["rows"]) for row in found]
@@ -192,33 +204,33 @@ def _collected(inputs: Inputs) -> list[tuple[int, str, int]]:
 # -- the job ---------------------------------------------------------------------------------------
 
 
-def build(inputs: Inputs, tables: Tables) -> DataFrame:
+def build_files(inputs: BackfillInputs, tables: TableFrames) -> DataFrame:
     """Columns view, file, rows: the sorted files that hold the state of all views."""
-    known = ready(inputs.objects, inputs.definitions)
-    single = walking(known, inputs.views) if inputs.native else []
+    known = compile_catalog_views(inputs.objects, inputs.definitions)
+    single = choose_scanned_views(known, inputs.views) if inputs.native else []
     others = [view for view in inputs.views if view.id not in single]
-    compiled = {view.id: known.compiled(view) for view in others}
+    compiled = {view.id: known.compile_view(view) for view in others}
     if len(others) > 1:
-        tables.share(_slots(one.tree.plan for one in compiled.values()))
-    lowering = Lowering(tables.frames, tables.leaf, inputs.native)
-    files, states = [], _walked(inputs, single)
+        tables.share_tables(_slots_by_table(one.tree.plan for one in compiled.values()))
+    lowering = SparkLowering(tables.frames, tables.read_scan, inputs.native)
+    files, states = [], _sum_scanned_tables(inputs, single)
     for view in others:
-        frame, group = lowering.rows(compiled[view.id].tree.plan), compiled[view.id].group
-        made = state_of(lowering, frame, view.id, inputs.objects, group)
+        frame, group = lowering.lower_plan(compiled[view.id].tree.plan), compiled[view.id].group
+        made = plan_additions(lowering, frame, view.id, inputs.objects, group)
         if made.totals is not None:
-            files.append(_by_spark(inputs, view, made.totals))
+            files.append(_files_of_totals(inputs, view, made.totals))
         if made.added is not None:
             states.append(made.added)
     if states:
         owned = reduce(DataFrame.union, states).repartition(inputs.partitions, f.col("key"))
-        files.append(owned.mapInArrow(SortedFiles(str(inputs.directory)), FILES))
+        files.append(owned.mapInArrow(SortedFileTask(str(inputs.directory)), FILES))
     return reduce(DataFrame.union, files)
 
 
-def walking(known: Ready, views: Sequence[View]) -> list[int]:
+def choose_scanned_views(known: CompiledViews, views: Sequence[View]) -> list[int]:
     """The views to sum in the tasks that read their tables: those that use single rows, of tables
     that no other view needs as DataFrames. So every table is read once."""
-    chosen = [view for view in views if linear_view(known, view) is not None]
+    chosen = [view for view in views if compile_linear_view(known, view) is not None]
     while True:
         shared = {table for view in views if view not in chosen for table in view.inputs}
         kept = [view for view in chosen if not shared & set(view.inputs)]
@@ -227,11 +239,11 @@ def walking(known: Ready, views: Sequence[View]) -> list[int]:
         chosen = kept
 
 
-def _walked(inputs: Inputs, views: Sequence[int]) -> list[DataFrame]:
+def _sum_scanned_tables(inputs: BackfillInputs, views: Sequence[int]) -> list[DataFrame]:
     """The state of views that use single rows, summed in the tasks that read their tables."""
-    return table_sums(
+    return sum_tables(
         inputs.spark,
-        Source(inputs.store, inputs.lease, inputs.copy),
+        TableSource(inputs.store, inputs.lease, inputs.copy),
         inputs.objects,
         inputs.definitions,
         views,
@@ -239,17 +251,19 @@ def _walked(inputs: Inputs, views: Sequence[int]) -> list[DataFrame]:
     )
 
 
-def _by_spark(inputs: Inputs, view: View, made: Totals) -> DataFrame:
+def _files_of_totals(inputs: BackfillInputs, view: View, made: GroupTotals) -> DataFrame:
     """The files of groups that Spark sums: one task has all of a group."""
-    step = TotalsFile(str(inputs.directory), inputs.objects, Encoder.of(view.id, made))
+    step = TotalsFileTask(
+        str(inputs.directory), inputs.objects, TotalsEncoder.from_totals(view.id, made)
+    )
     return made.frame.data.mapInArrow(step, FILES)
 
 
-def _slots(plans: Iterator[n.Node]) -> dict[int, set[int]]:
+def _slots_by_table(plans: Iterator[n.Node]) -> dict[int, set[int]]:
     """The slots of each table that the plans need together."""
     wanted: dict[int, set[int]] = {}
     for plan in plans:
-        for one in transform.walk(plan):
+        for one in transform.walk_plan(plan):
             if isinstance(one, n.Scan):
                 wanted.setdefault(one.relation, set()).update(one.slots)
     return wanted

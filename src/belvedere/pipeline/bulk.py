@@ -18,7 +18,7 @@ from belvedere.catalog.relation import compiled_table
 from belvedere.codec import keyspace
 from belvedere.codec.arrow import rows_to_arrow
 from belvedere.pipeline.checkpoint import Checkpoint
-from belvedere.pipeline.store import Lease, Relation, Split, Store
+from belvedere.pipeline.store import PositionLease, ReadRequest, RelationSplit, Store
 from belvedere.txn.border import Reader
 from belvedere.txn.history.readers import NewestReader, OverlayReader
 
@@ -26,15 +26,15 @@ BATCH_ROWS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TableSource:
     """Where the tasks of a job read tables at one position: a checkpoint, or the store's owner."""
 
     store: Store
-    lease: Lease
+    lease: PositionLease
     copy: Checkpoint | None = None
 
     def scan(
-        self, catalog: Catalog, table: int, relation: Relation, split: Split
+        self, catalog: Catalog, table: int, relation: ReadRequest, split: RelationSplit
     ) -> Iterator[pa.RecordBatch]:
         """In a task: the rows of a split, with the columns that the relation names."""
         if self.copy is None or not split.ranges:  # without ranges only a query finds the rows
@@ -44,21 +44,21 @@ class Source:
         slots = {column.name: column.slot for column in catalog.table(table).columns}
         assert relation.columns is not None, "jobs name their columns"
         wanted = tuple(slots[name] for name in relation.columns)
-        with self.copy.opened() as opened:
+        with self.copy.open_store() as opened:
             newest: Reader = NewestReader(opened, self.copy.position, catalog)
-            reader = self._undone(newest, table)
+            reader = self._undo_to_lease(newest, table)
             for low, high in split.ranges:
                 start, end = max(low, compiled.start), min(high, compiled.end)
                 for values in reader.scan_values(start, end, batch_rows=BATCH_ROWS):
                     yield rows_to_arrow(compiled.layout, values, wanted, relation.columns)
 
-    def _undone(self, newest: Reader, table: int) -> Reader:
+    def _undo_to_lease(self, newest: Reader, table: int) -> Reader:
         """The checkpoint's table as it was at the position of the lease."""
         assert self.copy is not None
         before: dict[bytes, bytes | None] = {}
         if self.lease.position < self.copy.position:
             prefix = keyspace.row_prefix(table)
-            for batch in self.store.changes(None, self.lease.position, self.copy.position):
+            for batch in self.store.read_log(None, self.lease.position, self.copy.position):
                 columns = (batch.column(name).to_pylist() for name in ("relation", "key", "old"))
                 for relation, key, old in zip(*columns):
                     if relation == table:

@@ -32,23 +32,23 @@ from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_table
 from belvedere.codec.arrow import rows_to_arrow
 from belvedere.errors import Error
-from belvedere.execution.spark.operators import Computed, Failed
-from belvedere.execution.spark.types import NotNative, Typed
-from belvedere.pipeline.additions import SumRecorder, encoded
-from belvedere.pipeline.exact import Adder, Calls, calls_of
-from belvedere.pipeline.inputs import Batches, Definitions, carried_batch, numbers
-from belvedere.pipeline.ready import Ready, ready
+from belvedere.execution.spark.operators import ComputeTask, TaskFailure
+from belvedere.execution.spark.types import NotNative, SparkExpression
+from belvedere.pipeline.additions import SumRecorder, encode_sums
+from belvedere.pipeline.exact import GroupAdder, SummedColumns, plan_summed_columns
+from belvedere.pipeline.inputs import Batches, DefinitionCompiler, task_numbers, to_carried_batch
+from belvedere.pipeline.ready import CompiledViews, compile_catalog_views
 from belvedere.pipeline.store import Store
 from belvedere.plan import expressions as e
 from belvedere.plan import transform
 from belvedere.types import BOOLEAN, SqlType
-from belvedere.views.core import Branch, Expressions
+from belvedere.views.core import CoreBranch, Expressions
 from belvedere.views.source import ENVIRONMENT
-from belvedere.views.tree import Core
+from belvedere.views.tree import LinearCore
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class LinearBranch:
     """A branch of a view: rows of one table, the conditions on them, and the columns to sum."""
 
     relation: int
@@ -59,22 +59,22 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class LinearView:
     """A view that uses the rows of its tables one by one."""
 
-    sides: tuple[Side, ...]
-    calls: Calls
+    branches: tuple[LinearBranch, ...]
+    calls: SummedColumns
 
 
-def linear_view(known: Ready, view: View) -> Linear | None:
+def compile_linear_view(known: CompiledViews, view: View) -> LinearView | None:
     """Compile the view for Arrow columns; None unless it uses the rows of its tables one by one and
     can be summed in columns."""
-    compiled = known.compiled(view)
+    compiled = known.compile_view(view)
     tree = compiled.tree
-    if not isinstance(tree, Core) or not all(map(_is_single, tree.branches)):
+    if not isinstance(tree, LinearCore) or not all(map(_is_single_table, tree.branches)):
         return None
     group = compiled.group
-    fields = [Typed("", one.type) for one in tree.plan.fields]
+    fields = [SparkExpression("", one.type) for one in tree.plan.fields]
     wanted: list[e.Expression] = [
         e.Column(i, one.type, one.name) for i, one in enumerate(tree.plan.fields)
     ]
@@ -83,131 +83,137 @@ def linear_view(known: Ready, view: View) -> Linear | None:
         for call in group.calls:
             wanted += call.arguments
             wanted += () if call.filter is None else (call.filter,)
-        fields = [Typed("", one.type) for one in wanted]
+        fields = [SparkExpression("", one.type) for one in wanted]
     try:
-        calls = calls_of(group, fields)
+        calls = plan_summed_columns(group, fields)
     except NotNative:
         return None
     changing = [one for one in tree.branches if not one.leaves[0].constant]
-    return Linear(tuple(_side(known.catalog, one, wanted) for one in changing), calls)
+    return LinearView(tuple(_compile_branch(known.catalog, one, wanted) for one in changing), calls)
 
 
-def _is_single(branch: Branch) -> bool:
+def _is_single_table(branch: CoreBranch) -> bool:
     expressions = (*branch.conditions, *branch.columns)
     return len(branch.leaves) == 1 and not any(map(transform.has_subplan, expressions))
 
 
-def _side(catalog: Catalog, branch: Branch, wanted: Sequence[e.Expression]) -> Side:
+def _compile_branch(
+    catalog: Catalog, branch: CoreBranch, wanted: Sequence[e.Expression]
+) -> LinearBranch:
     (leaf,) = branch.leaves
     columns = catalog.table(leaf.relation).columns
     over = [transform.map_columns(one, lambda c: branch.columns[c.index]) for one in wanted]
     types = tuple(columns[slot].type for slot in leaf.slots)
-    return Side(leaf.relation, leaf.slots, types, branch.conditions, tuple(over))
+    return LinearBranch(leaf.relation, leaf.slots, types, branch.conditions, tuple(over))
 
 
 # -- in a task -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedSums:
+class LinearDeltaTask:
     """In a task: computes what its part of the log range adds to some views."""
 
     store: Store
     objects: tuple[bytes, ...]
-    definitions: Definitions
+    definitions: DefinitionCompiler
     start: int
     end: int
     count: int
     views: tuple[int, ...]
 
     def __call__(self, batches: Batches) -> Batches:
-        known = ready(self.objects, self.definitions)
-        for number in numbers(batches):
+        known = compile_catalog_views(self.objects, self.definitions)
+        for number in task_numbers(batches):
             if failpoints.armed:
                 failpoints.hit("pipeline.task")
             recorder = SumRecorder()
             try:
-                self._add_up(known, number, recorder)
+                self._sum_changes(known, number, recorder)
             except Error as error:
-                raise Failed(error) from None
-            yield from encoded(recorder.sums)
+                raise TaskFailure(error) from None
+            yield from encode_sums(recorder.sums)
 
-    def _add_up(self, known: Ready, number: int, recorder: SumRecorder) -> None:
-        adders, readers = added_up(known, self.views)
-        for batch in self._logged(number):
+    def _sum_changes(self, known: CompiledViews, number: int, recorder: SumRecorder) -> None:
+        adders, readers = prepare_adders(known, self.views)
+        for batch in self._read_log(number):
             for relation, reader in readers.items():
                 mine = batch.filter(pc.equal(batch.column("relation"), relation))
                 for name, weight in (("old", -1), ("new", 1)):
                     reader.add_encoded(mine.column(name).drop_null().to_pylist(), weight)
         for adder in adders:
-            adder.record(recorder)
+            adder.write_sums(recorder)
 
-    def _logged(self, number: int) -> Iterator[pa.RecordBatch]:
+    def _read_log(self, number: int) -> Iterator[pa.RecordBatch]:
         size = self.end - self.start
         low = self.start + size * number // self.count
         high = self.start + size * (number + 1) // self.count
-        return self.store.changes(None, low, high) if low < high else iter(())
+        return self.store.read_log(None, low, high) if low < high else iter(())
 
 
-class Rows:
+class TableFeed:
     """Feeds the rows of one table, decoded once, to all the views that use them."""
 
     def __init__(self, catalog: Catalog, relation: int) -> None:
         self._table = compiled_table(catalog, relation)
-        self._sides: list[tuple[Chosen, Adder]] = []
+        self._branches: list[tuple[BranchEvaluator, GroupAdder]] = []
         self.slots: tuple[int, ...] = ()
         self.types: tuple[SqlType, ...] = ()
 
-    def feed(self, side: Side, adder: Adder) -> None:
+    def add_branch(self, side: LinearBranch, adder: GroupAdder) -> None:
         """Add a branch of a view that gets the rows."""
-        self._sides.append((Chosen(side, adder.types), adder))
-        self.slots = tuple(sorted({slot for one, _ in self._sides for slot in one.slots}))
+        self._branches.append((BranchEvaluator(side, adder.types), adder))
+        self.slots = tuple(sorted({slot for one, _ in self._branches for slot in one.slots}))
         self.types = tuple(self._table.layout.types[slot] for slot in self.slots)
 
     def add_encoded(self, rows: list[bytes], weight: int) -> None:
         if rows:
             names = [f"c{slot}" for slot in self.slots]
-            self.add(rows_to_arrow(self._table.layout, rows, self.slots, names), len(rows), weight)
+            self.add_batch(
+                rows_to_arrow(self._table.layout, rows, self.slots, names), len(rows), weight
+            )
 
-    def add(self, batch: pa.RecordBatch, count: int, weight: int) -> None:
+    def add_batch(self, batch: pa.RecordBatch, count: int, weight: int) -> None:
         """Add a batch of the slots' columns, in the form in which the store sends them."""
         names = [f"c{slot}" for slot in self.slots]
-        found = carried_batch(batch, self.types, names).columns if names else []
+        found = to_carried_batch(batch, self.types, names).columns if names else []
         columns = dict(zip(self.slots, found))
-        for side, adder in self._sides:
+        for side, adder in self._branches:
             chosen = [columns[slot] for slot in side.slots]
-            adder.add(*side.evaluated(chosen, np.full(count, weight, np.int64)))
+            adder.add_rows(*side.evaluate_rows(chosen, np.full(count, weight, np.int64)))
 
 
-def added_up(known: Ready, views: Sequence[int]) -> tuple[list[Adder], dict[int, Rows]]:
+def prepare_adders(
+    known: CompiledViews, views: Sequence[int]
+) -> tuple[list[GroupAdder], dict[int, TableFeed]]:
     """The adders of these views, which use single rows, and by table the feeds of their rows."""
-    adders: list[Adder] = []
-    readers: dict[int, Rows] = {}
-    for view in known.views(views):
-        linear = linear_view(known, view)
+    adders: list[GroupAdder] = []
+    readers: dict[int, TableFeed] = {}
+    for view in known.find_views(views):
+        linear = compile_linear_view(known, view)
         assert linear is not None, "the driver has seen to it"
-        adders.append(Adder(known.catalog, view.id, linear.calls))
-        for side in linear.sides:
+        adders.append(GroupAdder(known.catalog, view.id, linear.calls))
+        for side in linear.branches:
             if side.relation not in readers:
-                readers[side.relation] = Rows(known.catalog, side.relation)
-            readers[side.relation].feed(side, adders[-1])
+                readers[side.relation] = TableFeed(known.catalog, side.relation)
+            readers[side.relation].add_branch(side, adders[-1])
     return adders, readers
 
 
-class Chosen:
+class BranchEvaluator:
     """A compiled branch of a view: filters rows and computes the columns to sum, batch by batch."""
 
-    def __init__(self, side: Side, types: tuple[SqlType, ...]) -> None:
+    def __init__(self, side: LinearBranch, types: tuple[SqlType, ...]) -> None:
         self.slots = side.slots
         self._columns = side.columns
-        self._conditions = [_compute(side, (one,), (BOOLEAN,)) for one in side.conditions]
+        self._conditions = [_compile_columns(side, (one,), (BOOLEAN,)) for one in side.conditions]
         made = [at for at, one in enumerate(side.columns) if not isinstance(one, e.Column)]
-        self._made = made
-        self._compute = _compute(
+        self._computed_indexes = made
+        self._compute = _compile_columns(
             side, tuple(side.columns[at] for at in made), tuple(types[at] for at in made)
         )
 
-    def evaluated(
+    def evaluate_rows(
         self, columns: list[pa.Array], weights: np.ndarray
     ) -> tuple[list[pa.Array], np.ndarray]:
         """The columns to sum of the rows that meet the conditions, and their weights."""
@@ -215,7 +221,7 @@ class Chosen:
             held = pc.fill_null(condition(columns, len(weights))[0], False)
             columns = [column.filter(held) for column in columns]
             weights = weights[held.to_numpy(zero_copy_only=False)]
-        made = dict(zip(self._made, self._compute(columns, len(weights))))
+        made = dict(zip(self._computed_indexes, self._compute(columns, len(weights))))
         found = [
             columns[one.index] if isinstance(one, e.Column) else made[at]
             for at, one in enumerate(self._columns)
@@ -226,12 +232,14 @@ class Chosen:
 Compute = Callable[[list[pa.Array], int], list[pa.Array]]
 
 
-def _compute(side: Side, expressions: Expressions, results: tuple[SqlType, ...]) -> Compute:
+def _compile_columns(
+    side: LinearBranch, expressions: Expressions, results: tuple[SqlType, ...]
+) -> Compute:
     names = tuple(f"c{i}" for i in range(len(side.types)))
-    step = Computed(expressions, side.types, names, (), results, ENVIRONMENT).compute()
+    step = ComputeTask(expressions, side.types, names, (), results, ENVIRONMENT).compile_batch()
 
-    def computed(columns: list[pa.Array], count: int) -> list[pa.Array]:
+    def compute_columns(columns: list[pa.Array], count: int) -> list[pa.Array]:
         rows = pa.nulls(count, pa.int8())  # so that a batch without columns has rows
         return step(pa.RecordBatch.from_arrays([*columns, rows], names=[*names, "rows"]))
 
-    return computed
+    return compute_columns

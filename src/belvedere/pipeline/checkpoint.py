@@ -44,7 +44,7 @@ class Checkpoint:
     position: int
 
     @contextmanager
-    def opened(self) -> Iterator[RocksStore]:
+    def open_store(self) -> Iterator[RocksStore]:
         """Open the store read-only, in a task."""
         options = store_options(create=False, salvage=False, cache_bytes=_CACHE_BYTES)
         data = self.directory / DATA_DIRECTORY
@@ -67,7 +67,7 @@ class Checkpoint:
 
 
 @contextmanager
-def checkpoint(store: Store) -> Iterator[Checkpoint]:
+def temporary_checkpoint(store: Store) -> Iterator[Checkpoint]:
     """A checkpoint of the open store, removed at the end. Checkpoints of dead jobs are removed
     first."""
     remove_leftovers(store)
@@ -82,7 +82,7 @@ def checkpoint(store: Store) -> Iterator[Checkpoint]:
 @contextmanager
 def checkpoint_at(store: Store, directory: Path) -> Iterator[Checkpoint]:
     """A checkpoint in this directory, which must be on the file system of the store."""
-    position = int(store.ask("backup", destination=str(directory)))
+    position = int(store.ask_owner("backup", destination=str(directory)))
     try:
         yield Checkpoint(directory, position)
     finally:
@@ -91,7 +91,7 @@ def checkpoint_at(store: Store, directory: Path) -> Iterator[Checkpoint]:
 
 def remove_leftovers(store: Store) -> None:
     """Remove the checkpoints of jobs whose drivers have ended."""
-    with dead_jobs(store, _PREFIX) as found:
+    with dead_job_directories(store, _PREFIX) as found:
         for directory in found:
             shutil.rmtree(directory, ignore_errors=True)
 
@@ -109,7 +109,7 @@ def work_directory(store: Store) -> Path:
 @contextmanager
 def job_directory(store: Store, prefix: str) -> Iterator[Path]:
     """A new directory, under a lock that the operating system drops with this process."""
-    with _alone(store):
+    with _lock_work_directory(store):
         directory = work_directory(store) / f"{prefix}{secrets.token_hex(8)}"
         directory.mkdir()
         lock = open_locked(directory / _LOCK)
@@ -119,11 +119,11 @@ def job_directory(store: Store, prefix: str) -> Iterator[Path]:
 
 
 @contextmanager
-def dead_jobs(store: Store, prefix: str) -> Iterator[list[Path]]:
+def dead_job_directories(store: Store, prefix: str) -> Iterator[list[Path]]:
     """The directories of jobs whose drivers have ended, locked against other jobs meanwhile."""
     with ExitStack() as stack:
         found = []
-        with _alone(store):
+        with _lock_work_directory(store):
             for directory in sorted(work_directory(store).glob(f"{prefix}*")):
                 lock = open_locked(directory / _LOCK)
                 if lock is not None:  # else its driver lives
@@ -133,7 +133,7 @@ def dead_jobs(store: Store, prefix: str) -> Iterator[list[Path]]:
 
 
 @contextmanager
-def _alone(store: Store) -> Iterator[None]:
+def _lock_work_directory(store: Store) -> Iterator[None]:
     """Excludes other jobs, so that none sees a directory between its creation and its lock."""
     directory = os.open(work_directory(store), os.O_RDONLY)
     try:

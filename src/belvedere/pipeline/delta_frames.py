@@ -31,47 +31,63 @@ from functools import reduce
 
 from pyspark.sql import functions as f
 
-from belvedere.catalog.catalog import Catalog, empty
-from belvedere.execution.spark.frames import Frame, schema_of
-from belvedere.execution.spark.lower import Lowering, all_columns
-from belvedere.execution.spark.types import NotNative, Typed
-from belvedere.pipeline.held import Held
-from belvedere.pipeline.logged import Changes
-from belvedere.pipeline.looking import Applied, LookUp, Partners, Place, Redone, on_keys
+from belvedere.catalog.catalog import Catalog, empty_catalog
+from belvedere.execution.spark.frames import TypedFrame, schema_of
+from belvedere.execution.spark.lower import SparkLowering, all_columns
+from belvedere.execution.spark.types import NotNative, SparkExpression
+from belvedere.pipeline.held import LogRangeState
+from belvedere.pipeline.logged import ChangeFrames
+from belvedere.pipeline.looking import (
+    ApplyTask,
+    LookupTarget,
+    LookupTask,
+    RecomputeTask,
+    TreePath,
+    split_lookup_keys,
+)
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.types import BIGINT
-from belvedere.views.delta import Term, changes_leaf, terms_of
-from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union, children, inputs_of
+from belvedere.views.delta import DeltaTerm, build_delta_terms, changes_leaf_id
+from belvedere.views.tree import (
+    Apply,
+    DeltaTree,
+    LinearCore,
+    Map,
+    Recompute,
+    Union,
+    children,
+    collect_relations,
+)
 
-ONCE = Typed("CAST(1 AS bigint)", BIGINT)
+ONCE = SparkExpression("CAST(1 AS bigint)", BIGINT)
 
 
-def no_tables(scan: n.Scan) -> Frame:
+def refuse_scan(scan: n.Scan) -> TypedFrame:
     """Raise NotNative: a delta scans a full table only where no key or index finds the rows."""
     raise NotNative(f"all rows of {scan.name} are looked at")
 
 
-def terms_by_table(tree: Core, catalog: Catalog) -> Iterator[tuple[int, list[Term]]]:
+def terms_by_table(tree: LinearCore, catalog: Catalog) -> Iterator[tuple[int, list[DeltaTerm]]]:
     """The terms of each table's changes, in the order in which tables change."""
-    terms, _ = terms_of(tree.branches, tree.plan.fields, catalog)
-    for relation in sorted(inputs_of(tree)):
-        yield relation, [term for term in terms if _relations(tree, term) == {relation}]
+    terms, _ = build_delta_terms(tree.branches, tree.plan.fields, catalog)
+    for relation in sorted(collect_relations(tree)):
+        yield relation, [term for term in terms if _changed_relations(tree, term) == {relation}]
 
 
-def _relations(tree: Core, term: Term) -> set[int]:
+def _changed_relations(tree: LinearCore, term: DeltaTerm) -> set[int]:
     return {tree.branches[term.branch].leaves[number].relation for number in term.changed}
 
 
-def wanted_slots(
-    trees: list[Tree], catalog: Catalog, changed: frozenset[int]
+def find_requested_slots(
+    trees: list[DeltaTree], catalog: Catalog, changed: frozenset[int]
 ) -> dict[int, list[tuple[int, ...]]]:
     """The slots of each request for a table's changed rows, by table, one entry a request."""
     found: dict[int, list[tuple[int, ...]]] = {}
     while trees:
         tree, *trees = trees
         trees += children(tree)
-        if isinstance(tree, Core):
+        if isinstance(tree, LinearCore):
             for relation, terms in terms_by_table(tree, catalog):
                 for term in terms if relation in changed else []:
                     leaves = tree.branches[term.branch].leaves
@@ -80,110 +96,110 @@ def wanted_slots(
 
 
 @dataclass(slots=True)
-class DeltaFrames(Lowering):
-    """Lowers the delta of one view. `held` is None where no term looks up rows, or where the delta
-    is only explained. `terms` are the lowered terms of each core, by the core's `id()`."""
+class DeltaLowering(SparkLowering):
+    """Lowers the delta of one view. `range_state` is None where no term looks up rows, or where the
+    delta is only explained. `terms` are the lowered terms of each core, by the core's `id()`."""
 
-    changes: Changes | None = None
-    catalog: Catalog = field(default_factory=empty)
+    changes: ChangeFrames | None = None
+    catalog: Catalog = field(default_factory=empty_catalog)
     view: int = 0
     changed: frozenset[int] = frozenset()
     tasks: int = 1
-    held: Held | None = None
-    terms: dict[int, list[tuple[int, Term]]] = field(default_factory=dict)
-    _step: tuple[int, Core, Term] | None = None
+    range_state: LogRangeState | None = None
+    terms: dict[int, list[tuple[int, DeltaTerm]]] = field(default_factory=dict)
+    _step: tuple[int, LinearCore, DeltaTerm] | None = None
 
-    def delta(self, tree: Tree, place: Place = ()) -> Frame | None:
+    def lower_delta(self, tree: DeltaTree, place: TreePath = ()) -> TypedFrame | None:
         """The delta of the tree; None where none of its tables changed."""
-        if not self.changed & set(inputs_of(tree)):
+        if not self.changed & set(collect_relations(tree)):
             return None
         match tree:
-            case Core():
-                return self.core(tree)
+            case LinearCore():
+                return self.lower_core(tree)
             case Map():
-                below = self.delta(tree.input, (*place, 0))
-                return None if below is None else self.mapped(below, tree.plan)
+                below = self.lower_delta(tree.input, (*place, 0))
+                return None if below is None else self.lower_map(below, tree.plan)
             case Union():
-                sides = [self.delta(one, (*place, i)) for i, one in enumerate(children(tree))]
-                return self.together([one for one in sides if one is not None])
+                sides = [self.lower_delta(one, (*place, i)) for i, one in enumerate(children(tree))]
+                return self.union_frames([one for one in sides if one is not None])
             case Recompute():
-                return self.recomputed(tree, place)
+                return self.lower_recompute(tree, place)
             case Apply():
-                return self.applied(tree, place)
+                return self.lower_apply(tree, place)
             case _:
                 raise NotNative("it is computed again as a whole")
 
-    def together(self, frames: list[Frame]) -> Frame | None:
-        def union(one: Frame, other: Frame) -> Frame:
-            left, right = self.aligned(one, other)
+    def union_frames(self, frames: list[TypedFrame]) -> TypedFrame | None:
+        def union_pair(one: TypedFrame, other: TypedFrame) -> TypedFrame:
+            left, right = self.align_types(one, other)
             return replace(left, data=left.data.union(right.data))
 
-        return reduce(union, frames) if frames else None
+        return reduce(union_pair, frames) if frames else None
 
     # -- linear parts -------------------------------------------------------------------------
 
-    def core(self, tree: Core) -> Frame | None:
+    def lower_core(self, tree: LinearCore) -> TypedFrame | None:
         found = []
         for relation, terms in terms_by_table(tree, self.catalog):
             for term in terms if relation in self.changed else ():
                 self._step = (relation, tree, term)
                 self.terms.setdefault(id(tree), []).append((relation, term))
-                found.append(self.frame(term.plan))
-        return self.together(found)
+                found.append(self.lower_node(term.plan))
+        return self.union_frames(found)
 
-    def lowered_node(self, node: n.Node) -> Frame:
+    def dispatch_node(self, node: n.Node) -> TypedFrame:
         match node:
             case n.Changes():
-                return self.changed_rows(node)
+                return self.read_changed_rows(node)
             case n.Filter() | n.Project():
-                return self.over(self.frame(node.input), node)
+                return self.apply_row_node(self.lower_node(node.input), node)
             case n.Join(right=n.Scan() as scan, lookup=n.Lookup() as lookup):
-                return self.looked_up(node, Partners(scan, lookup.access))
+                return self.lower_lookup_join(node, LookupTarget(scan, lookup.access))
             case n.Join(kind=n.JoinKind.INNER, lateral=False):
-                return self.met(node)
+                return self.join_changes(node)
             case n.Values() | n.TableFunction():
-                rows = self.local(node)
-                return self.frames.selected(rows.data, [*rows.columns, ONCE])
+                rows = self.lower_constant_rows(node)
+                return self.frames.select_columns(rows.data, [*rows.columns, ONCE])
             case n.Scan():
-                return self.leaf(node)
+                return self.read_scan(node)
             case _:
                 raise NotNative(f"{type(node).__name__} in a term")
 
-    def changed_rows(self, node: n.Changes) -> Frame:
+    def read_changed_rows(self, node: n.Changes) -> TypedFrame:
         assert self._step is not None, "a term is in the making"
         assert self.changes is not None
         _, tree, term = self._step
         leaves = tree.branches[term.branch].leaves
-        (leaf,) = [leaves[i] for i in term.changed if changes_leaf(i) == node.relation]
-        return self.frames.fresh(self.changes.frame(leaf.relation, leaf.slots))
+        (leaf,) = [leaves[i] for i in term.changed if changes_leaf_id(i) == node.relation]
+        return self.frames.rename_columns(self.changes.read_changes(leaf.relation, leaf.slots))
 
-    def mapped(self, below: Frame, node: n.Filter | n.Project) -> Frame:
+    def lower_map(self, below: TypedFrame, node: n.Filter | n.Project) -> TypedFrame:
         """Lower a node over an input that is not part of its plan."""
         self._nodes.append(node)
-        self.report.ways.setdefault(id(node), [])
+        self.report.notes_by_node.setdefault(id(node), [])
         try:
-            return self.over(below, node)
+            return self.apply_row_node(below, node)
         finally:
             self._nodes.pop()
 
-    def over(self, below: Frame, node: n.Filter | n.Project) -> Frame:
+    def apply_row_node(self, below: TypedFrame, node: n.Filter | n.Project) -> TypedFrame:
         if any(map(transform.has_subplan, transform.own_expressions(node))):
             raise NotNative("a sub-query")
         if isinstance(node, n.Filter):
-            return self.filtered(below, node.condition)
-        made, columns = self.columns(below, node.expressions)
-        return self.frames.selected(made.data, [*columns, below.columns[-1]])
+            return self.filter_frame(below, node.condition)
+        made, columns = self.lower_columns(below, node.expressions)
+        return self.frames.select_columns(made.data, [*columns, below.columns[-1]])
 
-    def looked_up(self, node: n.Join, partners: Partners) -> Frame:
+    def lower_lookup_join(self, node: n.Join, partners: LookupTarget) -> TypedFrame:
         """Join rows with their partners by look-up, after an exchange by the key, so that one task
         has all rows of a key and looks it up once."""
-        left = self.frame(node.left)
-        values, access = on_keys(partners.access)
-        made, keys = self.columns(left, values)
-        keyed = self.frames.selected(made.data, [*left.columns, *keys])
+        left = self.lower_node(node.left)
+        values, access = split_lookup_keys(partners.access)
+        made, keys = self.lower_columns(left, values)
+        keyed = self.frames.select_columns(made.data, [*left.columns, *keys])
         width, scan = len(left.names) - 1, partners.scan
         types = (*left.types[:-1], *(one.type for one in scan.fields), BIGINT)
-        names = self.frames.names(len(types))
+        names = self.frames.new_names(len(types))
         data = keyed.data
         if keys:
             data = data.repartition(self.tasks, *keyed.names[width + 1 :])
@@ -191,56 +207,60 @@ class DeltaFrames(Lowering):
         if keyed.types[width + 1 :] != key_types:
             raise NotNative("a key of other bounds")
         at_end = self._step is not None and scan.relation < self._step[0]
-        step = LookUp(self.held, Partners(scan, access), at_end, width, key_types, names)
-        found = Frame(data.mapInArrow(step, schema_of(names, types)), names, types)
-        return found if node.residual is None else self.filtered(found, node.residual)
+        step = LookupTask(
+            self.range_state, LookupTarget(scan, access), at_end, width, key_types, names
+        )
+        found = TypedFrame(data.mapInArrow(step, schema_of(names, types)), names, types)
+        return found if node.residual is None else self.filter_frame(found, node.residual)
 
-    def met(self, node: n.Join) -> Frame:
+    def join_changes(self, node: n.Join) -> TypedFrame:
         """Join changed rows with changed rows of the same table, or with constants."""
-        left, right, widths, parts = self.sides_of(node)
+        left, right, widths, parts = self.lower_join_inputs(node)
         weighted = widths[0] - 1, widths[1] - 1  # the last of each is the weight
         data = left.data.join(right.data, f.expr(" AND ".join(parts) or "TRUE"), "inner")
         both = left.columns[: weighted[0]] + right.columns[: weighted[1]]
         weights = left.columns[weighted[0]].text, right.columns[weighted[1]].text
-        found = self.frames.selected(data, [*both, Typed(f"({' * '.join(weights)})", BIGINT)])
-        return found if node.residual is None else self.filtered(found, node.residual)
+        found = self.frames.select_columns(
+            data, [*both, SparkExpression(f"({' * '.join(weights)})", BIGINT)]
+        )
+        return found if node.residual is None else self.filter_frame(found, node.residual)
 
     # -- operators over state -----------------------------------------------------------------
 
-    def recomputed(self, tree: Recompute, place: Place) -> Frame | None:
+    def lower_recompute(self, tree: Recompute, place: TreePath) -> TypedFrame | None:
         touched = []
         for number, one in enumerate(tree.inputs):
-            below = self.delta(one.tree, (*place, number))
+            below = self.lower_delta(one.tree, (*place, number))
             if below is not None:
-                made, columns = self.columns(below, one.keys)
-                touched.append(self.frames.selected(made.data, columns))
-        keys = self.together(touched)
+                made, columns = self.lower_columns(below, one.keys)
+                touched.append(self.frames.select_columns(made.data, columns))
+        keys = self.union_frames(touched)
         assert keys is not None, "one of its tables changed"
         if not keys.names:
-            data, sides = self.frames.gathered([keys])
+            data, sides = self.frames.gather_rows([keys])
         else:
-            data, sides = self.frames.exchanged([keys], [all_columns(keys.types)])
-        types = (*self.frames.carried(tuple(one.type for one in tree.plan.fields)), BIGINT)
-        names = self.frames.names(len(types))
-        step = Redone(self.held, self.view, place, sides[0], types, names)
-        return Frame(data.mapInArrow(step, schema_of(names, types)), names, types)
+            data, sides = self.frames.exchange_by_key([keys], [all_columns(keys.types)])
+        types = (*self.frames.carrier_types(tuple(one.type for one in tree.plan.fields)), BIGINT)
+        names = self.frames.new_names(len(types))
+        step = RecomputeTask(self.range_state, self.view, place, sides[0], types, names)
+        return TypedFrame(data.mapInArrow(step, schema_of(names, types)), names, types)
 
-    def applied(self, tree: Apply, place: Place) -> Frame | None:
+    def lower_apply(self, tree: Apply, place: TreePath) -> TypedFrame | None:
         inputs = []
         for number, one in enumerate(children(tree)):
-            below = self.delta(one, (*place, number))
-            inputs.append(below if below is not None else self.nothing(one))
+            below = self.lower_delta(one, (*place, number))
+            inputs.append(below if below is not None else self.empty_delta(one))
         keys = [tree.rights[0].left_keys, tree.rights[0].keys] if tree.rights else []
         if len(inputs) == 2 and keys[0]:
-            data, sides = self.frames.exchanged(inputs, keys)
+            data, sides = self.frames.exchange_by_key(inputs, keys)
         else:
-            data, sides = self.frames.gathered(inputs)
-        types = (*self.frames.carried(tuple(one.type for one in tree.plan.fields)), BIGINT)
-        names = self.frames.names(len(types))
-        step = Applied(self.held, self.view, place, sides, types, names)
-        return Frame(data.mapInArrow(step, schema_of(names, types)), names, types)
+            data, sides = self.frames.gather_rows(inputs)
+        types = (*self.frames.carrier_types(tuple(one.type for one in tree.plan.fields)), BIGINT)
+        names = self.frames.new_names(len(types))
+        step = ApplyTask(self.range_state, self.view, place, sides, types, names)
+        return TypedFrame(data.mapInArrow(step, schema_of(names, types)), names, types)
 
-    def nothing(self, tree: Tree) -> Frame:
+    def empty_delta(self, tree: DeltaTree) -> TypedFrame:
         """The delta of an input that did not change."""
         types = (*(one.type for one in tree.plan.fields), BIGINT)
-        return self.frames.local([], types)
+        return self.frames.local_frame([], types)

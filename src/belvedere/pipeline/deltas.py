@@ -1,7 +1,7 @@
 """The Spark job of one maintenance batch: what a range of the log adds to the state of views.
 
-`build` gives the keys of the views' state with the amounts added to each, every key once. Each view
-is computed in one of three ways:
+`build_additions` gives the keys of the views' state with the amounts added to each, every key once.
+Each view is computed in one of three ways:
 
 1. *In columns.* Views that use the rows of their tables one by one: each task takes a range of
    positions, and sums its changes in Arrow columns (`pipeline.changed`).
@@ -37,27 +37,27 @@ from pyspark.sql import functions as f
 from belvedere import failpoints
 from belvedere.catalog.model import CATALOG_RELATION, View
 from belvedere.errors import Error, Retry
-from belvedere.execution.spark.frames import Frames
-from belvedere.execution.spark.operators import Failed
+from belvedere.execution.spark.frames import FrameBuilder
+from belvedere.execution.spark.operators import TaskFailure
 from belvedere.execution.spark.types import NotNative
-from belvedere.pipeline.additions import SCHEMA, SumRecorder, Sums, encoded, summed_in_task
-from belvedere.pipeline.changed import ChangedSums, linear_view
+from belvedere.pipeline.additions import SCHEMA, SumRecorder, Sums, encode_sums, sum_in_task
+from belvedere.pipeline.changed import LinearDeltaTask, compile_linear_view
 from belvedere.pipeline.checkpoint import Checkpoint
-from belvedere.pipeline.delta_frames import DeltaFrames, no_tables, wanted_slots
-from belvedere.pipeline.held import Held
-from belvedere.pipeline.inputs import Batches, Definitions, numbers, tasks
-from belvedere.pipeline.logged import Changes, logged, net, share_of
-from belvedere.pipeline.ready import Ready, ready
-from belvedere.pipeline.states import Additions, State, state_of
+from belvedere.pipeline.delta_frames import DeltaLowering, find_requested_slots, refuse_scan
+from belvedere.pipeline.held import LogRangeState
+from belvedere.pipeline.inputs import Batches, DefinitionCompiler, create_tasks, task_numbers
+from belvedere.pipeline.logged import ChangeFrames, net_changes, read_log_changes, task_range
+from belvedere.pipeline.ready import CompiledViews, compile_catalog_views
+from belvedere.pipeline.states import StateAdditions, TotalsEncodeTask, plan_additions
 from belvedere.pipeline.store import Store
-from belvedere.pipeline.sums import Encoder
+from belvedere.pipeline.sums import TotalsEncoder
 from belvedere.txn.border import Reader, RowChange
 from belvedere.txn.history.readers import NewestReader
 from belvedere.views.source import ENVIRONMENT
 from belvedere.views.window import state_before
 
 
-class Inputs(NamedTuple):
+class BatchInputs(NamedTuple):
     """Everything that determines the result of a batch: the log range (start, end], the views, the
     catalog at its end, and the checkpoint that state is read from. `columns`: use ways 1 and 2
     where a view allows them."""
@@ -68,54 +68,54 @@ class Inputs(NamedTuple):
     end: int
     views: tuple[int, ...]
     objects: tuple[bytes, ...]
-    definitions: Definitions
+    definitions: DefinitionCompiler
     tasks: int
     checkpoint: Checkpoint | None = None
     columns: bool = False
 
 
-def linear_views(inputs: Inputs) -> frozenset[int]:
+def find_linear_views(inputs: BatchInputs) -> frozenset[int]:
     """The views of a batch that are summed in Arrow columns; none in a small batch."""
     if not inputs.columns:
         return frozenset()
-    known = ready(inputs.objects, inputs.definitions)
-    views = known.views(inputs.views)
-    return frozenset(view.id for view in views if linear_view(known, view) is not None)
+    known = compile_catalog_views(inputs.objects, inputs.definitions)
+    views = known.find_views(inputs.views)
+    return frozenset(view.id for view in views if compile_linear_view(known, view) is not None)
 
 
-def needs_state(inputs: Inputs, linear: frozenset[int] = frozenset()) -> bool:
+def needs_state(inputs: BatchInputs, linear: frozenset[int] = frozenset()) -> bool:
     """Whether a batch has to read rows other than the changed ones."""
-    known = ready(inputs.objects, inputs.definitions)
+    known = compile_catalog_views(inputs.objects, inputs.definitions)
     return any(
-        known.maintainer(view).reads_state
-        for view in known.views(inputs.views)
+        known.view_maintainer(view).reads_state
+        for view in known.find_views(inputs.views)
         if view.id not in linear
     )
 
 
-def build(
-    inputs: Inputs, linear: frozenset[int] = frozenset(), changes: Changes | None = None
+def build_additions(
+    inputs: BatchInputs, linear: frozenset[int] = frozenset(), changes: ChangeFrames | None = None
 ) -> DataFrame:
     """Columns key and value: what is added to each key of the views' state. `changes` persists
     frames that several views read, until its `unpersist` is called."""
-    started, added, whole = tasks(inputs.spark, inputs.tasks), [], []
+    started, added, whole = create_tasks(inputs.spark, inputs.tasks), [], []
     others = tuple(id_ for id_ in inputs.views if id_ not in linear)
     if linear:
         held = (inputs.store, inputs.objects, inputs.definitions, inputs.start, inputs.end)
-        sums = ChangedSums(*held, inputs.tasks, tuple(linear))
+        sums = LinearDeltaTask(*held, inputs.tasks, tuple(linear))
         added.append(started.mapInArrow(sums, SCHEMA))
     if others and inputs.columns:
-        states, others = lowered(inputs, others, changes or changes_of(inputs))
+        states, others = lower_views(inputs, others, changes or create_change_frames(inputs))
         added += [one.added for one in states if one.added is not None]
-        whole += [_additions(inputs, one) for one in states if one.totals is not None]
+        whole += [_encode_totals(inputs, one) for one in states if one.totals is not None]
     if others:
         views = (others, inputs.objects, inputs.definitions)
         stretch = (inputs.store, inputs.start, inputs.end)
-        step = Deltas(*stretch, *views, inputs.tasks, inputs.checkpoint)
+        step = DeltaTask(*stretch, *views, inputs.tasks, inputs.checkpoint)
         added.append(started.mapInArrow(step, SCHEMA))
     if added and (inputs.tasks > 1 or inputs.columns):
         exchanged = reduce(DataFrame.union, added).repartition(inputs.tasks, f.col("key"))
-        added = [exchanged.mapInArrow(summed_in_task, SCHEMA)]
+        added = [exchanged.mapInArrow(sum_in_task, SCHEMA)]
     parts = [*added, *whole] or [inputs.spark.createDataFrame([], SCHEMA)]
     return reduce(DataFrame.union, parts)
 
@@ -123,63 +123,63 @@ def build(
 # -- lowered ---------------------------------------------------------------------------------------
 
 
-def changes_of(inputs: Inputs, *, share: bool = False) -> Changes:
+def create_change_frames(inputs: BatchInputs, *, share: bool = False) -> ChangeFrames:
     """The frames of changed rows for all views of a batch."""
-    catalog = ready(inputs.objects, inputs.definitions).catalog
-    frames = Frames(inputs.spark, ENVIRONMENT)
-    return Changes(
+    catalog = compile_catalog_views(inputs.objects, inputs.definitions).catalog
+    frames = FrameBuilder(inputs.spark, ENVIRONMENT)
+    return ChangeFrames(
         frames, inputs.store, catalog, inputs.start, inputs.end, inputs.tasks, share=share
     )
 
 
-def lowered(
-    inputs: Inputs, views: tuple[int, ...], changes: Changes
-) -> tuple[list[State], tuple[int, ...]]:
+def lower_views(
+    inputs: BatchInputs, views: tuple[int, ...], changes: ChangeFrames
+) -> tuple[list[StateAdditions], tuple[int, ...]]:
     """Lower the delta plans of these views: their additions, and the views that cannot be
     lowered."""
-    known = ready(inputs.objects, inputs.definitions)
-    changed = frozenset(inputs.store.ask("changed", after=inputs.start, through=inputs.end))
+    known = compile_catalog_views(inputs.objects, inputs.definitions)
+    changed = frozenset(inputs.store.ask_owner("changed", after=inputs.start, through=inputs.end))
     held = (inputs.store, inputs.start, inputs.end, changed, inputs.objects, inputs.definitions)
-    looked = None if inputs.checkpoint is None else Held(*held, inputs.checkpoint)
-    trees = [known.compiled(view).tree for view in known.views(views)]
-    changes.wanted = wanted_slots(trees, known.catalog, changed)
+    looked = None if inputs.checkpoint is None else LogRangeState(*held, inputs.checkpoint)
+    trees = [known.compile_view(view).tree for view in known.find_views(views)]
+    changes.requested_slots = find_requested_slots(trees, known.catalog, changed)
     found, left = [], []
-    for view in known.views(views):
-        compiled = known.compiled(view)
-        made = DeltaFrames(
+    for view in known.find_views(views):
+        compiled = known.compile_view(view)
+        made = DeltaLowering(
             changes.frames,
-            no_tables,
+            refuse_scan,
             changes=changes,
             catalog=known.catalog,
             view=view.id,
             changed=changed,
             tasks=inputs.tasks,
-            held=looked,
+            range_state=looked,
         )
         try:
-            frame = made.delta(compiled.tree)
+            frame = made.lower_delta(compiled.tree)
         except NotNative:
             left.append(view.id)
             continue
         if frame is not None:
             group = compiled.group
-            found.append(state_of(made, frame, view.id, inputs.objects, group, weighted=True))
+            found.append(plan_additions(made, frame, view.id, inputs.objects, group, weighted=True))
     return found, tuple(left)
 
 
-def _additions(inputs: Inputs, state: State) -> DataFrame:
+def _encode_totals(inputs: BatchInputs, state: StateAdditions) -> DataFrame:
     """Encode Spark's totals as stored state: one task has all of a group, so each key occurs
     once."""
     assert state.totals is not None
-    encoder = Encoder.of(state.view, state.totals)
-    return state.totals.frame.data.mapInArrow(Additions(inputs.objects, encoder), SCHEMA)
+    encoder = TotalsEncoder.from_totals(state.view, state.totals)
+    return state.totals.frame.data.mapInArrow(TotalsEncodeTask(inputs.objects, encoder), SCHEMA)
 
 
 # -- in a task -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Deltas:
+class DeltaTask:
     """In a task: computes what its share of the log range adds, by the engine's maintenance."""
 
     store: Store
@@ -187,37 +187,37 @@ class Deltas:
     end: int
     views: tuple[int, ...]
     objects: tuple[bytes, ...]
-    definitions: Definitions
+    definitions: DefinitionCompiler
     count: int
     checkpoint: Checkpoint | None
 
     def __call__(self, batches: Batches) -> Batches:
-        for number in numbers(batches):
+        for number in task_numbers(batches):
             if failpoints.armed:
                 failpoints.hit("pipeline.task")
             try:
-                found = self._share(number)
+                found = self._sum_share(number)
             except Error as error:
-                raise Failed(error) from None
-            yield from encoded(found)
+                raise TaskFailure(error) from None
+            yield from encode_sums(found)
 
-    def _share(self, number: int) -> Sums:
-        known = ready(self.objects, self.definitions)
-        views = known.views(self.views)
+    def _sum_share(self, number: int) -> Sums:
+        known = compile_catalog_views(self.objects, self.definitions)
+        views = known.find_views(self.views)
         recorder = SumRecorder()
         if self.checkpoint is None:
-            low, high = share_of(self.start, self.end, number, self.count)
-            changes = net(logged(self.store, low, high), _inputs(views))
-            _run(known, views, changes, known.nothing, recorder)
+            low, high = task_range(self.start, self.end, number, self.count)
+            changes = net_changes(read_log_changes(self.store, low, high), _input_relations(views))
+            _maintain_views(known, views, changes, known.refusing_reader, recorder)
         else:
             with ExitStack() as stack:
-                self._with_state(number, known, views, recorder, stack)
+                self._sum_with_state(number, known, views, recorder, stack)
         return recorder.sums
 
-    def _with_state(
+    def _sum_with_state(
         self,
         number: int,
-        known: Ready,
+        known: CompiledViews,
         views: Sequence[View],
         recorder: SumRecorder,
         stack: ExitStack,
@@ -225,27 +225,27 @@ class Deltas:
         assert self.checkpoint is not None
         at = self.checkpoint.position
         # Undo changes of all inputs of auxiliary views too, not only of the inputs of these views.
-        relations = _inputs(known.catalog.views)
-        stretch = logged(self.store, self.start, self.end)
+        relations = _input_relations(known.catalog.views)
+        stretch = read_log_changes(self.store, self.start, self.end)
         chunks: list[list[RowChange]] = [[] for _ in range(self.count)]
-        for change in net(stretch, relations):
+        for change in net_changes(stretch, relations):
             chunks[zlib.crc32(change.key) % self.count].append(change)
         if not chunks[number]:
             return
-        opened = stack.enter_context(self.checkpoint.opened())
+        opened = stack.enter_context(self.checkpoint.open_store())
         newest: Reader = NewestReader(opened, at, known.catalog)
-        later = list(logged(self.store, self.end, at))
+        later = list(read_log_changes(self.store, self.end, at))
         if any(relation == CATALOG_RELATION for relation, *_ in later):
             raise Retry("the catalog changed while a batch was made")
-        undone = net(later, relations)
+        undone = net_changes(later, relations)
         at_end = state_before(newest, undone, known.indexes) if undone else newest
         mine_and_later = [change for chunk in chunks[number:] for change in chunk]
         before = state_before(at_end, mine_and_later, known.indexes)
-        _run(known, views, chunks[number], before, recorder)
+        _maintain_views(known, views, chunks[number], before, recorder)
 
 
-def _run(
-    known: Ready,
+def _maintain_views(
+    known: CompiledViews,
     views: Sequence[View],
     changes: Sequence[RowChange],
     before: Reader,
@@ -255,8 +255,8 @@ def _run(
         inputs = frozenset(view.inputs)
         mine = [change for change in changes if change.relation in inputs]
         if mine:
-            known.maintainer(view).writes(mine, before, recorder)
+            known.view_maintainer(view).writes(mine, before, recorder)
 
 
-def _inputs(views: Sequence[View]) -> frozenset[int]:
+def _input_relations(views: Sequence[View]) -> frozenset[int]:
     return frozenset(relation for view in views for relation in view.inputs)

@@ -26,15 +26,15 @@ from belvedere.catalog.relation import compiled_view
 from belvedere.codec.row_slots import numeric_bits
 from belvedere.errors import Error
 from belvedere.execution.spark.forms import FLOATS, INTEGERS
-from belvedere.execution.spark.frames import Frame
-from belvedere.execution.spark.lower import Lowering
-from belvedere.execution.spark.operators import Failed
-from belvedere.execution.spark.types import NotNative, Typed, is_native, to_values
-from belvedere.pipeline.additions import SumRecorder, encoded
-from belvedere.pipeline.inputs import Batches, decoded_catalog
-from belvedere.pipeline.sums import arguments_of, require_scale
+from belvedere.execution.spark.frames import TypedFrame
+from belvedere.execution.spark.lower import SparkLowering
+from belvedere.execution.spark.operators import TaskFailure
+from belvedere.execution.spark.types import NotNative, SparkExpression, is_native, to_values
+from belvedere.pipeline.additions import SumRecorder, encode_sums
+from belvedere.pipeline.inputs import Batches, decode_catalog
+from belvedere.pipeline.sums import lower_arguments, require_scale
 from belvedere.types import Kind, Row, SqlType
-from belvedere.views.linear import Group, Linear
+from belvedere.views.linear import AggregateGrouping, LinearAggregate
 
 GATHERED_ROWS = 300_000
 _FLOAT_BITS, _FIXED_BITS = 53, 1074
@@ -46,7 +46,7 @@ Integers = npt.NDArray[np.int64]
 Sums = dict[Row, list[int]]
 
 
-class Part(NamedTuple):
+class AmountPart(NamedTuple):
     """A column of numbers to sum, and the index `at` of their amount; they count 2**shift times."""
 
     at: int
@@ -55,7 +55,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class SummedCall:
     """An aggregate call: the columns of its argument and filter, and `at`, its first amount."""
 
     form: str  # count, units or float
@@ -66,91 +66,94 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class SummedColumns:
     """What is summed: `types` are those of the columns, the first `groups` of which are the group
     key; `width` is the number of amounts."""
 
     types: tuple[SqlType, ...]
     groups: int
-    calls: tuple[Call, ...]
+    calls: tuple[SummedCall, ...]
     width: int
 
 
-class Adder:
+class GroupAdder:
     """Sums the rows of a view by group. Lives in a task."""
 
-    def __init__(self, catalog: Catalog, view: int, calls: Calls) -> None:
+    def __init__(self, catalog: Catalog, view: int, calls: SummedColumns) -> None:
         self._stored = compiled_view(catalog, view)
         self._calls = calls.calls
         self._groups = calls.groups
         self._width = calls.width
         self.types = calls.types
         self._sums: Sums = {}
-        self._held: list[tuple[list[pa.Array], Integers]] = []
-        self._rows_held = 0
+        self._buffered_batches: list[tuple[list[pa.Array], Integers]] = []
+        self._buffered_rows = 0
 
-    def add(self, columns: list[pa.Array], weights: Integers) -> None:
+    def add_rows(self, columns: list[pa.Array], weights: Integers) -> None:
         """Add rows, each `weight` times."""
-        self._held.append((columns, weights))
-        self._rows_held += len(weights)
-        if self._rows_held >= GATHERED_ROWS:
-            self._gather()
+        self._buffered_batches.append((columns, weights))
+        self._buffered_rows += len(weights)
+        if self._buffered_rows >= GATHERED_ROWS:
+            self._flush_rows()
 
-    def record(self, recorder: SumRecorder) -> None:
+    def write_sums(self, recorder: SumRecorder) -> None:
         """All that was added, to the keys of the view."""
-        self._gather()
+        self._flush_rows()
         key, payload = self._stored.key.encode, self._stored.payload.encode
         for group, total in self._sums.items():
             recorder.add(key(group), payload(group), tuple(total))
 
-    def _gather(self) -> None:
+    def _flush_rows(self) -> None:
         """Sum the buffered rows together, so that each group is merged once for all of them."""
-        if not self._rows_held:
+        if not self._buffered_rows:
             return
-        columns = [pa.concat_arrays(several) for several in zip(*(one for one, _ in self._held))]
-        weights = np.concatenate([some for _, some in self._held])
-        self._held, self._rows_held = [], 0
-        self._add(columns, weights)
+        columns = [
+            pa.concat_arrays(several)
+            for several in zip(*(one for one, _ in self._buffered_batches))
+        ]
+        weights = np.concatenate([some for _, some in self._buffered_batches])
+        self._buffered_batches, self._buffered_rows = [], 0
+        self._add_columns(columns, weights)
 
-    def _add(self, columns: list[pa.Array], weights: Integers) -> None:
-        parts = [Part(0, 0, weights)]
-        floats: list[tuple[Call, Floats]] = []
+    def _add_columns(self, columns: list[pa.Array], weights: Integers) -> None:
+        parts = [AmountPart(0, 0, weights)]
+        floats: list[tuple[SummedCall, FloatParts]] = []
         for call in self._calls:
-            held = _held(columns, call)
+            held = _find_counted_rows(columns, call)
             counted = weights if held is None else np.where(held, weights, 0)
-            parts.append(Part(call.at, 0, counted))
+            parts.append(AmountPart(call.at, 0, counted))
             if call.argument is None or call.form == "count":
                 continue
             column = columns[call.argument]
             if call.form == "float":
-                floats.append((call, Floats(column, counted)))
-                parts += floats[-1][1].specials(call.at + 2)
+                floats.append((call, FloatParts(column, counted)))
+                parts += floats[-1][1].count_specials(call.at + 2)
             else:
-                parts += _units(column, counted, call.at + 1, decimal=call.decimal)
+                parts += _split_units(column, counted, call.at + 1, decimal=call.decimal)
         groups = columns[: self._groups]
-        self._merge(groups, parts)
+        self._merge_parts(groups, parts)
         for call, found in floats:
             self._merge_floats(groups, call.at + 1, found)
 
-    def _merge(self, groups: list[pa.Array], parts: list[Part]) -> None:
-        found = _grouped(groups, {f"a{i}": pa.array(p.values) for i, p in enumerate(parts)})
+    def _merge_parts(self, groups: list[pa.Array], parts: list[AmountPart]) -> None:
+        found = _sum_by_group(groups, {f"a{i}": pa.array(p.values) for i, p in enumerate(parts)})
         totals = (found[f"a{i}_sum"].to_pylist() for i in range(len(parts)))
-        for group, *some in zip(self._rows(found), *totals):
+        for group, *some in zip(self._group_rows(found), *totals):
             known = self._sums.get(group)
             if known is None:
                 known = self._sums[group] = [0] * self._width
             for part, total in zip(parts, some):
                 known[part.at] += total << part.shift
 
-    def _merge_floats(self, groups: list[pa.Array], at: int, floats: Floats) -> None:
-        found = _grouped(groups, floats.columns(), ("exponent",))
+    def _merge_floats(self, groups: list[pa.Array], at: int, floats: FloatParts) -> None:
+        found = _sum_by_group(groups, floats.to_columns(), ("exponent",))
         columns = (found[name].to_pylist() for name in ("exponent", "upper_sum", "lower_sum"))
-        for group, exponent, upper, lower in zip(self._rows(found), *columns):
+        for group, exponent, upper, lower in zip(self._group_rows(found), *columns):
             total = (upper << _HALF_BITS) + lower
             shift = exponent - _FLOAT_BITS + _FIXED_BITS
             self._sums[group][at] += total << shift if shift >= 0 else total >> -shift
 
-    def _rows(self, found: pa.Table) -> list[Row]:
+    def _group_rows(self, found: pa.Table) -> list[Row]:
         if not self._groups:
             return [()] * found.num_rows
         columns = [
@@ -159,7 +162,7 @@ class Adder:
         return list(zip(*columns))
 
 
-def _held(columns: list[pa.Array], call: Call) -> npt.NDArray[np.bool_] | None:
+def _find_counted_rows(columns: list[pa.Array], call: SummedCall) -> npt.NDArray[np.bool_] | None:
     """The rows that a call counts; None: all."""
     held: npt.NDArray[np.bool_] | None = None
     if call.argument is not None:
@@ -170,7 +173,7 @@ def _held(columns: list[pa.Array], call: Call) -> npt.NDArray[np.bool_] | None:
     return held
 
 
-def _grouped(
+def _sum_by_group(
     groups: list[pa.Array], added: dict[str, pa.Array], keys: tuple[str, ...] = ()
 ) -> pa.Table:
     """Sum the added columns by the groups, and by those added columns that are in `keys`."""
@@ -182,30 +185,32 @@ def _grouped(
     return grouped.aggregate(summed)
 
 
-class Floats:
+class FloatParts:
     """A column of floats as integers and exponents; NaN and infinities are counted separately."""
 
     def __init__(self, column: pa.Array, counted: Integers) -> None:
         values = pc.fill_null(column.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
         self._values, self._counted = values, counted
         fraction, self._exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
-        self._whole: Integers = np.ldexp(fraction, _FLOAT_BITS).astype(np.int64)
+        self._mantissas: Integers = np.ldexp(fraction, _FLOAT_BITS).astype(np.int64)
 
-    def specials(self, at: int) -> list[Part]:
+    def count_specials(self, at: int) -> list[AmountPart]:
         """How many NaN, infinities and negative infinities: amounts from `at` on."""
         values, counted = self._values, self._counted
         kinds = (np.isnan(values), np.isposinf(values), np.isneginf(values))
-        return [Part(at + i, 0, np.where(kind, counted, 0)) for i, kind in enumerate(kinds)]
+        return [AmountPart(at + i, 0, np.where(kind, counted, 0)) for i, kind in enumerate(kinds)]
 
-    def columns(self) -> dict[str, pa.Array]:
+    def to_columns(self) -> dict[str, pa.Array]:
         return {
             "exponent": pa.array(self._exponent),
-            "upper": pa.array((self._whole >> _HALF_BITS) * self._counted),
-            "lower": pa.array((self._whole & (1 << _HALF_BITS) - 1) * self._counted),
+            "upper": pa.array((self._mantissas >> _HALF_BITS) * self._counted),
+            "lower": pa.array((self._mantissas & (1 << _HALF_BITS) - 1) * self._counted),
         }
 
 
-def _units(column: pa.Array, counted: Integers, at: int, *, decimal: bool) -> list[Part]:
+def _split_units(
+    column: pa.Array, counted: Integers, at: int, *, decimal: bool
+) -> list[AmountPart]:
     """The parts of an integer column, or of a decimal of up to 18 digits in units of its last
     digit."""
     if decimal:
@@ -214,63 +219,73 @@ def _units(column: pa.Array, counted: Integers, at: int, *, decimal: bool) -> li
     else:
         units = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     lower = units & (1 << _UNIT_BITS) - 1
-    return [Part(at, _UNIT_BITS, (units >> _UNIT_BITS) * counted), Part(at, 0, lower * counted)]
+    return [
+        AmountPart(at, _UNIT_BITS, (units >> _UNIT_BITS) * counted),
+        AmountPart(at, 0, lower * counted),
+    ]
 
 
 # -- for a DataFrame -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class ExactSums:
+class ArrowSumTask:
     """In a task: sums in Arrow columns what its rows add to a view's state."""
 
     view: int
     objects: tuple[bytes, ...]
-    calls: Calls
+    calls: SummedColumns
     weighted: bool = False
 
     def __call__(self, batches: Batches) -> Batches:
-        adder, recorder = Adder(decoded_catalog(self.objects), self.view, self.calls), SumRecorder()
+        adder, recorder = (
+            GroupAdder(decode_catalog(self.objects), self.view, self.calls),
+            SumRecorder(),
+        )
         try:
             for batch in batches:
                 if self.weighted:
-                    adder.add(batch.columns[:-1], batch.columns[-1].to_numpy())
+                    adder.add_rows(batch.columns[:-1], batch.columns[-1].to_numpy())
                 else:
-                    adder.add(batch.columns, np.ones(batch.num_rows, np.int64))
-            adder.record(recorder)
+                    adder.add_rows(batch.columns, np.ones(batch.num_rows, np.int64))
+            adder.write_sums(recorder)
         except Error as error:
-            raise Failed(error) from None
-        yield from encoded(recorder.sums)
+            raise TaskFailure(error) from None
+        yield from encode_sums(recorder.sums)
 
 
-def exact_sums(
-    lowering: Lowering,
-    frame: Frame,
+def plan_arrow_sums(
+    lowering: SparkLowering,
+    frame: TypedFrame,
     view: int,
     objects: tuple[bytes, ...],
-    group: Group | None,
+    group: AggregateGrouping | None,
     *,
     weighted: bool = False,
-) -> tuple[Frame, ExactSums]:
+) -> tuple[TypedFrame, ArrowSumTask]:
     """The frame to sum, and the task function for it. NotNative where rows must be evaluated one by
     one."""
     if group is None or not lowering.native:
         raise NotNative("rows whose equal values may look different")
-    made, columns = arguments_of(lowering, frame, group)
-    calls = calls_of(group, columns)
+    made, columns = lower_arguments(lowering, frame, group)
+    calls = plan_summed_columns(group, columns)
     weights = [frame.columns[-1]] if weighted else []
-    whole = lowering.frames.selected(made.data, [*columns, *weights])
-    return whole, ExactSums(view, objects, calls, weighted)
+    whole = lowering.frames.select_columns(made.data, [*columns, *weights])
+    return whole, ArrowSumTask(view, objects, calls, weighted)
 
 
-def calls_of(group: Group | None, columns: list[Typed]) -> Calls:
+def plan_summed_columns(
+    group: AggregateGrouping | None, columns: list[SparkExpression]
+) -> SummedColumns:
     """Plan the sums of these columns: the groups, then for each call its argument and filter."""
     types = tuple(one.type for one in columns)
     groups = len(columns) if group is None else len(group.groups)
     if not all(is_native(one) for one in types[:groups]):
         raise NotNative("groups whose equal values may look different")
     place, at, calls = groups, 1, []
-    for call, keep in () if group is None else zip(group.calls, group.keeps, strict=True):
+    for call, keep in (
+        () if group is None else zip(group.calls, group.linear_aggregates, strict=True)
+    ):
         argument = chosen = None
         if call.arguments:
             argument, place = place, place + 1
@@ -278,21 +293,21 @@ def calls_of(group: Group | None, columns: list[Typed]) -> Calls:
         if call.filter is not None:
             chosen, place = place, place + 1
         calls.append(
-            _call(keep, None if argument is None else types[argument], argument, chosen, at)
+            _plan_call(keep, None if argument is None else types[argument], argument, chosen, at)
         )
         at += keep.width
-    return Calls(types, groups, tuple(calls), at)
+    return SummedColumns(types, groups, tuple(calls), at)
 
 
-def _call(
-    keep: Linear, given: SqlType | None, argument: int | None, chosen: int | None, at: int
-) -> Call:
+def _plan_call(
+    keep: LinearAggregate, given: SqlType | None, argument: int | None, chosen: int | None, at: int
+) -> SummedCall:
     if keep.form == "count" or given is None:
-        return Call("count", argument, chosen, at)
+        return SummedCall("count", argument, chosen, at)
     if given.kind in FLOATS:
-        return Call("float", argument, chosen, at)
+        return SummedCall("float", argument, chosen, at)
     if given.kind in INTEGERS and keep.width == 2:
-        return Call("units", argument, chosen, at)
+        return SummedCall("units", argument, chosen, at)
     if given.kind is Kind.NUMERIC and keep.width == 3 and numeric_bits(given) == 64:
-        return Call("units", argument, chosen, at, decimal=True)
+        return SummedCall("units", argument, chosen, at, decimal=True)
     raise NotNative("amounts of another form")

@@ -24,99 +24,101 @@ from pyspark.sql import SparkSession
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
-from belvedere.execution.spark.frames import Frames
-from belvedere.execution.spark.lower import Lowering
-from belvedere.execution.spark.operators import Computed
-from belvedere.pipeline.changed import Side, linear_view
-from belvedere.pipeline.explain_delta import explained_delta
-from belvedere.pipeline.inputs import Definitions, Tables, decoded_catalog, encoded_catalog
+from belvedere.execution.spark.frames import FrameBuilder
+from belvedere.execution.spark.lower import SparkLowering
+from belvedere.execution.spark.operators import ComputeTask
+from belvedere.pipeline.changed import LinearBranch, compile_linear_view
+from belvedere.pipeline.explain_delta import explain_delta
+from belvedere.pipeline.inputs import DefinitionCompiler, TableFrames, decode_catalog, fetch_catalog
 from belvedere.pipeline.maintainer import SMALL_CHANGES
-from belvedere.pipeline.ready import Ready, ready
-from belvedere.pipeline.states import state_of
-from belvedere.pipeline.store import Lease, Store
+from belvedere.pipeline.ready import CompiledViews, compile_catalog_views
+from belvedere.pipeline.states import plan_additions
+from belvedere.pipeline.store import PositionLease, Store
 from belvedere.pipeline.verify import find_view
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.expression_printer import print_expression
 from belvedere.plan.printer import print_plan
 from belvedere.types import BOOLEAN
-from belvedere.views.compile import Compiled
-from belvedere.views.keep import pinned
-from belvedere.views.normal import normalise
+from belvedere.views.compile import MaintenancePlan
+from belvedere.views.keep import pin_catalog
+from belvedere.views.normal import normalize_plan
 from belvedere.views.source import ENVIRONMENT
 
 
-class Inputs(NamedTuple):
+class ExplainInputs(NamedTuple):
     spark: SparkSession
     store: Store
-    lease: Lease
+    lease: PositionLease
     objects: tuple[bytes, ...]
-    definitions: Definitions
+    definitions: DefinitionCompiler
 
 
-def run(
-    spark: SparkSession, store: Store, names: Sequence[str], definitions: Definitions
+def explain_views(
+    spark: SparkSession, store: Store, names: Sequence[str], definitions: DefinitionCompiler
 ) -> Iterator[str]:
     """Lines of text about each view."""
-    lease = store.lease()
+    lease = store.take_lease()
     try:
-        objects = encoded_catalog(store, lease)
-        known = ready(objects, definitions)
-        inputs = Inputs(spark, store, lease, objects, definitions)
+        objects = fetch_catalog(store, lease)
+        known = compile_catalog_views(objects, definitions)
+        inputs = ExplainInputs(spark, store, lease, objects, definitions)
         for view in [find_view(known.catalog, name) for name in names]:
             yield f"view {view.name}"
-            yield from explained(inputs, known, view)
+            yield from explain_view(inputs, known, view)
     finally:
-        store.release(lease)
+        store.release_lease(lease)
 
 
-def explained(inputs: Inputs, known: Ready, view: View) -> Iterator[str]:
-    compiled = known.compiled(view)
+def explain_view(inputs: ExplainInputs, known: CompiledViews, view: View) -> Iterator[str]:
+    compiled = known.compile_view(view)
     yield "backfill"
-    yield from indented(_walked(known, view) or _lowered_fill(inputs, view, compiled))
+    yield from indent_lines(
+        _explain_table_scan(known, view) or _explain_backfill(inputs, view, compiled)
+    )
     yield "maintain"
-    yield from indented(_maintained(inputs, known, view))
+    yield from indent_lines(_explain_maintenance(inputs, known, view))
     yield "verify"
-    yield from indented(_verified(inputs, view))
+    yield from indent_lines(_explain_verify(inputs, view))
 
 
-def indented(lines: Sequence[str]) -> list[str]:
+def indent_lines(lines: Sequence[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
 # -- sums in the tasks -----------------------------------------------------------------------------
 
 
-def _walked(known: Ready, view: View) -> list[str]:
+def _explain_table_scan(known: CompiledViews, view: View) -> list[str]:
     """The scans of a view that uses single rows, with the evaluation of its expressions."""
-    linear = linear_view(known, view)
+    linear = compile_linear_view(known, view)
     if linear is None:
         return []
     lines = ["[python] added up where the tables are read, over whole Arrow columns"]
-    for side in linear.sides:
+    for side in linear.branches:
         lines.append(f"  [store] Scan {known.catalog.table(side.relation).name}")
-        lines += indented(_side(known.catalog, side))
+        lines += indent_lines(_explain_branch(known.catalog, side))
     return [*lines, "when no other view of the job needs these tables; else like verify"]
 
 
-def _side(catalog: Catalog, side: Side) -> list[str]:
+def _explain_branch(catalog: Catalog, side: LinearBranch) -> list[str]:
     wanted = [(one, BOOLEAN) for one in side.conditions]
     wanted += [(one, one.type) for one in side.columns if not isinstance(one, e.Column)]
     names = tuple(f"c{i}" for i in range(len(side.types)))
     lines = []
     for one, result in wanted:
-        step = Computed((one,), side.types, names, (), (result,), ENVIRONMENT)
+        step = ComputeTask((one,), side.types, names, (), (result,), ENVIRONMENT)
         how = "over whole columns" if step.is_columnar() else "row by row"
         lines.append(f"  {print_expression(one)}: {how}")
     return lines
 
 
-def _maintained(inputs: Inputs, known: Ready, view: View) -> list[str]:
+def _explain_maintenance(inputs: ExplainInputs, known: CompiledViews, view: View) -> list[str]:
     small = f"up to {SMALL_CHANGES} changes: [python] the engine's operators, in one task"
     exchange = "[spark] one exchange by the view's key, so that one task owns it"
-    if linear_view(known, view) is None:
-        lines = explained_delta(inputs.spark, inputs.store, known, inputs.objects, view)
-        return [small, "more changes:", *indented([*lines, exchange])]
+    if compile_linear_view(known, view) is None:
+        lines = explain_delta(inputs.spark, inputs.store, known, inputs.objects, view)
+        return [small, "more changes:", *indent_lines([*lines, exchange])]
     way = "old and new rows added up with signs over whole Arrow columns, by ranges of positions"
     return [small, f"more changes: [python] {way}", f"  {exchange}"]
 
@@ -124,39 +126,39 @@ def _maintained(inputs: Inputs, known: Ready, view: View) -> list[str]:
 # -- lowered plans ---------------------------------------------------------------------------------
 
 
-def _lowered_fill(inputs: Inputs, view: View, compiled: Compiled) -> list[str]:
-    lowering = _lowering(inputs)
-    frame = lowering.rows(compiled.tree.plan)
-    lines = _tree(lowering)
-    state = state_of(lowering, frame, view.id, inputs.objects, compiled.group)
+def _explain_backfill(inputs: ExplainInputs, view: View, compiled: MaintenancePlan) -> list[str]:
+    lowering = _create_lowering(inputs)
+    frame = lowering.lower_plan(compiled.tree.plan)
+    lines = _print_lowered_plan(lowering)
+    state = plan_additions(lowering, frame, view.id, inputs.objects, compiled.group)
     return [*lines, f"state: {state.how}"]
 
 
-def _verified(inputs: Inputs, view: View) -> list[str]:
-    catalog = decoded_catalog(inputs.objects)
-    plan = normalise(inputs.definitions.bind(pinned(catalog, view), view.definition))
-    lowering = _lowering(inputs)
-    lowering.rows(plan)
-    return [*_tree(lowering), "stored state: [python] to rows, by key range"]
+def _explain_verify(inputs: ExplainInputs, view: View) -> list[str]:
+    catalog = decode_catalog(inputs.objects)
+    plan = normalize_plan(inputs.definitions.bind(pin_catalog(catalog, view), view.definition))
+    lowering = _create_lowering(inputs)
+    lowering.lower_plan(plan)
+    return [*_print_lowered_plan(lowering), "stored state: [python] to rows, by key range"]
 
 
-def _lowering(inputs: Inputs) -> Lowering:
-    frames = Frames(inputs.spark, ENVIRONMENT)
-    catalog = decoded_catalog(inputs.objects)
-    tables = Tables(frames, inputs.store, inputs.lease, catalog, 1)
-    return Lowering(frames, tables.leaf)
+def _create_lowering(inputs: ExplainInputs) -> SparkLowering:
+    frames = FrameBuilder(inputs.spark, ENVIRONMENT)
+    catalog = decode_catalog(inputs.objects)
+    tables = TableFrames(frames, inputs.store, inputs.lease, catalog, 1)
+    return SparkLowering(frames, tables.read_scan)
 
 
-def _tree(lowering: Lowering) -> list[str]:
+def _print_lowered_plan(lowering: SparkLowering) -> list[str]:
     """The lowered plan as text, with a mark after each node."""
     report = lowering.report
     assert report.plan is not None, "it was lowered"
 
-    def mark(node: n.Node) -> str:
-        ways = report.ways.get(id(node))
+    def mark_node(node: n.Node) -> str:
+        ways = report.notes_by_node.get(id(node))
         if ways is None:
             return ""
         where = ["store"] if isinstance(node, n.Scan) else ["spark"] if not ways else []
         return f"[{', '.join([*where, *(f'python: {way}' for way in ways)])}]"
 
-    return print_plan(report.plan, note=mark).splitlines()
+    return print_plan(report.plan, note=mark_node).splitlines()

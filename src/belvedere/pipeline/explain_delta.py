@@ -16,76 +16,87 @@ from collections.abc import Iterator
 from pyspark.sql import SparkSession
 
 from belvedere.catalog.model import View
-from belvedere.execution.spark.frames import Frames
+from belvedere.execution.spark.frames import FrameBuilder
 from belvedere.execution.spark.types import NotNative
-from belvedere.pipeline.delta_frames import DeltaFrames, no_tables
-from belvedere.pipeline.logged import Changes
-from belvedere.pipeline.ready import Ready
-from belvedere.pipeline.states import state_of
+from belvedere.pipeline.delta_frames import DeltaLowering, refuse_scan
+from belvedere.pipeline.logged import ChangeFrames
+from belvedere.pipeline.ready import CompiledViews
+from belvedere.pipeline.states import plan_additions
 from belvedere.pipeline.store import Store
 from belvedere.plan import nodes as n
 from belvedere.plan.printer import print_plan
-from belvedere.views.core import name_of
+from belvedere.views.core import describe_node
 from belvedere.views.source import ENVIRONMENT
-from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union, children, inputs_of
+from belvedere.views.tree import (
+    Apply,
+    DeltaTree,
+    LinearCore,
+    Map,
+    Recompute,
+    Union,
+    children,
+    collect_relations,
+)
 
 LOOKED_UP = "[spark: one exchange by the key; store: partners, in the tasks]"
-REDONE = "[spark: keys, one exchange by them; python: rows from the store, done again in the tasks]"
+RECOMPUTED = (
+    "[spark: keys, one exchange by them; python: rows from the store, done again in the tasks]"
+)
 APPLIED = "[spark: one exchange by the key; python: matching rows from the store, in the tasks]"
 
 
-def explained_delta(
-    spark: SparkSession, store: Store, known: Ready, objects: tuple[bytes, ...], view: View
+def explain_delta(
+    spark: SparkSession, store: Store, known: CompiledViews, objects: tuple[bytes, ...], view: View
 ) -> list[str]:
     """Lines of text about the delta plan of a view. Nothing is run."""
-    compiled = known.compiled(view)
-    frames = Frames(spark, ENVIRONMENT)
-    made = DeltaFrames(
+    compiled = known.compile_view(view)
+    frames = FrameBuilder(spark, ENVIRONMENT)
+    made = DeltaLowering(
         frames,
-        no_tables,
-        changes=Changes(frames, store, known.catalog, 0, 0, 1),
+        refuse_scan,
+        changes=ChangeFrames(frames, store, known.catalog, 0, 0, 1),
         catalog=known.catalog,
         view=view.id,
-        changed=frozenset(inputs_of(compiled.tree)),
+        changed=frozenset(collect_relations(compiled.tree)),
     )
     try:
-        frame = made.delta(compiled.tree)
+        frame = made.lower_delta(compiled.tree)
     except NotNative as found:
         return [f"[python] the engine's operators on net changes by key: {found.reason}"]
     if frame is None:
         return ["its rows never change"]
-    state = state_of(made, frame, view.id, objects, compiled.group, weighted=True)
-    return [*_tree(made, compiled.tree), f"state: {state.how}"]
+    state = plan_additions(made, frame, view.id, objects, compiled.group, weighted=True)
+    return [*_explain_tree(made, compiled.tree), f"state: {state.how}"]
 
 
-def _tree(made: DeltaFrames, tree: Tree) -> list[str]:
-    below = [line for one in children(tree) for line in _tree(made, one)]
+def _explain_tree(made: DeltaLowering, tree: DeltaTree) -> list[str]:
+    below = [line for one in children(tree) for line in _explain_tree(made, one)]
     match tree:
-        case Core():
-            return list(_terms(made, tree))
+        case LinearCore():
+            return list(_explain_terms(made, tree))
         case Union():
             head = "Union all  [spark]"
         case Map():
-            first, *_ = print_plan(tree.plan, note=lambda node: _mark(made, node)).splitlines()
+            first, *_ = print_plan(tree.plan, note=lambda node: _mark_node(made, node)).splitlines()
             head = first
         case Recompute():
-            head = f"{name_of(tree.plan)} by touched keys  {REDONE}"
+            head = f"{describe_node(tree.plan)} by touched keys  {RECOMPUTED}"
         case Apply():
-            head = f"{name_of(tree.plan)} of changed rows  {APPLIED}"
+            head = f"{describe_node(tree.plan)} of changed rows  {APPLIED}"
         case _:
-            head = name_of(tree.plan)
+            head = describe_node(tree.plan)
     return [head, *(f"  {line}" for line in below)]
 
 
-def _terms(made: DeltaFrames, tree: Core) -> Iterator[str]:
+def _explain_terms(made: DeltaLowering, tree: LinearCore) -> Iterator[str]:
     for relation, term in made.terms.get(id(tree), ()):
         yield f"when {made.catalog.table(relation).name} changes"
-        text = print_plan(term.plan, note=lambda node: _mark(made, node))
+        text = print_plan(term.plan, note=lambda node: _mark_node(made, node))
         yield from (f"  {line}" for line in text.splitlines())
 
 
-def _mark(made: DeltaFrames, node: n.Node) -> str:
-    ways = made.report.ways.get(id(node), [])
+def _mark_node(made: DeltaLowering, node: n.Node) -> str:
+    ways = made.report.notes_by_node.get(id(node), [])
     ours = [f"[python: {way}]" for way in ways]
     match node:
         case n.Changes() | n.Scan():

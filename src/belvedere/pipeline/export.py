@@ -10,8 +10,8 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, Observation, SparkSession, functions
 
 from belvedere.errors import InvalidInput
-from belvedere.execution.spark.failures import FAILURES, cause
-from belvedere.pipeline.store import Relation, Store
+from belvedere.execution.spark.failures import FAILURES, failure_cause
+from belvedere.pipeline.store import ReadRequest, Store
 
 CSV = {
     "header": "true",
@@ -22,23 +22,23 @@ CSV = {
 """Texts unchanged, with white space at their ends; quotes as `load` and COPY read them."""
 
 
-class Inputs(NamedTuple):
+class ExportInputs(NamedTuple):
     spark: SparkSession
     store: Store
-    relation: Relation
+    relation: ReadRequest
     position: int
     partitions: int
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportResult:
     directory: Path
     rows: int
     files: int
     position: int
 
 
-def build(inputs: Inputs) -> DataFrame:
+def build_frame(inputs: ExportInputs) -> DataFrame:
     reader = inputs.spark.read.format("belvedere")
     reader = reader.option("database", str(inputs.store.directory))
     reader = reader.option(inputs.relation.kind, inputs.relation.name)
@@ -46,23 +46,23 @@ def build(inputs: Inputs) -> DataFrame:
     return reader.option("partitions", str(inputs.partitions)).load()
 
 
-def run(
+def run_export(
     spark: SparkSession,
     store: Store,
-    relation: Relation,
+    relation: ReadRequest,
     directory: Path,
     *,
     form: str = "parquet",
     position: int | None = None,
     partitions: int | None = None,
-) -> Exported:
+) -> ExportResult:
     if directory.exists():
         raise InvalidInput("directory exists already", sqlstate="58P02", path=str(directory))
-    lease = store.lease(position)
+    lease = store.take_lease(position)
     try:
-        store.describe(relation)
+        store.describe_relation(relation)
         parts = partitions or spark.sparkContext.defaultParallelism
-        frame = build(Inputs(spark, store, relation, lease.position, parts))
+        frame = build_frame(ExportInputs(spark, store, relation, lease.position, parts))
         counted = Observation()
         frame = frame.observe(counted, functions.count(functions.lit(1)).alias("rows"))
         writer = frame.write.format(form)
@@ -71,8 +71,10 @@ def run(
         writer.save(str(directory))
         rows = int(counted.get["rows"])
     except FAILURES as error:
-        raise InvalidInput("export failed", sqlstate="58030", detail=cause(error)) from error
+        raise InvalidInput(
+            "export failed", sqlstate="58030", detail=failure_cause(error)
+        ) from error
     finally:
-        store.release(lease)
+        store.release_lease(lease)
     files = [file for file in directory.iterdir() if file.name.startswith("part-")]
-    return Exported(directory, rows, len(files), lease.position)
+    return ExportResult(directory, rows, len(files), lease.position)

@@ -16,51 +16,53 @@ import pyarrow as pa
 from belvedere import failpoints
 from belvedere.codec import accumulator
 from belvedere.errors import Error
-from belvedere.execution.spark.operators import Failed
+from belvedere.execution.spark.operators import TaskFailure
 from belvedere.kv.rocksdb import RocksSortedFileWriter
 from belvedere.kv.rocksdb_settings import store_options
-from belvedere.pipeline.additions import recorded, view_of
-from belvedere.pipeline.inputs import Batches, decoded_catalog
-from belvedere.pipeline.sums import Encoder
+from belvedere.pipeline.additions import sum_batches, view_of_key
+from belvedere.pipeline.inputs import Batches, decode_catalog
+from belvedere.pipeline.sums import TotalsEncoder
 
 FILES = "view int, file string, rows bigint"
 
 
 @dataclass(frozen=True, slots=True)
-class SortedFiles:
+class SortedFileTask:
     """In the task that owns these keys: sums them and writes one sorted file for each view."""
 
     directory: str
 
     def __call__(self, batches: Batches) -> Batches:
-        sums = recorded(batches).sums
-        for view, keys in groupby(sorted(sums), view_of):
+        sums = sum_batches(batches).sums
+        for view, keys in groupby(sorted(sums), view_of_key):
             pairs = [(key, accumulator.encode(*sums[key])) for key in keys]
-            yield _written(self.directory, view, pairs)
+            yield _write_sorted_file(self.directory, view, pairs)
 
 
 @dataclass(frozen=True, slots=True)
-class TotalsFile:
+class TotalsFileTask:
     """In the task that owns these groups: writes their state as one sorted file."""
 
     directory: str
     objects: tuple[bytes, ...]
-    encoder: Encoder
+    encoder: TotalsEncoder
 
     def __call__(self, batches: Batches) -> Batches:
-        catalog = decoded_catalog(self.objects)
+        catalog = decode_catalog(self.objects)
         pairs: list[tuple[bytes, bytes]] = []
         try:
             for batch in batches:
-                pairs += zip(*self.encoder.entries(catalog, batch))
+                pairs += zip(*self.encoder.encode_entries(catalog, batch))
         except Error as error:
-            raise Failed(error) from None
+            raise TaskFailure(error) from None
         if pairs:
             pairs.sort()
-            yield _written(self.directory, self.encoder.view, pairs)
+            yield _write_sorted_file(self.directory, self.encoder.view, pairs)
 
 
-def _written(directory: str, view: int, pairs: Sequence[tuple[bytes, bytes]]) -> pa.RecordBatch:
+def _write_sorted_file(
+    directory: str, view: int, pairs: Sequence[tuple[bytes, bytes]]
+) -> pa.RecordBatch:
     """Write a file of these pairs; returns the row that reports it to the driver."""
     if failpoints.armed:
         failpoints.hit("fill.before_file")

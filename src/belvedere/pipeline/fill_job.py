@@ -24,13 +24,13 @@ from typing import NamedTuple
 
 from belvedere.errors import Unavailable
 from belvedere.kv.files import sync_directory
-from belvedere.pipeline.checkpoint import dead_jobs, job_directory
+from belvedere.pipeline.checkpoint import dead_job_directories, job_directory
 from belvedere.pipeline.store import Store
 
 _MADE, _PREFIX = "made", "backfill-"
 
 
-class Files(NamedTuple):
+class ViewFiles(NamedTuple):
     """The sorted files of one view, and their number of rows together."""
 
     names: tuple[str, ...] = ()
@@ -38,48 +38,53 @@ class Files(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class BackfillJob:
     """The directory of a job and its finished files: those of each view at one position of a
-    store, in one incarnation (`of`: store and incarnation)."""
+    store, in one incarnation (`store_incarnation`: store and incarnation)."""
 
     directory: Path
     position: int
-    files: Mapping[int, Files]
-    of: tuple[str, str]
+    files: Mapping[int, ViewFiles]
+    store_incarnation: tuple[str, str]
 
     @property
     def name(self) -> str:
         return self.directory.name
 
-    def waits(self, store: Store, view: int) -> bool:
+    def is_pending(self, store: Store, view: int) -> bool:
         """Whether the view is still to be finished from the files of this job."""
         identity = store.identity()
-        if view not in self.files or self.of != (identity.store, identity.incarnation):
+        if view not in self.files or self.store_incarnation != (
+            identity.store,
+            identity.incarnation,
+        ):
             return False
-        return bool(store.ask("fill_known", view=view, position=self.position, job=self.name))
+        return bool(store.ask_owner("fill_known", view=view, position=self.position, job=self.name))
 
-    def is_waited_for(self, store: Store) -> bool:
+    def has_pending_views(self, store: Store) -> bool:
         """Whether some view is pending; True also when the owner cannot be reached."""
         try:
-            return any(self.waits(store, view) for view in self.files)
+            return any(self.is_pending(store, view) for view in self.files)
         except Unavailable:
             return True
 
 
 @contextmanager
-def begun(store: Store) -> Iterator[Path]:
+def new_job_directory(store: Store) -> Iterator[Path]:
     """The directory of a new job. It is removed at the end, unless its files are recorded and some
     view is still pending."""
     with job_directory(store, _PREFIX) as directory:
         try:
             yield directory
         finally:
-            job = _read(directory)
-            if job is None or not job.is_waited_for(store):
+            job = _read_job(directory)
+            if job is None or not job.has_pending_views(store):
                 shutil.rmtree(directory, ignore_errors=True)
 
 
-def record(store: Store, directory: Path, position: int, files: Mapping[int, Files]) -> Job:
+def record_job(
+    store: Store, directory: Path, position: int, files: Mapping[int, ViewFiles]
+) -> BackfillJob:
     """Record the files of a job durably; from here on they survive a crash of any process."""
     identity = store.identity()
     made = {
@@ -95,29 +100,31 @@ def record(store: Store, directory: Path, position: int, files: Mapping[int, Fil
         os.fsync(file.fileno())
     draft.rename(directory / _MADE)
     sync_directory(directory)
-    return Job(directory, position, files, (identity.store, identity.incarnation))
+    return BackfillJob(directory, position, files, (identity.store, identity.incarnation))
 
 
 @contextmanager
-def left_behind(store: Store) -> Iterator[list[Job]]:
+def leftover_jobs(store: Store) -> Iterator[list[BackfillJob]]:
     """The recorded jobs whose drivers have ended. At the end, the directories without a pending
     view are removed."""
-    with dead_jobs(store, _PREFIX) as found:
-        jobs = [job for directory in found if (job := _read(directory)) is not None]
+    with dead_job_directories(store, _PREFIX) as found:
+        jobs = [job for directory in found if (job := _read_job(directory)) is not None]
         try:
             yield jobs
         finally:
-            waited_for = {job.directory for job in jobs if job.is_waited_for(store)}
+            waited_for = {job.directory for job in jobs if job.has_pending_views(store)}
             for directory in found:
                 if directory not in waited_for:
                     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _read(directory: Path) -> Job | None:
+def _read_job(directory: Path) -> BackfillJob | None:
     """The recorded job of a directory; None when its files were not all written."""
     path = directory / _MADE
     if not path.exists():
         return None
     made = json.loads(path.read_text())
-    files = {int(view): Files(tuple(names), rows) for view, (names, rows) in made["views"].items()}
-    return Job(directory, made["position"], files, (made["store"], made["incarnation"]))
+    files = {
+        int(view): ViewFiles(tuple(names), rows) for view, (names, rows) in made["views"].items()
+    }
+    return BackfillJob(directory, made["position"], files, (made["store"], made["incarnation"]))

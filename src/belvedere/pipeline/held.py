@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from belvedere.catalog.model import CATALOG_RELATION
 from belvedere.errors import Retry
 from belvedere.pipeline.checkpoint import Checkpoint
-from belvedere.pipeline.inputs import Definitions
-from belvedere.pipeline.logged import Logged, logged, net
-from belvedere.pipeline.ready import Ready, ready
+from belvedere.pipeline.inputs import DefinitionCompiler
+from belvedere.pipeline.logged import LoggedChange, net_changes, read_log_changes
+from belvedere.pipeline.ready import CompiledViews, compile_catalog_views
 from belvedere.pipeline.store import Store
 from belvedere.txn.border import Reader
 from belvedere.txn.history.readers import NewestReader
@@ -24,7 +24,7 @@ from belvedere.views.window import state_before
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LogRangeState:
     """A range (start, end] of the log, the relations that changed in it, and a checkpoint at its
     end or later. Pickles; its methods open readers in a task."""
 
@@ -33,42 +33,46 @@ class Held:
     end: int
     changed: frozenset[int]
     objects: tuple[bytes, ...]
-    definitions: Definitions
+    definitions: DefinitionCompiler
     checkpoint: Checkpoint
 
     @property
-    def known(self) -> Ready:
-        return ready(self.objects, self.definitions)
+    def compiled_views(self) -> CompiledViews:
+        return compile_catalog_views(self.objects, self.definitions)
 
     @contextmanager
-    def table(self, relation: int, *, at_end: bool) -> Iterator[Reader]:
+    def open_table(self, relation: int, *, at_end: bool) -> Iterator[Reader]:
         """A table with its indexes, at the start or at the end; other tables are not undone."""
-        with self._newest() as newest:
-            undone = list(self._later())
+        with self._open_checkpoint() as newest:
+            undone = list(self._later_changes())
             if not at_end and relation in self.changed:
-                undone = [*logged(self.store, self.start, self.end, relation), *undone]
-            changes = net(undone, frozenset((relation,)))
-            yield state_before(newest, changes, self.known.plain_indexes) if changes else newest
+                undone = [*read_log_changes(self.store, self.start, self.end, relation), *undone]
+            changes = net_changes(undone, frozenset((relation,)))
+            yield (
+                state_before(newest, changes, self.compiled_views.plain_indexes)
+                if changes
+                else newest
+            )
 
     @contextmanager
-    def ends(self) -> Iterator[tuple[Reader, Reader]]:
+    def open_ends(self) -> Iterator[tuple[Reader, Reader]]:
         """Readers of all tables and views at the start, and at the end."""
-        known = self.known
+        known = self.compiled_views
         relations = frozenset(r for view in known.catalog.views for r in view.inputs)
-        with self._newest() as newest:
-            later = net(self._later(), relations)
+        with self._open_checkpoint() as newest:
+            later = net_changes(self._later_changes(), relations)
             after = state_before(newest, later, known.indexes) if later else newest
-            changes = net(logged(self.store, self.start, self.end), relations)
+            changes = net_changes(read_log_changes(self.store, self.start, self.end), relations)
             yield state_before(after, changes, known.indexes), after
 
     @contextmanager
-    def _newest(self) -> Iterator[Reader]:
-        with self.checkpoint.opened() as opened:
-            yield NewestReader(opened, self.checkpoint.position, self.known.catalog)
+    def _open_checkpoint(self) -> Iterator[Reader]:
+        with self.checkpoint.open_store() as opened:
+            yield NewestReader(opened, self.checkpoint.position, self.compiled_views.catalog)
 
-    def _later(self) -> Iterator[Logged]:
+    def _later_changes(self) -> Iterator[LoggedChange]:
         """The changes in the checkpoint after the end of the range."""
-        for change in logged(self.store, self.end, self.checkpoint.position):
+        for change in read_log_changes(self.store, self.end, self.checkpoint.position):
             if change[0] == CATALOG_RELATION:
                 raise Retry("the catalog changed while a batch was made")
             yield change

@@ -1,9 +1,9 @@
 """Load job: files into a table, as one transaction.
 
-`build` reads the files; `run` stages the rows in the tasks and has the owner of the store write
-them in one transaction. Values of text formats (CSV, JSON) are read as text and converted by the
-owner, by the rules of SQL: Spark would read an invalid value as NULL. A malformed record is a bad
-row like any other.
+`build_frame` reads the files; `run_load` stages the rows in the tasks and has the owner of the
+store write them in one transaction. Values of text formats (CSV, JSON) are read as text and
+converted by the owner, by the rules of SQL: Spark would read an invalid value as NULL. A malformed
+record is a bad row like any other.
 """
 
 from __future__ import annotations
@@ -20,11 +20,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from belvedere.errors import Error, InvalidInput
-from belvedere.execution.spark.failures import FAILURES, cause, is_ours, meaning_of
-from belvedere.execution.spark.operators import Failed
-from belvedere.pipeline.rejects import CORRUPT, require_place, write_rejects
-from belvedere.pipeline.store import Relation, Store
-from belvedere.pipeline.write import Target, stage
+from belvedere.execution.spark.failures import (
+    FAILURES,
+    failure_cause,
+    is_engine_error,
+    translate_failure,
+)
+from belvedere.execution.spark.operators import TaskFailure
+from belvedere.pipeline.rejects import CORRUPT, require_writable, write_rejects
+from belvedere.pipeline.store import ReadRequest, Store
+from belvedere.pipeline.write import WriteTarget, stage_batches
 
 FORMATS = {
     ".csv": "csv",
@@ -43,7 +48,7 @@ CSV = {"header": "true", "escape": '"', "nullValue": "\0"}
 distinguishes the two only when NULL is spelled as some text, so it is one that no value can be."""
 
 
-class Inputs(NamedTuple):
+class LoadInputs(NamedTuple):
     """The files to load; `form` is a format that Spark knows, with its options."""
 
     spark: SparkSession
@@ -53,7 +58,7 @@ class Inputs(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadResult:
     """Result of a load. `reasons` are (SQLSTATE, message, rows)."""
 
     table: str
@@ -64,28 +69,28 @@ class Loaded:
     rejects_file: Path | None = field(default=None)
 
 
-def run(
-    inputs: Inputs,
+def run_load(
+    inputs: LoadInputs,
     store: Store,
     table: str,
     *,
     operation: str = "append",
     on_error: str = "stop",
     rejects: Path | None = None,
-) -> Loaded:
+) -> LoadResult:
     """Load files. A row that violates a rule stops the job, or is written to the file `rejects`
     with the reason."""
     kept = rejects or Path(f"{table}.rejects.csv")
     if on_error == "reject":
-        require_place(kept)
-    columns = store.describe(Relation("table", table)).schema.names
-    frame = build(inputs, columns)
+        require_writable(kept)
+    columns = store.describe_relation(ReadRequest("table", table)).schema.names
+    frame = build_frame(inputs, columns)
     given = [name for name in frame.columns if name != CORRUPT]
     store.check_columns(table, operation, given)
     job = secrets.token_hex(16)
-    target = Target(store, table, operation, on_error, tuple(frame.columns), job)
+    target = WriteTarget(store, table, operation, on_error, tuple(frame.columns), job)
     try:
-        parts = _staged(frame, target)
+        parts = _stage_frame(frame, target)
     except Error:
         store.end_job(job)
         raise
@@ -94,12 +99,12 @@ def run(
     if written.rejects.num_rows:
         file = kept
         write_rejects(file, frame.columns, written)
-    return Loaded(
+    return LoadResult(
         table, written.rows, written.rejects.num_rows, written.position, written.reasons, file
     )
 
 
-def build(inputs: Inputs, columns: Sequence[str]) -> DataFrame:
+def build_frame(inputs: LoadInputs, columns: Sequence[str]) -> DataFrame:
     """The rows of the files. Without a header the columns are the table's, in its order."""
     reader = inputs.spark.read.format(inputs.form)
     for name, value in CSV.items() if inputs.form == "csv" else ():
@@ -114,7 +119,7 @@ def build(inputs: Inputs, columns: Sequence[str]) -> DataFrame:
             return frame
         names = [name for name in frame.columns if name != CORRUPT]
         if inputs.options.get("header") == "false":
-            names = _by_place(names, columns)
+            names = _name_by_position(names, columns)
         fields = [StructField(name, StringType()) for name in [*names, CORRUPT]]
         reader = reader.schema(StructType(fields)).option("mode", "PERMISSIVE")
         reader = reader.option("columnNameOfCorruptRecord", CORRUPT).option(
@@ -122,10 +127,12 @@ def build(inputs: Inputs, columns: Sequence[str]) -> DataFrame:
         )
         return reader.load(list(inputs.files))
     except FAILURES as error:
-        raise InvalidInput("files cannot be read", sqlstate="58P01", detail=cause(error)) from error
+        raise InvalidInput(
+            "files cannot be read", sqlstate="58P01", detail=failure_cause(error)
+        ) from error
 
 
-def _by_place(found: Sequence[str], columns: Sequence[str]) -> list[str]:
+def _name_by_position(found: Sequence[str], columns: Sequence[str]) -> list[str]:
     if len(found) > len(columns):
         raise InvalidInput(
             "files have more columns than the table",
@@ -136,11 +143,11 @@ def _by_place(found: Sequence[str], columns: Sequence[str]) -> list[str]:
     return list(columns[: len(found)])
 
 
-def format_of(files: Sequence[str], given: str | None) -> str:
+def find_format(files: Sequence[str], given: str | None) -> str:
     """The given format, else the one that the files' names imply."""
     if given is not None:
         return given
-    found = {_format(file) for file in files}
+    found = {_format_of_file(file) for file in files}
     if len(found) != 1 or None in found:
         raise InvalidInput(
             "format of the files is not known by their names",
@@ -151,26 +158,30 @@ def format_of(files: Sequence[str], given: str | None) -> str:
     return str(found.pop())
 
 
-def _format(file: str) -> str | None:
+def _format_of_file(file: str) -> str | None:
     suffixes = [suffix for suffix in Path(file).suffixes if suffix not in PACKED]
     return FORMATS.get(suffixes[-1].lower()) if suffixes else None
 
 
-def _staged(frame: DataFrame, target: Target) -> list[str]:
+def _stage_frame(frame: DataFrame, target: WriteTarget) -> list[str]:
     """Stage the rows in the tasks; returns the names of the parts."""
     try:
         made = frame.mapInArrow(partial(_stage_batches, target), "part string").collect()
     except FAILURES as error:
-        if is_ours(error):
-            raise meaning_of(error) from error
-        raise InvalidInput("files cannot be read", sqlstate="58P01", detail=cause(error)) from error
+        if is_engine_error(error):
+            raise translate_failure(error) from error
+        raise InvalidInput(
+            "files cannot be read", sqlstate="58P01", detail=failure_cause(error)
+        ) from error
     return [row.part for row in made if row.part]
 
 
-def _stage_batches(target: Target, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _stage_batches(
+    target: WriteTarget, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """In a task: stage its rows as one part."""
     try:
-        staged = stage(target, iter(batches), target.job)
+        staged = stage_batches(target, iter(batches), target.job)
     except Error as error:
-        raise Failed(error) from None
+        raise TaskFailure(error) from None
     yield pa.RecordBatch.from_pydict({"part": [staged.part]})

@@ -29,31 +29,39 @@ from belvedere.codec import keyspace
 from belvedere.codec.arrow import rows_to_arrow
 from belvedere.codec.rows import RowLayout
 from belvedere.errors import Error
-from belvedere.execution.spark.frames import Frame, Frames, schema_of
-from belvedere.execution.spark.operators import Failed
-from belvedere.pipeline.inputs import Batches, carried_batch, catalog_of, numbers, tasks
+from belvedere.execution.spark.frames import FrameBuilder, TypedFrame, schema_of
+from belvedere.execution.spark.operators import TaskFailure
+from belvedere.pipeline.inputs import (
+    Batches,
+    create_tasks,
+    single_table_catalog,
+    task_numbers,
+    to_carried_batch,
+)
 from belvedere.pipeline.store import Store
 from belvedere.plan.looks import python_equal_may_differ
 from belvedere.txn.border import RowChange
 from belvedere.types import BIGINT, SqlType
 
-Logged = tuple[int, bytes, bytes | None, bytes | None]
+LoggedChange = tuple[int, bytes, bytes | None, bytes | None]
 """Relation, key inside it, old and new row."""
 
 Mask = npt.NDArray[np.bool_]
 
 
-def logged(store: Store, after: int, through: int, only: int | None = None) -> Iterator[Logged]:
+def read_log_changes(
+    store: Store, after: int, through: int, only: int | None = None
+) -> Iterator[LoggedChange]:
     """The logged changes with after < position <= through; of one relation with `only`."""
     if after >= through:
         return
-    for batch in store.changes(None, after, through):
-        mine = batch if only is None else of_relation(batch, only)
+    for batch in store.read_log(None, after, through):
+        mine = batch if only is None else filter_relation(batch, only)
         columns = (mine.column(name).to_pylist() for name in ("relation", "key", "old", "new"))
         yield from zip(*columns)
 
 
-def net(changes: Iterable[Logged], relations: frozenset[int]) -> list[RowChange]:
+def net_changes(changes: Iterable[LoggedChange], relations: frozenset[int]) -> list[RowChange]:
     """The net change of every row of these relations."""
     prefixes = {relation: keyspace.row_prefix(relation) for relation in relations}
     first: dict[bytes, bytes | None] = {}
@@ -67,11 +75,11 @@ def net(changes: Iterable[Logged], relations: frozenset[int]) -> list[RowChange]
     return [RowChange(key, old, last[key]) for key, old in first.items() if old != last[key]]
 
 
-def of_relation(batch: pa.RecordBatch, relation: int) -> pa.RecordBatch:
+def filter_relation(batch: pa.RecordBatch, relation: int) -> pa.RecordBatch:
     return batch.filter(pc.equal(batch.column("relation"), relation))
 
 
-def share_of(start: int, end: int, number: int, count: int) -> tuple[int, int]:
+def task_range(start: int, end: int, number: int, count: int) -> tuple[int, int]:
     """The range of positions of task `number` of `count`."""
     size = end - start
     return start + size * number // count, start + size * (number + 1) // count
@@ -81,53 +89,53 @@ def share_of(start: int, end: int, number: int, count: int) -> tuple[int, int]:
 
 
 @dataclass(slots=True)
-class Changes:
+class ChangeFrames:
     """The changed rows of tables in a range of the log, as frames with a weight. With `share`, a
-    table that several terms read is read once and persisted by Spark; `wanted` has the slots of
-    each request to come."""
+    table that several terms read is read once and persisted by Spark; `requested_slots` has the
+    slots of each request to come."""
 
-    frames: Frames
+    frames: FrameBuilder
     store: Store
     catalog: Catalog
     start: int
     end: int
     tasks: int
     share: bool = False
-    wanted: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)
-    _read: dict[int, tuple[tuple[int, ...], Frame]] = field(default_factory=dict)
-    _kept: list[Frame] = field(default_factory=list)
+    requested_slots: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)
+    _read: dict[int, tuple[tuple[int, ...], TypedFrame]] = field(default_factory=dict)
+    _persisted: list[TypedFrame] = field(default_factory=list)
 
-    def frame(self, relation: int, slots: tuple[int, ...]) -> Frame:
+    def read_changes(self, relation: int, slots: tuple[int, ...]) -> TypedFrame:
         """These slots of the table, then the weight."""
-        askers = self.wanted.get(relation, [])
+        askers = self.requested_slots.get(relation, [])
         if len(askers) < 2 or not self.share:
-            return self._rows(relation, slots)
+            return self._read_table_changes(relation, slots)
         if relation not in self._read:
             every = tuple(sorted({slot for one in askers for slot in one}))
-            frame = self._rows(relation, every)
+            frame = self._read_table_changes(relation, every)
             frame.data.persist()
-            self._kept.append(frame)
+            self._persisted.append(frame)
             self._read[relation] = (every, frame)
         every, frame = self._read[relation]
         columns = [frame.columns[every.index(slot)] for slot in slots]
-        return self.frames.selected(frame.data, [*columns, frame.columns[-1]])
+        return self.frames.select_columns(frame.data, [*columns, frame.columns[-1]])
 
     def unpersist(self) -> None:
-        for frame in self._kept:
+        for frame in self._persisted:
             frame.data.unpersist()
 
-    def _rows(self, relation: int, slots: tuple[int, ...]) -> Frame:
+    def _read_table_changes(self, relation: int, slots: tuple[int, ...]) -> TypedFrame:
         table = self.catalog.table(relation)
         types = (*(table.columns[slot].type for slot in slots), BIGINT)
-        names = self.frames.names(len(types))
+        names = self.frames.new_names(len(types))
         stretch = (self.start, self.end, self.tasks)
-        step = ReadChanges(self.store, *stretch, model.encode(table), slots, types, names)
-        data = tasks(self.frames.spark, self.tasks).mapInArrow(step, schema_of(names, types))
-        return Frame(data, names, types)
+        step = ChangeReadTask(self.store, *stretch, model.encode(table), slots, types, names)
+        data = create_tasks(self.frames.spark, self.tasks).mapInArrow(step, schema_of(names, types))
+        return TypedFrame(data, names, types)
 
 
 @dataclass(frozen=True, slots=True)
-class ReadChanges:
+class ChangeReadTask:
     """In a task: reads the old and new rows of one table in its range of positions."""
 
     store: Store
@@ -141,36 +149,36 @@ class ReadChanges:
 
     def __call__(self, batches: Batches) -> Batches:
         table = model.decode(self.encoded)
-        layout = compiled_table(catalog_of(self.encoded), table.id).layout
-        for number in numbers(batches):
+        layout = compiled_table(single_table_catalog(self.encoded), table.id).layout
+        for number in task_numbers(batches):
             if failpoints.armed:
                 failpoints.hit("pipeline.task")
-            low, high = share_of(self.start, self.end, number, self.count)
+            low, high = task_range(self.start, self.end, number, self.count)
             try:
-                for batch in self.store.changes(None, low, high) if low < high else ():
-                    mine = of_relation(batch, table.id)
+                for batch in self.store.read_log(None, low, high) if low < high else ():
+                    mine = filter_relation(batch, table.id)
                     if mine.num_rows:
-                        yield from self._sides(layout, mine)
+                        yield from self._weigh_rows(layout, mine)
             except Error as error:
-                raise Failed(error) from None
+                raise TaskFailure(error) from None
 
-    def _sides(self, layout: RowLayout, logged: pa.RecordBatch) -> Batches:
+    def _weigh_rows(self, layout: RowLayout, logged: pa.RecordBatch) -> Batches:
         there = [logged.column(name).is_valid().to_numpy(False) for name in ("old", "new")]
-        sides = [self._rows(layout, logged.column(name)) for name in ("old", "new")]
-        kept = self._differing(sides, there[0] & there[1], there)
+        sides = [self._decode_rows(layout, logged.column(name)) for name in ("old", "new")]
+        kept = self._mask_differing(sides, there[0] & there[1], there)
         for side, mask, weight in zip(sides, kept, (-1, 1)):
             columns = [column.filter(pa.array(mask)) for column in side]
             weights = pa.array(np.full(int(mask.sum()), weight, np.int64))
             if len(weights):
                 yield pa.RecordBatch.from_arrays([*columns, weights], names=list(self.names))
 
-    def _rows(self, layout: RowLayout, encoded: pa.Array) -> list[pa.Array]:
+    def _decode_rows(self, layout: RowLayout, encoded: pa.Array) -> list[pa.Array]:
         rows = rows_to_arrow(layout, encoded.drop_null().to_pylist(), self.slots, self.names[:-1])
         if not self.slots:
             return []
-        return list(carried_batch(rows, self.types[:-1], self.names[:-1]).columns)
+        return list(to_carried_batch(rows, self.types[:-1], self.names[:-1]).columns)
 
-    def _differing(
+    def _mask_differing(
         self, sides: list[list[pa.Array]], both: Mask, there: list[Mask]
     ) -> tuple[Mask, Mask]:
         """Masks of the old and of the new rows: those that an update did not leave the same."""

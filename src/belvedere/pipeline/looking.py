@@ -24,36 +24,41 @@ from belvedere.catalog.relation import compiled_table
 from belvedere.codec.arrow import rows_to_arrow
 from belvedere.errors import Error
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.spark.operators import Failed, Side, batches_of, side_rows
+from belvedere.execution.spark.operators import (
+    OperatorInput,
+    TaskFailure,
+    input_rows,
+    rows_to_batches,
+)
 from belvedere.execution.spark.types import to_array, to_values
-from belvedere.pipeline.held import Held
-from belvedere.pipeline.inputs import Batches, carried_batch
-from belvedere.pipeline.ready import Ready
+from belvedere.pipeline.held import LogRangeState
+from belvedere.pipeline.inputs import Batches, to_carried_batch
+from belvedere.pipeline.ready import CompiledViews
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.fields import Field
 from belvedere.txn.border import Reader
 from belvedere.types import BIGINT, Row, SqlType
-from belvedere.views.apply import ApplySource
+from belvedere.views.apply import ApplyOperator
 from belvedere.views.core import Expressions
 from belvedere.views.delta import KEYS_LEAF
-from belvedere.views.partition import RecomputeSource
-from belvedere.views.source import Restricted, Source, Step, Weighted, run_plan
-from belvedere.views.tree import Apply, Tree, children
+from belvedere.views.partition import RecomputeOperator
+from belvedere.views.source import DeltaOperator, DeltaStep, KeyLookup, WeightedRows, run_plan
+from belvedere.views.tree import Apply, DeltaTree, children
 
 Types = tuple[SqlType, ...]
-Place = tuple[int, ...]
+TreePath = tuple[int, ...]
 """Where a part of a view's tree is: which child, of which child, from the root on."""
 
 
-def part_at(tree: Tree, place: Place) -> Tree:
+def subtree_at(tree: DeltaTree, place: TreePath) -> DeltaTree:
     for number in place:
         tree = children(tree)[number]
     return tree
 
 
-def opened(held: Held | None) -> Held:
+def require_state(held: LogRangeState | None) -> LogRangeState:
     """The state to read. Task functions that are only explained, never run, have none."""
     assert held is not None, "a step that is run has been given where state is"
     return held
@@ -62,7 +67,7 @@ def opened(held: Held | None) -> Held:
 # -- look-ups --------------------------------------------------------------------------------------
 
 
-class Partners(NamedTuple):
+class LookupTarget(NamedTuple):
     """Columns of a table, and the parts of its key or of an index by which rows are looked up."""
 
     scan: n.Scan
@@ -70,12 +75,12 @@ class Partners(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class LookUp:
+class LookupTask:
     """In a task: joins rows with their partners. Input: `width` columns, the weight, and the values
     of the key. Output: the columns, the partner's columns, and the weight."""
 
-    held: Held | None
-    partners: Partners
+    range_state: LogRangeState | None
+    partners: LookupTarget
     at_end: bool
     width: int
     key_types: Types
@@ -84,16 +89,18 @@ class LookUp:
     def __call__(self, batches: Batches) -> Batches:
         scan = self.partners.scan
         try:
-            with opened(self.held).table(scan.relation, at_end=self.at_end) as reader:
-                find = self._finder(reader)
+            with require_state(self.range_state).open_table(
+                scan.relation, at_end=self.at_end
+            ) as reader:
+                find = self._choose_finder(reader)
                 for batch in batches:
                     if batch.num_rows:
-                        yield self._beside(batch, find)
+                        yield self._join_batch(batch, find)
         except Error as error:
-            raise Failed(error) from None
+            raise TaskFailure(error) from None
 
-    def _beside(self, batch: pa.RecordBatch, find: Find) -> pa.RecordBatch:
-        places, keys = _numbered(batch, self.width + 1, self.key_types)
+    def _join_batch(self, batch: pa.RecordBatch, find: PartnerFinder) -> pa.RecordBatch:
+        places, keys = _number_keys(batch, self.width + 1, self.key_types)
         numbers, partners = find(keys)
         counts = np.bincount(numbers, minlength=len(keys))
         order = np.argsort(numbers, kind="stable")
@@ -109,31 +116,31 @@ class LookUp:
             [*rows[: self.width], *found, rows[self.width]], names=list(self.names)
         )
 
-    def _finder(self, reader: Reader) -> Find:
+    def _choose_finder(self, reader: Reader) -> PartnerFinder:
         access = self.partners.access
-        plain = all(type(part) is paths.OnePart for part in access.parts)
-        if access.index is None and access.whole and plain:
-            return self._by_key(reader)
-        return self._by_plan(reader)
+        plain = all(type(part) is paths.EqualityPart for part in access.parts)
+        if access.index is None and access.full_key and plain:
+            return self._key_finder(reader)
+        return self._plan_finder(reader)
 
-    def _by_key(self, reader: Reader) -> Find:
+    def _key_finder(self, reader: Reader) -> PartnerFinder:
         """Find one row at most for each key, by the complete primary key."""
         scan = self.partners.scan
         table = compiled_table(reader.catalog, scan.relation)
         types = tuple(one.type for one in scan.fields)
         names = [f"c{i}" for i in range(len(types))]
 
-        def find(keys: list[Row]) -> Partnered:
+        def find_rows(keys: list[Row]) -> PartnerRows:
             whole = [(at, table.key.encode(key)) for at, key in enumerate(keys) if None not in key]
             values = reader.multi_get([key for _, key in whole]) if whole else []
             found = [(at, value) for (at, _), value in zip(whole, values) if value is not None]
             rows = rows_to_arrow(table.layout, [value for _, value in found], scan.slots, names)
-            columns = carried_batch(rows, types, names).columns if names else []
+            columns = to_carried_batch(rows, types, names).columns if names else []
             return np.array([at for at, _ in found], np.int64), columns
 
-        return find
+        return find_rows
 
-    def _by_plan(self, reader: Reader) -> Find:
+    def _plan_finder(self, reader: Reader) -> PartnerFinder:
         """Find any number of rows for each key, by the engine's own look-up join."""
         scan = self.partners.scan
         width = len(self.key_types)
@@ -148,7 +155,7 @@ class LookUp:
         )
         rows = compile_plan(reader.catalog, joined)
 
-        def find(keys: list[Row]) -> Partnered:
+        def find_rows(keys: list[Row]) -> PartnerRows:
             given = [(*key, at) for at, key in enumerate(keys)]
             found = list(run_plan(rows, reader, {KEYS_LEAF: given}))
             columns = list(zip(*(row[width + 1 :] for row in found)))
@@ -158,16 +165,16 @@ class LookUp:
             arrays = [to_array(list(some), one) for some, one in zip(columns, types)]
             return np.array([row[width] for row in found], np.int64), arrays
 
-        return find
+        return find_rows
 
 
-Partnered = tuple[Any, Sequence[pa.Array]]
+PartnerRows = tuple[Any, Sequence[pa.Array]]
 """For each row found: the number of its key (an array), and the row's columns."""
 
-Find = Callable[[list[Row]], Partnered]
+PartnerFinder = Callable[[list[Row]], PartnerRows]
 
 
-def _numbered(batch: pa.RecordBatch, first: int, types: Types) -> tuple[Any, list[Row]]:
+def _number_keys(batch: pa.RecordBatch, first: int, types: Types) -> tuple[Any, list[Row]]:
     """Number the distinct keys of a batch, whose key columns begin at `first`: the key's number
     for each row, and the keys."""
     columns = [batch.column(first + i) for i in range(len(types))]
@@ -188,40 +195,40 @@ def _numbered(batch: pa.RecordBatch, first: int, types: Types) -> tuple[Any, lis
 
 
 @dataclass(frozen=True, slots=True)
-class Redone:
+class RecomputeTask:
     """In the task that owns these keys: recomputes an operator by partition for them."""
 
-    held: Held | None
+    range_state: LogRangeState | None
     view: int
-    place: Place
-    side: Side
+    path: TreePath
+    side: OperatorInput
     types: Types
     names: tuple[str, ...]
 
     def __call__(self, batches: Batches) -> Batches:
         try:
-            keys = [row for batch in batches for row in side_rows(batch, 0, self.side)]
+            keys = [row for batch in batches for row in input_rows(batch, 0, self.side)]
             if keys:
-                held = opened(self.held)
-                known = held.known
-                maintainer = known.maintainer(*known.views([self.view]))
-                source = maintainer.source(part_at(maintainer.tree, self.place))
-                assert isinstance(source, RecomputeSource)
-                with held.ends() as (before, after):
-                    found = source.of_touched(keys, before, after)
-                    yield from _weighted(found, self.types, self.names)
+                held = require_state(self.range_state)
+                known = held.compiled_views
+                maintainer = known.view_maintainer(*known.find_views([self.view]))
+                source = maintainer.build_operator(subtree_at(maintainer.tree, self.path))
+                assert isinstance(source, RecomputeOperator)
+                with held.open_ends() as (before, after):
+                    found = source.delta_of_keys(keys, before, after)
+                    yield from _encode_weighted(found, self.types, self.names)
         except Error as error:
-            raise Failed(error) from None
+            raise TaskFailure(error) from None
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class ApplyTask:
     """In the task that owns these keys: computes the delta of an Apply operator for them."""
 
-    held: Held | None
+    range_state: LogRangeState | None
     view: int
-    place: Place
-    sides: tuple[Side, ...]
+    path: TreePath
+    sides: tuple[OperatorInput, ...]
     types: Types
     names: tuple[str, ...]
 
@@ -230,59 +237,64 @@ class Applied:
         try:
             for batch in batches:
                 for number, side in enumerate(self.sides):
-                    given[number] += side_rows(batch, number, side)
+                    given[number] += input_rows(batch, number, side)
             if any(given):
-                held = opened(self.held)
-                with held.ends() as (before, after):
-                    step = Step((), before, held.known.indexes, after)
-                    found = self._source(held.known, given).delta(step)
-                    yield from _weighted(found, self.types, self.names)
+                held = require_state(self.range_state)
+                with held.open_ends() as (before, after):
+                    step = DeltaStep((), before, held.compiled_views.indexes, after)
+                    found = self._create_operator(held.compiled_views, given).delta(step)
+                    yield from _encode_weighted(found, self.types, self.names)
         except Error as error:
-            raise Failed(error) from None
+            raise TaskFailure(error) from None
 
-    def _source(self, known: Ready, given: list[list[Row]]) -> ApplySource:
-        maintainer = known.maintainer(*known.views([self.view]))
-        tree = part_at(maintainer.tree, self.place)
+    def _create_operator(self, known: CompiledViews, given: list[list[Row]]) -> ApplyOperator:
+        maintainer = known.view_maintainer(*known.find_views([self.view]))
+        tree = subtree_at(maintainer.tree, self.path)
         assert isinstance(tree, Apply)
-        inputs = [Given(maintainer.source(one), rows) for one, rows in zip(children(tree), given)]
-        return ApplySource(known.catalog, tree, inputs[0], [*inputs[1:]], maintainer.kept)
+        inputs = [
+            PrecomputedOperator(maintainer.build_operator(one), rows)
+            for one, rows in zip(children(tree), given)
+        ]
+        return ApplyOperator(
+            known.catalog, tree, inputs[0], [*inputs[1:]], maintainer.auxiliary_views
+        )
 
 
-class Given:
+class PrecomputedOperator:
     """A delta operator whose delta is given; state is read through the operator it wraps."""
 
-    def __init__(self, source: Source, rows: list[Row]) -> None:
+    def __init__(self, source: DeltaOperator, rows: list[Row]) -> None:
         """`rows` is the delta; the last value of each row is its weight."""
         self._source = source
         self._rows = rows
         self.reads_state = source.reads_state
 
-    def delta(self, step: Step) -> Weighted:
+    def delta(self, step: DeltaStep) -> WeightedRows:
         return ((row[:-1], row[-1]) for row in self._rows)
 
-    def whole(self, reader: Reader) -> Iterator[Row]:
-        return self._source.whole(reader)
+    def all_rows(self, reader: Reader) -> Iterator[Row]:
+        return self._source.all_rows(reader)
 
-    def restricted(self, keys: Expressions) -> Restricted:
-        return self._source.restricted(keys)
+    def build_key_lookup(self, keys: Expressions) -> KeyLookup:
+        return self._source.build_key_lookup(keys)
 
 
-def _weighted(found: Weighted, types: Types, names: tuple[str, ...]) -> Batches:
+def _encode_weighted(found: WeightedRows, types: Types, names: tuple[str, ...]) -> Batches:
     """Encode rows with a weight of 1 or -1; a row of a larger weight is repeated."""
     rows = [(*row, 1 if weight > 0 else -1) for row, weight in found for _ in range(abs(weight))]
-    return batches_of(rows, types, names)
+    return rows_to_batches(rows, types, names)
 
 
-def on_keys(access: paths.Access) -> tuple[Expressions, paths.Access]:
+def split_lookup_keys(access: paths.Access) -> tuple[Expressions, paths.Access]:
     """The key values of a look-up as expressions over the row, and the same look-up by the columns
     that will hold these values."""
     values: list[e.Expression] = []
     parts: list[paths.Part] = []
     for part in access.parts:
-        if isinstance(part, paths.OnePart):
-            parts.append(paths.OnePart(e.Column(len(values), part.value.type)))
+        if isinstance(part, paths.EqualityPart):
+            parts.append(paths.EqualityPart(e.Column(len(values), part.value.type)))
             values.append(part.value)
         else:
             parts.append(part)
-    made = paths.Access(access.index, access.index_name, tuple(parts), whole=access.whole)
+    made = paths.Access(access.index, access.index_name, tuple(parts), full_key=access.full_key)
     return tuple(values), made

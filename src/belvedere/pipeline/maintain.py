@@ -21,16 +21,16 @@ from typing import IO, TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 
 from belvedere.errors import Error, InvalidInput, Unavailable
-from belvedere.execution.spark.failures import FAILURES, meaning_of
+from belvedere.execution.spark.failures import FAILURES, translate_failure
 from belvedere.pipeline.checkpoint import open_locked, work_directory
-from belvedere.pipeline.inputs import Definitions
+from belvedere.pipeline.inputs import DefinitionCompiler
 from belvedere.pipeline.maintainer import (
     ATTEMPTS_MAX,
     POSITIONS_MAX,
     TAKEN_OVER,
-    Applied,
-    Kept,
-    Maintainer,
+    AppliedBatch,
+    GroupDriver,
+    GroupProgress,
 )
 from belvedere.pipeline.store import Store
 from belvedere.plan.values.durations import UNITS_US, parse_duration_us
@@ -43,11 +43,11 @@ _SPARK_UNITS = {"minutes": "min", "seconds": "s", "milliseconds": "ms"}
 
 
 @contextmanager
-def identity(store: Store, directory: Path | None) -> Iterator[tuple[str, Path]]:
+def job_identity(store: Store, directory: Path | None) -> Iterator[tuple[str, Path]]:
     """The name of a job and its checkpoint directory, locked against other jobs meanwhile."""
     place = directory or work_directory(store) / "maintain"
     place.mkdir(parents=True, exist_ok=True)
-    file = _locked(place)
+    file = _lock_owner_file(place)
     try:
         known = file.read().split()
         which = store.identity().store
@@ -68,7 +68,7 @@ def identity(store: Store, directory: Path | None) -> Iterator[tuple[str, Path]]
         file.close()
 
 
-def _locked(place: Path) -> IO[str]:
+def _lock_owner_file(place: Path) -> IO[str]:
     """The job's file, at its beginning."""
     file = open_locked(place / _OWNER_FILE)
     if file is None:
@@ -82,40 +82,40 @@ def _locked(place: Path) -> IO[str]:
     return file
 
 
-def run(
+def run_maintenance(
     spark: SparkSession,
     store: Store,
     names: Sequence[str],
-    definitions: Definitions,
+    definitions: DefinitionCompiler,
     *,
     once: bool = False,
     trigger: str = "200 ms",
     directory: Path | None = None,
     tasks: int | None = None,
     positions_max: int = POSITIONS_MAX,
-    progress: Callable[[Applied], None] = lambda _: None,
+    progress: Callable[[AppliedBatch], None] = lambda _: None,
     stopped: Callable[[], bool] = lambda: False,
-) -> list[Kept]:
+) -> list[GroupProgress]:
     """Maintain the groups of these views until `stopped`, or (`once`) up to now; returns the
     progress of each group."""
-    every = interval_of(trigger)
-    with identity(store, directory) as (owner, place):
+    every = parse_interval(trigger)
+    with job_identity(store, directory) as (owner, place):
         count = tasks or spark.sparkContext.defaultParallelism
-        maintainer = Maintainer(spark, store, definitions, owner, count, positions_max, progress)
-        maintainer.take(names)
+        maintainer = GroupDriver(spark, store, definitions, owner, count, positions_max, progress)
+        maintainer.claim_groups(names)
         try:
             for attempt in range(ATTEMPTS_MAX):
-                query = start(maintainer, place, once=once, trigger=every)
-                if _ended(query, stopped, last=attempt + 1 == ATTEMPTS_MAX):
+                query = start_stream(maintainer, place, once=once, trigger=every)
+                if _await_end(query, stopped, last=attempt + 1 == ATTEMPTS_MAX):
                     break
         except Error as error:
             raise maintainer.failure or error from error
         finally:
-            maintainer.release()
-        return list(maintainer.kept.values())
+            maintainer.release_groups()
+        return list(maintainer.group_progress.values())
 
 
-def interval_of(text: str) -> str:
+def parse_interval(text: str) -> str:
     """How often the log is looked at, as Spark spells it: of '200 ms', '200 milliseconds'."""
     length_us = parse_duration_us(text)
     if length_us is None:
@@ -133,26 +133,28 @@ def interval_of(text: str) -> str:
     return "0 seconds"
 
 
-def start(maintainer: Maintainer, place: Path, *, once: bool, trigger: str) -> StreamingQuery:
+def start_stream(
+    maintainer: GroupDriver, place: Path, *, once: bool, trigger: str
+) -> StreamingQuery:
     """Start the stream that triggers the maintainer; the rows of the stream are not used."""
     log = maintainer.spark.readStream.format("belvedere")
     log = log.option("database", str(maintainer.store.directory)).option("changes", "*")
 
-    def wake(batch: DataFrame, number: int) -> None:
+    def run_batches(batch: DataFrame, number: int) -> None:
         try:
-            maintainer.step()
+            maintainer.advance_groups()
         except Error as error:  # Spark passes on only its text
             maintainer.failure = error
             raise
 
-    maintainer.step()  # changes from before the start of the stream
-    writer = log.load().writeStream.foreachBatch(wake)
+    maintainer.advance_groups()  # changes from before the start of the stream
+    writer = log.load().writeStream.foreachBatch(run_batches)
     writer = writer.option("checkpointLocation", str(place / "stream"))
     chosen = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=trigger)
     return chosen.start()
 
 
-def _ended(query: StreamingQuery, stopped: Callable[[], bool], *, last: bool) -> bool:
+def _await_end(query: StreamingQuery, stopped: Callable[[], bool], *, last: bool) -> bool:
     """Wait for the end of the stream. False: the stream reader's process did not start within
     Spark's time-out, as happens on a busy machine; as the stream is only a trigger, the caller
     starts it again."""
@@ -163,7 +165,7 @@ def _ended(query: StreamingQuery, stopped: Callable[[], bool], *, last: bool) ->
     except FAILURES as error:
         if not last and "failed to connect back" in str(error):
             return False
-        raise meaning_of(error) from error
+        raise translate_failure(error) from error
     finally:
         query.stop()
     return True

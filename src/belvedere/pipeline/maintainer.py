@@ -21,10 +21,10 @@ from pyspark.sql import SparkSession
 
 from belvedere import failpoints
 from belvedere.errors import Error, InvalidInput, Unavailable, Unsupported
-from belvedere.execution.spark.failures import FAILURES, meaning_of
+from belvedere.execution.spark.failures import FAILURES, translate_failure
 from belvedere.pipeline import deltas
-from belvedere.pipeline.checkpoint import checkpoint, remove_leftovers
-from belvedere.pipeline.inputs import Definitions, encoded_catalog
+from belvedere.pipeline.checkpoint import remove_leftovers, temporary_checkpoint
+from belvedere.pipeline.inputs import DefinitionCompiler, fetch_catalog
 from belvedere.pipeline.store import Store
 from belvedere.views.claim import Claim
 
@@ -40,7 +40,7 @@ RECENT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedBatch:
     """An applied batch: it advanced `group` from `start` to `end` and added to `additions` keys."""
 
     group: int
@@ -51,7 +51,7 @@ class Applied:
 
 
 @dataclass(slots=True)
-class Kept:
+class GroupProgress:
     """Progress of a group, by the names of its views, since it was claimed."""
 
     views: tuple[str, ...]
@@ -61,7 +61,7 @@ class Kept:
     additions: int = 0
     recent: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
 
-    def note(self, one: Applied) -> None:
+    def add_batch(self, one: AppliedBatch) -> None:
         self.batches += 1
         self.positions += one.end - one.start
         self.additions += one.additions
@@ -76,61 +76,61 @@ class Kept:
 
 
 @dataclass(slots=True)
-class Maintainer:
+class GroupDriver:
     """Claims groups and advances them batch by batch. Lives in Spark's driver process."""
 
     spark: SparkSession
     store: Store
-    definitions: Definitions
+    definitions: DefinitionCompiler
     owner: str
     tasks: int
     positions_max: int = POSITIONS_MAX
-    progress: Callable[[Applied], None] = lambda _: None
+    progress: Callable[[AppliedBatch], None] = lambda _: None
     clock: Callable[[], float] = time.monotonic
     claims: dict[int, Claim] = field(default_factory=dict)
     names: dict[int, list[str]] = field(default_factory=dict)
-    kept: dict[int, Kept] = field(default_factory=dict)
+    group_progress: dict[int, GroupProgress] = field(default_factory=dict)
     failure: Error | None = None
 
-    def take(self, names: Sequence[str]) -> None:
+    def claim_groups(self, names: Sequence[str]) -> None:
         """Claim the groups of these views, or all deferred groups without names. When one is
         refused, none stays claimed."""
         remove_leftovers(self.store)
-        wanted = self._groups(names)
-        self._gather(wanted)
+        wanted = self._find_groups(names)
+        self._attach_new_views(wanted)
         try:
             for group in wanted:
-                self._take(group)
+                self._claim_group(group)
         except Error:
-            self.release()
+            self.release_groups()
             raise
         if failpoints.armed:
             failpoints.hit("pipeline.claimed")
 
-    def step(self) -> int:
+    def advance_groups(self) -> int:
         """Advance every group to the newest position of now; returns the number of batches."""
         done = 0
         goal = self.store.position()
         for group in list(self.claims):
             while self.claims[group].start < goal:
-                self._batch(group)
+                self._advance_group(group)
                 done += 1
         return done
 
-    def release(self) -> None:
+    def release_groups(self) -> None:
         """Release all claims, so that the worker maintains the groups again."""
         for group, claim in list(self.claims.items()):
             del self.claims[group]
             try:
-                self.store.ask("claim_release", claim=list(claim))
+                self.store.ask_owner("claim_release", claim=list(claim))
             except Unavailable as error:
                 if error.sqlstate != TAKEN_OVER:  # another job's by now
                     raise
 
     # -- groups -------------------------------------------------------------------------------
 
-    def _groups(self, names: Sequence[str]) -> list[int]:
-        known = self.store.ask("groups")
+    def _find_groups(self, names: Sequence[str]) -> list[int]:
+        known = self.store.ask_owner("groups")
         self.names = {one["group"]: one["names"] for one in known}
         if not names:
             return list(self.names)
@@ -148,11 +148,11 @@ class Maintainer:
             found.append(group)
         return list(dict.fromkeys(found))
 
-    def _gather(self, wanted: Sequence[int]) -> None:
+    def _attach_new_views(self, wanted: Sequence[int]) -> None:
         """Make the worker attach new views that are still detached from their group: it advances
         them until both are at one position. A view for which this fails stays with the worker."""
         for _ in range(ATTEMPTS_MAX):
-            groups = [one for one in self.store.ask("groups") if one["group"] in wanted]
+            groups = [one for one in self.store.ask_owner("groups") if one["group"] in wanted]
             late = [
                 name
                 for one in groups
@@ -165,33 +165,33 @@ class Maintainer:
                 with contextlib.suppress(Error):
                     self.store.execute(f"REFRESH MATERIALIZED VIEW {name}")
 
-    def _take(self, group: int) -> None:
+    def _claim_group(self, group: int) -> None:
         arguments = {"group": group, "owner": self.owner, "positions_max": self.positions_max}
-        claim = self.claims[group] = Claim(*self.store.ask("claim_take", **arguments))
-        self.kept.setdefault(group, Kept(tuple(self.names[group]), claim.start))
+        claim = self.claims[group] = Claim(*self.store.ask_owner("claim_take", **arguments))
+        self.group_progress.setdefault(group, GroupProgress(tuple(self.names[group]), claim.start))
 
     # -- one batch ----------------------------------------------------------------------------
 
-    def _batch(self, group: int) -> None:
+    def _advance_group(self, group: int) -> None:
         """Process the next log range of a group; retry when the catalog changed meanwhile."""
         for attempt in range(ATTEMPTS_MAX):
             try:
-                self._attempt(group)
+                self._run_batch(group)
                 return
             except Error as error:
                 if error.sqlstate not in (TAKEN_OVER, CHANGED) or attempt + 1 == ATTEMPTS_MAX:
                     raise
-                self._take(group)  # refused when another job holds it
+                self._claim_group(group)  # refused when another job holds it
 
-    def _attempt(self, group: int) -> None:
+    def _run_batch(self, group: int) -> None:
         began = self.clock()
         claim = self.claims[group]
         if claim.start == claim.end:
-            renewed = self.store.ask(
+            renewed = self.store.ask_owner(
                 "claim_renew", claim=list(claim), positions_max=self.positions_max
             )
             claim = self.claims[group] = Claim(*renewed)
-        additions = self._additions(claim)
+        additions = self._compute_additions(claim)
         if failpoints.armed:
             failpoints.hit("pipeline.computed")
         moved = self.store.put(
@@ -205,21 +205,23 @@ class Maintainer:
         if failpoints.armed:
             failpoints.hit("pipeline.applied")
         took = self.clock() - began
-        applied = Applied(group, claim.start, claim.end, additions.num_rows, took)
-        self.kept[group].note(applied)
+        applied = AppliedBatch(group, claim.start, claim.end, additions.num_rows, took)
+        self.group_progress[group].add_batch(applied)
         self.progress(applied)
 
-    def _additions(self, claim: Claim) -> pa.Table:
-        lease = self.store.lease()
+    def _compute_additions(self, claim: Claim) -> pa.Table:
+        lease = self.store.take_lease()
         try:
-            objects = encoded_catalog(self.store, lease)
+            objects = fetch_catalog(self.store, lease)
         finally:
-            self.store.release(lease)
-        members = next(g["views"] for g in self.store.ask("groups") if g["group"] == claim.group)
+            self.store.release_lease(lease)
+        members = next(
+            g["views"] for g in self.store.ask_owner("groups") if g["group"] == claim.group
+        )
         if not members or claim.start == claim.end:
-            return _table([])
+            return _additions_table([])
         small = self._is_small(claim)
-        inputs = deltas.Inputs(
+        inputs = deltas.BatchInputs(
             self.spark,
             self.store,
             claim.start,
@@ -230,33 +232,36 @@ class Maintainer:
             1 if small else self.tasks,
         )
         if small:
-            return self._made(inputs)
+            return self._compute_batch(inputs)
         try:
-            return self._made(inputs._replace(columns=True))
+            return self._compute_batch(inputs._replace(columns=True))
         except (InvalidInput, Unsupported):  # a value without a carrier, or of a row deleted since
-            return self._made(inputs)
+            return self._compute_batch(inputs)
 
-    def _made(self, inputs: deltas.Inputs) -> pa.Table:
-        linear = deltas.linear_views(inputs)
+    def _compute_batch(self, inputs: deltas.BatchInputs) -> pa.Table:
+        linear = deltas.find_linear_views(inputs)
         if not deltas.needs_state(inputs, linear):
-            return _collected(inputs, linear)
-        with checkpoint(self.store) as copy:
-            return _collected(inputs._replace(checkpoint=copy), linear)
+            return _collect_additions(inputs, linear)
+        with temporary_checkpoint(self.store) as copy:
+            return _collect_additions(inputs._replace(checkpoint=copy), linear)
 
     def _is_small(self, claim: Claim) -> bool:
-        return SMALL_CHANGES > 0 and self.store.reach(claim.start, SMALL_CHANGES) >= claim.end
+        return (
+            SMALL_CHANGES > 0
+            and self.store.last_position_within(claim.start, SMALL_CHANGES) >= claim.end
+        )
 
 
-def _collected(inputs: deltas.Inputs, linear: frozenset[int]) -> pa.Table:
-    changes = deltas.changes_of(inputs, share=True)
+def _collect_additions(inputs: deltas.BatchInputs, linear: frozenset[int]) -> pa.Table:
+    changes = deltas.create_change_frames(inputs, share=True)
     try:
-        return deltas.build(inputs, linear, changes).toArrow()
+        return deltas.build_additions(inputs, linear, changes).toArrow()
     except FAILURES as error:
-        raise meaning_of(error) from error
+        raise translate_failure(error) from error
     finally:
         changes.unpersist()
 
 
-def _table(rows: list[tuple[bytes, bytes]]) -> pa.Table:
+def _additions_table(rows: list[tuple[bytes, bytes]]) -> pa.Table:
     keys, values = zip(*rows) if rows else ((), ())
     return pa.table({"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())})

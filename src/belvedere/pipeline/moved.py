@@ -24,32 +24,34 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.codec import accumulator
 from belvedere.errors import Error, InvalidInput
-from belvedere.execution.spark.operators import Failed
+from belvedere.execution.spark.operators import TaskFailure
 from belvedere.pipeline import deltas
-from belvedere.pipeline.additions import SCHEMA, encoded, recorded
+from belvedere.pipeline.additions import SCHEMA, encode_sums, sum_batches
 from belvedere.pipeline.checkpoint import Checkpoint
-from belvedere.pipeline.inputs import Batches, Definitions, decoded_catalog, encoded_catalog
-from belvedere.pipeline.store import Lease, Store
+from belvedere.pipeline.inputs import Batches, DefinitionCompiler, decode_catalog, fetch_catalog
+from belvedere.pipeline.store import PositionLease, Store
 
 
-class Move(NamedTuple):
+class StateMove(NamedTuple):
     """From the position of the stored state (`at`) to the requested one (`wanted`)."""
 
     at: int
     wanted: int
 
     @property
-    def stretch(self) -> tuple[int, int]:
+    def log_range(self) -> tuple[int, int]:
         return min(self), max(self)
 
     @property
-    def is_back(self) -> bool:
+    def is_backward(self) -> bool:
         return self.wanted < self.at
 
 
-def require_same(store: Store, lease: Lease, catalog: Catalog, view: View) -> None:
+def require_same_definition(
+    store: Store, lease: PositionLease, catalog: Catalog, view: View
+) -> None:
     """Refuse a position at which the view or its tables had another definition."""
-    then = decoded_catalog(encoded_catalog(store, lease))
+    then = decode_catalog(fetch_catalog(store, lease))
     for id_ in (view.id, *view.inputs):
         item, known = then.get(id_), catalog.get(id_)
         if item is None or known is None or item.version != known.version:
@@ -62,32 +64,32 @@ def require_same(store: Store, lease: Lease, catalog: Catalog, view: View) -> No
             )
 
 
-def stretch_of(
+def create_range_inputs(
     spark: SparkSession,
     store: Store,
     view: int,
     objects: tuple[bytes, ...],
-    definitions: Definitions,
-    move: Move,
+    definitions: DefinitionCompiler,
+    move: StateMove,
     tasks: int,
     *,
     columns: bool,
-) -> deltas.Inputs:
+) -> deltas.BatchInputs:
     """The batch that computes what the log between the two positions adds to the view."""
-    start, end = move.stretch
-    return deltas.Inputs(
+    start, end = move.log_range
+    return deltas.BatchInputs(
         spark, store, start, end, (view,), objects, definitions, tasks, columns=columns
     )
 
 
-def needs_checkpoint(inputs: deltas.Inputs) -> bool:
-    return deltas.needs_state(inputs, deltas.linear_views(inputs))
+def needs_checkpoint(inputs: deltas.BatchInputs) -> bool:
+    return deltas.needs_state(inputs, deltas.find_linear_views(inputs))
 
 
-def moved(
+def move_state(
     state: DataFrame,
-    inputs: deltas.Inputs,
-    move: Move,
+    inputs: deltas.BatchInputs,
+    move: StateMove,
     copy: Checkpoint | None,
     parts: int,
     rows: Callable[[Batches], Batches],
@@ -95,14 +97,16 @@ def moved(
 ) -> DataFrame:
     """The view's rows at the wanted position: `state` has the stored keys and values, and `rows`
     turns the values of a state into rows."""
-    found = deltas.build(inputs._replace(checkpoint=copy), deltas.linear_views(inputs))
-    if move.is_back:
-        found = found.mapInArrow(taken_back, SCHEMA)
+    found = deltas.build_additions(
+        inputs._replace(checkpoint=copy), deltas.find_linear_views(inputs)
+    )
+    if move.is_backward:
+        found = found.mapInArrow(negate_additions, SCHEMA)
     both = state.union(found).repartition(parts, f.col("key"))
-    return both.mapInArrow(Summed(rows), schema)
+    return both.mapInArrow(StateSumTask(rows), schema)
 
 
-def taken_back(batches: Batches) -> Batches:
+def negate_additions(batches: Batches) -> Batches:
     """In a task: negate the amounts of additions."""
     for batch in batches:
         pairs = map(accumulator.decode, batch.column("value").to_pylist())
@@ -112,14 +116,14 @@ def taken_back(batches: Batches) -> Batches:
 
 
 @dataclass(frozen=True, slots=True)
-class Summed:
+class StateSumTask:
     """In the task that owns these keys: sums stored state and additions, and makes rows of them."""
 
     rows: Callable[[Batches], Batches]
 
     def __call__(self, batches: Batches) -> Batches:
         try:
-            sums = recorded(batches).sums
-            yield from self.rows(encoded(sums))
+            sums = sum_batches(batches).sums
+            yield from self.rows(encode_sums(sums))
         except Error as error:
-            raise Failed(error) from None
+            raise TaskFailure(error) from None

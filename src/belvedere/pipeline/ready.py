@@ -8,49 +8,51 @@ from functools import lru_cache
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.errors import Corruption
-from belvedere.pipeline.inputs import Definitions, decoded_catalog
+from belvedere.pipeline.inputs import DefinitionCompiler, decode_catalog
 from belvedere.txn.border import Participant, Reader
-from belvedere.views.compile import Compiled
-from belvedere.views.keep import Keeper
-from belvedere.views.maintain import Maintainer
-from belvedere.views.rekey import index_participants
+from belvedere.views.compile import MaintenancePlan
+from belvedere.views.keep import ViewRegistry
+from belvedere.views.maintain import ViewMaintainer
+from belvedere.views.rekey import build_index_participants
 
 
-class Ready:
+class CompiledViews:
     """The compiled views of a catalog and their maintainers. A Python worker caches it between
     tasks."""
 
-    def __init__(self, catalog: Catalog, definitions: Definitions) -> None:
+    def __init__(self, catalog: Catalog, definitions: DefinitionCompiler) -> None:
         self.catalog = catalog
         self._definitions = definitions
-        self._keeper = Keeper(definitions.bind, self.plain_indexes)
-        self.indexes = self._keeper.indexes
-        self.nothing: Reader = _NoRows(catalog)
+        self._view_registry = ViewRegistry(definitions.bind, self.plain_indexes)
+        self.indexes = self._view_registry.indexes
+        self.refusing_reader: Reader = _RefusingReader(catalog)
 
     def plain_indexes(self, catalog: Catalog, relations: frozenset[int]) -> tuple[Participant, ...]:
         """The participants that derive indexes only, without auxiliary views."""
-        return index_participants(catalog, relations, self._definitions.compile_expression)
+        return build_index_participants(catalog, relations, self._definitions.compile_expression)
 
-    def views(self, ids: Sequence[int]) -> list[View]:
+    def find_views(self, ids: Sequence[int]) -> list[View]:
         found = [self.catalog.get(id_) for id_ in ids]
         if not all(isinstance(one, View) for one in found):
             raise Corruption("a view is not in the catalog of its batch", ids=list(ids))
         return [one for one in found if isinstance(one, View)]
 
-    def maintainer(self, view: View) -> Maintainer:
-        return self._keeper.maintainer(self.catalog, view)
+    def view_maintainer(self, view: View) -> ViewMaintainer:
+        return self._view_registry.maintainer_for(self.catalog, view)
 
-    def compiled(self, view: View) -> Compiled:
+    def compile_view(self, view: View) -> MaintenancePlan:
         """The compiled form of the view, from which its state is maintained."""
-        return self._keeper.compiled(self.catalog, view)
+        return self._view_registry.compiled_definition(self.catalog, view)
 
 
 @lru_cache(maxsize=4)
-def ready(objects: tuple[bytes, ...], definitions: Definitions) -> Ready:
-    return Ready(decoded_catalog(objects), definitions)
+def compile_catalog_views(
+    objects: tuple[bytes, ...], definitions: DefinitionCompiler
+) -> CompiledViews:
+    return CompiledViews(decode_catalog(objects), definitions)
 
 
-class _NoRows:
+class _RefusingReader:
     """The reader for views that need only their changes: any read is a bug, and raises."""
 
     def __init__(self, catalog: Catalog) -> None:

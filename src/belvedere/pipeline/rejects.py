@@ -13,21 +13,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from belvedere.errors import InvalidInput
-from belvedere.pipeline.store import Written
+from belvedere.pipeline.store import WriteResult
 
 CORRUPT = "_corrupt_record"
 """A column that Spark adds to text formats: the text of a malformed record, else NULL. Without any
 malformed record, the file does not have it."""
 
 
-def require_place(file: Path) -> None:
+def require_writable(file: Path) -> None:
     """Refuse a file that could not be written."""
     if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
         raise InvalidInput("rejects file cannot be written", sqlstate="58P01", file=str(file))
 
 
 def write_rejects(
-    file: Path, columns: Sequence[str], written: Written, *, more: bool = False
+    file: Path, columns: Sequence[str], written: WriteResult, *, more: bool = False
 ) -> None:
     """Write the rejects of a job; `more`: append them to the file."""
     begun = more and file.exists() and file.stat().st_size > 0

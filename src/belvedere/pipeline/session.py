@@ -65,7 +65,7 @@ def session(
     for key, value in {**chosen, **(settings or {})}.items():
         builder = builder.config(key, value)
     try:
-        spark = _started(builder, master)
+        spark = _start_session(builder, master)
         try:
             spark.sparkContext.setLogLevel("ERROR")
             register(spark)
@@ -76,7 +76,7 @@ def session(
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _started(builder: SparkSession.Builder, master: str) -> SparkSession:
+def _start_session(builder: SparkSession.Builder, master: str) -> SparkSession:
     from belvedere.execution.spark.failures import FAILURES  # heavy
 
     try:

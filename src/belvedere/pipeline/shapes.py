@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from belvedere.codec.arrow import SQL_TYPE_KEY
-from belvedere.plan.functions import formatter
+from belvedere.plan.functions import text_formatter
 from belvedere.types import INTERVAL, Interval
 
 if TYPE_CHECKING:
@@ -58,30 +58,32 @@ def spark_type(arrow: pa.DataType) -> pa.DataType:
     return arrow
 
 
-def for_spark(batch: pa.RecordBatch) -> pa.RecordBatch:
+def to_spark_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Convert a batch to types that Spark has."""
     wanted = [spark_type(field.type) for field in batch.schema]
     if all(one == field.type for one, field in zip(wanted, batch.schema)):
         return batch
     fields = [field.with_type(one) for one, field in zip(wanted, batch.schema)]
-    columns = [_column(column) for column in batch.columns]
+    columns = [_to_spark_column(column) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
-def _column(column: pa.Array) -> pa.Array:
+def _to_spark_column(column: pa.Array) -> pa.Array:
     wanted = spark_type(column.type)
     if wanted == column.type:
         return column
     if pa.types.is_fixed_size_binary(column.type):
         return pa.array([v and str(uuid.UUID(bytes=v)) for v in column.to_pylist()], wanted)
     if pa.types.is_interval(column.type):
-        return pa.array([v and _interval(v) for v in column.to_pylist()], wanted)
+        return pa.array([v and _interval_text(v) for v in column.to_pylist()], wanted)
     if pa.types.is_struct(column.type):
         fields = [wanted.field(i) for i in range(wanted.num_fields)]
-        inner = [_column(column.field(i)) for i in range(wanted.num_fields)]
+        inner = [_to_spark_column(column.field(i)) for i in range(wanted.num_fields)]
         return pa.StructArray.from_arrays(inner, fields=fields, mask=column.is_null())
     return column.cast(wanted)
 
 
-def _interval(value: pa.MonthDayNano) -> str:
-    return str(formatter(INTERVAL)(Interval(value.months, value.days, value.nanoseconds // 1000)))
+def _interval_text(value: pa.MonthDayNano) -> str:
+    return str(
+        text_formatter(INTERVAL)(Interval(value.months, value.days, value.nanoseconds // 1000))
+    )

@@ -21,10 +21,18 @@ from pyspark.sql.datasource import Filter as Pushed
 from pyspark.sql.types import StructType
 
 from belvedere.errors import InvalidInput
-from belvedere.pipeline.shapes import for_spark, spark_schema
-from belvedere.pipeline.source_filters import pushed
-from belvedere.pipeline.store import Filter, Lease, Relation, Split, Store, relation_of, store_of
-from belvedere.pipeline.stream import StreamReader, Stretch, stretches
+from belvedere.pipeline.shapes import spark_schema, to_spark_batch
+from belvedere.pipeline.source_filters import translate_filters
+from belvedere.pipeline.store import (
+    PositionLease,
+    PushedFilter,
+    ReadRequest,
+    RelationSplit,
+    Store,
+    parse_relation_options,
+    store_from_options,
+)
+from belvedere.pipeline.stream import LogPartition, StreamReader, split_log_range
 from belvedere.pipeline.write import BatchWriter, StreamWriter, refuse_overwrite, target_of
 
 PARTITIONS_DEFAULT = 8
@@ -40,23 +48,23 @@ class BelvedereSource(DataSource):
         return "belvedere"
 
     def schema(self) -> StructType:
-        store = store_of(self.options)
+        store = store_from_options(self.options)
         if CHANGES in self.options:
             return spark_schema(store.describe_changes(self.options[CHANGES]).schema)
-        return spark_schema(store.describe(relation_of(self.options)).schema)
+        return spark_schema(store.describe_relation(parse_relation_options(self.options)).schema)
 
-    def reader(self, schema: StructType) -> Reader | LogReader:
+    def reader(self, schema: StructType) -> RelationReader | LogReader:
         if CHANGES in self.options:
             return LogReader(
-                store_of(self.options),
+                store_from_options(self.options),
                 self.options[CHANGES],
                 after=number_option(self.options, "after"),
                 through=number_option(self.options, "through"),
                 partitions=number_option(self.options, "partitions") or PARTITIONS_DEFAULT,
             )
-        return Reader(
-            store_of(self.options),
-            relation_of(self.options),
+        return RelationReader(
+            store_from_options(self.options),
+            parse_relation_options(self.options),
             number_option(self.options, "position"),
             number_option(self.options, "partitions") or PARTITIONS_DEFAULT,
         )
@@ -69,7 +77,7 @@ class BelvedereSource(DataSource):
                 hint="the name of a table or view, or * for the whole log",
             )
         return StreamReader(
-            store_of(self.options),
+            store_from_options(self.options),
             self.options[CHANGES],
             position=number_option(self.options, "position"),
             rows_max=number_option(self.options, "maxRowsPerTrigger"),
@@ -78,57 +86,57 @@ class BelvedereSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         refuse_overwrite(overwrite)
-        return BatchWriter(target_of(store_of(self.options), self.options, schema.names))
+        return BatchWriter(target_of(store_from_options(self.options), self.options, schema.names))
 
     def streamWriter(  # noqa: N802 (Spark's name)
         self, schema: StructType, overwrite: bool
     ) -> StreamWriter:
         refuse_overwrite(overwrite)
-        return StreamWriter(target_of(store_of(self.options), self.options, schema.names))
+        return StreamWriter(target_of(store_from_options(self.options), self.options, schema.names))
 
 
 @dataclass
-class Part(InputPartition):
+class ScanPartition(InputPartition):
     """Pickled from the planner to a task."""
 
-    lease: Lease
-    split: Split | None
+    lease: PositionLease
+    split: RelationSplit | None
 
 
-class Reader(DataSourceReader):
+class RelationReader(DataSourceReader):
     """Reads a table, view or query. Lives in the planner for `partitions`, then is pickled to the
     tasks for `read`."""
 
     def __init__(
-        self, store: Store, relation: Relation, position: int | None, partitions: int
+        self, store: Store, relation: ReadRequest, position: int | None, partitions: int
     ) -> None:
         self._store = store
         self._relation = relation
         self._position = position
         self._partitions = partitions
-        self._filters: tuple[Filter, ...] = ()
+        self._filters: tuple[PushedFilter, ...] = ()
 
     def pushFilters(self, filters: list[Pushed]) -> Iterable[Pushed]:  # noqa: N802 (Spark's name)
         """Narrow what is read; Spark applies all of them again, by its own rules."""
         if self._relation.kind != "query":
-            schema = self._store.describe(self._relation._replace(columns=None)).schema
-            self._filters = pushed(filters, schema)
+            schema = self._store.describe_relation(self._relation._replace(columns=None)).schema
+            self._filters = translate_filters(filters, schema)
         return filters
 
     def partitions(self) -> Sequence[InputPartition]:
-        lease = self._store.lease(self._position)
+        lease = self._store.take_lease(self._position)
         if self._relation.kind == "query":
-            return [Part(lease, None)]
-        splits = self._store.splits(self._relation, lease, self._partitions, self._filters)
-        return [Part(lease, split) for split in splits]
+            return [ScanPartition(lease, None)]
+        splits = self._store.split_relation(self._relation, lease, self._partitions, self._filters)
+        return [ScanPartition(lease, split) for split in splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Part)
+        assert isinstance(partition, ScanPartition)
         if partition.split is None:
-            batches = self._store.query(self._relation.name, partition.lease)
+            batches = self._store.run_query(self._relation.name, partition.lease)
         else:
             batches = self._store.scan(self._relation, partition.lease, partition.split)
-        return map(for_spark, batches)
+        return map(to_spark_batch, batches)
 
 
 class LogReader(DataSourceReader):
@@ -144,7 +152,7 @@ class LogReader(DataSourceReader):
         partitions: int,
     ) -> None:
         self._store = store
-        self._followed = store.describe_changes(changes)
+        self._change_source = store.describe_changes(changes)
         self._after = after
         self._through = through
         self._partitions = partitions
@@ -157,17 +165,17 @@ class LogReader(DataSourceReader):
         after = identity.first - 1 if self._after is None else self._after
         through = identity.position if self._through is None else self._through
         count = self._partitions
-        if self._followed.kind == "view":
-            reached, count = self._store.view_position(self._followed.name), 1
+        if self._change_source.kind == "view":
+            reached, count = self._store.view_position(self._change_source.name), 1
             after = reached if self._after is None else after
             through = reached if self._through is None else through
         # At least one part, even of an empty or wrong range: then the owner reports what is wrong.
-        return stretches(after, through, count) or [Stretch(after, through)]
+        return split_log_range(after, through, count) or [LogPartition(after, through)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Stretch)
-        changes = self._store.follow(self._followed, partition.after, partition.through)
-        return map(for_spark, changes)
+        assert isinstance(partition, LogPartition)
+        changes = self._store.read_changes(self._change_source, partition.after, partition.through)
+        return map(to_spark_batch, changes)
 
 
 def number_option(options: Mapping[str, str], name: str) -> int | None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import datasource as d
 
 from belvedere.codec.arrow import SQL_TYPE_KEY
-from belvedere.pipeline.store import Filter
+from belvedere.pipeline.store import PushedFilter
 
 _COMPARISONS: dict[type[Any], str] = {
     d.EqualTo: "=",
@@ -32,14 +32,14 @@ _ORDERED = (
 _KINDS = frozenset(kind.replace("+", " ") for kind in _ORDERED.split())
 
 
-def pushed(filters: Iterable[d.Filter], schema: pa.Schema) -> tuple[Filter, ...]:
+def translate_filters(filters: Iterable[d.Filter], schema: pa.Schema) -> tuple[PushedFilter, ...]:
     """The filters that the owner can apply, in its form; the others are left out."""
     types = {field.name: (field.metadata or {}).get(SQL_TYPE_KEY, b"").decode() for field in schema}
-    found = [_filter(one, types) for one in filters]
+    found = [_translate_filter(one, types) for one in filters]
     return tuple(one for one in found if one is not None)
 
 
-def _filter(one: d.Filter, types: dict[str, str]) -> Filter | None:
+def _translate_filter(one: d.Filter, types: dict[str, str]) -> PushedFilter | None:
     attribute: tuple[str, ...] = getattr(one, "attribute", ())
     if len(attribute) != 1 or attribute[0] not in types:
         return None
@@ -49,7 +49,7 @@ def _filter(one: d.Filter, types: dict[str, str]) -> Filter | None:
         case d.IsNull():
             return ("null", name)
         case d.In():
-            values = [_text(value, kind, equality=True) for value in one.value]
+            values = [_constant_text(value, kind, equality=True) for value in one.value]
             known = [value for value in values if value is not None]
             return ("in", name, *known) if known and len(known) == len(values) else None
         case d.StringStartsWith() if kind.startswith(("text", "character varying")):
@@ -57,11 +57,11 @@ def _filter(one: d.Filter, types: dict[str, str]) -> Filter | None:
     operation = _COMPARISONS.get(type(one))
     if operation is None:
         return None
-    text = _text(one.value, kind, equality=operation == "=")  # type: ignore[attr-defined]
+    text = _constant_text(one.value, kind, equality=operation == "=")  # type: ignore[attr-defined]
     return None if text is None else (operation, name, text)
 
 
-def _text(value: Any, kind: str, *, equality: bool) -> str | None:
+def _constant_text(value: Any, kind: str, *, equality: bool) -> str | None:
     """The constant as SQL text; None when its meaning in SQL would differ."""
     base = kind.partition("(")[0]
     if base == "uuid":

@@ -18,57 +18,57 @@ from pyspark.sql import DataFrame
 
 from belvedere.catalog.relation import compiled_view
 from belvedere.errors import Error
-from belvedere.execution.spark.frames import Frame
-from belvedere.execution.spark.lower import Lowering
-from belvedere.execution.spark.operators import Failed
+from belvedere.execution.spark.frames import TypedFrame
+from belvedere.execution.spark.lower import SparkLowering
+from belvedere.execution.spark.operators import TaskFailure
 from belvedere.execution.spark.types import NotNative, to_values
-from belvedere.pipeline.additions import SCHEMA, SumRecorder, encoded
-from belvedere.pipeline.exact import exact_sums
-from belvedere.pipeline.inputs import Batches, decoded_catalog
-from belvedere.pipeline.sums import Encoder, Totals, totals
+from belvedere.pipeline.additions import SCHEMA, SumRecorder, encode_sums
+from belvedere.pipeline.exact import plan_arrow_sums
+from belvedere.pipeline.inputs import Batches, decode_catalog
+from belvedere.pipeline.sums import GroupTotals, TotalsEncoder, sum_by_spark
 from belvedere.types import Row, SqlType
-from belvedere.views.grouping import entries, entry_function
-from belvedere.views.linear import Group
+from belvedere.views.grouping import compile_entry_function, weighted_entries
+from belvedere.views.linear import AggregateGrouping
 
 
-class State(NamedTuple):
-    """`totals` where Spark's aggregates sum, else `added`: columns key and value. `how` says which,
-    and why, for EXPLAIN."""
+class StateAdditions(NamedTuple):
+    """`sum_by_spark` where Spark's aggregates sum, else `added`: columns key and value. `how` says
+    which, and why, for EXPLAIN."""
 
     view: int
-    totals: Totals | None
+    totals: GroupTotals | None
     added: DataFrame | None
     how: str
 
 
-def state_of(
-    lowering: Lowering,
-    frame: Frame,
+def plan_additions(
+    lowering: SparkLowering,
+    frame: TypedFrame,
     view: int,
     objects: tuple[bytes, ...],
-    group: Group | None,
+    group: AggregateGrouping | None,
     *,
     weighted: bool = False,
-) -> State:
+) -> StateAdditions:
     """Plan the additions of a frame of rows to a view's state. `weighted`: the last column of the
     rows is their weight, 1 or -1."""
     try:
-        made = totals(lowering, frame, group, weighted=weighted)
-        return State(view, made, None, "[spark] added up by Spark's aggregates")
+        made = sum_by_spark(lowering, frame, group, weighted=weighted)
+        return StateAdditions(view, made, None, "[spark] added up by Spark's aggregates")
     except NotNative as found:
         reason = found.reason
     try:
-        whole, step = exact_sums(lowering, frame, view, objects, group, weighted=weighted)
+        whole, step = plan_arrow_sums(lowering, frame, view, objects, group, weighted=weighted)
         how = f"[python] added up over whole Arrow columns: {reason}"
-        return State(view, None, whole.data.mapInArrow(step, SCHEMA), how)
+        return StateAdditions(view, None, whole.data.mapInArrow(step, SCHEMA), how)
     except NotNative as found:
-        rows = StateOf(view, objects, group, frame.types, frame.names, weighted)
+        rows = RowSumTask(view, objects, group, frame.types, frame.names, weighted)
         how = f"[python] added up row by row: {reason}; {found.reason}"
-        return State(view, None, frame.data.mapInArrow(rows, SCHEMA), how)
+        return StateAdditions(view, None, frame.data.mapInArrow(rows, SCHEMA), how)
 
 
 @dataclass(frozen=True, slots=True)
-class StateOf:
+class RowSumTask:
     """In a task: sums what rows of a view's tree add to its state, row by row."""
 
     view: int
@@ -79,26 +79,26 @@ class StateOf:
     weighted: bool = False
 
     def __call__(self, batches: Batches) -> Batches:
-        catalog = decoded_catalog(self.objects)
+        catalog = decode_catalog(self.objects)
         stored = compiled_view(catalog, self.view)
-        entry_of = entry_function(catalog, self.group)
+        entry_of = compile_entry_function(catalog, self.group)
         sums: dict[Row, list[int]] = {}
         try:
             for batch in batches:
-                for group, amounts, weight in entries(entry_of, self._rows(batch)):
+                for group, amounts, weight in weighted_entries(entry_of, self._decode_rows(batch)):
                     known = sums.get(group)
                     if known is None:
                         known = sums[group] = [0] * len(amounts)
                     for at, amount in enumerate(amounts):
                         known[at] += amount * weight
         except Error as error:
-            raise Failed(error) from None
+            raise TaskFailure(error) from None
         recorder = SumRecorder()  # groups that are one key and look different meet here
         for group, total in sums.items():
             recorder.add(stored.key.encode(group), stored.payload.encode(group), tuple(total))
-        yield from encoded(recorder.sums)
+        yield from encode_sums(recorder.sums)
 
-    def _rows(self, batch: pa.RecordBatch) -> Iterator[tuple[Row, int]]:
+    def _decode_rows(self, batch: pa.RecordBatch) -> Iterator[tuple[Row, int]]:
         columns = [to_values(batch.column(name), one) for name, one in zip(self.names, self.types)]
         weights = columns.pop() if self.weighted else [1] * batch.num_rows
         rows = zip(*columns) if columns else iter([()] * batch.num_rows)
@@ -106,18 +106,18 @@ class StateOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Additions:
+class TotalsEncodeTask:
     """In the task that owns these groups: encodes Spark's totals as keys and values of state."""
 
     objects: tuple[bytes, ...]
-    encoder: Encoder
+    encoder: TotalsEncoder
 
     def __call__(self, batches: Batches) -> Batches:
-        catalog = decoded_catalog(self.objects)
+        catalog = decode_catalog(self.objects)
         for batch in batches:
             try:
-                keys, values = self.encoder.entries(catalog, batch)
+                keys, values = self.encoder.encode_entries(catalog, batch)
             except Error as error:
-                raise Failed(error) from None
+                raise TaskFailure(error) from None
             arrays = [pa.array(keys, pa.binary()), pa.array(values, pa.binary())]
             yield pa.RecordBatch.from_arrays(arrays, names=["key", "value"])

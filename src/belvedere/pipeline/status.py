@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from belvedere.pipeline.store import Identity, Store
+from belvedere.pipeline.store import Store, StoreIdentity
 
 _VIEWS = """
     SELECT schema || '.' || name AS view, state, maintenance, position, backlog, error
@@ -19,20 +19,20 @@ _WRITERS = "SELECT writer, batch, rows FROM belvedere_pipeline.written ORDER BY 
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class PipelineStatus:
     """Status of a store; `views` and `writers` are rows of the system tables."""
 
-    identity: Identity
+    identity: StoreIdentity
     views: list[dict[str, Any]]
     writers: list[dict[str, Any]]
 
 
-def status(store: Store) -> Status:
-    writers = _rows(store, _WRITERS) if _rows(store, _KNOWN)[0]["n"] else []
-    return Status(store.identity(), _rows(store, _VIEWS), writers)
+def read_status(store: Store) -> PipelineStatus:
+    writers = _query_rows(store, _WRITERS) if _query_rows(store, _KNOWN)[0]["n"] else []
+    return PipelineStatus(store.identity(), _query_rows(store, _VIEWS), writers)
 
 
-def _rows(store: Store, sql: str) -> list[dict[str, Any]]:
+def _query_rows(store: Store, sql: str) -> list[dict[str, Any]]:
     table = store.execute(sql).rows
     assert table is not None
     found: list[dict[str, Any]] = table.to_pylist()

@@ -27,14 +27,14 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from belvedere.errors import InvalidInput
-from belvedere.pipeline.shapes import for_spark
-from belvedere.pipeline.store import Identity, Store
+from belvedere.pipeline.shapes import to_spark_batch
+from belvedere.pipeline.store import Store, StoreIdentity
 
 POSITIONS_PER_PART_MIN = 1000
 
 
 @dataclass
-class Stretch(InputPartition):
+class LogPartition(InputPartition):
     """after < position <= through. Pickled to a task."""
 
     after: int
@@ -52,7 +52,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partitions: int,
     ) -> None:
         self._store = store
-        self._followed = store.describe_changes(changes)
+        self._change_source = store.describe_changes(changes)
         self._position = position
         self._rows_max = rows_max
         self._partitions = partitions
@@ -62,7 +62,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
         identity = self._store.identity()
-        position = self._reached(identity) if self._position is None else self._position
+        position = self._newest_position(identity) if self._position is None else self._position
         if not identity.first - 1 <= position <= identity.position:
             raise InvalidInput(
                 "position is not in the log",
@@ -71,7 +71,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 first=identity.first - 1,
                 newest=identity.position,
             )
-        return _offset(identity, position)
+        return _create_offset(identity, position)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 (Spark's name)
         return ReadAllAvailable() if self._rows_max is None else ReadMaxRows(self._rows_max)
@@ -80,37 +80,39 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
         identity = self._store.identity()
-        after = _position_of(start, identity)
-        through = max(self._reached(identity) if self._target is None else self._target, after)
+        after = _offset_position(start, identity)
+        through = max(
+            self._newest_position(identity) if self._target is None else self._target, after
+        )
         if isinstance(limit, ReadMaxRows) and through > after:
-            through = min(through, self._store.reach(after, limit.max_rows))
-        return _offset(identity, through)
+            through = min(through, self._store.last_position_within(after, limit.max_rows))
+        return _create_offset(identity, through)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
         identity = self._store.identity()
-        return _offset(identity, self._reached(identity))
+        return _create_offset(identity, self._newest_position(identity))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
-        self._target = self._reached(self._store.identity())
+        self._target = self._newest_position(self._store.identity())
 
-    def _reached(self, identity: Identity) -> int:
+    def _newest_position(self, identity: StoreIdentity) -> int:
         """The last position with changes to read now: a deferred view is behind the log."""
-        if self._followed.kind == "view":
-            return self._store.view_position(self._followed.name)
+        if self._change_source.kind == "view":
+            return self._store.view_position(self._change_source.name)
         return identity.position
 
     # -- rows ---------------------------------------------------------------------------------
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         identity = self._store.identity()
-        after, through = _position_of(start, identity), _position_of(end, identity)
-        count = 1 if self._followed.kind == "view" else self._partitions
-        return stretches(after, through, count)
+        after, through = _offset_position(start, identity), _offset_position(end, identity)
+        count = 1 if self._change_source.kind == "view" else self._partitions
+        return split_log_range(after, through, count)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Stretch)
-        changes = self._store.follow(self._followed, partition.after, partition.through)
-        return map(for_spark, changes)
+        assert isinstance(partition, LogPartition)
+        changes = self._store.read_changes(self._change_source, partition.after, partition.through)
+        return map(to_spark_batch, changes)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Does nothing: Spark reports a batch as done only when it plans the next one."""
@@ -119,13 +121,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The reader holds nothing."""
 
 
-def stretches(after: int, through: int, count: int) -> list[Stretch]:
+def split_log_range(after: int, through: int, count: int) -> list[LogPartition]:
     """Split a range of the log into at most `count` parts; a small range is not split."""
     size = max(POSITIONS_PER_PART_MIN, -(-(through - after) // count))
-    return [Stretch(at, min(at + size, through)) for at in range(after, through, size)]
+    return [LogPartition(at, min(at + size, through)) for at in range(after, through, size)]
 
 
-def _offset(identity: Identity, position: int) -> dict[str, Any]:
+def _create_offset(identity: StoreIdentity, position: int) -> dict[str, Any]:
     return {
         "store": identity.store,
         "incarnation": identity.incarnation,
@@ -133,7 +135,7 @@ def _offset(identity: Identity, position: int) -> dict[str, Any]:
     }
 
 
-def _position_of(offset: dict[str, Any], identity: Identity) -> int:
+def _offset_position(offset: dict[str, Any], identity: StoreIdentity) -> int:
     """The position of an offset, which must be one of this store and incarnation."""
     if offset.get("store") != identity.store:
         raise InvalidInput(

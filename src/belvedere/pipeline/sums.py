@@ -25,82 +25,90 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation import CompiledView, compiled_view
 from belvedere.codec import accumulator
 from belvedere.execution.spark.forms import INTEGERS
-from belvedere.execution.spark.frames import Frame
-from belvedere.execution.spark.lower import Lowering
+from belvedere.execution.spark.frames import TypedFrame
+from belvedere.execution.spark.lower import SparkLowering
 from belvedere.execution.spark.types import (
     DECIMAL_DIGITS_MAX,
     NotNative,
-    Typed,
+    SparkExpression,
     is_decimal,
     is_native,
     to_values,
 )
 from belvedere.plan import expressions as e
-from belvedere.types import BIGINT, Kind, Row, SqlType, numeric
-from belvedere.views.linear import Group, Linear, scale_of
+from belvedere.types import BIGINT, Kind, Row, SqlType, numeric_type
+from belvedere.views.linear import AggregateGrouping, LinearAggregate, find_fixed_scale
 
 MOMENTS = 4
 ROWS_DIGITS = 10
 """Spark's sum of decimal(p, s) is decimal(p + 10, s): room for more rows than it can ever sum."""
 
-Columns = list[Typed]
+Columns = list[SparkExpression]
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class GroupTotals:
     """A frame of the groups' columns and then the amounts: BIGINT, or a decimal whose units they
     are. Each group has one row."""
 
-    frame: Frame
+    frame: TypedFrame
     groups: int
 
 
-def totals(
-    lowering: Lowering, frame: Frame, group: Group | None, *, weighted: bool = False
-) -> Totals:
+def sum_by_spark(
+    lowering: SparkLowering,
+    frame: TypedFrame,
+    group: AggregateGrouping | None,
+    *,
+    weighted: bool = False,
+) -> GroupTotals:
     """Sum what the rows of a view's tree add to its state. `weighted`: the last column is the row's
     weight, 1 for an inserted and -1 for a deleted row."""
     if not lowering.native:
         raise NotNative("values beyond Spark's types")
     weight = frame.columns[-1].text if weighted else None
-    keys, amounts = frame.columns, [_count("TRUE", weight)]
+    keys, amounts = frame.columns, [_count_rows("TRUE", weight)]
     if weighted:
         keys = keys[:-1]
     if group is not None:
-        for call, keep in zip(group.calls, group.keeps, strict=True):
+        for call, keep in zip(group.calls, group.linear_aggregates, strict=True):
             _require_exact(call, keep)
-        frame, columns = arguments_of(lowering, frame, group)
+        frame, columns = lower_arguments(lowering, frame, group)
         keys, rest = columns[: len(group.groups)], iter(columns[len(group.groups) :])
-        for call, keep in zip(group.calls, group.keeps, strict=True):
-            amounts = amounts + _amounts(call, keep, rest, weight)
+        for call, keep in zip(group.calls, group.linear_aggregates, strict=True):
+            amounts = amounts + _call_amounts(call, keep, rest, weight)
     if not all(is_native(one.type) for one in keys):
         raise NotNative("groups whose equal values may look different")
-    return _grouped(lowering, frame, keys, amounts)
+    return _group_and_sum(lowering, frame, keys, amounts)
 
 
-def arguments_of(lowering: Lowering, frame: Frame, group: Group) -> tuple[Frame, Columns]:
+def lower_arguments(
+    lowering: SparkLowering, frame: TypedFrame, group: AggregateGrouping
+) -> tuple[TypedFrame, Columns]:
     """The groups' columns, and then for each call its argument and its filter."""
     wanted = [*group.groups]
     for call in group.calls:
         wanted += call.arguments
         wanted += () if call.filter is None else (call.filter,)
-    return lowering.columns(frame, wanted)
+    return lowering.lower_columns(frame, wanted)
 
 
-def _grouped(lowering: Lowering, frame: Frame, keys: Columns, amounts: Columns) -> Totals:
-    names = lowering.frames.names(len(keys) + len(amounts))
+def _group_and_sum(
+    lowering: SparkLowering, frame: TypedFrame, keys: Columns, amounts: Columns
+) -> GroupTotals:
+    names = lowering.frames.new_names(len(keys) + len(amounts))
     groups = [f.expr(one.text).alias(name) for one, name in zip(keys, names)]
     sums = [f.expr(one.text).alias(name) for one, name in zip(amounts, names[len(keys) :])]
     data = frame.data.groupBy(*groups).agg(*sums)
     changed = " OR ".join(f"`{name}` <> 0" for name in names[len(keys) :])
     types = tuple(one.type for one in [*keys, *amounts])
-    return Totals(Frame(data.where(changed), names, types), len(keys))
+    return GroupTotals(TypedFrame(data.where(changed), names, types), len(keys))
 
 
 # -- amounts ---------------------------------------------------------------------------------------
 
 
-def _require_exact(call: e.AggregateCall, keep: Linear) -> None:
+def _require_exact(call: e.AggregateCall, keep: LinearAggregate) -> None:
     """Raise NotNative before anything is lowered for the call."""
     if keep.form == "count":
         return
@@ -109,78 +117,90 @@ def _require_exact(call: e.AggregateCall, keep: Linear) -> None:
         raise NotNative(f"exact {call.function.name} of {argument} runs in Python")
 
 
-_NONE = Typed("CAST(0 AS bigint)", BIGINT)
+_ZERO = SparkExpression("CAST(0 AS bigint)", BIGINT)
 
 
-def _count(held: str, weight: str | None) -> Typed:
+def _count_rows(held: str, weight: str | None) -> SparkExpression:
     """The number of rows for which a condition holds."""
     if weight is not None:
-        return Typed(f"coalesce(sum(CASE WHEN {held} THEN {weight} END), 0)", BIGINT)
+        return SparkExpression(f"coalesce(sum(CASE WHEN {held} THEN {weight} END), 0)", BIGINT)
     text = "count(1)" if held == "TRUE" else f"count(CASE WHEN {held} THEN 1 END)"
-    return Typed(text, BIGINT)
+    return SparkExpression(text, BIGINT)
 
 
-def _amounts(
-    call: e.AggregateCall, keep: Linear, columns: Iterator[Typed], weight: str | None
+def _call_amounts(
+    call: e.AggregateCall,
+    keep: LinearAggregate,
+    columns: Iterator[SparkExpression],
+    weight: str | None,
 ) -> Columns:
     arguments = [next(columns) for _ in call.arguments]
     conditions = [f"({one.text} IS NOT NULL)" for one in arguments]
     conditions += [] if call.filter is None else [next(columns).text]
     held = " AND ".join(conditions) or "TRUE"
-    values = _count(held, weight)
+    values = _count_rows(held, weight)
     if keep.form == "count" or not arguments:
         return [values]
     (summand,) = arguments
     require_scale(call, summand)
-    total = _total(_wide(summand), held, weight)
+    total = _sum_summand(_widen_summand(summand), held, weight)
     if keep.width == MOMENTS:
-        return [values, total, _total(_square(_wide(summand)), held, weight), _NONE]
-    return [values, total] if keep.form == "integers" else [values, total, _NONE]
+        return [
+            values,
+            total,
+            _sum_summand(_square_summand(_widen_summand(summand)), held, weight),
+            _ZERO,
+        ]
+    return [values, total] if keep.form == "integers" else [values, total, _ZERO]
 
 
-def require_scale(call: e.AggregateCall, carried: Typed) -> None:
+def require_scale(call: e.AggregateCall, carried: SparkExpression) -> None:
     """Require that the last digit has the unit in which the view stores the sum."""
     if carried.type.kind is Kind.NUMERIC and call.function.name != "count":
-        if (carried.type.scale or 0) != scale_of(call.arguments[0]):
+        if (carried.type.scale or 0) != find_fixed_scale(call.arguments[0]):
             raise NotNative("numbers of another scale")
 
 
-def _wide(summand: Typed) -> Typed:
+def _widen_summand(summand: SparkExpression) -> SparkExpression:
     """The summand in a type in which a sum of many cannot overflow."""
     if summand.type.kind in (Kind.SMALLINT, Kind.INTEGER):
-        return Typed(f"CAST({summand.text} AS bigint)", BIGINT)
+        return SparkExpression(f"CAST({summand.text} AS bigint)", BIGINT)
     if summand.type.kind is Kind.BIGINT:
-        return Typed(f"CAST({summand.text} AS decimal(19,0))", numeric(19, 0))
+        return SparkExpression(f"CAST({summand.text} AS decimal(19,0))", numeric_type(19, 0))
     if is_decimal(summand.type):
         return summand
     raise NotNative(f"a sum of {summand.type} runs in Python")
 
 
-def _square(wide: Typed) -> Typed:
+def _square_summand(wide: SparkExpression) -> SparkExpression:
     if wide.type.kind is Kind.BIGINT:
-        return Typed(f"CAST({wide.text} * {wide.text} AS decimal(19,0))", numeric(19, 0))
+        return SparkExpression(
+            f"CAST({wide.text} * {wide.text} AS decimal(19,0))", numeric_type(19, 0)
+        )
     digits, scale = 2 * (wide.type.precision or 0) + 1, 2 * (wide.type.scale or 0)
     if digits > DECIMAL_DIGITS_MAX:
         raise NotNative("squares of more digits than Spark has")
-    return Typed(f"({wide.text} * {wide.text})", numeric(digits, scale))
+    return SparkExpression(f"({wide.text} * {wide.text})", numeric_type(digits, scale))
 
 
-def _total(wide: Typed, held: str, weight: str | None) -> Typed:
+def _sum_summand(wide: SparkExpression, held: str, weight: str | None) -> SparkExpression:
     sum_type = BIGINT
     if wide.type.kind is not Kind.BIGINT:
         digits = (wide.type.precision or 0) + ROWS_DIGITS
         if digits > DECIMAL_DIGITS_MAX:
             raise NotNative("a sum of more digits than Spark has")
-        sum_type = numeric(digits, wide.type.scale or 0)
+        sum_type = numeric_type(digits, wide.type.scale or 0)
     signs = "" if weight is None else f"WHEN {held} AND {weight} < 0 THEN -{wide.text} "
-    return Typed(f"coalesce(sum(CASE {signs}WHEN {held} THEN {wide.text} END), 0)", sum_type)
+    return SparkExpression(
+        f"coalesce(sum(CASE {signs}WHEN {held} THEN {wide.text} END), 0)", sum_type
+    )
 
 
 # -- in a task -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Encoder:
+class TotalsEncoder:
     """Encodes totals as stored state. Pickles; the caller decodes the catalog in the task."""
 
     view: int
@@ -189,21 +209,23 @@ class Encoder:
     groups: int
 
     @classmethod
-    def of(cls, view: int, made: Totals) -> Encoder:
+    def from_totals(cls, view: int, made: GroupTotals) -> TotalsEncoder:
         return cls(view, made.frame.names, made.frame.types, made.groups)
 
-    def entries(self, catalog: Catalog, batch: pa.RecordBatch) -> tuple[list[bytes], list[bytes]]:
+    def encode_entries(
+        self, catalog: Catalog, batch: pa.RecordBatch
+    ) -> tuple[list[bytes], list[bytes]]:
         """Encode a batch of totals as keys and values of the view's state."""
         stored = compiled_view(catalog, self.view)
         amounts = [
-            units(batch.column(name), one)
+            to_units(batch.column(name), one)
             for name, one in zip(self.names[self.groups :], self.types[self.groups :])
         ]
-        keys, payloads = self._groups(stored, batch)
+        keys, payloads = self._encode_groups(stored, batch)
         encode = accumulator.encode
         return keys, [encode(payload, some) for payload, some in zip(payloads, zip(*amounts))]
 
-    def _groups(
+    def _encode_groups(
         self, stored: CompiledView, batch: pa.RecordBatch
     ) -> tuple[list[bytes], list[bytes]]:
         columns: Sequence[list[object]] = [
@@ -215,7 +237,7 @@ class Encoder:
         return [key(row) for row in rows], [payload(row) for row in rows]
 
 
-def units(column: pa.Array, sql_type: SqlType) -> list[int]:
+def to_units(column: pa.Array, sql_type: SqlType) -> list[int]:
     """Amounts as integers: those of a decimal in units of its last digit."""
     if sql_type.kind is not Kind.NUMERIC:
         values: list[int] = column.to_pylist()

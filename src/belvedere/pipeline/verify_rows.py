@@ -1,7 +1,7 @@
 """Task functions of a verification: rows as canonical text, the same for rows that are equal.
 
-Recomputed rows arrive as carried columns (`Texts`), stored ones as keys and values of the view's
-state, which the view's reading plan turns into rows (`RowsOf`).
+Recomputed rows arrive as carried columns (`RowTextTask`), stored ones as keys and values of the
+view's state, which the view's reading plan turns into rows (`ViewRowsTask`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from belvedere.catalog.relation import compiled_view
 from belvedere.errors import Error
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.direct.context import row_keys
-from belvedere.execution.direct.dependence import walk
+from belvedere.execution.direct.dependence import walk_plan
 from belvedere.execution.spark.frames import leaf_number
-from belvedere.execution.spark.operators import Failed, bare_run
+from belvedere.execution.spark.operators import TaskFailure, run_without_store
 from belvedere.execution.spark.types import to_values
-from belvedere.pipeline.inputs import Batches, decoded_catalog, numbers
-from belvedere.pipeline.store import Lease, Store
+from belvedere.pipeline.inputs import Batches, decode_catalog, task_numbers
+from belvedere.pipeline.store import PositionLease, Store
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
@@ -34,9 +34,9 @@ from belvedere.views.source import ENVIRONMENT
 ROWS = "row string"
 
 
-def row_by_row(plan: n.Node) -> bool:
+def is_row_wise(plan: n.Node) -> bool:
     """Whether the plan maps every stored row to rows of the view independently of the others."""
-    for item, _ in walk(plan, 0):
+    for item, _ in walk_plan(plan, 0):
         if isinstance(item, n.Limit | n.SetOperation | n.Aggregate):
             return False
         if isinstance(item, n.Join) and not item.lateral:
@@ -45,23 +45,23 @@ def row_by_row(plan: n.Node) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredState:
+class StateReadTask:
     """In a task: reads keys and values of a part of a view's stored state."""
 
     store: Store
-    lease: Lease
+    lease: PositionLease
     view: int
     parts: tuple[tuple[tuple[bytes, bytes], ...], ...]
 
     def __call__(self, batches: Batches) -> Batches:
-        for number in numbers(batches):
+        for number in task_numbers(batches):
             for start, end in self.parts[number] if number < len(self.parts) else ():
-                arguments = {"view": self.view, **self.lease.arguments()}
+                arguments = {"view": self.view, **self.lease.to_arguments()}
                 yield from self.store.fetch("state", start=start, end=end, **arguments)
 
 
 @dataclass(frozen=True, slots=True)
-class RowsOf:
+class ViewRowsTask:
     """In a task: computes the view's rows, as text, from all stored values that it is given."""
 
     view: int
@@ -70,51 +70,51 @@ class RowsOf:
     environment: Environment = field(default=ENVIRONMENT)
 
     def __call__(self, batches: Batches) -> Batches:
-        catalog = decoded_catalog(self.objects)
+        catalog = decode_catalog(self.objects)
         stored = compiled_view(catalog, self.view)
         decode = stored.layout.projector(_state_slots(self.plan))
-        given = n.Changes(leaf_number(0), "state", (), _state(self.plan).fields)
-        rows_of = compile_plan(catalog, _over(self.plan, given))
-        text = texts_of(self.plan.fields)
-        run_ = bare_run(self.environment)
+        given = n.Changes(leaf_number(0), "state", (), _state_scan(self.plan).fields)
+        rows_of = compile_plan(catalog, _replace_scan(self.plan, given))
+        text = row_formatter(self.plan.fields)
+        run_ = run_without_store(self.environment)
         values = (value for batch in batches for value in batch.column("value").to_pylist())
         run_.deltas = {leaf_number(0): [decode(value) for value in values]}
         yield _text_batch([text(row) for row in rows_of(run_)])
 
 
 @dataclass(frozen=True, slots=True)
-class ReadRows:
+class StoredRowsTask:
     """In a task: reads a part of a view's stored state and computes the view's rows from it."""
 
-    read: StoredState
-    rows: RowsOf
+    read: StateReadTask
+    rows: ViewRowsTask
 
     def __call__(self, batches: Batches) -> Batches:
         try:
             yield from self.rows(self.read(batches))
         except Error as error:
-            raise Failed(error) from None
+            raise TaskFailure(error) from None
 
 
-def _state(plan: n.Node) -> n.Scan:
-    return next(one for one in transform.walk(plan) if isinstance(one, n.Scan))
+def _state_scan(plan: n.Node) -> n.Scan:
+    return next(one for one in transform.walk_plan(plan) if isinstance(one, n.Scan))
 
 
 def _state_slots(plan: n.Node) -> tuple[int, ...]:
-    return _state(plan).slots
+    return _state_scan(plan).slots
 
 
-def _over(plan: n.Node, leaf: n.Node) -> n.Node:
+def _replace_scan(plan: n.Node, leaf: n.Node) -> n.Node:
     if isinstance(plan, n.Scan):
         return leaf
-    return transform.rebuild_inputs(plan, lambda one: _over(one, leaf))
+    return transform.rebuild_inputs(plan, lambda one: _replace_scan(one, leaf))
 
 
 # -- rows as text ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class RowTextTask:
     """In a task: formats carried rows as text that is the same where the rows are equal."""
 
     types: tuple[SqlType, ...]
@@ -122,7 +122,7 @@ class Texts:
     fields: Fields
 
     def __call__(self, batches: Batches) -> Batches:
-        text = texts_of(self.fields)
+        text = row_formatter(self.fields)
         for batch in batches:
             columns = [
                 to_values(batch.column(name), one) for name, one in zip(self.names, self.types)
@@ -131,12 +131,12 @@ class Texts:
             yield _text_batch([text(row) for row in rows])
 
 
-def texts_of(fields: Fields) -> Callable[[Row], str]:
+def row_formatter(fields: Fields) -> Callable[[Row], str]:
     key = row_keys(tuple(Field(one.name, one.type) for one in fields))
-    return lambda row: ", ".join(map(_text, key(row)))
+    return lambda row: ", ".join(map(_value_text, key(row)))
 
 
-def _text(value: Any) -> str:
+def _value_text(value: Any) -> str:
     match value:
         case None:
             return "NULL"

@@ -15,63 +15,69 @@ from pyspark.sql import DataFrame, SparkSession
 
 from belvedere import failpoints
 from belvedere.errors import Error
-from belvedere.execution.spark.operators import Failed
-from belvedere.pipeline.additions import SCHEMA, SumRecorder, encoded
-from belvedere.pipeline.bulk import Source
-from belvedere.pipeline.changed import added_up
-from belvedere.pipeline.inputs import Batches, Definitions, numbers, tasks, whole_table
-from belvedere.pipeline.ready import Ready, ready
-from belvedere.pipeline.store import Relation, Split
+from belvedere.execution.spark.operators import TaskFailure
+from belvedere.pipeline.additions import SCHEMA, SumRecorder, encode_sums
+from belvedere.pipeline.bulk import TableSource
+from belvedere.pipeline.changed import prepare_adders
+from belvedere.pipeline.inputs import (
+    Batches,
+    DefinitionCompiler,
+    create_tasks,
+    table_request,
+    task_numbers,
+)
+from belvedere.pipeline.ready import CompiledViews, compile_catalog_views
+from belvedere.pipeline.store import ReadRequest, RelationSplit
 
 
-def table_sums(
+def sum_tables(
     spark: SparkSession,
-    source: Source,
+    source: TableSource,
     objects: tuple[bytes, ...],
-    definitions: Definitions,
+    definitions: DefinitionCompiler,
     views: Sequence[int],
     partitions: int,
 ) -> list[DataFrame]:
     """Columns key and value, for each table: what its rows add to these views."""
-    known = ready(objects, definitions)
+    known = compile_catalog_views(objects, definitions)
     found = []
-    for table, rows in added_up(known, views)[1].items():
-        relation = whole_table(known.catalog, table, rows.slots)
-        splits = tuple(source.store.splits(relation, source.lease, partitions))
-        step = TableSums(source, objects, definitions, tuple(views), table, relation, splits)
-        found.append(tasks(spark, len(splits)).mapInArrow(step, SCHEMA))
+    for table, rows in prepare_adders(known, views)[1].items():
+        relation = table_request(known.catalog, table, rows.slots)
+        splits = tuple(source.store.split_relation(relation, source.lease, partitions))
+        step = TableSumTask(source, objects, definitions, tuple(views), table, relation, splits)
+        found.append(create_tasks(spark, len(splits)).mapInArrow(step, SCHEMA))
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class TableSums:
+class TableSumTask:
     """In a task: sums what the rows of its key range add to the views."""
 
-    source: Source
+    source: TableSource
     objects: tuple[bytes, ...]
-    definitions: Definitions
+    definitions: DefinitionCompiler
     views: tuple[int, ...]
     table: int
-    relation: Relation
-    splits: tuple[Split, ...]
+    relation: ReadRequest
+    splits: tuple[RelationSplit, ...]
 
     def __call__(self, batches: Batches) -> Batches:
-        known = ready(self.objects, self.definitions)
-        for number in numbers(batches):
+        known = compile_catalog_views(self.objects, self.definitions)
+        for number in task_numbers(batches):
             if number >= len(self.splits):
                 continue
             if failpoints.armed:
                 failpoints.hit("fill.task")
-            adders, readers = added_up(known, self.views)
+            adders, readers = prepare_adders(known, self.views)
             recorder = SumRecorder()
             try:
-                for batch in self._rows(known, number):
-                    readers[self.table].add(batch, batch.num_rows, 1)
+                for batch in self._scan_split(known, number):
+                    readers[self.table].add_batch(batch, batch.num_rows, 1)
                 for adder in adders:
-                    adder.record(recorder)
+                    adder.write_sums(recorder)
             except Error as error:
-                raise Failed(error) from None
-            yield from encoded(recorder.sums)
+                raise TaskFailure(error) from None
+            yield from encode_sums(recorder.sums)
 
-    def _rows(self, known: Ready, number: int) -> Iterator[pa.RecordBatch]:
+    def _scan_split(self, known: CompiledViews, number: int) -> Iterator[pa.RecordBatch]:
         return self.source.scan(known.catalog, self.table, self.relation, self.splits[number])

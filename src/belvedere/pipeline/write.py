@@ -29,14 +29,14 @@ from pyspark.sql.datasource import (
 )
 
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.pipeline.rejects import require_place, write_rejects
-from belvedere.pipeline.store import Store, Written
+from belvedere.pipeline.rejects import require_writable, write_rejects
+from belvedere.pipeline.store import Store, WriteResult
 
 QUERY_ID = "sql.streaming.queryId"
 
 
 @dataclass(frozen=True)
-class Target:
+class WriteTarget:
     """The table that a writer writes to, and how. Pickled to tasks."""
 
     store: Store
@@ -48,14 +48,14 @@ class Target:
     """Names the parts of a batch job's tasks; the query id names those of a stream."""
     rejects: Path | None = None
 
-    def tell(self, written: Written, *, more: bool) -> None:
+    def record_rejects(self, written: WriteResult, *, more: bool) -> None:
         if written.rejects.num_rows:
             assert self.rejects is not None
             write_rejects(self.rejects, self.columns, written, more=more)
 
 
 @dataclass
-class Staged(WriterCommitMessage):
+class StagedPart(WriterCommitMessage):
     """One task's part. `query` is the streaming query it belongs to."""
 
     part: str
@@ -64,23 +64,23 @@ class Staged(WriterCommitMessage):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: WriteTarget) -> None:
         self._target = target
-        check(target)
+        check_columns(target)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
-        return stage(self._target, iterator, self._target.job)
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPart:
+        return stage_batches(self._target, iterator, self._target.job)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         target = self._target
         written = target.store.write(
             target.table,
             target.operation,
-            _parts(messages),
+            _list_parts(messages),
             on_error=target.on_error,
             job=target.job,
         )
-        target.tell(written, more=False)
+        target.record_rejects(written, more=False)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         self._target.store.end_job(self._target.job)
@@ -90,16 +90,18 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """Writes the batches of a stream. Spark constructs a new writer for each commit, so the query
     id is taken from the messages of the tasks."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: WriteTarget) -> None:
         self._target = target
-        check(target)
+        check_columns(target)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
-        query = _query()
-        return stage(self._target, iterator, _job(query) if query else self._target.job)
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPart:
+        query = _query_id()
+        return stage_batches(
+            self._target, iterator, _job_of_query(query) if query else self._target.job
+        )
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        queries = {one.query for one in messages if isinstance(one, Staged)}
+        queries = {one.query for one in messages if isinstance(one, StagedPart)}
         if not queries:
             return
         query = queries.pop()
@@ -109,21 +111,21 @@ class StreamWriter(DataSourceStreamArrowWriter):
         written = target.store.write(
             target.table,
             target.operation,
-            _parts(messages),
+            _list_parts(messages),
             on_error=target.on_error,
-            job=_job(query),
+            job=_job_of_query(query),
             writer=query,
             batch=batchId,
         )
-        target.tell(written, more=True)
+        target.record_rejects(written, more=True)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        for query in {one.query for one in messages if isinstance(one, Staged)}:
+        for query in {one.query for one in messages if isinstance(one, StagedPart)}:
             if query is not None:
-                self._target.store.end_job(_job(query), again=True)
+                self._target.store.end_job(_job_of_query(query), again=True)
 
 
-def target_of(store: Store, options: Mapping[str, str], columns: Sequence[str]) -> Target:
+def target_of(store: Store, options: Mapping[str, str], columns: Sequence[str]) -> WriteTarget:
     if "table" not in options:
         raise InvalidInput("the option table is wanted", sqlstate="22023")
     on_error = options.get("onError", "stop")
@@ -133,10 +135,10 @@ def target_of(store: Store, options: Mapping[str, str], columns: Sequence[str]) 
     if on_error == "reject":
         if rejects is None:
             raise InvalidInput("the option rejects is wanted", sqlstate="22023")
-        require_place(rejects)
+        require_writable(rejects)
     operation = options.get("operation", "append")
     job = secrets.token_hex(16)
-    return Target(store, options["table"], operation, on_error, tuple(columns), job, rejects)
+    return WriteTarget(store, options["table"], operation, on_error, tuple(columns), job, rejects)
 
 
 def refuse_overwrite(overwrite: bool) -> None:
@@ -146,34 +148,36 @@ def refuse_overwrite(overwrite: bool) -> None:
         )
 
 
-def check(target: Target) -> None:
+def check_columns(target: WriteTarget) -> None:
     target.store.check_columns(target.table, target.operation, target.columns)
 
 
-def stage(target: Target, batches: Iterator[pa.RecordBatch], job: str) -> Staged:
+def stage_batches(target: WriteTarget, batches: Iterator[pa.RecordBatch], job: str) -> StagedPart:
     first = next(batches, None)
     if first is None:
-        return Staged("", 0, _query())
-    part, rows = target.store.stage(
-        target.table, target.operation, first.schema, _again(first, batches), job
+        return StagedPart("", 0, _query_id())
+    part, rows = target.store.stage_rows(
+        target.table, target.operation, first.schema, _prepend_batch(first, batches), job
     )
-    return Staged(part, rows, _query())
+    return StagedPart(part, rows, _query_id())
 
 
-def _again(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _prepend_batch(
+    first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     yield first
     yield from rest
 
 
-def _query() -> str | None:
+def _query_id() -> str | None:
     context = TaskContext.get()
     return None if context is None else context.getLocalProperty(QUERY_ID)
 
 
-def _job(query: str) -> str:
+def _job_of_query(query: str) -> str:
     return query.replace("-", "")
 
 
-def _parts(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
+def _list_parts(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
     """The parts that tasks reported; a failed task reported none."""
-    return [one.part for one in messages if isinstance(one, Staged) and one.part]
+    return [one.part for one in messages if isinstance(one, StagedPart) and one.part]

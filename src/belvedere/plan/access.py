@@ -24,21 +24,21 @@ from belvedere.plan.expressions import Expression
 
 
 @dataclass(frozen=True, slots=True)
-class OnePart:
+class EqualityPart:
     """key column = value"""
 
     value: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class ManyPart:
+class InListPart:
     """key column IN (values); equal values count once"""
 
     values: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class EachPart:
+class AnyElementPart:
     """key column = ANY (array); equal elements count once, NULL elements not at all"""
 
     array: Expression
@@ -49,7 +49,7 @@ class IsNullPart:
     """key column IS NULL"""
 
 
-Part = OnePart | ManyPart | EachPart | IsNullPart
+Part = EqualityPart | InListPart | AnyElementPart | IsNullPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Access:
     """An access path, as described above. Bounds are in value order; the executor handles
     descending key columns.
 
-    `whole`: the parts cover the complete primary key, or every key column of a unique index, so
+    `full_key`: the parts cover the complete primary key, or every key column of a unique index, so
     each combination has at most one row. `covering`: the index has every column the scan needs.
     `reverse`: rows are read in reverse key order. `ordered`: the order of rows matters to the
     plan above (it replaced a sort); otherwise the executor may return them in any order.
@@ -89,7 +89,7 @@ class Access:
     index_name: str = ""
     parts: tuple[Part, ...] = ()
     range: Range | None = None
-    whole: bool = False
+    full_key: bool = False
     covering: bool = False
     reverse: bool = False
     ordered: bool = False
@@ -100,9 +100,9 @@ class Access:
             return AccessKind.RANGE
         if not self.parts:
             return AccessKind.FULL
-        if not self.whole:
+        if not self.full_key:
             return AccessKind.PREFIX
-        single = all(isinstance(part, OnePart | IsNullPart) for part in self.parts)
+        single = all(isinstance(part, EqualityPart | IsNullPart) for part in self.parts)
         return AccessKind.KEY if single else AccessKind.KEYS
 
 

@@ -25,19 +25,19 @@ class ExpressionPrinter:
     def __init__(self, exact: bool) -> None:
         self.exact = exact
 
-    def keys(self, keys: Iterable[e.SortKey]) -> str:
-        return ", ".join(map(self.key, keys))
+    def sort_keys(self, keys: Iterable[e.SortKey]) -> str:
+        return ", ".join(map(self.sort_key, keys))
 
-    def key(self, key: e.SortKey) -> str:
+    def sort_key(self, key: e.SortKey) -> str:
         text = self.expression(key.expression) + (" desc" if key.descending else "")
         if key.nulls_first != key.descending:
             text += " nulls first" if key.nulls_first else " nulls last"
         return text
 
-    def list(self, expressions: Iterable[e.Expression]) -> str:
+    def expression_list(self, expressions: Iterable[e.Expression]) -> str:
         return ", ".join(map(self.expression, expressions))
 
-    def subplan(self, plan: Node, word: str) -> str:
+    def subplan_label(self, plan: Node, word: str) -> str:
         """The label of a sub-query in the text; the plan printer prints its plan below."""
         return f"<{word}>"
 
@@ -67,9 +67,9 @@ class ExpressionPrinter:
             case e.Not():
                 return f"not {self.operand(expression.operand)}"
             case _:
-                return self.test(expression)
+                return self.special_form(expression)
 
-    def test(self, expression: e.Expression) -> str:
+    def special_form(self, expression: e.Expression) -> str:
         match expression:
             case e.Test():
                 word = "is not" if expression.negated else "is"
@@ -79,7 +79,8 @@ class ExpressionPrinter:
                 return f"{self.operand(expression.left)} {word} {self.operand(expression.right)}"
             case e.InList():
                 word = "not in" if expression.negated else "in"
-                return f"{self.operand(expression.operand)} {word} ({self.list(expression.items)})"
+                items = self.expression_list(expression.items)
+                return f"{self.operand(expression.operand)} {word} ({items})"
             case e.Quantified():
                 left = f"{self.operand(expression.operand)} {expression.operator.name}"
                 return f"{left} {expression.quantifier} ({self.expression(expression.array)})"
@@ -90,11 +91,13 @@ class ExpressionPrinter:
                 )
                 return f"case {whens} else {self.expression(expression.default)} end"
             case e.Coalesce():
-                return f"coalesce({self.list(expression.arguments)})"
+                return f"coalesce({self.expression_list(expression.arguments)})"
             case e.Array():
-                return f"array[{self.list(expression.items)}]"
+                return f"array[{self.expression_list(expression.items)}]"
             case e.SequenceCall():
-                arguments = self.list([_text(expression.name), *expression.arguments])
+                arguments = self.expression_list(
+                    [_text_literal(expression.name), *expression.arguments]
+                )
                 return f"{expression.verb}({arguments})"
             case _:
                 return self.subquery(expression)
@@ -102,24 +105,24 @@ class ExpressionPrinter:
     def subquery(self, expression: e.Expression) -> str:
         match expression:
             case e.ScalarSubquery():
-                return self.subplan(expression.plan, "scalar")
+                return self.subplan_label(expression.plan, "scalar")
             case e.Exists():
                 word = "not exists " if expression.negated else "exists "
-                return word + self.subplan(expression.plan, "subquery")
+                return word + self.subplan_label(expression.plan, "subquery")
             case e.QuantifiedSubquery():
-                left = self.list(expression.operands)
+                left = self.expression_list(expression.operands)
                 left = f"({left})" if len(expression.operands) > 1 else left
-                place = self.subplan(expression.plan, "subquery")
+                place = self.subplan_label(expression.plan, "subquery")
                 return f"{left} {expression.operators[0].name} {expression.quantifier} {place}"
             case e.ArraySubquery():
-                return "array" + self.subplan(expression.plan, "subquery")
+                return "array" + self.subplan_label(expression.plan, "subquery")
             case _:
                 raise AssertionError(expression)
 
     def scalar_call(self, call: e.Call) -> str:
         name = call.function.name
         if name[:1].isalpha() or name[:1] == "_":
-            return f"{name}({self.list(call.arguments)})"
+            return f"{name}({self.expression_list(call.arguments)})"
         if len(call.arguments) == 1:
             return f"{name}{self.operand(call.arguments[0])}"
         return f" {name} ".join(map(self.operand, call.arguments))
@@ -149,7 +152,7 @@ def print_value(value: Any, kind: Kind) -> str:
             return f"'{value}'"
 
 
-def _text(value: str) -> e.Literal:
+def _text_literal(value: str) -> e.Literal:
     return e.Literal(value, TEXT)
 
 

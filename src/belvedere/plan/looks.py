@@ -29,7 +29,7 @@ PYTHON_EQUAL_KINDS = (Kind.REAL, Kind.DOUBLE)
 SQL_EQUAL_KINDS = (*PYTHON_EQUAL_KINDS, Kind.CHAR, Kind.INTERVAL)
 """The kinds of the table above; NUMERIC is among them by its scale alone."""
 
-LOOKS = Function("looks of", (), TEXT, lambda *values: repr(values), strict=False)
+REPRESENTATION = Function("looks of", (), TEXT, lambda *values: repr(values), strict=False)
 
 
 def sql_equal_may_differ(type_: SqlType) -> bool:
@@ -51,7 +51,7 @@ def lacks_canonical_key(field: Field) -> bool:
     return sql_equal_may_differ(field.type) or field.type.kind in UNKEYED
 
 
-def all_keys(fields: Fields) -> tuple[e.SortKey, ...]:
+def column_sort_keys(fields: Fields) -> tuple[e.SortKey, ...]:
     """An order by all columns, in which only equal rows are peers."""
     return tuple(
         e.SortKey(e.Column(i, field.type, field.name))
@@ -60,12 +60,12 @@ def all_keys(fields: Fields) -> tuple[e.SortKey, ...]:
     )
 
 
-def total_keys(fields: Fields) -> tuple[e.SortKey, ...]:
+def total_order_keys(fields: Fields) -> tuple[e.SortKey, ...]:
     """An order by all columns, in which only rows of one representation are peers."""
     columns = tuple(
         e.Column(i, field.type, field.name)
         for i, field in enumerate(fields)
         if lacks_canonical_key(field)
     )
-    look = (e.SortKey(e.Call(LOOKS, columns, TEXT)),) if columns else ()
-    return (*all_keys(fields), *look)
+    look = (e.SortKey(e.Call(REPRESENTATION, columns, TEXT)),) if columns else ()
+    return (*column_sort_keys(fields), *look)

@@ -19,55 +19,56 @@ from belvedere.plan import nodes as n
 from belvedere.plan.expression_printer import ExpressionPrinter
 from belvedere.plan.transform import inputs
 
-Note = Callable[[n.Node], str]
+Annotate = Callable[[n.Node], str]
 
 
-def print_plan(node: n.Node, *, exact: bool = False, note: Note | None = None) -> str:
+def print_plan(node: n.Node, *, exact: bool = False, note: Annotate | None = None) -> str:
     """The tree, one node a line, without a line end at the end."""
-    printer = _Printer(exact, note)
-    printer.node(node, 0)
+    printer = _PlanPrinter(exact, note)
+    printer.print_node(node, 0)
     return "\n".join(printer.lines)
 
 
-class _Printer(ExpressionPrinter):
-    def __init__(self, exact: bool, note: Note | None) -> None:
+class _PlanPrinter(ExpressionPrinter):
+    def __init__(self, exact: bool, note: Annotate | None) -> None:
         super().__init__(exact)
         self.note = note
         self.lines: list[str] = []
         self.pending: list[tuple[str, n.Node]] = []
 
-    def node(self, node: n.Node, depth: int) -> None:
+    def print_node(self, node: n.Node, depth: int) -> None:
         # Sub-queries found while the line is formatted are printed below it, as children.
         self.pending = []
-        text = self.line(node)
+        text = self.node_line(node)
         if self.note is not None and (added := self.note(node)):
             text += f"  {added}"
         self.lines.append("  " * depth + text)
         subqueries, self.pending = self.pending, []
         for name, plan in subqueries:
             self.lines.append("  " * (depth + 1) + name)
-            self.node(plan, depth + 2)
+            self.print_node(plan, depth + 2)
         for child in children_to_print(node):
             if isinstance(child, n.Cte):
                 mark = " materialized" if child.materialized else ""
                 self.lines.append("  " * (depth + 1) + f"Cte {child.name}@{child.number}{mark}")
-                self.node(child.plan, depth + 2)
+                self.print_node(child.plan, depth + 2)
             else:
-                self.node(child, depth + 1)
+                self.print_node(child, depth + 1)
 
-    def line(self, node: n.Node) -> str:
+    def node_line(self, node: n.Node) -> str:
         match node:
             case n.Scan() | n.State() | n.Changes():
                 return self.scan(node)
             case n.VirtualScan():
                 return f"VirtualScan {node.schema}.{node.name}"
             case n.Values():
-                rows = ", ".join(f"({self.list(row)})" for row in node.rows[:20])
+                rows = ", ".join(f"({self.expression_list(row)})" for row in node.rows[:20])
                 more = f", .. {len(node.rows)} rows" if len(node.rows) > 20 else ""
                 return f"Values {rows}{more}"
             case n.TableFunction():
                 calls = ", ".join(
-                    f"{call.function.name}({self.list(call.arguments)})" for call in node.calls
+                    f"{call.function.name}({self.expression_list(call.arguments)})"
+                    for call in node.calls
                 )
                 return f"TableFunction {calls}" + (" with ordinality" if node.ordinality else "")
             case n.CteScan():
@@ -75,23 +76,27 @@ class _Printer(ExpressionPrinter):
             case n.Filter():
                 return f"Filter {self.expression(node.condition)}"
             case n.Project():
-                return f"Project {self.named(node.expressions, node.fields)}"
+                return f"Project {self.select_list(node.expressions, node.fields)}"
             case n.Aggregate():
                 return self.aggregate(node)
             case n.Window():
                 return self.window(node)
             case n.Sort():
-                return f"Sort {self.keys(node.keys)}"
+                return f"Sort {self.sort_keys(node.keys)}"
             case n.Limit():
-                return f"Limit{self.limit(node)}"
+                return f"Limit{self.limit_clause(node)}"
             case n.TopN():
-                return f"TopN {self.keys(node.keys)}{self.limit(node)}"
+                return f"TopN {self.sort_keys(node.keys)}{self.limit_clause(node)}"
             case n.Distinct():
-                return "Distinct" if node.on is None else f"Distinct on ({self.list(node.on)})"
+                return (
+                    "Distinct"
+                    if node.on is None
+                    else f"Distinct on ({self.expression_list(node.on)})"
+                )
             case _:
-                return self.wide_line(node)
+                return self.other_node_line(node)
 
-    def wide_line(
+    def other_node_line(
         self,
         node: n.Lock
         | n.Join
@@ -118,9 +123,9 @@ class _Printer(ExpressionPrinter):
                 return self.insert(node)
             case n.Update():
                 assigned = self.assignments(node.assignments)
-                return f"Update {node.name} set {assigned}" + self.after(node.rules, node)
+                return f"Update {node.name} set {assigned}" + self.row_rules(node.rules, node)
             case n.Delete():
-                return f"Delete {node.name}" + self.returning(node)
+                return f"Delete {node.name}" + self.returning_clause(node)
             case _:
                 assert_never(node)
 
@@ -132,7 +137,7 @@ class _Printer(ExpressionPrinter):
         else:
             text += f" at {node.at}" if isinstance(node, n.State) else ""
             if node.access != paths.FULL:
-                text += " " + self.access(node.access)
+                text += " " + self.access_path(node.access)
         if node.filter is not None:
             text += f" filter {self.expression(node.filter)}"
         if not isinstance(node, n.Changes) and node.residual != node.filter:
@@ -140,16 +145,16 @@ class _Printer(ExpressionPrinter):
             text += f" residual {self.expression(residual) if residual is not None else 'none'}"
         return text
 
-    def access(self, access: paths.Access) -> str:
+    def access_path(self, access: paths.Access) -> str:
         words = [access.kind.value]
         if access.index is not None:
             words.append(f"index {access.index_name}" + (" only" if access.covering else ""))
-        shown = [self.part(part) for part in access.parts]
+        shown = [self.key_part(part) for part in access.parts]
         if access.range is not None:
-            shown.append(self.range(access.range))
+            shown.append(self.key_range(access.range))
         if shown:
             words.append("[" + ", ".join(shown) + "]")
-        if access.whole and access.index is not None:
+        if access.full_key and access.index is not None:
             words.append("unique")
         if access.ordered:
             words.append("ordered")
@@ -157,20 +162,20 @@ class _Printer(ExpressionPrinter):
             words.append("reverse")
         return " ".join(words)
 
-    def part(self, part: paths.Part) -> str:
+    def key_part(self, part: paths.Part) -> str:
         match part:
-            case paths.OnePart():
+            case paths.EqualityPart():
                 return self.expression(part.value)
-            case paths.ManyPart():
-                return f"in ({self.list(part.values)})"
-            case paths.EachPart():
+            case paths.InListPart():
+                return f"in ({self.expression_list(part.values)})"
+            case paths.AnyElementPart():
                 return f"any ({self.expression(part.array)})"
             case paths.IsNullPart():
                 return "is null"
             case _:
                 assert_never(part)
 
-    def range(self, bounds: paths.Range) -> str:
+    def key_range(self, bounds: paths.Range) -> str:
         shown = []
         if bounds.low is not None:
             sign = ">=" if bounds.low.inclusive else ">"
@@ -180,52 +185,52 @@ class _Printer(ExpressionPrinter):
             shown.append(f"{sign} {self.expression(bounds.high.value)}")
         return " ".join(shown)
 
-    def subplan(self, plan: n.Node, word: str) -> str:
+    def subplan_label(self, plan: n.Node, word: str) -> str:
         name = f"{word} {len(self.pending) + 1}"
         self.pending.append((name, plan))
         return f"<{name}>"
 
     def aggregate(self, node: n.Aggregate) -> str:
         words = ["Aggregate"]
-        calls = [self.call(call) for call in node.aggregates]
+        calls = [self.function_call(call) for call in node.aggregates]
         calls += [f"grouping{list(ordinals)}" for ordinals in node.groupings]
         if calls:
             words.append(", ".join(calls))
         if node.groups:
-            words.append(f"by {self.list(node.groups)}")
+            words.append(f"by {self.expression_list(node.groups)}")
         if node.grouping_sets is not None:
             words.append("sets " + ", ".join(str(list(one)) for one in node.grouping_sets))
         return " ".join(words)
 
-    def call(self, call: e.AggregateCall | e.WindowCall) -> str:
-        inner = self.list(call.arguments)
+    def function_call(self, call: e.AggregateCall | e.WindowCall) -> str:
+        inner = self.expression_list(call.arguments)
         name = call.function.name
         if isinstance(call, e.AggregateCall):
             inner = ("distinct " if call.distinct else "") + (
                 inner or ("*" if name == "count" else "")
             )
             if call.order_by:
-                inner += f" order by {self.keys(call.order_by)}"
+                inner += f" order by {self.sort_keys(call.order_by)}"
         text = f"{name}({inner})"
         if call.filter is not None:
             text += f" filter ({self.expression(call.filter)})"
         return text
 
     def window(self, node: n.Window) -> str:
-        words = ["Window", ", ".join(self.call(call) for call in node.calls)]
+        words = ["Window", ", ".join(self.function_call(call) for call in node.calls)]
         if node.partition:
-            words.append(f"partition {self.list(node.partition)}")
+            words.append(f"partition {self.expression_list(node.partition)}")
         if node.order:
-            words.append(f"order {self.keys(node.order)}")
+            words.append(f"order {self.sort_keys(node.order)}")
         if node.frame != n.Frame():
             frame = node.frame
-            bounds = f"{self.bound(frame.start)} to {self.bound(frame.end)}"
+            bounds = f"{self.frame_bound(frame.start)} to {self.frame_bound(frame.end)}"
             words.append(f"{frame.mode} {bounds}")
             if frame.exclude:
                 words.append(f"exclude {frame.exclude}")
         return " ".join(words)
 
-    def bound(self, bound: n.FrameBound) -> str:
+    def frame_bound(self, bound: n.FrameBound) -> str:
         if bound.offset is None:
             return bound.side.value
         return f"{self.expression(bound.offset)} {bound.side.value}"
@@ -242,7 +247,7 @@ class _Printer(ExpressionPrinter):
         if node.residual is not None:
             words.append(f"residual {self.expression(node.residual)}")
         if node.lookup is not None:
-            words.append("by " + self.access(node.lookup.access))
+            words.append("by " + self.access_path(node.lookup.access))
             if node.lookup.condition is not None:
                 words.append(f"check {self.expression(node.lookup.condition)}")
         return " ".join(words)
@@ -263,12 +268,12 @@ class _Printer(ExpressionPrinter):
                 text += f" do update set {self.assignments(conflict.assignments)}"
             if conflict.where is not None:
                 text += f" where {self.expression(conflict.where)}"
-        return text + self.after(node.rules, node)
+        return text + self.row_rules(node.rules, node)
 
     def assignments(self, assignments: Sequence[n.Assignment]) -> str:
         return ", ".join(f"[{a.ordinal}] := {self.expression(a.value)}" for a in assignments)
 
-    def after(self, rules: n.RowRules, node: n.Insert | n.Update) -> str:
+    def row_rules(self, rules: n.RowRules, node: n.Insert | n.Update) -> str:
         text = ""
         if rules.generated:
             text += f" generate {self.assignments(rules.generated)}"
@@ -276,12 +281,14 @@ class _Printer(ExpressionPrinter):
             text += f" not null {list(rules.not_null)}"
         for check in rules.checks:
             text += f" check {check.name} ({self.expression(check.condition)})"
-        return text + self.returning(node)
+        return text + self.returning_clause(node)
 
-    def returning(self, node: n.Insert | n.Update | n.Delete) -> str:
-        return f" returning {self.named(node.returning, node.fields)}" if node.returning else ""
+    def returning_clause(self, node: n.Insert | n.Update | n.Delete) -> str:
+        return (
+            f" returning {self.select_list(node.returning, node.fields)}" if node.returning else ""
+        )
 
-    def limit(self, node: n.Limit | n.TopN) -> str:
+    def limit_clause(self, node: n.Limit | n.TopN) -> str:
         text = "" if node.count is None else f" {self.expression(node.count)}"
         if isinstance(node, n.TopN):
             text = " limit" + text
@@ -289,7 +296,7 @@ class _Printer(ExpressionPrinter):
             text += " with ties"
         return text + ("" if node.offset is None else f" offset {self.expression(node.offset)}")
 
-    def named(self, expressions: Sequence[e.Expression], fields: n.Fields) -> str:
+    def select_list(self, expressions: Sequence[e.Expression], fields: n.Fields) -> str:
         shown = []
         for expression, field in zip(expressions, fields):
             text = self.expression(expression)

@@ -54,7 +54,7 @@ def subplan(expression: e.Expression) -> n.Node | None:
     return expression.plan if isinstance(expression, _WITH_SUBPLAN) else None
 
 
-def rebuild(expression: e.Expression, change: OnExpression) -> e.Expression:
+def rebuild_operands(expression: e.Expression, change: OnExpression) -> e.Expression:
     """The expression with `change` applied to each of its operands."""
     old = operands(expression)
     if not old:
@@ -163,8 +163,8 @@ def with_inputs(node: n.Node, new: tuple[n.Node, ...]) -> n.Node:
 def rebuild_expressions(node: n.Node, change: OnExpression) -> n.Node:
     """The node with `change` applied to each of its own expressions, on whichever row they are."""
     changed: dict[str, Any] = {}
-    for name, value in _parts(node):
-        new = _change(value, change)
+    for name, value in _expression_fields(node):
+        new = _change_expressions(value, change)
         if new is not value:
             changed[name] = new
     return replace(node, **changed) if changed else node
@@ -197,19 +197,19 @@ _EXPRESSION_FIELDS: dict[type[Any], tuple[str, ...]] = {
 }
 
 
-def _parts(node: n.Node) -> Iterator[tuple[str, Any]]:
+def _expression_fields(node: n.Node) -> Iterator[tuple[str, Any]]:
     for name in _EXPRESSION_FIELDS[type(node)]:
         yield name, getattr(node, name)
 
 
-_HOLDERS: dict[type[Any], tuple[str, ...]] = {
+_EXPRESSION_HOLDERS: dict[type[Any], tuple[str, ...]] = {
     e.SortKey: ("expression",),
     e.AggregateCall: ("arguments", "filter", "order_by"),
     e.WindowCall: ("arguments", "filter"),
     paths.Access: ("parts", "range"),
-    paths.OnePart: ("value",),
-    paths.ManyPart: ("values",),
-    paths.EachPart: ("array",),
+    paths.EqualityPart: ("value",),
+    paths.InListPart: ("values",),
+    paths.AnyElementPart: ("array",),
     paths.IsNullPart: (),
     paths.Range: ("low", "high"),
     paths.Bound: ("value",),
@@ -219,19 +219,19 @@ _HOLDERS: dict[type[Any], tuple[str, ...]] = {
 _EXPRESSIONS = frozenset(e.Expression.__args__)
 
 
-def _change(value: Any, change: OnExpression) -> Any:
+def _change_expressions(value: Any, change: OnExpression) -> Any:
     kind = type(value)
     if kind in _EXPRESSIONS:
         return change(value)
-    if kind in _HOLDERS:
+    if kind in _EXPRESSION_HOLDERS:
         changed = {
             name: new
-            for name in _HOLDERS[kind]
-            if (new := _change(old := getattr(value, name), change)) is not old
+            for name in _EXPRESSION_HOLDERS[kind]
+            if (new := _change_expressions(old := getattr(value, name), change)) is not old
         }
         return replace(value, **changed) if changed else value
     if isinstance(value, tuple):
-        new = [_change(one, change) for one in value]
+        new = [_change_expressions(one, change) for one in value]
         if all(a is b for a, b in zip(value, new)):
             return value
         return tuple(new) if kind is tuple else kind(*new)
@@ -242,32 +242,32 @@ def own_expressions(node: n.Node) -> list[e.Expression]:
     """Every expression of the node itself, not of its inputs."""
     found: list[e.Expression] = []
 
-    def see(expression: e.Expression) -> e.Expression:
+    def collect_expression(expression: e.Expression) -> e.Expression:
         found.append(expression)
         return expression
 
-    rebuild_expressions(node, see)
+    rebuild_expressions(node, collect_expression)
     return found
 
 
 # -- rows ------------------------------------------------------------------------------------------
 
 
-def lift(expression: e.Expression, levels: int) -> e.Expression:
+def lift_expression(expression: e.Expression, levels: int) -> e.Expression:
     """The expression moved `levels` deeper, with its references adjusted to mean the same."""
     if levels == 0:
         return expression
 
-    def deeper(one: e.Expression) -> e.Expression:
+    def lift_columns(one: e.Expression) -> e.Expression:
         match one:
             case e.Column():
                 return e.OuterColumn(levels, one.index, one.type, one.name)
             case e.OuterColumn():
                 return replace(one, depth=one.depth + levels)
-        new = rebuild(one, deeper)
+        new = rebuild_operands(one, lift_columns)
         return with_subplan(new, lambda plan: lift_plan(plan, levels, 1))
 
-    return deeper(expression)
+    return lift_columns(expression)
 
 
 def lift_plan(plan: n.Node, levels: int, start: int = 1) -> n.Node:
@@ -275,24 +275,24 @@ def lift_plan(plan: n.Node, levels: int, start: int = 1) -> n.Node:
 
     `start` is the level of the plan relative to the row from which on references are moved."""
 
-    def outer(reference: e.OuterColumn, at: int) -> e.Expression:
+    def lift_reference(reference: e.OuterColumn, at: int) -> e.Expression:
         if reference.depth < at:
             return reference
         return replace(reference, depth=reference.depth + levels)
 
-    return map_outer(plan, outer, start)
+    return map_outer_columns(plan, lift_reference, start)
 
 
 OnOuter = Callable[[e.OuterColumn, int], e.Expression]
 
 
-def map_outer(plan: n.Node, change: OnOuter, level: int = 1) -> n.Node:
+def map_outer_columns(plan: n.Node, change: OnOuter, level: int = 1) -> n.Node:
     """The plan with `change(reference, level)` applied to every outer reference inside."""
 
     def on_expression(one: e.Expression, at: int) -> e.Expression:
         if isinstance(one, e.OuterColumn):
             return change(one, at)
-        new = rebuild(one, lambda inner: on_expression(inner, at))
+        new = rebuild_operands(one, lambda inner: on_expression(inner, at))
         return with_subplan(new, lambda inner: on_plan(inner, at + 1))
 
     def on_plan(node: n.Node, at: int) -> n.Node:
@@ -311,41 +311,41 @@ def outer_references(plan: n.Node) -> set[tuple[int, int]]:
     """(depth, index) of every reference that leaves the plan; depth 1 is the row just around it."""
     found: set[tuple[int, int]] = set()
 
-    def see(reference: e.OuterColumn, at: int) -> e.Expression:
+    def collect_reference(reference: e.OuterColumn, at: int) -> e.Expression:
         if reference.depth >= at:
             found.add((reference.depth - at + 1, reference.index))
         return reference
 
-    map_outer(plan, see)
+    map_outer_columns(plan, collect_reference)
     return found
 
 
 def columns_of(expression: e.Expression) -> set[int]:
     """The columns of its row that the expression reads, also from inside its sub-queries."""
     found: set[int] = set()
-    _collect(expression, found)
+    _collect_columns(expression, found)
     return found
 
 
-def _collect(expression: e.Expression, found: set[int]) -> None:
+def _collect_columns(expression: e.Expression, found: set[int]) -> None:
     if isinstance(expression, e.Column):
         found.add(expression.index)
         return
     for one in operands(expression):
-        _collect(one, found)
+        _collect_columns(one, found)
     plan = subplan(expression)
     if plan is not None:
         found.update(index for depth, index in outer_references(plan) if depth == 1)
 
 
-def has_outer(expression: e.Expression) -> bool:
+def has_outer_column(expression: e.Expression) -> bool:
     """Whether the expression reads rows further out."""
     if isinstance(expression, e.OuterColumn):
         return True
     plan = subplan(expression)
     if plan is not None and any(depth > 1 for depth, _ in outer_references(plan)):
         return True
-    return any(has_outer(one) for one in operands(expression))
+    return any(has_outer_column(one) for one in operands(expression))
 
 
 def has_subplan(expression: e.Expression) -> bool:
@@ -354,7 +354,7 @@ def has_subplan(expression: e.Expression) -> bool:
     return any(has_subplan(one) for one in operands(expression))
 
 
-def shift(expression: e.Expression, offset: int) -> e.Expression:
+def shift_columns(expression: e.Expression, offset: int) -> e.Expression:
     """The expression over a row that has `offset` more columns in front."""
     if offset == 0:
         return expression
@@ -370,14 +370,16 @@ def map_columns(
             return change(expression)
         case e.Literal() | e.Parameter() | e.OuterColumn():
             return expression
-    new = rebuild(expression, lambda one: map_columns(one, change))
+    new = rebuild_operands(expression, lambda one: map_columns(one, change))
 
-    def outer(reference: e.OuterColumn, at: int) -> e.Expression:
+    def map_outer_reference(reference: e.OuterColumn, at: int) -> e.Expression:
         if reference.depth != at:
             return reference
-        return lift(change(e.Column(reference.index, reference.type, reference.name)), at)
+        return lift_expression(
+            change(e.Column(reference.index, reference.type, reference.name)), at
+        )
 
-    return with_subplan(new, lambda plan: map_outer(plan, outer))
+    return with_subplan(new, lambda plan: map_outer_columns(plan, map_outer_reference))
 
 
 def conjuncts(condition: e.Expression | None) -> list[e.Expression]:
@@ -395,18 +397,18 @@ def conjunction(conditions: list[e.Expression]) -> e.Expression | None:
     return conditions[0] if len(conditions) == 1 else e.And(tuple(conditions))
 
 
-def walk(plan: n.Node) -> Iterator[n.Node]:
+def walk_plan(plan: n.Node) -> Iterator[n.Node]:
     """Every node of the plan, those of sub-queries too, parents first."""
     yield plan
     for expression in own_expressions(plan):
         yield from _walk_subplans(expression)
     for one in inputs(plan):
-        yield from walk(one)
+        yield from walk_plan(one)
 
 
 def _walk_subplans(expression: e.Expression) -> Iterator[n.Node]:
     plan = subplan(expression)
     if plan is not None:
-        yield from walk(plan)
+        yield from walk_plan(plan)
     for one in operands(expression):
         yield from _walk_subplans(one)

@@ -16,9 +16,9 @@ from belvedere.remote.frames import (
     SOCKET_FILE,
     Reply,
     Request,
-    error_of,
-    receive,
-    send,
+    error_from_failure,
+    receive_message,
+    send_message,
     socket_address,
 )
 
@@ -30,26 +30,26 @@ TIMEOUT_S = 3600.0
 
 def is_reachable(directory: Path) -> bool:
     """Whether some process has this store open and accepts connections."""
-    connection = _connected(directory) if (directory / SOCKET_FILE).is_socket() else None
+    connection = _connect_owner(directory) if (directory / SOCKET_FILE).is_socket() else None
     if connection is None:
         return False
     connection.close()
     return True
 
 
-def ask(directory: Path, request: Request, timeout_s: float = TIMEOUT_S) -> Any:
+def ask_owner_once(directory: Path, request: Request, timeout_s: float = TIMEOUT_S) -> Any:
     """Send one request on a connection of its own; returns the owner's answer or raises its
     error."""
-    with Conversation(directory, timeout_s) as conversation:
-        return conversation.ask(request)
+    with OwnerConnection(directory, timeout_s) as conversation:
+        return conversation.ask_owner(request)
 
 
-class Conversation:
+class OwnerConnection:
     """One connection to the owner. State that the owner has for it (a transaction of `execute`)
     ends with it."""
 
     def __init__(self, directory: Path, timeout_s: float = TIMEOUT_S) -> None:
-        connection = _connected(directory)
+        connection = _connect_owner(directory)
         if connection is None:
             raise Unavailable(
                 "nobody answers for the store",
@@ -60,58 +60,58 @@ class Conversation:
         connection.settimeout(timeout_s)
         self._connection = connection
 
-    def ask(self, request: Request) -> Any:
-        with _lost_owner():
-            send(self._connection, request)
-            return self._reply().value
+    def ask_owner(self, request: Request) -> Any:
+        with _translate_socket_errors():
+            send_message(self._connection, request)
+            return self._receive_reply().value
 
     def fetch(self, request: Request) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """The answer of a verb that streams; the batches must be read to the end, where a failure
         of the owner is raised."""
-        _, rows = self.call(request)
+        _, rows = self.call_verb(request)
         if rows is None:
             raise Unavailable("the owner sent no rows", sqlstate="08P01")
         return rows
 
-    def call(
+    def call_verb(
         self, request: Request
     ) -> tuple[Any, tuple[pa.Schema, Iterator[pa.RecordBatch]] | None]:
         """The answer of a verb that may stream: its value, and the rows or None."""
         from belvedere.remote.streams import receive_batches  # heavy
 
-        with _lost_owner():
-            send(self._connection, request)
-            reply = self._reply()
+        with _translate_socket_errors():
+            send_message(self._connection, request)
+            reply = self._receive_reply()
             if not reply.download:
                 return reply.value, None
             schema, batches = receive_batches(self._connection)
-        return reply.value, (schema, self._downloaded(batches))
+        return reply.value, (schema, self._download_batches(batches))
 
     def put(self, request: Request, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Any:
         """Send a request with rows; returns the owner's answer."""
         from belvedere.remote.streams import send_batches  # heavy
 
-        with _lost_owner():
-            send(self._connection, msgspec.structs.replace(request, upload=True))
+        with _translate_socket_errors():
+            send_message(self._connection, msgspec.structs.replace(request, upload=True))
             send_batches(self._connection, schema, batches)
-            return self._reply().value
+            return self._receive_reply().value
 
-    def _downloaded(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _download_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         while True:
-            with _lost_owner():
+            with _translate_socket_errors():
                 batch = next(batches, None)
                 if batch is None:
-                    self._reply()
+                    self._receive_reply()
                     return
             yield batch
 
-    def _reply(self) -> Reply:
-        data = receive(self._connection)
+    def _receive_reply(self) -> Reply:
+        data = receive_message(self._connection)
         if data is None:
             raise Unavailable("the owner of the store hung up", sqlstate="08006")
         reply = msgspec.msgpack.decode(data, type=Reply)
         if reply.failure is not None:
-            raise error_of(reply.failure)
+            raise error_from_failure(reply.failure)
         return reply
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class Conversation:
 
 
 @contextlib.contextmanager
-def _lost_owner() -> Iterator[None]:
+def _translate_socket_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -139,7 +139,7 @@ def _lost_owner() -> Iterator[None]:
         ) from error
 
 
-def _connected(directory: Path) -> socket.socket | None:
+def _connect_owner(directory: Path) -> socket.socket | None:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with socket_address(directory) as address:

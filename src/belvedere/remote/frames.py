@@ -64,7 +64,7 @@ class Reply(msgspec.Struct, frozen=True):
     download: bool = False
 
 
-def failure_of(error: Error) -> Failure:
+def failure_from_error(error: Error) -> Failure:
     facts = {name: str(value)[:1000] for name, value in error.facts.items()}
     return Failure(
         error.message,
@@ -77,7 +77,7 @@ def failure_of(error: Error) -> Failure:
     )
 
 
-def error_of(failure: Failure) -> Error:
+def error_from_failure(failure: Failure) -> Error:
     """The error that the owner reported, to be raised in the client."""
     kind = _KINDS.get(failure.kind, Unavailable)
     return kind(
@@ -90,27 +90,27 @@ def error_of(failure: Failure) -> Error:
     )
 
 
-def send(connection: socket.socket, message: Request | Reply) -> None:
+def send_message(connection: socket.socket, message: Request | Reply) -> None:
     data = msgspec.msgpack.encode(message)
     if len(data) > FRAME_BYTES_MAX:
         raise InvalidInput("message is too long", sqlstate="54000", length=len(data))
     connection.sendall(_LENGTH.pack(len(data)) + data)
 
 
-def receive(connection: socket.socket) -> bytes | None:
+def receive_message(connection: socket.socket) -> bytes | None:
     """The bytes of the next message; None when the peer has closed between frames."""
     data = receive_data(connection, FRAME_BYTES_MAX)
     return None if data is None else bytes(data)
 
 
 def receive_data(connection: socket.socket, bytes_max: int = DATA_BYTES_MAX) -> bytearray | None:
-    head = _exactly(connection, _LENGTH.size)
+    head = _receive_exactly(connection, _LENGTH.size)
     if head is None:
         return None
     (length,) = _LENGTH.unpack(head)
     if length > bytes_max:
         raise InvalidInput("frame is too long", sqlstate="08P01", length=length, limit=bytes_max)
-    data = _exactly(connection, length)
+    data = _receive_exactly(connection, length)
     if data is None:
         raise Unavailable("connection closed within a frame", sqlstate="08006")
     return data
@@ -123,7 +123,7 @@ def send_data(connection: socket.socket, data: bytes | memoryview) -> None:
         connection.sendall(data)
 
 
-def _exactly(connection: socket.socket, count: int) -> bytearray | None:
+def _receive_exactly(connection: socket.socket, count: int) -> bytearray | None:
     data = bytearray(count)
     view, found = memoryview(data), 0
     while found < count:

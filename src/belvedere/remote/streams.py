@@ -51,10 +51,10 @@ def read_batches(source: FrameSource, *, full: bool) -> tuple[pa.Schema, Iterato
     except (pa.ArrowException, OSError) as error:
         source.drain()
         raise _not_arrow(error) from error
-    return reader.schema, _checked(reader, source, full)
+    return reader.schema, _validate_batches(reader, source, full)
 
 
-def _checked(reader: Any, source: FrameSource, full: bool) -> Iterator[pa.RecordBatch]:
+def _validate_batches(reader: Any, source: FrameSource, full: bool) -> Iterator[pa.RecordBatch]:
     while True:
         try:
             batch = reader.read_next_batch()
@@ -79,13 +79,13 @@ class FrameSink:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._gathered = bytearray()
+        self._buffer = bytearray()
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
         if len(view) < _GATHER_BYTES:
-            self._gathered += view
-            if len(self._gathered) >= _GATHER_BYTES:
+            self._buffer += view
+            if len(self._buffer) >= _GATHER_BYTES:
                 self.flush()
             return len(view)
         self.flush()
@@ -94,9 +94,9 @@ class FrameSink:
         return len(view)
 
     def flush(self) -> None:
-        if self._gathered:
-            send_data(self._connection, bytes(self._gathered))
-            self._gathered.clear()
+        if self._buffer:
+            send_data(self._connection, bytes(self._buffer))
+            self._buffer.clear()
 
     def finish(self) -> None:
         self.flush()
@@ -125,7 +125,7 @@ class FrameSource:
             taken, self._frame = self._frame[:count], self._frame[count:]
             return bytes(taken)
         pieces, missing = [], count
-        while missing and (self._frame or self._next()):
+        while missing and (self._frame or self._next_frame()):
             piece, self._frame = self._frame[:missing], self._frame[missing:]
             pieces.append(piece)
             missing -= len(piece)
@@ -133,10 +133,10 @@ class FrameSource:
 
     def drain(self) -> None:
         """Skip to the end of the stream, so that the connection stays usable."""
-        while self._next():
+        while self._next_frame():
             pass
 
-    def _next(self) -> bool:
+    def _next_frame(self) -> bool:
         if self.ended:
             return False
         try:

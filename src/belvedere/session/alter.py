@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from belvedere.catalog import definitions as wanted
-from belvedere.catalog.edit import Edit
+from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import PlainView, Sequence, Table, TypeName, View
 from belvedere.catalog.remake import has_primary_key
-from belvedere.catalog.structure import column_named
+from belvedere.catalog.structure import require_column
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session import columns, rowwise, view_indexes, views
-from belvedere.session.dependents import keep_plain_views
+from belvedere.session.dependents import require_valid_plain_views
 from belvedere.session.renames import rename_in_views
-from belvedere.session.schemas import alter_schema, set_schema
-from belvedere.session.sequences import identity_options, sequence_definition, set_identity
+from belvedere.session.schemas import alter_schema, move_to_schema
+from belvedere.session.sequences import (
+    build_sequence_definition,
+    identity_sequence_options,
+    set_identity,
+)
 from belvedere.sql import definitions as d
 
 if TYPE_CHECKING:
@@ -25,13 +29,13 @@ if TYPE_CHECKING:
 PUBLIC = "public"
 
 
-def alter(session: Session, edit: Edit, statement: d.Alter) -> None:
+def alter_object(session: Session, edit: CatalogEdit, statement: d.Alter) -> None:
     before = edit.catalog
     if statement.kind == "schema":
         alter_schema(edit, statement)
-        keep_plain_views(before, edit)
+        require_valid_plain_views(before, edit)
         return
-    found = edit.catalog.find(statement.name.name, statement.name.schema or PUBLIC)
+    found = edit.catalog.find_relation(statement.name.name, statement.name.schema or PUBLIC)
     if found is None:
         if statement.if_exists:
             return
@@ -46,30 +50,30 @@ def alter(session: Session, edit: Edit, statement: d.Alter) -> None:
         elif isinstance(action, d.SetSchema):
             item = edit.catalog.get(found.id)
             assert isinstance(item, Table | Sequence | PlainView | View)
-            set_schema(edit, item, action.schema)
+            move_to_schema(edit, item, action.schema)
         elif isinstance(found, Table):
             alter_table(session, edit, edit.catalog.table(found.id), action)
         elif isinstance(found, View) and isinstance(action, d.SetOptions):
-            views.set_options(session, edit, found, dict(action.options))
-            view_indexes.follow(session, before, edit, found.id)
+            views.set_view_options(session, edit, found, dict(action.options))
+            view_indexes.switch_view_indexes(session, before, edit, found.id)
         else:
             raise Unsupported(f"ALTER {statement.kind.upper()}", action=type(action).__name__)
     cascade = any(isinstance(one, d.DropColumn) and one.cascade for one in statement.actions)
-    keep_plain_views(before, edit, cascade=cascade)
+    require_valid_plain_views(before, edit, cascade=cascade)
 
 
-def alter_table(session: Session, edit: Edit, table: Table, action: d.AlterAction) -> None:
+def alter_table(session: Session, edit: CatalogEdit, table: Table, action: d.AlterAction) -> None:
     match action:
         case d.AddColumn():
             _add_column(session, edit, table, action)
         case d.DropColumn():
             _drop_column(edit, table, action)
         case d.SetColumnType():  # one that needs no new rows
-            column = column_named(table, action.name)
-            wider = msgspec.structs.replace(column, type_name=TypeName.of(action.type))
+            column = require_column(table, action.name)
+            wider = msgspec.structs.replace(column, type_name=TypeName.from_type(action.type))
             edit.replace_column(table.id, wider)
         case d.SetColumnDefault():
-            column = column_named(table, action.name)
+            column = require_column(table, action.name)
             edit.replace_column(table.id, msgspec.structs.replace(column, default=action.default))
         case d.SetColumnNotNull():
             _set_not_null(session, edit, table, action)
@@ -78,26 +82,26 @@ def alter_table(session: Session, edit: Edit, table: Table, action: d.AlterActio
         case d.DropConstraint():
             _drop_constraint(edit, table, action)
         case d.Rename():
-            _rename_part(edit, table, action)
+            _rename_column_or_constraint(edit, table, action)
         case d.SetOptions():
             _set_options(edit, table, dict(action.options))
         case d.SetColumnIdentity():
             set_identity(edit, table, action)
         case d.DropColumnExpression():
-            column = column_named(table, action.name)
+            column = require_column(table, action.name)
             edit.replace_column(table.id, msgspec.structs.replace(column, generated=None))
         case _:
             raise Unsupported("ALTER TABLE action", action=type(action).__name__)
 
 
-def _add_column(session: Session, edit: Edit, table: Table, action: d.AddColumn) -> None:
+def _add_column(session: Session, edit: CatalogEdit, table: Table, action: d.AddColumn) -> None:
     column = action.column
     exists = any(c.name == column.name and not c.dropped for c in table.columns)
     if exists and action.if_not_exists:
         return
     missing = None
     if column.default is not None:
-        missing = rowwise.default_value(session, column)
+        missing = rowwise.evaluate_default(session, column)
     if column.not_null and missing is None and rowwise.has_rows(session, table):
         raise InvalidInput(
             "column contains null values", sqlstate="23502", column=column.name, table=table.name
@@ -107,12 +111,12 @@ def _add_column(session: Session, edit: Edit, table: Table, action: d.AddColumn)
         _add_constraint(session, edit, edit.catalog.table(table.id), constraint)
 
 
-def define_column(one: d.ColumnDefinition, missing: Any = None) -> wanted.ColumnDefinition:
+def define_column(one: d.ColumnClause, missing: Any = None) -> wanted.ColumnDefinition:
     """What the catalog is told of a column; `missing` is what rows have that are there already."""
     numbers = None
     if one.serial or one.identity is not None:
-        options = identity_options(one.sequence, one.type)
-        numbers = sequence_definition(one.name, PUBLIC, options)
+        options = identity_sequence_options(one.sequence, one.type)
+        numbers = build_sequence_definition(one.name, PUBLIC, options)
     return wanted.ColumnDefinition(
         one.name,
         one.type,
@@ -126,15 +130,17 @@ def define_column(one: d.ColumnDefinition, missing: Any = None) -> wanted.Column
     )
 
 
-def _drop_column(edit: Edit, table: Table, action: d.DropColumn) -> None:
+def _drop_column(edit: CatalogEdit, table: Table, action: d.DropColumn) -> None:
     known = any(c.name == action.name and not c.dropped for c in table.columns)
     if not known and action.if_exists:
         return
     columns.drop_column(edit, table, action.name, cascade=action.cascade)
 
 
-def _set_not_null(session: Session, edit: Edit, table: Table, action: d.SetColumnNotNull) -> None:
-    column = column_named(table, action.name)
+def _set_not_null(
+    session: Session, edit: CatalogEdit, table: Table, action: d.SetColumnNotNull
+) -> None:
+    column = require_column(table, action.name)
     if action.not_null and rowwise.has_null(session, table, column):
         raise InvalidInput(
             "column contains null values", sqlstate="23502", column=column.name, table=table.name
@@ -144,23 +150,25 @@ def _set_not_null(session: Session, edit: Edit, table: Table, action: d.SetColum
     edit.replace_column(table.id, msgspec.structs.replace(column, not_null=action.not_null))
 
 
-def _add_constraint(session: Session, edit: Edit, table: Table, constraint: d.Constraint) -> None:
+def _add_constraint(
+    session: Session, edit: CatalogEdit, table: Table, constraint: d.Constraint
+) -> None:
     _require_free_name(table, constraint.name)
     match constraint:
-        case d.CheckDefinition():
-            name = constraint.name or _free_check_name(table, constraint)
-            rowwise.require_check(session, edit.catalog, table, name, constraint.expression)
+        case d.CheckClause():
+            name = constraint.name or _generate_check_name(table, constraint)
+            rowwise.require_check_holds(session, edit.catalog, table, name, constraint.expression)
             edit.add_check(table.id, wanted.CheckDefinition(constraint.expression, name))
-        case d.UniqueDefinition():
+        case d.UniqueClause():
             edit.add_unique(
                 table.id,
                 wanted.UniqueDefinition(
                     constraint.columns, constraint.name, constraint.nulls_distinct
                 ),
             )
-        case d.ForeignKeyDefinition():
+        case d.ForeignKeyClause():
             if rowwise.has_rows(session, table):
-                rowwise.require_parents(session, table, constraint)
+                rowwise.require_parent_rows(session, table, constraint)
             edit.add_foreign_key(
                 table.id,
                 wanted.ForeignKeyDefinition(
@@ -176,7 +184,7 @@ def _add_constraint(session: Session, edit: Edit, table: Table, constraint: d.Co
                     constraint.initially_deferred,
                 ),
             )
-        case d.PrimaryKeyDefinition():
+        case d.PrimaryKeyClause():
             raise AssertionError("session.rewrite adds primary keys")
 
 
@@ -186,7 +194,7 @@ def _require_free_name(table: Table, name: str | None) -> None:
         raise InvalidInput("constraint already exists", sqlstate="42710", name=name)
 
 
-def _free_check_name(table: Table, constraint: d.CheckDefinition) -> str:
+def _generate_check_name(table: Table, constraint: d.CheckClause) -> str:
     taken = {check.name for check in table.checks}
     only = f"_{constraint.columns[0]}" if len(constraint.columns) == 1 else ""
     name, number = f"{table.name}{only}_check", 0
@@ -196,7 +204,7 @@ def _free_check_name(table: Table, constraint: d.CheckDefinition) -> str:
     return name
 
 
-def _drop_constraint(edit: Edit, table: Table, action: d.DropConstraint) -> None:
+def _drop_constraint(edit: CatalogEdit, table: Table, action: d.DropConstraint) -> None:
     name = action.name
     checks = tuple(check for check in table.checks if check.name != name)
     if len(checks) < len(table.checks):
@@ -205,7 +213,7 @@ def _drop_constraint(edit: Edit, table: Table, action: d.DropConstraint) -> None
     if any(key.name == name for key in table.foreign_keys):
         edit.drop_foreign_key(table.id, name)
         return
-    for index in edit.catalog.indexes_of(table.id):
+    for index in edit.catalog.table_indexes(table.id):
         if index.name == name and index.constraint:
             edit.drop_index(index.id)
             return
@@ -213,9 +221,9 @@ def _drop_constraint(edit: Edit, table: Table, action: d.DropConstraint) -> None
         raise InvalidInput("constraint does not exist", sqlstate="42704", name=name)
 
 
-def _rename_part(edit: Edit, table: Table, action: d.Rename) -> None:
+def _rename_column_or_constraint(edit: CatalogEdit, table: Table, action: d.Rename) -> None:
     if action.what == "column":
-        column = column_named(table, action.old)
+        column = require_column(table, action.old)
         if any(c.name == action.new and not c.dropped for c in table.columns):
             raise InvalidInput("column already exists", sqlstate="42701", name=action.new)
         columns.rename_column(edit, table, column, action.new)
@@ -224,7 +232,7 @@ def _rename_part(edit: Edit, table: Table, action: d.Rename) -> None:
     if has_primary_key(table) and action.old == table.primary_key_name:
         edit.put(msgspec.structs.replace(table, primary_key_name=action.new))
         return
-    for index in edit.catalog.indexes_of(table.id):
+    for index in edit.catalog.table_indexes(table.id):
         if index.constraint and index.name == action.old:
             edit.rename_relation(index.id, action.new)
             return
@@ -241,7 +249,7 @@ def _rename_part(edit: Edit, table: Table, action: d.Rename) -> None:
     edit.put(msgspec.structs.replace(table, checks=checks, foreign_keys=keys))
 
 
-def _set_options(edit: Edit, table: Table, options: dict[str, str]) -> None:
+def _set_options(edit: CatalogEdit, table: Table, options: dict[str, str]) -> None:
     for name, value in options.items():
         if name != "root":
             raise Unsupported("table option", name=name)

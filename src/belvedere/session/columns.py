@@ -10,50 +10,55 @@ from collections.abc import Callable
 
 import msgspec
 
-from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Column, Index, Table, TypeName
-from belvedere.catalog.structure import column_named
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.model import CatalogColumn, Index, Table, TypeName
+from belvedere.catalog.structure import require_column
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.transform import columns_of
 from belvedere.session import front
 from belvedere.sql.bind.texts import live_columns
-from belvedere.sql.parse.lexer import END, QUOTED, STRING, WORD, Token, tokenize
-from belvedere.sql.parse.text import quote, render
+from belvedere.sql.parse.lexer import END, QUOTED, STRING, WORD, SqlToken, tokenize
+from belvedere.sql.parse.text import quote, render_tokens
 
 replace = msgspec.structs.replace
 
 
-def slots_read(edit: Edit, table: Table, text: str) -> frozenset[int]:
+def find_read_slots(edit: CatalogEdit, table: Table, text: str) -> frozenset[int]:
     """The slots of the columns that an expression over the table's row reads."""
     live = live_columns(table)
-    return frozenset(live[i].slot for i in columns_of(front.bind_over(edit.catalog, table, text)))
+    return frozenset(
+        live[i].slot for i in columns_of(front.bind_row_expression(edit.catalog, table, text))
+    )
 
 
-def index_reads(edit: Edit, table: Table, index: Index) -> frozenset[int]:
+def find_index_slots(edit: CatalogEdit, table: Table, index: Index) -> frozenset[int]:
     """All columns an index depends on: key parts, included ones, expressions, its condition."""
     slots = {part.slot for part in index.parts if part.slot is not None} | {*index.include}
     texts = [part.expression for part in index.parts if part.expression is not None]
     texts += [] if index.where is None else [index.where]
-    return frozenset(slots).union(*(slots_read(edit, table, text) for text in texts))
+    return frozenset(slots).union(*(find_read_slots(edit, table, text) for text in texts))
 
 
-def generated_from(edit: Edit, table: Table, column: Column) -> list[Column]:
+def find_generated_dependents(
+    edit: CatalogEdit, table: Table, column: CatalogColumn
+) -> list[CatalogColumn]:
     """The generated columns that read this one."""
     return [
         other
         for other in live_columns(table)
-        if other.generated is not None and column.slot in slots_read(edit, table, other.generated)
+        if other.generated is not None
+        and column.slot in find_read_slots(edit, table, other.generated)
     ]
 
 
 # -- DROP COLUMN -----------------------------------------------------------------------------------
 
 
-def drop_column(edit: Edit, table: Table, name: str, *, cascade: bool) -> None:
+def drop_column(edit: CatalogEdit, table: Table, name: str, *, cascade: bool) -> None:
     """Drop a column with the constraints and indexes that involve it; other dependents raise
     2BP01, or are dropped too with CASCADE."""
-    column = column_named(table, name)
-    children = generated_from(edit, table, column)
+    column = require_column(table, name)
+    children = find_generated_dependents(edit, table, column)
     if children and not cascade:
         raise InvalidInput(
             "other objects depend on it",
@@ -68,19 +73,19 @@ def drop_column(edit: Edit, table: Table, name: str, *, cascade: bool) -> None:
     checks = tuple(
         check
         for check in table.checks
-        if column.slot not in slots_read(edit, table, check.expression)
+        if column.slot not in find_read_slots(edit, table, check.expression)
     )
     indexes = [
         index
-        for index in edit.catalog.indexes_of(table.id)
-        if column.slot in index_reads(edit, table, index)
+        for index in edit.catalog.table_indexes(table.id)
+        if column.slot in find_index_slots(edit, table, index)
     ]
     edit.put(replace(table, checks=checks))
     for key in table.foreign_keys:
         if column.slot in key.columns:
             edit.drop_foreign_key(table.id, key.name)
     for index in indexes:
-        if index.id in {one.id for one in edit.catalog.indexes_of(table.id)}:
+        if index.id in {one.id for one in edit.catalog.table_indexes(table.id)}:
             edit.drop_index(index.id, cascade=cascade)
     edit.drop_column(table.id, name)
 
@@ -88,26 +93,28 @@ def drop_column(edit: Edit, table: Table, name: str, *, cascade: bool) -> None:
 # -- RENAME COLUMN ---------------------------------------------------------------------------------
 
 
-def rename_column(edit: Edit, table: Table, column: Column, name: str) -> None:
+def rename_column(edit: CatalogEdit, table: Table, column: CatalogColumn, name: str) -> None:
     """Rename the column, also in every expression text of the table that names it."""
 
-    def renamed(text: str) -> str:
-        if column.slot not in slots_read(edit, table, text):
+    def rename_in_text(text: str) -> str:
+        if column.slot not in find_read_slots(edit, table, text):
             return text
-        return _with_name(text, table.name, column.name, name)
+        return _replace_column_name(text, table.name, column.name, name)
 
     columns = tuple(
         replace(
             one,
             name=name if one.slot == column.slot else one.name,
-            generated=None if one.generated is None else renamed(one.generated),
+            generated=None if one.generated is None else rename_in_text(one.generated),
         )
         for one in table.columns
     )
-    checks = tuple(replace(one, expression=renamed(one.expression)) for one in table.checks)
+    checks = tuple(replace(one, expression=rename_in_text(one.expression)) for one in table.checks)
     after = replace(table, columns=columns, checks=checks)
-    indexes = [_renamed_index(one, renamed) for one in edit.catalog.indexes_of(table.id)]
-    before = [slots_read(edit, table, text) for text in _texts(edit, table)]
+    indexes = [
+        _rename_in_index(one, rename_in_text) for one in edit.catalog.table_indexes(table.id)
+    ]
+    before = [find_read_slots(edit, table, text) for text in _list_expressions(edit, table)]
     edit.put(after)
     for index in indexes:
         if index != edit.catalog.get(index.id):
@@ -115,7 +122,7 @@ def rename_column(edit: Edit, table: Table, column: Column, name: str) -> None:
     _require_same_reads(edit, edit.catalog.table(table.id), before, column)
 
 
-def _renamed_index(index: Index, renamed: Callable[[str], str]) -> Index:
+def _rename_in_index(index: Index, renamed: Callable[[str], str]) -> Index:
     parts = tuple(
         part if part.expression is None else replace(part, expression=renamed(part.expression))
         for part in index.parts
@@ -124,21 +131,21 @@ def _renamed_index(index: Index, renamed: Callable[[str], str]) -> Index:
     return replace(index, parts=parts, where=where)
 
 
-def _texts(edit: Edit, table: Table) -> list[str]:
+def _list_expressions(edit: CatalogEdit, table: Table) -> list[str]:
     """Every expression over the table's row, always in the same order."""
     texts = [check.expression for check in table.checks]
     texts += [one.generated for one in table.columns if one.generated is not None]
-    for index in edit.catalog.indexes_of(table.id):
+    for index in edit.catalog.table_indexes(table.id):
         texts += [part.expression for part in index.parts if part.expression is not None]
         texts += [] if index.where is None else [index.where]
     return texts
 
 
 def _require_same_reads(
-    edit: Edit, table: Table, before: list[frozenset[int]], column: Column
+    edit: CatalogEdit, table: Table, before: list[frozenset[int]], column: CatalogColumn
 ) -> None:
     try:
-        after = [slots_read(edit, table, text) for text in _texts(edit, table)]
+        after = [find_read_slots(edit, table, text) for text in _list_expressions(edit, table)]
     except InvalidInput:
         after = []
     if after != before:
@@ -148,11 +155,11 @@ def _require_same_reads(
 _NO_COLUMN_AFTER = frozenset({"::", "as", "."})
 
 
-def _with_name(text: str, table: str, old: str, new: str) -> str:
+def _replace_column_name(text: str, table: str, old: str, new: str) -> str:
     """The text with the column's name replaced, except where the word is a function, a type, a
     typed constant, or a part of another name."""
     tokens = [token for token in tokenize(text) if token.kind != END]
-    made: list[Token] = []
+    made: list[SqlToken] = []
     for i, token in enumerate(tokens):
         before = tokens[i - 1].text if i else ""
         after = tokens[i + 1] if i + 1 < len(tokens) else None
@@ -163,13 +170,13 @@ def _with_name(text: str, table: str, old: str, new: str) -> str:
             kind = WORD if quote(new) == new else QUOTED
             token = token._replace(kind=kind, text=new)
         made.append(token)
-    return render(made)
+    return render_tokens(made)
 
 
-def retyped(edit: Edit, table: Table, index: Index) -> dict[int, TypeName]:
+def infer_expression_types(edit: CatalogEdit, table: Table, index: Index) -> dict[int, TypeName]:
     """The types that an index's expressions have over the table as it is now."""
     return {
-        i: TypeName.of(front.bind_over(edit.catalog, table, part.expression).type)
+        i: TypeName.from_type(front.bind_row_expression(edit.catalog, table, part.expression).type)
         for i, part in enumerate(index.parts)
         if part.expression is not None
     }

@@ -14,14 +14,14 @@ import msgspec
 
 from belvedere.catalog import definitions as wanted
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.edit import Edit
-from belvedere.catalog.graph import children_of
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.graph import child_foreign_keys
 from belvedere.catalog.model import (
-    Column,
+    CatalogColumn,
     Index,
+    ObjectState,
     PlainView,
     Sequence,
-    State,
     Table,
     TypeName,
     View,
@@ -31,9 +31,9 @@ from belvedere.catalog.relation import compiled_table
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.session import indexes, replacing, rewrite, verify, view_indexes
-from belvedere.session.alter import alter, alter_table, define_column
-from belvedere.session.dependents import keep_plain_views
-from belvedere.session.notices import cascaded, skipped, tell
+from belvedere.session.alter import alter_object, alter_table, define_column
+from belvedere.session.dependents import require_valid_plain_views
+from belvedere.session.notices import describe_cascades, describe_skips, send_notice
 from belvedere.session.result import Result
 from belvedere.session.schemas import create_schema, drop_schema
 from belvedere.session.sequences import (
@@ -58,60 +58,70 @@ _CLASSES: dict[str, type] = {
 
 
 def run_definition(session: Session, statement: Any) -> Result:
-    result = _run(session, statement)
-    session.transactions.did(session.host.position)
+    result = _dispatch_definition(session, statement)
+    session.transactions.advance_position(session.host.position)
     return result
 
 
-def _run(session: Session, statement: Any) -> Result:
-    for notice in skipped(session.catalog, statement):
-        tell(session, notice)
+def _dispatch_definition(session: Session, statement: Any) -> Result:
+    for notice in describe_skips(session.catalog, statement):
+        send_notice(session, notice)
     match statement:
         case d.CreateTable():
-            return _changed(session, "CREATE TABLE", lambda edit: create_table(edit, statement))
-        case d.CreateIndex() if view := view_indexes.view_of(session.catalog, statement):
-            return view_indexes.create(session, statement, view)
-        case d.CreateIndex() if indexes.is_view(statement):
-            return indexes.create(session, statement)
+            return _change_catalog(
+                session, "CREATE TABLE", lambda edit: create_table(edit, statement)
+            )
+        case d.CreateIndex() if view := view_indexes.find_indexed_view(session.catalog, statement):
+            return view_indexes.create_view_index(session, statement, view)
+        case d.CreateIndex() if indexes.needs_view(statement):
+            return indexes.create_index_view(session, statement)
         case d.CreateIndex():
-            return _changed(session, "CREATE INDEX", lambda edit: create_index(edit, statement))
+            return _change_catalog(
+                session, "CREATE INDEX", lambda edit: create_index(edit, statement)
+            )
         case d.CreateSequence():
-            return _changed(
+            return _change_catalog(
                 session, "CREATE SEQUENCE", lambda edit: create_sequence(edit, statement)
             )
         case d.CreateSchema():
-            return _changed(session, "CREATE SCHEMA", lambda edit: create_schema(edit, statement))
+            return _change_catalog(
+                session, "CREATE SCHEMA", lambda edit: create_schema(edit, statement)
+            )
         case d.CreateView():
-            return _changed(session, "CREATE VIEW", lambda edit: _create_view(edit, statement))
+            return _change_catalog(
+                session, "CREATE VIEW", lambda edit: _create_plain_view(edit, statement)
+            )
         case d.CreateMaterializedView():
-            return replacing.create_view(session, statement)
+            return replacing.create_or_replace_view(session, statement)
         case d.MaintainView():
-            return verify.maintain(session, statement)
-        case d.Alter() if replacing.switches(session, statement):
-            return replacing.switch(session, statement)
-        case d.Alter() if rewrite.is_needed(session, statement):
-            return rewrite.run(session, statement, alter_table)
+            return verify.run_maintain_view(session, statement)
+        case d.Alter() if replacing.needs_replacement(session, statement):
+            return replacing.switch_maintenance(session, statement)
+        case d.Alter() if rewrite.needs_row_rewrite(session, statement):
+            return rewrite.run_alter_rewrite(session, statement, alter_table)
         case d.Alter():
-            return _changed(session, "ALTER", lambda edit: alter(session, edit, statement))
+            return _change_catalog(
+                session, "ALTER", lambda edit: alter_object(session, edit, statement)
+            )
         case d.AlterSequence():
-            return _changed(
+            return _change_catalog(
                 session, "ALTER SEQUENCE", lambda edit: alter_sequence(session, edit, statement)
             )
         case d.Drop():
             tag, before = f"DROP {statement.kind.upper()}", session.catalog
-            result = _changed(session, tag, lambda edit: drop(edit, statement))
-            for notice in cascaded(before, session.catalog, statement):
-                tell(session, notice)
+            result = _change_catalog(session, tag, lambda edit: drop_objects(edit, statement))
+            for notice in describe_cascades(before, session.catalog, statement):
+                send_notice(session, notice)
             return result
         case d.Truncate():
-            return _truncate(session, statement)
+            return _truncate_tables(session, statement)
         case d.CreateTableAs():
             return _create_table_as(session, statement)
         case _:
             raise Unsupported("statement", kind=type(statement).__name__)
 
 
-def _changed(session: Session, tag: str, change: Callable[[Edit], None]) -> Result:
+def _change_catalog(session: Session, tag: str, change: Callable[[CatalogEdit], None]) -> Result:
     """Apply a catalog change in the open transaction, or in one of its own."""
     state = session.transactions
     if state.open is None and session.autocommit:
@@ -122,40 +132,45 @@ def _changed(session: Session, tag: str, change: Callable[[Edit], None]) -> Resu
     assert state.open is not None
     if state.read_only:
         raise InvalidInput("cannot change the schema in a read-only transaction", sqlstate="25006")
-    edit = Edit(state.open.catalog)
+    edit = CatalogEdit(state.open.catalog)
     try:
         change(edit)
-        if _fills(edit, session.host.catalog) and not state.open.changes:
+        if _needs_index_backfill(edit, session.host.catalog) and not state.open.changes:
             explicit = state.explicit
             state.rollback()
             session.host.change_schema(change)
             session.begin_explicit()
             state.explicit = explicit
         else:
-            state.apply(edit)
+            state.apply_catalog_edit(edit)
     except BaseException:
         state.failed = state.open is not None
         raise
     return Result(tag)
 
 
-def _fills(edit: Edit, published: Catalog) -> bool:
+def _needs_index_backfill(edit: CatalogEdit, published: Catalog) -> bool:
     """Whether an index must be backfilled from existing rows."""
     return any(
-        isinstance(item, Index) and item.state is State.BUILDING and item.table in published.objects
-        for item in edit.objects().values()
+        isinstance(item, Index)
+        and item.state is ObjectState.BUILDING
+        and item.table in published.objects
+        for item in edit.changed_objects().values()
     )
 
 
 # -- create ----------------------------------------------------------------------------------------
 
 
-def create_table(edit: Edit, statement: d.CreateTable) -> None:
+def create_table(edit: CatalogEdit, statement: d.CreateTable) -> None:
     schema = statement.name.schema or PUBLIC
-    if statement.if_not_exists and edit.catalog.find(statement.name.name, schema) is not None:
+    if (
+        statement.if_not_exists
+        and edit.catalog.find_relation(statement.name.name, schema) is not None
+    ):
         return
     options = dict(statement.options)
-    primary = _primary_key(statement.constraints)
+    primary = _find_primary_key(statement.constraints)
     edit.create_table(
         wanted.TableDefinition(
             name=statement.name.name,
@@ -164,13 +179,15 @@ def create_table(edit: Edit, statement: d.CreateTable) -> None:
             primary_key_name=None if primary is None else primary.name,
             schema=schema,
             uniques=tuple(
-                unique(c) for c in statement.constraints if isinstance(c, d.UniqueDefinition)
-            ),
-            checks=tuple(_checks(statement)),
-            foreign_keys=tuple(
-                foreign_key(c)
+                build_unique_definition(c)
                 for c in statement.constraints
-                if isinstance(c, d.ForeignKeyDefinition)
+                if isinstance(c, d.UniqueClause)
+            ),
+            checks=tuple(_build_check_definitions(statement)),
+            foreign_keys=tuple(
+                build_foreign_key_definition(c)
+                for c in statement.constraints
+                if isinstance(c, d.ForeignKeyClause)
             ),
             root=options.get("root"),
             partitions=int(options.get("partitions", "1")),
@@ -179,31 +196,31 @@ def create_table(edit: Edit, statement: d.CreateTable) -> None:
     )
 
 
-def _primary_key(constraints: tuple[d.Constraint, ...]) -> d.PrimaryKeyDefinition | None:
-    found = [c for c in constraints if isinstance(c, d.PrimaryKeyDefinition)]
+def _find_primary_key(constraints: tuple[d.Constraint, ...]) -> d.PrimaryKeyClause | None:
+    found = [c for c in constraints if isinstance(c, d.PrimaryKeyClause)]
     if len(found) > 1:
         raise InvalidInput("multiple primary keys are not allowed", sqlstate="42P16")
     return found[0] if found else None
 
 
-def unique(one: d.UniqueDefinition) -> wanted.UniqueDefinition:
+def build_unique_definition(one: d.UniqueClause) -> wanted.UniqueDefinition:
     if one.include:
         raise Unsupported("UNIQUE with INCLUDE", hint="use CREATE UNIQUE INDEX .. INCLUDE")
     return wanted.UniqueDefinition(one.columns, one.name, one.nulls_distinct)
 
 
-def _checks(statement: d.CreateTable) -> list[wanted.CheckDefinition]:
+def _build_check_definitions(statement: d.CreateTable) -> list[wanted.CheckDefinition]:
     found = []
     taken: set[str] = {c.name for c in statement.constraints if c.name is not None}
     for constraint in statement.constraints:
-        if isinstance(constraint, d.CheckDefinition):
-            name = constraint.name or check_name(statement.name.name, constraint, taken)
+        if isinstance(constraint, d.CheckClause):
+            name = constraint.name or generate_check_name(statement.name.name, constraint, taken)
             taken.add(name)
             found.append(wanted.CheckDefinition(constraint.expression, name))
     return found
 
 
-def check_name(table: str, constraint: d.CheckDefinition, taken: set[str]) -> str:
+def generate_check_name(table: str, constraint: d.CheckClause, taken: set[str]) -> str:
     """PostgreSQL's name: table, the column if it is just one, and what it is."""
     only = f"_{constraint.columns[0]}" if len(constraint.columns) == 1 else ""
     name, number = f"{table}{only}_check", 0
@@ -213,7 +230,7 @@ def check_name(table: str, constraint: d.CheckDefinition, taken: set[str]) -> st
     return name
 
 
-def foreign_key(one: d.ForeignKeyDefinition) -> wanted.ForeignKeyDefinition:
+def build_foreign_key_definition(one: d.ForeignKeyClause) -> wanted.ForeignKeyDefinition:
     return wanted.ForeignKeyDefinition(
         one.columns,
         one.parent.name,
@@ -228,12 +245,12 @@ def foreign_key(one: d.ForeignKeyDefinition) -> wanted.ForeignKeyDefinition:
     )
 
 
-def create_index(edit: Edit, statement: d.CreateIndex) -> None:
+def create_index(edit: CatalogEdit, statement: d.CreateIndex) -> None:
     schema = statement.table.schema or PUBLIC
     if (
         statement.if_not_exists
         and statement.name is not None
-        and edit.catalog.find(statement.name, schema) is not None
+        and edit.catalog.find_relation(statement.name, schema) is not None
     ):
         return
     edit.create_index(
@@ -255,11 +272,11 @@ def create_index(edit: Edit, statement: d.CreateIndex) -> None:
     )
 
 
-def _create_view(edit: Edit, statement: d.CreateView) -> None:
+def _create_plain_view(edit: CatalogEdit, statement: d.CreateView) -> None:
     schema = statement.name.schema or PUBLIC
-    found = edit.catalog.find(statement.name.name, schema)
+    found = edit.catalog.find_relation(statement.name.name, schema)
     columns = tuple(
-        Column(column.name, TypeName.of(column.type), slot)
+        CatalogColumn(column.name, TypeName.from_type(column.type), slot)
         for slot, column in enumerate(statement.columns)
     )
     if found is not None:
@@ -272,7 +289,7 @@ def _create_view(edit: Edit, statement: d.CreateView) -> None:
         return
     edit.put(
         PlainView(
-            id=edit.allocate(),
+            id=edit.allocate_id(),
             name=statement.name.name,
             schema=edit.catalog.schema_id(schema),
             definition=statement.query,
@@ -281,7 +298,7 @@ def _create_view(edit: Edit, statement: d.CreateView) -> None:
     )
 
 
-def _require_same_columns(view: PlainView, columns: tuple[Column, ...]) -> None:
+def _require_same_columns(view: PlainView, columns: tuple[CatalogColumn, ...]) -> None:
     """CREATE OR REPLACE may only add columns at the end."""
     for old, new in zip(view.columns, columns):
         if old.name != new.name or old.type != new.type:
@@ -295,7 +312,7 @@ def _require_same_columns(view: PlainView, columns: tuple[Column, ...]) -> None:
 # -- drop ------------------------------------------------------------------------------------------
 
 
-def drop(edit: Edit, statement: d.Drop) -> None:
+def drop_objects(edit: CatalogEdit, statement: d.Drop) -> None:
     before = edit.catalog
     for name in statement.names:
         if statement.kind == "schema":
@@ -304,23 +321,23 @@ def drop(edit: Edit, statement: d.Drop) -> None:
                 name.name,
                 if_exists=statement.if_exists,
                 cascade=statement.cascade,
-                drop=_drop_one,
+                drop=_drop_object,
             )
             continue
         kind = _CLASSES[statement.kind]
         schema = name.schema or PUBLIC
-        found = edit.catalog.find(name.name, schema)
+        found = edit.catalog.find_relation(name.name, schema)
         if found is None and statement.if_exists:
             continue
         is_index = isinstance(found, View) and found.kind is ViewKind.INDEX
         if not isinstance(found, kind) and not (statement.kind == "index" and is_index):
-            found = edit.catalog.expect(kind, name.name, schema)
-        _require_own(edit.catalog, found)
-        _drop_one(edit, found, statement.cascade)
-    keep_plain_views(before, edit, cascade=statement.cascade)
+            found = edit.catalog.require_relation(kind, name.name, schema)
+        _require_not_auxiliary(edit.catalog, found)
+        _drop_object(edit, found, statement.cascade)
+    require_valid_plain_views(before, edit, cascade=statement.cascade)
 
 
-def _require_own(catalog: Catalog, item: Any) -> None:
+def _require_not_auxiliary(catalog: Catalog, item: Any) -> None:
     """2BP01 for an index or auxiliary view that was made for views: it goes with the last."""
     users = [view for view in catalog.views if item.id in view.supporting_objects]
     if users:
@@ -333,7 +350,7 @@ def _require_own(catalog: Catalog, item: Any) -> None:
         )
 
 
-def _drop_one(edit: Edit, found: Any, cascade: bool) -> None:
+def _drop_object(edit: CatalogEdit, found: Any, cascade: bool) -> None:
     match found:
         case Table():
             edit.drop_table(found.id, cascade=cascade)
@@ -351,7 +368,7 @@ def _drop_one(edit: Edit, found: Any, cascade: bool) -> None:
                 )
             edit.drop_index(found.id)
         case View():
-            view_indexes.drop_indexes(edit, found)
+            view_indexes.drop_view_indexes(edit, found)
             edit.drop_view(found.id, cascade=cascade)
         case _:
             raise Unsupported("DROP of this kind", kind=type(found).__name__)
@@ -360,35 +377,38 @@ def _drop_one(edit: Edit, found: Any, cascade: bool) -> None:
 # -- statements that also touch rows ---------------------------------------------------------------
 
 
-def _truncate(session: Session, statement: d.Truncate) -> Result:
+def _truncate_tables(session: Session, statement: d.Truncate) -> Result:
     """Delete row by row: every change is logged, so that views and log readers stay correct."""
     catalog = session.catalog
-    tables = [catalog.expect(Table, name.name, name.schema or PUBLIC) for name in statement.names]
-    tables = _with_children(catalog, tables, statement.cascade)
+    tables = [
+        catalog.require_relation(Table, name.name, name.schema or PUBLIC)
+        for name in statement.names
+    ]
+    tables = _add_referencing_tables(catalog, tables, statement.cascade)
 
-    def empty(transaction: Transaction) -> Result:
+    def delete_rows(transaction: Transaction) -> Result:
         for table in tables:
             compiled = compiled_table(transaction.catalog, table.id)
             for values in list(transaction.scan_values(compiled.start, compiled.end)):
                 for value in values:
-                    rows.delete(transaction, compiled, compiled.decode(value), value)
+                    rows.delete_row(transaction, compiled, compiled.decode(value), value)
         return Result("TRUNCATE TABLE")
 
-    result = session.in_transaction(True, empty)
+    result = session.run_in_transaction(True, delete_rows)
     if statement.restart_identity:
         for table in tables:
-            for sequence in _owned(catalog, table):
-                session.host.sequences.go_on_after(sequence, sequence.start - sequence.increment)
+            for sequence in _find_owned_sequences(catalog, table):
+                session.host.sequences.restart_after(sequence, sequence.start - sequence.increment)
     return result
 
 
-def _with_children(catalog: Catalog, tables: list[Table], cascade: bool) -> list[Table]:
+def _add_referencing_tables(catalog: Catalog, tables: list[Table], cascade: bool) -> list[Table]:
     """The tables and, with CASCADE, all that reference them; 0A000 without it."""
     found = {table.id: table for table in tables}
     waiting = list(tables)
     while waiting:
         parent = waiting.pop()
-        for child, key in children_of(catalog, parent.id):
+        for child, key in child_foreign_keys(catalog, parent.id):
             if child.id in found:
                 continue
             if not cascade:
@@ -404,7 +424,7 @@ def _with_children(catalog: Catalog, tables: list[Table], cascade: bool) -> list
     return list(found.values())
 
 
-def _owned(catalog: Catalog, table: Table) -> list[Sequence]:
+def _find_owned_sequences(catalog: Catalog, table: Table) -> list[Sequence]:
     ids = [c.sequence for c in table.columns if c.sequence is not None and not c.dropped]
     found = [catalog.get(id_) for id_ in ids]
     return [item for item in found if isinstance(item, Sequence)]
@@ -412,29 +432,34 @@ def _owned(catalog: Catalog, table: Table) -> list[Sequence]:
 
 def _create_table_as(session: Session, statement: d.CreateTableAs) -> Result:
     schema = statement.name.schema or PUBLIC
-    if statement.if_not_exists and session.catalog.find(statement.name.name, schema) is not None:
+    if (
+        statement.if_not_exists
+        and session.catalog.find_relation(statement.name.name, schema) is not None
+    ):
         return Result("CREATE TABLE AS", affected=0)
     made = d.CreateTable(statement.name, statement.columns, (), statement.options)
 
-    def create(transaction: Transaction) -> Result:
-        edit = Edit(transaction.catalog)
+    def create_with_rows(transaction: Transaction) -> Result:
+        edit = CatalogEdit(transaction.catalog)
         create_table(edit, made)
-        session.transactions.apply(edit)
+        session.transactions.apply_catalog_edit(edit)
         if not statement.with_data:
             return Result("CREATE TABLE AS", affected=0)
-        return _fill(session, transaction, statement)
+        return _insert_query_rows(session, transaction, statement)
 
-    return session.in_transaction(True, create)
+    return session.run_in_transaction(True, create_with_rows)
 
 
-def _fill(session: Session, transaction: Transaction, statement: d.CreateTableAs) -> Result:
+def _insert_query_rows(
+    session: Session, transaction: Transaction, statement: d.CreateTableAs
+) -> Result:
     schema = statement.name.schema or PUBLIC
-    table = transaction.catalog.expect(Table, statement.name.name, schema)
+    table = transaction.catalog.require_relation(Table, statement.name.name, schema)
     compiled = compiled_table(transaction.catalog, table.id)
-    plan = session.planned(statement.plan)
+    plan = session.optimize_plan(statement.plan)
     made = compile_plan(transaction.catalog, plan)(session.new_run(transaction, ()))
     count = 0
     for row in list(made):
-        rows.insert(transaction, compiled, (*row, session.services.row_id(table.id)))
+        rows.insert_row(transaction, compiled, (*row, session.services.row_id(table.id)))
         count += 1
     return Result("CREATE TABLE AS", affected=count)

@@ -15,7 +15,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan.fields import Field
 from belvedere.plan.printer import print_plan
 from belvedere.session import priced, reading
-from belvedere.session.prepared import Prepared
+from belvedere.session.prepared import CompiledStatement
 from belvedere.session.result import Result
 from belvedere.sql import definitions as d
 from belvedere.sql import statements as s
@@ -28,32 +28,32 @@ PLAN = (Field("QUERY PLAN", TEXT),)
 
 
 @dataclass(slots=True)
-class _Measure:
+class _NodeTiming:
     rows: int = 0
     loops: int = 0
     seconds: float = 0.0
 
 
-def run(session: Session, statement: s.Explain, parameters: Sequence[Any]) -> Result:
+def run_explain(session: Session, statement: s.Explain, parameters: Sequence[Any]) -> Result:
     data = statement.statement
     if isinstance(data, d.MaintainView | d.CreateMaterializedView):
-        lines = priced.view_lines(session, data)
+        lines = priced.explain_view_statement(session, data)
         return Result("EXPLAIN", PLAN, [(line,) for line in lines], len(lines))
     if not isinstance(data, s.DataPlan):
         raise Unsupported(f"EXPLAIN of {type(data).__name__}")
     lines = []
-    measures: dict[int, _Measure] = {}
-    entry = _prepared(session, data, statement.source, measures)
+    measures: dict[int, _NodeTiming] = {}
+    entry = _compile_measured(session, data, statement.source, measures)
     data, choice = entry.data, entry.choice
     if statement.analyze:
         started = time.perf_counter()
-        session.run_data(entry, parameters)
+        session.run_data_statement(entry, parameters)
         lines.append(f"execution time: {(time.perf_counter() - started) * 1000:.3f} ms")
         lines += getattr(entry.rows, "notes", ())
 
-    estimate = session.shared.estimator(session.catalog)
+    estimate = session.shared.make_estimator(session.catalog)
 
-    def note(node: n.Node) -> str:
+    def annotate_node(node: n.Node) -> str:
         text = f"(rows={max(1, round(estimate(node)))})"
         found = measures.get(id(node))
         if found is not None and found.loops:
@@ -61,26 +61,26 @@ def run(session: Session, statement: s.Explain, parameters: Sequence[Any]) -> Re
             text += f" (actual rows={found.rows} loops={found.loops} time={spent:.3f} ms)"
         return text
 
-    lines = print_plan(data.plan, note=note).splitlines() + lines
+    lines = print_plan(data.plan, note=annotate_node).splitlines() + lines
     lines.append(f"tier: {choice.tier} ({choice.reason})")
     if choice.tier is Tier.DUCKDB:
-        lines += _parts(session, data, parameters)
-    lines += reading.explained(session, entry)
-    lines += priced.write_lines(session, data.plan)
+        lines += _list_duckdb_parts(session, data, parameters)
+    lines += reading.explain_deferred_reads(session, entry)
+    lines += priced.explain_write_effects(session, data.plan)
     return Result("EXPLAIN", PLAN, [(line,) for line in lines], len(lines))
 
 
-def _prepared(
-    session: Session, data: s.DataPlan, text: str, measures: dict[int, _Measure]
-) -> Prepared:
-    def wrap(node: n.Node, rows: Rows) -> Rows:
-        measure = measures.setdefault(id(node), _Measure())
-        return lambda run: _measured(rows, run, measure)
+def _compile_measured(
+    session: Session, data: s.DataPlan, text: str, measures: dict[int, _NodeTiming]
+) -> CompiledStatement:
+    def measure_node(node: n.Node, rows: Rows) -> Rows:
+        measure = measures.setdefault(id(node), _NodeTiming())
+        return lambda run: _measure_rows(rows, run, measure)
 
-    return session.prepare(data, text, wrap=wrap)
+    return session.compile_statement(data, text, wrap=measure_node)
 
 
-def _measured(rows: Rows, run: Run, measure: _Measure) -> Iterator[Row]:
+def _measure_rows(rows: Rows, run: Run, measure: _NodeTiming) -> Iterator[Row]:
     measure.loops += 1
     clock = time.perf_counter
     started = clock()
@@ -96,13 +96,13 @@ def _measured(rows: Rows, run: Run, measure: _Measure) -> Iterator[Row]:
         yield row
 
 
-def _parts(session: Session, data: s.DataPlan, parameters: Sequence[Any]) -> list[str]:
+def _list_duckdb_parts(session: Session, data: s.DataPlan, parameters: Sequence[Any]) -> list[str]:
     """The SQL text of each part that DuckDB runs, and why the rest stays in Python."""
-    from belvedere.execution.hybrid import Report, lower_hybrid  # heavy
+    from belvedere.execution.hybrid import HybridReport, lower_hybrid  # heavy
 
-    report = Report()
+    report = HybridReport()
     transaction = session.transactions.open
-    reader = session.shared.newest_reader() if transaction is None else transaction
+    reader = session.shared.published_reader() if transaction is None else transaction
     given = tuple(parameters) or (None,) * len(data.parameters)
     context = session.new_run(reader, given)
     lower_hybrid(session.catalog, data.plan, session.shared.engine, context, report)

@@ -9,18 +9,18 @@ from typing import Any
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Table
 from belvedere.catalog.relation import compiled_table
-from belvedere.execution.direct.changes import narrower
+from belvedere.execution.direct.changes import row_narrower
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.direct.context import Context
+from belvedere.execution.direct.context import CompileContext
 from belvedere.session import front
 from belvedere.types import Row
 
 
 def compile_table_expression(catalog: Catalog, table: Table, text: str) -> Callable[[Row], Any]:
     """Compile an immutable expression over a table's stored row."""
-    expression = front.bind_over(catalog, table, text)
-    context = Context(catalog, lambda node: compile_plan(catalog, node))
+    expression = front.bind_row_expression(catalog, table, text)
+    context = CompileContext(catalog, lambda node: compile_plan(catalog, node))
     # Immutable expressions need nothing of a run: no parameters, no clock, no outer rows.
     evaluate = context.value_of(expression)(None)  # type: ignore[arg-type]
-    narrow = narrower(compiled_table(catalog, table.id))
+    narrow = row_narrower(compiled_table(catalog, table.id))
     return lambda row: evaluate(narrow(row))

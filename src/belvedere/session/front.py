@@ -9,10 +9,10 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Table
 from belvedere.errors import InvalidInput
 from belvedere.plan import expressions as e
-from belvedere.session.parameters import type_of
-from belvedere.sql.bind.statement import bind_expression, bind_statement
+from belvedere.session.parameters import infer_type
+from belvedere.sql.bind.statement import bind_expression_text, bind_statement
 from belvedere.sql.bind.texts import table_fields
-from belvedere.sql.parse.script import Parsed, parse_script
+from belvedere.sql.parse.script import ParsedStatement, parse_script
 from belvedere.sql.statements import DataPlan, Prepare, Statement
 from belvedere.types import TEXT, Kind, SqlType
 
@@ -22,61 +22,65 @@ if TYPE_CHECKING:
 UNTYPED_PARAMETER = "42P18"
 
 
-def parse(text: str) -> list[Parsed]:
+def parse_statements(text: str) -> list[ParsedStatement]:
     return parse_script(text)
 
 
-def bind(session: Session, parsed: Parsed, parameters: Sequence[Any]) -> tuple[Statement, bool]:
+def bind_with_parameters(
+    session: Session, parsed: ParsedStatement, parameters: Sequence[Any]
+) -> tuple[Statement, bool]:
     """The statement for the session's catalog, and whether it is the same for all parameters.
 
     A parameter whose use does not determine its type, or only that it may be text, has the type of
     the Python value given for it.
     """
     try:
-        bound = _bound(session, parsed.tree, ())
+        bound = _bind_tree(session, parsed.tree, ())
     except InvalidInput as error:
         if error.sqlstate != UNTYPED_PARAMETER or not parameters:
             raise
-        return _bound(session, parsed.tree, [_known_type(value) for value in parameters]), False
+        return _bind_tree(
+            session, parsed.tree, [_infer_known_type(value) for value in parameters]
+        ), False
     if isinstance(bound, DataPlan) and TEXT in bound.parameters:
-        return _with_own_types(session, parsed, parameters, bound)
+        return _bind_with_value_types(session, parsed, parameters, bound)
     return bound, True
 
 
-def _with_own_types(
-    session: Session, parsed: Parsed, parameters: Sequence[Any], bound: DataPlan
+def _bind_with_value_types(
+    session: Session, parsed: ParsedStatement, parameters: Sequence[Any], bound: DataPlan
 ) -> tuple[Statement, bool]:
     """Values that are not text, where text was only a guess, keep their own types."""
     hints = [
-        _known_type(value) if inferred == TEXT and not isinstance(value, str) else None
+        _infer_known_type(value) if inferred == TEXT and not isinstance(value, str) else None
         for value, inferred in zip(parameters, bound.parameters)
     ]
     if not any(hints):
         return bound, True
     try:
-        return _bound(session, parsed.tree, hints), False
+        return _bind_tree(session, parsed.tree, hints), False
     except InvalidInput:
         return bound, True  # it is text indeed: the value will be converted
 
 
 def bind_prepared(session: Session, statement: Prepare) -> Statement:
-    (parsed,) = parse(statement.source)
-    return _bound(session, parsed.tree, statement.types)
+    (parsed,) = parse_statements(statement.source)
+    return _bind_tree(session, parsed.tree, statement.types)
 
 
-def _bound(session: Session, tree: Any, types: Sequence[SqlType | None]) -> Statement:
+def _bind_tree(session: Session, tree: Any, types: Sequence[SqlType | None]) -> Statement:
     return bind_statement(
         tree,
         session.catalog,
         schema=current_schema(session),
-        virtual=session.virtual.fields,
+        virtual=session.virtual.find_fields,
         parameter_types=types,
         zone=session.settings.zone,
     )
 
 
-def _known_type(value: Any) -> SqlType | None:
-    found = type_of(value)
+def _infer_known_type(value: Any) -> SqlType | None:
+    found = infer_type(value)
     return None if found.kind is Kind.UNKNOWN else found
 
 
@@ -90,14 +94,14 @@ def current_schema(session: Session) -> str:
 
 
 def bind_default(session: Session, text: str, sql_type: SqlType) -> e.Expression:
-    return bind_expression(session.catalog, text, (), sql_type)
+    return bind_expression_text(session.catalog, text, (), sql_type)
 
 
-def bind_over(catalog: Catalog, table: Table, text: str) -> e.Expression:
+def bind_row_expression(catalog: Catalog, table: Table, text: str) -> e.Expression:
     """Bind a stored expression over the table's row in plans."""
-    return bind_expression(catalog, text, table_fields(table))
+    return bind_expression_text(catalog, text, table_fields(table))
 
 
-def bind_assigned(catalog: Catalog, table: Table, text: str, target: SqlType) -> e.Expression:
+def bind_column_value(catalog: Catalog, table: Table, text: str, target: SqlType) -> e.Expression:
     """Bind a stored expression over the table's row, cast to the type of a column."""
-    return bind_expression(catalog, text, table_fields(table), target)
+    return bind_expression_text(catalog, text, table_fields(table), target)

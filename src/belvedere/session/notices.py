@@ -15,16 +15,16 @@ from belvedere.sql import definitions as d
 if TYPE_CHECKING:
     from belvedere.session.session import Session
 
-KEPT_MAX = 50
-_MORE_THAN_NOTICES = ("warning", "error")
-_CREATED = (
+NOTICES_MAX = 50
+_SILENT_LEVELS = ("warning", "error")
+_CREATE_STATEMENTS = (
     d.CreateTable | d.CreateTableAs | d.CreateIndex | d.CreateSequence | d.CreateMaterializedView
 )
 
 
-def tell(session: Session, text: str) -> None:
+def send_notice(session: Session, text: str) -> None:
     """Add a notice, unless `client_min_messages` suppresses notices."""
-    if session.settings.get("client_min_messages").lower() not in _MORE_THAN_NOTICES:
+    if session.settings.get("client_min_messages").lower() not in _SILENT_LEVELS:
         session.services.notices.add(text)
 
 
@@ -32,20 +32,20 @@ class Notices:
     """The newest notices of a session, and the count of all it ever had."""
 
     def __init__(self) -> None:
-        self.kept: deque[str] = deque(maxlen=KEPT_MAX)
-        self.told = 0
+        self.newest: deque[str] = deque(maxlen=NOTICES_MAX)
+        self.total_count = 0
 
     def add(self, text: str) -> None:
-        self.kept.append(text)
-        self.told += 1
+        self.newest.append(text)
+        self.total_count += 1
 
-    def since(self, told: int) -> list[str]:
-        """The notices after the first `told` ones, as far as they are still stored."""
-        new = self.told - told
-        return list(self.kept)[-new:] if new else []
+    def list_since(self, told: int) -> list[str]:
+        """The notices after the first `total_count` ones, as far as they are still stored."""
+        new = self.total_count - told
+        return list(self.newest)[-new:] if new else []
 
 
-def cascaded(before: Catalog, after: Catalog, statement: d.Drop) -> list[str]:
+def describe_cascades(before: Catalog, after: Catalog, statement: d.Drop) -> list[str]:
     """A notice for each view that CASCADE dropped."""
     named = {name.name for name in statement.names}
     left = {view.id for view in after.views}
@@ -53,14 +53,14 @@ def cascaded(before: Catalog, after: Catalog, statement: d.Drop) -> list[str]:
     return [f'drop cascades to materialized view "{name}"' for name in gone if name not in named]
 
 
-def skipped(catalog: Catalog, statement: Any) -> list[str]:
+def describe_skips(catalog: Catalog, statement: Any) -> list[str]:
     """A notice for each object that IF NOT EXISTS or IF EXISTS skips."""
     match statement:
         case d.Drop(if_exists=True) if statement.kind != "schema":
             missing = [
                 name.name
                 for name in statement.names
-                if catalog.find(name.name, name.schema or "public") is None
+                if catalog.find_relation(name.name, name.schema or "public") is None
             ]
             return [f'{statement.kind} "{name}" does not exist, skipping' for name in missing]
         case d.Drop(if_exists=True):
@@ -70,15 +70,15 @@ def skipped(catalog: Catalog, statement: Any) -> list[str]:
         case d.CreateSchema(if_not_exists=True):
             there = any(schema.name == statement.name for schema in catalog.schemas)
             return [f'schema "{statement.name}" already exists, skipping'] if there else []
-        case _ if isinstance(statement, _CREATED) and statement.if_not_exists:
-            name, schema = _name_of(statement)
-            there = name is not None and catalog.find(name, schema) is not None
+        case _ if isinstance(statement, _CREATE_STATEMENTS) and statement.if_not_exists:
+            name, schema = _qualified_name(statement)
+            there = name is not None and catalog.find_relation(name, schema) is not None
             return [f'relation "{name}" already exists, skipping'] if there else []
         case _:
             return []
 
 
-def _name_of(statement: Any) -> tuple[str | None, str]:
+def _qualified_name(statement: Any) -> tuple[str | None, str]:
     name = statement.name
     if isinstance(statement, d.CreateIndex):
         return name, statement.table.schema or "public"

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from belvedere.errors import InvalidInput
-from belvedere.plan.functions import cast_function, parser
-from belvedere.plan.functions.casts import Context
+from belvedere.plan.functions import cast_function, text_parser
+from belvedere.plan.functions.casts import CastContext
 from belvedere.plan.values.datetimes import in_zone
-from belvedere.plan.values.texts import checked
-from belvedere.txn.rows import failing
+from belvedere.plan.values.texts import require_text
+from belvedere.txn.rows import describe_failing_row
 from belvedere.types import (
     BIGINT,
     BOOLEAN,
@@ -51,174 +51,176 @@ _INTEGER_MAX = 2**31
 _BIGINT_MAX = 2**63
 
 
-def converter(
+def make_converter(
     types: Sequence[SqlType], zone: datetime.tzinfo = datetime.UTC
 ) -> Callable[[Sequence[Any]], Row]:
     """A function from given parameters to a row of values of these types, read in the zone."""
-    made = _converter(types)
+    made = _compile_converter(types)
     if zone is datetime.UTC:
         return made
 
-    def convert(given: Sequence[Any]) -> Row:
+    def convert_in_zone(given: Sequence[Any]) -> Row:
         with in_zone(zone):
             return made(given)
 
-    return convert
+    return convert_in_zone
 
 
-def telling(convert: Callable[[Sequence[Any]], Row]) -> Callable[[Sequence[Any]], Row]:
+def with_row_in_error(convert: Callable[[Sequence[Any]], Row]) -> Callable[[Sequence[Any]], Row]:
     """The same conversion for rows of a file: the error of a refused value shows its row."""
 
-    def converted(given: Sequence[Any]) -> Row:
+    def convert_row(given: Sequence[Any]) -> Row:
         try:
             return convert(given)
         except InvalidInput as error:
-            error.detail = error.detail or failing(given)
+            error.detail = error.detail or describe_failing_row(given)
             raise
 
-    return converted
+    return convert_row
 
 
-def _converter(types: Sequence[SqlType]) -> Callable[[Sequence[Any]], Row]:
-    forms = [_form(one) for one in types]
+def _compile_converter(types: Sequence[SqlType]) -> Callable[[Sequence[Any]], Row]:
+    forms = [_converter_for_type(one) for one in types]
     count = len(forms)
     if count == 1:
         only = forms[0]
 
-        def convert_one(given: Sequence[Any]) -> Row:
+        def convert_single(given: Sequence[Any]) -> Row:
             if len(given) != 1:
                 raise _wrong_count(1, len(given))
             value = given[0]
             return (None if value is None else only(value),)
 
-        return convert_one
+        return convert_single
 
-    def convert(given: Sequence[Any]) -> Row:
+    def convert_all(given: Sequence[Any]) -> Row:
         if len(given) != count:
             raise _wrong_count(count, len(given))
         return tuple([None if v is None else form(v) for form, v in zip(forms, given)])
 
-    return convert
+    return convert_all
 
 
 def _wrong_count(wanted: int, given: int) -> InvalidInput:
     return InvalidInput("wrong number of parameters", sqlstate="08P01", wanted=wanted, given=given)
 
 
-def _form(sql_type: SqlType) -> Convert:
+def _converter_for_type(sql_type: SqlType) -> Convert:
     match sql_type.kind:
         case Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT:
-            return _integer(sql_type)
+            return _integer_converter(sql_type)
         case Kind.TEXT | Kind.UNKNOWN | Kind.JSON:
-            return lambda value: checked(value) if type(value) is str else _text(value, sql_type)
+            return lambda value: (
+                require_text(value) if type(value) is str else _convert_to_text(value, sql_type)
+            )
         case Kind.ARRAY:
             assert sql_type.element is not None
-            return _array(sql_type.element)
+            return _array_converter(sql_type.element)
         case _:
-            return _by_python_type(sql_type)
+            return _cached_cast_converter(sql_type)
 
 
 _PLAIN = (str, decimal.Decimal, float, bool, datetime.date)
 """Python types whose values need nothing but the cast from the SQL type that each has."""
 
 
-def _by_python_type(sql_type: SqlType) -> Convert:
+def _cached_cast_converter(sql_type: SqlType) -> Convert:
     """The cast is looked up once for each Python type that is given, not for each value."""
     casts: dict[type, Convert] = {}
 
-    def convert(value: Any) -> Any:
+    def convert_value(value: Any) -> Any:
         known = casts.get(type(value))
         if known is not None:
             return known(value)
-        found = _general(value, sql_type)
+        found = _convert_by_cast(value, sql_type)
         if type(value) in _PLAIN:
-            casts[type(value)] = _plain_cast(_TYPES[type(value)], sql_type)
+            casts[type(value)] = _find_plain_cast(_TYPES[type(value)], sql_type)
         return found
 
-    return convert
+    return convert_value
 
 
-def _plain_cast(source: SqlType, target: SqlType) -> Convert:
+def _find_plain_cast(source: SqlType, target: SqlType) -> Convert:
     if source == target:
         return lambda value: value
-    function = cast_function(source, target, Context.ASSIGNMENT).python
+    function = cast_function(source, target, CastContext.ASSIGNMENT).python
     assert callable(function)
     if target.kind in (Kind.VARCHAR, Kind.CHAR) and source.kind is Kind.UNKNOWN:
-        return lambda value: function(checked(value))
+        return lambda value: function(require_text(value))
     return function
 
 
-def _integer(sql_type: SqlType) -> Convert:
+def _integer_converter(sql_type: SqlType) -> Convert:
     low, high = _RANGES[sql_type.kind]
 
-    def convert(value: Any) -> int:
+    def convert_integer(value: Any) -> int:
         if type(value) is int and low <= value <= high:
             return value
-        return _other_integer(value, sql_type, low, high)
+        return _convert_other_to_integer(value, sql_type, low, high)
 
-    return convert
+    return convert_integer
 
 
-def _other_integer(value: Any, sql_type: SqlType, low: int, high: int) -> int:
+def _convert_other_to_integer(value: Any, sql_type: SqlType, low: int, high: int) -> int:
     if isinstance(value, str):
-        found: int = parser(sql_type)(value)
+        found: int = text_parser(sql_type)(value)
         return found
     if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
-        raise _mismatch(value, sql_type)
+        raise _type_mismatch(value, sql_type)
     if value != int(value):
-        raise _mismatch(value, sql_type)
+        raise _type_mismatch(value, sql_type)
     if not low <= value <= high:
         raise InvalidInput("value out of range", sqlstate="22003", type=str(sql_type))
     return int(value)
 
 
-def _array(element: SqlType) -> Convert:
-    form = _form(element)
+def _array_converter(element: SqlType) -> Convert:
+    form = _converter_for_type(element)
 
-    def convert(value: Any) -> list[Any]:
+    def convert_array(value: Any) -> list[Any]:
         if isinstance(value, str):
-            found: list[Any] = parser(array_of(element))(checked(value))
+            found: list[Any] = text_parser(array_of(element))(require_text(value))
             return found
         if not isinstance(value, list | tuple):
-            raise _mismatch(value, array_of(element))
+            raise _type_mismatch(value, array_of(element))
         return [None if item is None else form(item) for item in value]
 
-    return convert
+    return convert_array
 
 
-def _text(value: Any, sql_type: SqlType) -> str:
-    given = type_of(value)
+def _convert_to_text(value: Any, sql_type: SqlType) -> str:
+    given = infer_type(value)
     if given.kind is Kind.UNKNOWN or given.element is not None:
-        raise _mismatch(value, sql_type)
-    return str(_cast(value, given, TEXT))
+        raise _type_mismatch(value, sql_type)
+    return str(_cast_value(value, given, TEXT))
 
 
-def _general(value: Any, sql_type: SqlType) -> Any:
-    given = type_of(value)
+def _convert_by_cast(value: Any, sql_type: SqlType) -> Any:
+    given = infer_type(value)
     if isinstance(value, str):
-        checked(value)
+        require_text(value)
     elif isinstance(value, datetime.timedelta):
-        value = _interval(value)
+        value = _interval_from_timedelta(value)
     if given == sql_type:
-        return _normal(value)
+        return _normalize_value(value)
     if given.kind is Kind.UNKNOWN:
-        return _cast(value, UNKNOWN, sql_type)
-    return _cast(_normal(value), given, sql_type)
+        return _cast_value(value, UNKNOWN, sql_type)
+    return _cast_value(_normalize_value(value), given, sql_type)
 
 
-def _cast(value: Any, source: SqlType, target: SqlType) -> Any:
-    function = cast_function(source, target, Context.ASSIGNMENT)
+def _cast_value(value: Any, source: SqlType, target: SqlType) -> Any:
+    function = cast_function(source, target, CastContext.ASSIGNMENT)
     assert callable(function.python)
     return function.python(value)
 
 
-def _normal(value: Any) -> Any:
+def _normalize_value(value: Any) -> Any:
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         return value.astimezone(datetime.UTC)
     return bytes(value) if isinstance(value, bytearray | memoryview) else value
 
 
-def _interval(value: datetime.timedelta) -> Interval:
+def _interval_from_timedelta(value: datetime.timedelta) -> Interval:
     micros = value // datetime.timedelta(microseconds=1)
     day = 86_400_000_000
     days = int(micros / day)
@@ -241,7 +243,7 @@ _TYPES: dict[type, SqlType] = {
 }
 
 
-def type_of(value: Any) -> SqlType:
+def infer_type(value: Any) -> SqlType:
     """The SQL type a Python value has by itself; text has none of its own."""
     kind = type(value)
     if kind is int:
@@ -256,7 +258,7 @@ def type_of(value: Any) -> SqlType:
     if value is None:
         return UNKNOWN
     if isinstance(value, list | tuple):
-        known = [type_of(item) for item in value if item is not None]
+        known = [infer_type(item) for item in value if item is not None]
         return array_of(known[0] if known and known[0].kind is not Kind.UNKNOWN else TEXT)
     for base, sql_type in _TYPES.items():
         if isinstance(value, base):
@@ -264,7 +266,7 @@ def type_of(value: Any) -> SqlType:
     raise InvalidInput("no SQL type for this Python type", sqlstate="42804", type=kind.__name__)
 
 
-def _mismatch(value: Any, sql_type: SqlType) -> InvalidInput:
+def _type_mismatch(value: Any, sql_type: SqlType) -> InvalidInput:
     return InvalidInput(
         "parameter has the wrong type",
         sqlstate="42804",

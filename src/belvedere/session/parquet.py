@@ -10,14 +10,14 @@ from typing import Any
 
 from belvedere.catalog.relation import CompiledTable
 from belvedere.errors import InvalidInput
-from belvedere.execution.bulk import is_direct
+from belvedere.execution.bulk import can_cast_exactly
 from belvedere.types import Kind, Row, SqlType
 
 BATCH_ROWS = 20_000
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799  # of the years 1 to 9999
 
 
-def batches(path: Path, names: list[str]) -> Iterator[list[Any]]:
+def read_batches(path: Path, names: list[str]) -> Iterator[list[Any]]:
     """The columns of these names, or all by position when the file has as many, in batches."""
     import pyarrow as pa  # heavy
     import pyarrow.parquet as files  # heavy
@@ -36,7 +36,9 @@ def batches(path: Path, names: list[str]) -> Iterator[list[Any]]:
         yield [batch.column(name) for name in chosen]
 
 
-def as_slots(columns: list[Any], places: list[int | None] | None, table: CompiledTable) -> Any:
+def arrange_by_slot(
+    columns: list[Any], places: list[int | None] | None, table: CompiledTable
+) -> Any:
     """The columns as a record batch with one column for every slot of the table, or None when a
     value might be another one in the table's type."""
     import pyarrow as pa  # heavy
@@ -51,13 +53,13 @@ def as_slots(columns: list[Any], places: list[int | None] | None, table: Compile
             arrays.append(pa.nulls(len(columns[0]), arrow_type(sql_type)))
             continue
         array = columns[place]
-        if not is_direct(sql_type, array.type) or not _holds(array, sql_type):
+        if not can_cast_exactly(sql_type, array.type) or not _has_valid_values(array, sql_type):
             return None
         arrays.append(array)
     return pa.RecordBatch.from_arrays(arrays, names=[f"s{i}" for i in range(len(arrays))])
 
 
-def _holds(array: Any, sql_type: SqlType) -> bool:
+def _has_valid_values(array: Any, sql_type: SqlType) -> bool:
     """Whether every value is valid for the SQL type."""
     import pyarrow.compute as pc  # heavy
 
@@ -70,16 +72,16 @@ def _holds(array: Any, sql_type: SqlType) -> bool:
     return low is None or (low >= _FIRST_SECOND and high <= _LAST_SECOND)
 
 
-def write(path: Path, names: list[str], types: list[SqlType], rows: Iterator[Row]) -> int:
+def write_rows(path: Path, names: list[str], types: list[SqlType], rows: Iterator[Row]) -> int:
     import pyarrow as pa  # heavy
     import pyarrow.parquet as files  # heavy
 
-    from belvedere.execution.duck.leaves import table_of  # heavy
+    from belvedere.execution.duck.leaves import rows_to_table  # heavy
 
     count, writer = 0, None
     while True:
         chunk = list(itertools.islice(rows, BATCH_ROWS))
-        table: Any = table_of(chunk, types).rename_columns(names)
+        table: Any = rows_to_table(chunk, types).rename_columns(names)
         if writer is None:
             writer = files.ParquetWriter(path, table.schema)
         if chunk:

@@ -32,32 +32,32 @@ from belvedere.views import cost_model
 from belvedere.views.pending import required_position
 
 if TYPE_CHECKING:
-    from belvedere.session.prepared import Prepared
+    from belvedere.session.prepared import CompiledStatement
     from belvedere.session.session import Session
 
 BYPASS_PENDING_MIN = 1_000
 """With fewer pending commits the view is always caught up."""
 
 
-class Way(enum.StrEnum):
+class ReadStrategy(enum.StrEnum):
     READ = "read as it is"
     CATCH_UP = "catch up"
     WAIT = "wait"
     BYPASS = "bypass"
 
 
-class Decision(NamedTuple):
+class ReadDecision(NamedTuple):
     """`behind` counts commits, of any table, that the views lack; `costs_s` has the seconds of each
     strategy that is possible."""
 
-    way: Way
+    strategy: ReadStrategy
     behind: int
-    costs_s: dict[Way, float]
+    costs_s: dict[ReadStrategy, float]
     age_s: float | None = None
     reason: str = ""
 
 
-def decide(
+def choose_strategy(
     session: Session,
     catalog: Catalog,
     views: tuple[View, ...],
@@ -66,7 +66,7 @@ def decide(
     *,
     alone: bool,
     seen: int | None = None,
-) -> Decision:
+) -> ReadDecision:
     """`alone`: the statement reads nothing but these views, which are at one position, and its
     transaction has written nothing, unless the freshness is `any`. `seen`: the position up to which
     the session has read and written before, where reading at that position is enough."""
@@ -74,73 +74,73 @@ def decide(
     mark = min(marks.values())
     behind = max(0, position - mark)
     if not behind or (alone and wanted.kind is FreshnessKind.ANY):
-        return Decision(Way.READ, behind, {})
+        return ReadDecision(ReadStrategy.READ, behind, {})
     if wanted.kind is FreshnessKind.SESSION and alone and seen is not None and seen <= mark:
-        return Decision(Way.READ, behind, {})
+        return ReadDecision(ReadStrategy.READ, behind, {})
     age = None
     if wanted.kind is FreshnessKind.BOUNDED:
         deferred = session.host.views.deferred
         age = deferred.samples.age_at_most(mark, deferred.clock())
         young = age is not None and age * 1e6 <= wanted.bound_us
-        if alone and young and session.transactions.caught_up <= mark:
-            return Decision(Way.READ, behind, {}, age)
-    costs = _costs(session, catalog, views, marks, position)
+        if alone and young and session.transactions.caught_up_position <= mark:
+            return ReadDecision(ReadStrategy.READ, behind, {}, age)
+    costs = _estimate_costs(session, catalog, views, marks, position)
     if behind < BYPASS_PENDING_MIN:
         few = f"fewer than {BYPASS_PENDING_MIN} commits are caught up with, whatever it costs"
-        return Decision(Way.CATCH_UP, behind, costs, age, few)
-    return Decision(min(costs, key=lambda way: costs[way]), behind, costs, age)
+        return ReadDecision(ReadStrategy.CATCH_UP, behind, costs, age, few)
+    return ReadDecision(min(costs, key=lambda way: costs[way]), behind, costs, age)
 
 
-def _costs(
+def _estimate_costs(
     session: Session,
     catalog: Catalog,
     views: tuple[View, ...],
     marks: dict[int, int],
     position: int,
-) -> dict[Way, float]:
-    deferred, size_of = session.host.views.deferred, session.shared.size_of
+) -> dict[ReadStrategy, float]:
+    deferred, size_of = session.host.views.deferred, session.shared.estimate_rows
     unmeasured = cost_model.UNMEASURED_CHANGE_S
-    change_s = sum(deferred.of(view).seconds_per_change or unmeasured for view in views)
+    change_s = sum(deferred.statistics_of(view).seconds_per_change or unmeasured for view in views)
     pending = max(position - mark for mark in marks.values())
-    costs = {Way.CATCH_UP: cost_model.estimate_catch_up_s(pending, change_s)}
+    costs = {ReadStrategy.CATCH_UP: cost_model.estimate_catch_up_s(pending, change_s)}
     left = [deferred.seconds_left(view.group) for view in views]
     if session.transactions.open is None and None not in left:
-        costs[Way.WAIT] = max((one for one in left if one is not None), default=0.0)
+        costs[ReadStrategy.WAIT] = max((one for one in left if one is not None), default=0.0)
     rows = sum(size_of(relation) for view in views for relation in view.inputs)
-    costs[Way.BYPASS] = cost_model.estimate_bypass_s(rows)
+    costs[ReadStrategy.BYPASS] = cost_model.estimate_bypass_s(rows)
     return costs
 
 
 # -- applying a strategy ---------------------------------------------------------------------------
 
 
-def ready_to_read(
-    session: Session, transaction: Transaction, entry: Prepared
-) -> tuple[Prepared, Reader]:
+def prepare_read(
+    session: Session, transaction: Transaction, entry: CompiledStatement
+) -> tuple[CompiledStatement, Reader]:
     """The statement to run and the reader to run it on, so that views are as fresh as required."""
     views = entry.deferred
     if not views:
         return entry, transaction
-    if _is_any_of_one(session, entry):
-        _require_sound(session, views)
+    if _reads_single_relation_at_any(session, entry):
+        _require_no_view_errors(session, views)
         return entry, transaction
-    session.host.views.deferred.sample()
+    session.host.views.deferred.sample_position()
     state, at = session.transactions, _situation(session, entry, transaction)
     decision = _decide_in(session, entry, transaction, at)
-    if decision.way is Way.READ:
+    if decision.strategy is ReadStrategy.READ:
         if decision.behind:
-            _require_sound(session, views)
+            _require_no_view_errors(session, views)
         if at.seen is not None and session.freshness.kind is FreshnessKind.SESSION:
-            state.shown = max(at.seen, min(at.marks.values()))
+            state.shown_position = max(at.seen, min(at.marks.values()))
         return entry, transaction
     if session.freshness.kind is FreshnessKind.BOUNDED:
-        state.caught_up = max(state.caught_up, transaction.position)
-    if decision.way is Way.BYPASS and entry.bypass is not None:
+        state.caught_up_position = max(state.caught_up_position, transaction.position)
+    if decision.strategy is ReadStrategy.BYPASS and entry.bypass is not None:
         return entry.bypass(session), transaction
     return entry, session.host.views.with_pending(transaction, views)
 
 
-def _require_sound(session: Session, views: tuple[View, ...]) -> None:
+def _require_no_view_errors(session: Session, views: tuple[View, ...]) -> None:
     """A view whose definition fails on a row has no correct state: reading its stored rows raises
     that error until the row is deleted."""
     for view in views:
@@ -155,23 +155,23 @@ def _require_sound(session: Session, views: tuple[View, ...]) -> None:
             )
 
 
-class Bypass:
+class BypassCompiler:
     """Compiles a statement over the base tables of its deferred views, when first needed."""
 
     def __init__(self, data: DataPlan, record: StatementRecord, tier: Tier | None) -> None:
         self._data = data
         self._record = record
         self._tier = tier
-        self._made: Prepared | None = None
+        self._compiled: CompiledStatement | None = None
 
-    def __call__(self, session: Session) -> Prepared:
-        if self._made is None:
-            plan = session.planned(self._data.plan, bypass=True)
-            self._made = session.prepared_as(self._data, plan, self._record, self._tier)
-        return self._made
+    def __call__(self, session: Session) -> CompiledStatement:
+        if self._compiled is None:
+            plan = session.optimize_plan(self._data.plan, bypass=True)
+            self._compiled = session.compile_with_plan(self._data, plan, self._record, self._tier)
+        return self._compiled
 
 
-def wait_if_cheapest(session: Session, entry: Prepared) -> None:
+def wait_if_cheapest(session: Session, entry: CompiledStatement) -> None:
     """Before a statement's own transaction begins: wait for the worker's running batch, if that is
     the cheapest strategy."""
     views = entry.deferred
@@ -182,11 +182,11 @@ def wait_if_cheapest(session: Session, entry: Prepared) -> None:
     if not any(deferred.seconds_left(view.group) is not None for view in views):
         return
     decision = _decide_now(session, entry)
-    if decision is not None and decision.way is Way.WAIT:
-        deferred.wait_moved(seen, 2 * decision.costs_s[Way.WAIT])
+    if decision is not None and decision.strategy is ReadStrategy.WAIT:
+        deferred.wait_for_batch(seen, 2 * decision.costs_s[ReadStrategy.WAIT])
 
 
-def _decide_now(session: Session, entry: Prepared) -> Decision | None:
+def _decide_now(session: Session, entry: CompiledStatement) -> ReadDecision | None:
     """The decision for the open transaction, or for one that would begin at this moment."""
     with ExitStack() as stack:
         transaction = session.transactions.open or stack.enter_context(session.host.begin())
@@ -197,28 +197,28 @@ def _decide_now(session: Session, entry: Prepared) -> Decision | None:
 
 
 class _Situation(NamedTuple):
-    """What a decision rests on, besides the freshness: see `decide`."""
+    """What a decision rests on, besides the freshness: see `choose_strategy`."""
 
     marks: dict[int, int]
     alone: bool
     seen: int | None
 
 
-def _situation(session: Session, entry: Prepared, transaction: Transaction) -> _Situation:
+def _situation(session: Session, entry: CompiledStatement, transaction: Transaction) -> _Situation:
     marks = {view.id: required_position(transaction, view) for view in entry.deferred}
     any_ = session.freshness.kind is FreshnessKind.ANY
-    alone = _is_any_of_one(session, entry) or (
-        _is_alone(entry, marks) and (any_ or not transaction.changes)
+    alone = _reads_single_relation_at_any(session, entry) or (
+        _reads_only_aligned_views(entry, marks) and (any_ or not transaction.changes)
     )
     state = session.transactions
     single = session.autocommit and not state.explicit and not entry.data.changes
-    return _Situation(marks, alone, state.seen_before if single else None)
+    return _Situation(marks, alone, state.seen_position_before if single else None)
 
 
 def _decide_in(
-    session: Session, entry: Prepared, transaction: Transaction, at: _Situation
-) -> Decision:
-    decision = decide(
+    session: Session, entry: CompiledStatement, transaction: Transaction, at: _Situation
+) -> ReadDecision:
+    decision = choose_strategy(
         session,
         transaction.catalog,
         entry.deferred,
@@ -227,35 +227,37 @@ def _decide_in(
         alone=at.alone,
         seen=at.seen,
     )
-    if decision.way is Way.READ and transaction.changes and not at.alone:
-        return decision._replace(way=Way.CATCH_UP)  # with what the transaction itself has changed
+    if decision.strategy is ReadStrategy.READ and transaction.changes and not at.alone:
+        return decision._replace(
+            strategy=ReadStrategy.CATCH_UP
+        )  # with what the transaction itself has changed
     return decision
 
 
-def _is_any_of_one(session: Session, entry: Prepared) -> bool:
+def _reads_single_relation_at_any(session: Session, entry: CompiledStatement) -> bool:
     """Whether the statement reads one relation, at freshness `any`; also through an index."""
     return session.freshness.kind is FreshnessKind.ANY and len(entry.data.relations) == 1
 
 
-def _is_alone(entry: Prepared, marks: dict[int, int]) -> bool:
+def _reads_only_aligned_views(entry: CompiledStatement, marks: dict[int, int]) -> bool:
     return len(set(marks.values())) == 1 and set(entry.data.relations) == marks.keys()
 
 
-def explained(session: Session, entry: Prepared) -> list[str]:
+def explain_deferred_reads(session: Session, entry: CompiledStatement) -> list[str]:
     """How the deferred views of a statement would be read now, with the cost of each strategy."""
     if not entry.deferred:
         return []
-    session.host.views.deferred.sample()
+    session.host.views.deferred.sample_position()
     decision = _decide_now(session, entry)
     if decision is None:
         return []
     names = ", ".join(view.name for view in entry.deferred)
     behind = f"{decision.behind} commit{'' if decision.behind == 1 else 's'} behind"
-    lines = [f"deferred {names}: {decision.way} ({behind})"]
+    lines = [f"deferred {names}: {decision.strategy} ({behind})"]
     if decision.age_s is not None:
         lines[0] += f", nothing it lacks is older than {decision.age_s * 1000:.1f} ms"
     shown = [f"{way} {cost * 1000:.3f} ms" for way, cost in decision.costs_s.items()]
     costs = "cost: " + ", ".join(shown)
-    if decision.reason and min(decision.costs_s.values()) < decision.costs_s[decision.way]:
+    if decision.reason and min(decision.costs_s.values()) < decision.costs_s[decision.strategy]:
         costs += f"; {decision.reason}"
     return [*lines, costs] if shown else lines

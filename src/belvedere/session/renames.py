@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Column, Table, View
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.model import CatalogColumn, Table, View
 from belvedere.sql.parse.lexer import tokenize
 from belvedere.sql.parse.script import parse_script
 from belvedere.sql.parse.text import quote
@@ -27,36 +27,45 @@ from belvedere.sql.parse.tree import CteTree, TableRef
 PUBLIC = "public"
 
 
-def rename_in_views(edit: Edit, before: Table) -> None:
+def rename_in_views(edit: CatalogEdit, before: Table) -> None:
     """Rewrite the definitions of views over a renamed table, so that their meaning stays."""
     after = edit.catalog.table(before.id)
     schema = next(s.name for s in edit.catalog.schemas if s.id == before.schema)
-    for view in edit.catalog.views_over(before.id):
+    for view in edit.catalog.dependent_views(before.id):
         if before.id in view.inputs:
-            text = _renamed(view, before, after, schema)
+            text = _rewrite_definition(view, before, after, schema)
             if text != view.definition:
                 edit.put(msgspec.structs.replace(view, definition=text))
 
 
-def _renamed(view: View, before: Table, after: Table, schema: str) -> str:
+def _rewrite_definition(view: View, before: Table, after: Table, schema: str) -> str:
     (parsed,) = parse_script(view.definition)
-    found = list(_parts(parsed.tree))
+    found = list(_walk_tree(parsed.tree))
     if any(isinstance(part, CteTree) and part.name == before.name for part in found):
         return view.definition  # the name means something else in places
     names = {(schema, before.name)} | ({(before.name,)} if schema == PUBLIC else set())
     places = [part for part in found if isinstance(part, TableRef) and part.name in names]
     width = view.widths[view.inputs.index(before.id)]
-    old = _visible(before, width)
-    renamed = old != _visible(after, width)
+    old = _visible_columns(before, width)
+    renamed = old != _visible_columns(after, width)
     text = view.definition
     for place in sorted(places, key=lambda part: -part.at):
-        start, end = _extent(text, place)
-        text = text[:start] + _source(place, before, after, schema, old, renamed) + text[end:]
+        start, end = _locate_table_name(text, place)
+        text = (
+            text[:start]
+            + _format_table_reference(place, before, after, schema, old, renamed)
+            + text[end:]
+        )
     return text
 
 
-def _source(
-    place: TableRef, before: Table, after: Table, schema: str, old: list[Column], renamed: bool
+def _format_table_reference(
+    place: TableRef,
+    before: Table,
+    after: Table,
+    schema: str,
+    old: list[CatalogColumn],
+    renamed: bool,
 ) -> str:
     """The text that replaces the table's name in the definition."""
     name = f"{quote(schema)}.{quote(after.name)}"
@@ -70,24 +79,24 @@ def _source(
     return f"(SELECT {made} FROM {name})"
 
 
-def _visible(table: Table, width: int) -> list[Column]:
+def _visible_columns(table: Table, width: int) -> list[CatalogColumn]:
     """The columns that the view's definition sees, by their names."""
     shown = [column for column in table.columns[:width] if not column.dropped and not column.hidden]
-    return [Column(column.name, column.type_name, column.slot) for column in shown]
+    return [CatalogColumn(column.name, column.type_name, column.slot) for column in shown]
 
 
-def _extent(text: str, place: TableRef) -> tuple[int, int]:
+def _locate_table_name(text: str, place: TableRef) -> tuple[int, int]:
     """The start and end offset of a table's name in the text."""
     tokens = tokenize(text)
     first = next(i for i, token in enumerate(tokens) if token.start == place.at)
     return place.at, tokens[first + 2 * (len(place.name) - 1)].end
 
 
-def _parts(part: Any) -> Iterator[Any]:
+def _walk_tree(part: Any) -> Iterator[Any]:
     if isinstance(part, msgspec.Struct):
         yield part
         for field in part.__struct_fields__:
-            yield from _parts(getattr(part, field))
+            yield from _walk_tree(getattr(part, field))
     elif isinstance(part, tuple | list):
         for one in part:
-            yield from _parts(one)
+            yield from _walk_tree(one)

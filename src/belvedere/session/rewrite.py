@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Column, Sequence, Table, TypeName
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.model import CatalogColumn, Sequence, Table, TypeName
 from belvedere.catalog.relation import CompiledTable, compiled_table
 from belvedere.catalog.remake import (
     has_primary_key,
-    remake_table,
-    retyped_parts,
+    retype_parts,
+    rewrite_table,
     with_primary_key,
     without_primary_key,
 )
-from belvedere.catalog.structure import column_named, shortened
+from belvedere.catalog.structure import require_column, truncate_name
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.execution.direct.changes import narrower
+from belvedere.execution.direct.changes import row_narrower
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.direct.context import Context
+from belvedere.execution.direct.context import CompileContext
 from belvedere.plan import expressions as e
 from belvedere.session import columns, front, rowwise
-from belvedere.session.dependents import keep_plain_views, views_reading
+from belvedere.session.dependents import find_dependent_plain_views, require_valid_plain_views
 from belvedere.session.result import Result
 from belvedere.sql import definitions as d
 from belvedere.sql.bind.texts import live_columns
@@ -45,13 +45,13 @@ PUBLIC = "public"
 _TEXTS = (Kind.VARCHAR, Kind.TEXT)
 replace = msgspec.structs.replace
 
-Plain = Callable[["Session", Edit, Table, d.AlterAction], None]
+CatalogAction = Callable[["Session", CatalogEdit, Table, d.AlterAction], None]
 """An action that writes no rows."""
 
 
-def is_needed(session: Session, statement: d.Alter) -> bool:
+def needs_row_rewrite(session: Session, statement: d.Alter) -> bool:
     """Whether some action writes rows."""
-    found = session.catalog.find(statement.name.name, statement.name.schema or PUBLIC)
+    found = session.catalog.find_relation(statement.name.name, statement.name.schema or PUBLIC)
     return isinstance(found, Table) and any(
         _writes_rows(session, found, action) for action in statement.actions
     )
@@ -63,7 +63,7 @@ def _writes_rows(session: Session, table: Table, action: d.AlterAction) -> bool:
             known = [one for one in live_columns(table) if one.name == action.name]
             return not (known and _is_wider_text(known[0], action))
         case d.AddConstraint():
-            return isinstance(action.constraint, d.PrimaryKeyDefinition)
+            return isinstance(action.constraint, d.PrimaryKeyClause)
         case d.DropConstraint():
             return has_primary_key(table) and action.name == table.primary_key_name
         case d.DropColumn():
@@ -74,12 +74,12 @@ def _writes_rows(session: Session, table: Table, action: d.AlterAction) -> bool:
             computed = column.serial or column.identity or column.generated
             if known_name or (not computed and column.default is None):
                 return False
-            return bool(computed) or rowwise.is_volatile(session, column)
+            return bool(computed) or rowwise.has_volatile_default(session, column)
         case _:
             return False
 
 
-def _is_wider_text(column: Column, action: d.SetColumnType) -> bool:
+def _is_wider_text(column: CatalogColumn, action: d.SetColumnType) -> bool:
     """Whether only a text length grows: varchar and text have the same stored rows and keys."""
     old, new = column.type, action.type
     if action.using is not None or old.kind not in _TEXTS or new.kind not in _TEXTS:
@@ -87,57 +87,67 @@ def _is_wider_text(column: Column, action: d.SetColumnType) -> bool:
     return new.length is None or (old.length is not None and old.length <= new.length)
 
 
-def run(session: Session, statement: d.Alter, plain: Plain) -> Result:
+def run_alter_rewrite(session: Session, statement: d.Alter, plain: CatalogAction) -> Result:
     """Run all actions of the statement in one transaction."""
-    return session.in_transaction(True, lambda txn: _run(session, txn, statement, plain))
+    return session.run_in_transaction(
+        True, lambda txn: _apply_actions(session, txn, statement, plain)
+    )
 
 
-def _run(session: Session, transaction: Transaction, statement: d.Alter, plain: Plain) -> Result:
+def _apply_actions(
+    session: Session, transaction: Transaction, statement: d.Alter, plain: CatalogAction
+) -> Result:
     name, schema = statement.name.name, statement.name.schema or PUBLIC
     for action in statement.actions:
-        edit = Edit(transaction.catalog)
-        table = edit.catalog.expect(Table, name, schema)
+        edit = CatalogEdit(transaction.catalog)
+        table = edit.catalog.require_relation(Table, name, schema)
         if isinstance(action, d.Rename) and action.what == "table":
             name = action.new
         match action:
             case d.SetColumnType() if _writes_rows(session, table, action):
-                _set_type(session, transaction, edit, table, action)
-            case d.AddConstraint(constraint=d.PrimaryKeyDefinition() as key):
+                _set_column_type(session, transaction, edit, table, action)
+            case d.AddConstraint(constraint=d.PrimaryKeyClause() as key):
                 _add_primary_key(session, transaction, edit, table, key)
             case d.DropConstraint() if _writes_rows(session, table, action):
                 _drop_primary_key(session, transaction, edit, table, action.cascade)
             case d.DropColumn() if _writes_rows(session, table, action):
                 _drop_primary_key(session, transaction, edit, table, action.cascade)
-                _apply(session, Edit(transaction.catalog), plain, (name, schema), action)
+                _apply_catalog_action(
+                    session, CatalogEdit(transaction.catalog), plain, (name, schema), action
+                )
             case d.AddColumn() if _writes_rows(session, table, action):
                 _add_column(session, transaction, edit, table, action, plain)
             case _:
-                _apply(session, edit, plain, (name, schema), action)
+                _apply_catalog_action(session, edit, plain, (name, schema), action)
     return Result("ALTER")
 
 
-def _apply(
-    session: Session, edit: Edit, plain: Plain, name: tuple[str, str], action: d.AlterAction
+def _apply_catalog_action(
+    session: Session,
+    edit: CatalogEdit,
+    plain: CatalogAction,
+    name: tuple[str, str],
+    action: d.AlterAction,
 ) -> None:
     before = edit.catalog
-    plain(session, edit, edit.catalog.expect(Table, *name), action)
+    plain(session, edit, edit.catalog.require_relation(Table, *name), action)
     cascade = isinstance(action, d.DropColumn) and action.cascade
-    keep_plain_views(before, edit, cascade=cascade)
-    session.transactions.apply(edit)
+    require_valid_plain_views(before, edit, cascade=cascade)
+    session.transactions.apply_catalog_edit(edit)
 
 
 # -- rebuilding a table ----------------------------------------------------------------------------
 
 
-def _remake(
+def _rebuild_table(
     session: Session,
     transaction: Transaction,
-    edit: Edit,
+    edit: CatalogEdit,
     table: Table,
     change: Callable[[Row], Row] = lambda row: row,
 ) -> None:
     """Replace the table with the same id by this one, and copy its rows through `change`."""
-    views = edit.catalog.views_over(table.id)
+    views = edit.catalog.dependent_views(table.id)
     if views:
         raise Unsupported(
             "writing all rows of a table that materialized views read",
@@ -150,14 +160,14 @@ def _remake(
     for mine in transaction.changes:
         if mine.relation == table.id:  # inserted below as rows of the new table
             transaction.write(mine.key, mine.new, mine.old)
-    made = remake_table(edit, table)
-    for index in edit.catalog.indexes_of(made.id):
-        edit.put(retyped_parts(index, columns.retyped(edit, made, index)))
-    session.transactions.apply(edit)
+    made = rewrite_table(edit, table)
+    for index in edit.catalog.table_indexes(made.id):
+        edit.put(retype_parts(index, columns.infer_expression_types(edit, made, index)))
+    session.transactions.apply_catalog_edit(edit)
     new = compiled_table(transaction.catalog, made.id)
     width, keyed = len(new.table.columns), has_primary_key(new.table)
     dropped = [column.slot for column in new.table.columns if column.dropped]
-    check = _checker(session, transaction, new)
+    check = _make_row_checker(session, transaction, new)
     for row in stored:
         values = [*change(row), None][:width]
         for slot in dropped:
@@ -165,20 +175,20 @@ def _remake(
         if not keyed:
             values[new.table.primary_key[0]] = session.services.row_id(made.id)
         check(tuple(values))
-        rows.insert(transaction, new, tuple(values))
+        rows.insert_row(transaction, new, tuple(values))
 
 
-def _checker(
+def _make_row_checker(
     session: Session, transaction: Transaction, table: CompiledTable
 ) -> Callable[[Row], None]:
     """A function that raises 23514 for a row that violates a CHECK."""
     tests = [
-        (one.name, _evaluator(session, transaction, table, bound))
+        (one.name, _make_evaluator(session, transaction, table, bound))
         for one in table.table.checks
-        for bound in (front.bind_over(transaction.catalog, table.table, one.expression),)
+        for bound in (front.bind_row_expression(transaction.catalog, table.table, one.expression),)
     ]
 
-    def check(row: Row) -> None:
+    def check_row(row: Row) -> None:
         for name, test in tests:
             if test(row) is False:
                 raise InvalidInput(
@@ -188,44 +198,44 @@ def _checker(
                     table=table.table.name,
                 )
 
-    return check
+    return check_row
 
 
-def _evaluator(
+def _make_evaluator(
     session: Session, transaction: Transaction, table: CompiledTable, expression: e.Expression
 ) -> Callable[[Row], Any]:
     """A function that evaluates the expression over a stored row."""
     catalog = transaction.catalog
-    context = Context(catalog, lambda node: compile_plan(catalog, node))
+    context = CompileContext(catalog, lambda node: compile_plan(catalog, node))
     evaluate = context.value_of(expression)(session.new_run(transaction, ()))
-    narrow = narrower(table)
+    narrow = row_narrower(table)
     return lambda row: evaluate(narrow(row))
 
 
 # -- the actions -----------------------------------------------------------------------------------
 
 
-def _set_type(
+def _set_column_type(
     session: Session,
     transaction: Transaction,
-    edit: Edit,
+    edit: CatalogEdit,
     table: Table,
     action: d.SetColumnType,
 ) -> None:
-    column = column_named(table, action.name)
-    _require_free_column(edit, table, column)
+    column = require_column(table, action.name)
+    _require_unread_column(edit, table, column)
     using = action.using or f'"{column.name.replace(chr(34), chr(34) * 2)}"'
-    value = front.bind_assigned(session.catalog, table, using, action.type)
-    evaluate = _evaluator(
+    value = front.bind_column_value(session.catalog, table, using, action.type)
+    evaluate = _make_evaluator(
         session, transaction, compiled_table(transaction.catalog, table.id), value
     )
-    changed = replace(column, type_name=TypeName.of(action.type))
+    changed = replace(column, type_name=TypeName.from_type(action.type))
     _require_fitting_default(session, changed)
     slot = column.slot
     made = replace(
         table, columns=tuple(changed if one.slot == slot else one for one in table.columns)
     )
-    _remake(
+    _rebuild_table(
         session,
         transaction,
         edit,
@@ -234,10 +244,12 @@ def _set_type(
     )
 
 
-def _require_free_column(edit: Edit, table: Table, column: Column) -> None:
+def _require_unread_column(edit: CatalogEdit, table: Table, column: CatalogColumn) -> None:
     """Unsupported, as in PostgreSQL, for a column that views or generated columns read."""
-    readers = [f"view {one.name}" for one in views_reading(edit, table, column)]
-    readers += [f"column {one.name}" for one in columns.generated_from(edit, table, column)]
+    readers = [f"view {one.name}" for one in find_dependent_plain_views(edit, table, column)]
+    readers += [
+        f"column {one.name}" for one in columns.find_generated_dependents(edit, table, column)
+    ]
     if column.generated is not None:
         readers.append("its own generation expression")
     if readers:
@@ -249,7 +261,7 @@ def _require_free_column(edit: Edit, table: Table, column: Column) -> None:
         )
 
 
-def _require_fitting_default(session: Session, column: Column) -> None:
+def _require_fitting_default(session: Session, column: CatalogColumn) -> None:
     if column.sequence is not None:
         if column.type.kind not in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT):
             raise InvalidInput(
@@ -264,21 +276,21 @@ def _require_fitting_default(session: Session, column: Column) -> None:
 def _add_primary_key(
     session: Session,
     transaction: Transaction,
-    edit: Edit,
+    edit: CatalogEdit,
     table: Table,
-    key: d.PrimaryKeyDefinition,
+    key: d.PrimaryKeyClause,
 ) -> None:
     if has_primary_key(table):
         raise InvalidInput(
             "multiple primary keys are not allowed", sqlstate="42P16", table=table.name
         )
-    slots = tuple(column_named(table, name).slot for name in key.columns)
-    name = key.name or shortened(table.name, "_pkey")
-    _remake(session, transaction, edit, with_primary_key(table, slots, name))
+    slots = tuple(require_column(table, name).slot for name in key.columns)
+    name = key.name or truncate_name(table.name, "_pkey")
+    _rebuild_table(session, transaction, edit, with_primary_key(table, slots, name))
 
 
 def _drop_primary_key(
-    session: Session, transaction: Transaction, edit: Edit, table: Table, cascade: bool
+    session: Session, transaction: Transaction, edit: CatalogEdit, table: Table, cascade: bool
 ) -> None:
     users = [
         (other, key)
@@ -296,55 +308,57 @@ def _drop_primary_key(
         )
     for other, key in users:
         edit.drop_foreign_key(other.id, key.name)
-    _remake(session, transaction, edit, without_primary_key(edit.catalog.table(table.id)))
+    _rebuild_table(session, transaction, edit, without_primary_key(edit.catalog.table(table.id)))
 
 
 def _add_column(
     session: Session,
     transaction: Transaction,
-    edit: Edit,
+    edit: CatalogEdit,
     table: Table,
     action: d.AddColumn,
-    plain: Plain,
+    plain: CatalogAction,
 ) -> None:
     """Add the column as if there were no rows, then write its value into every row."""
     wanted = action.column
     bare = replace(wanted, not_null=False, default=None)
     plain(session, edit, table, replace(action, column=bare, constraints=()))
-    made = column_named(edit.catalog.table(table.id), wanted.name)
+    made = require_column(edit.catalog.table(table.id), wanted.name)
     not_null = wanted.not_null or made.not_null
     edit.replace_column(table.id, replace(made, default=wanted.default, not_null=not_null))
-    session.transactions.apply(edit)
+    session.transactions.apply_catalog_edit(edit)
     compiled = compiled_table(transaction.catalog, table.id)
-    value = _filler(session, transaction, compiled, column_named(compiled.table, wanted.name))
+    value = _make_value_function(
+        session, transaction, compiled, require_column(compiled.table, wanted.name)
+    )
     transaction.require_stable(compiled.start, compiled.end)
     for batch in list(transaction.scan_values(compiled.start, compiled.end)):
         for data in batch:
             row = compiled.decode(data)
             filled = (*row[: made.slot], value(row), *row[made.slot + 1 :])
-            rows.update(transaction, compiled, row, filled, data)
+            rows.update_row(transaction, compiled, row, filled, data)
     for constraint in action.constraints:
-        after = Edit(transaction.catalog)
+        after = CatalogEdit(transaction.catalog)
         plain(session, after, after.catalog.table(table.id), d.AddConstraint(constraint))
-        session.transactions.apply(after)
+        session.transactions.apply_catalog_edit(after)
 
 
-def _filler(
-    session: Session, transaction: Transaction, table: CompiledTable, column: Column
+def _make_value_function(
+    session: Session, transaction: Transaction, table: CompiledTable, column: CatalogColumn
 ) -> Callable[[Row], Any]:
     if column.sequence is not None:
         sequence = transaction.catalog.get(column.sequence)
         assert isinstance(sequence, Sequence)
-        return _numbers(transaction, table, sequence)
+        return _allocate_sequence_numbers(transaction, table, sequence)
     if column.generated is not None:
         text = column.generated
-        bound = front.bind_assigned(transaction.catalog, table.table, text, column.type)
-        return _evaluator(session, transaction, table, bound)
+        bound = front.bind_column_value(transaction.catalog, table.table, text, column.type)
+        return _make_evaluator(session, transaction, table, bound)
     default = front.bind_default(session, column.default or "null", column.type)
-    return _evaluator(session, transaction, table, default)
+    return _make_evaluator(session, transaction, table, default)
 
 
-def _numbers(
+def _allocate_sequence_numbers(
     transaction: Transaction, table: CompiledTable, sequence: Sequence
 ) -> Callable[[Row], int]:
     """The first numbers of a new sequence, one per row; its next value follows them."""

@@ -7,12 +7,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Column, Table
+from belvedere.catalog.model import CatalogColumn, Table
 from belvedere.catalog.relation import compiled_table
 from belvedere.errors import InvalidInput
-from belvedere.execution.direct.changes import narrower
+from belvedere.execution.direct.changes import row_narrower
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.direct.context import Context
+from belvedere.execution.direct.context import CompileContext
 from belvedere.plan import expressions as e
 from belvedere.plan.functions import Volatility
 from belvedere.session import front
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from belvedere.session.session import Session
 
 
-def reader_of(session: Session) -> Reader:
+def current_reader(session: Session) -> Reader:
     transaction = session.transactions.open
-    return session.shared.newest_reader() if transaction is None else transaction
+    return session.shared.published_reader() if transaction is None else transaction
 
 
-def stored_rows(session: Session, table: Table) -> Iterator[Row]:
-    reader = reader_of(session)
+def scan_rows(session: Session, table: Table) -> Iterator[Row]:
+    reader = current_reader(session)
     if table.id not in reader.catalog.objects:
         return
     compiled = compiled_table(reader.catalog, table.id)
@@ -39,20 +39,20 @@ def stored_rows(session: Session, table: Table) -> Iterator[Row]:
 
 
 def has_rows(session: Session, table: Table) -> bool:
-    return next(stored_rows(session, table), None) is not None
+    return next(scan_rows(session, table), None) is not None
 
 
-def has_null(session: Session, table: Table, column: Column) -> bool:
-    return any(row[column.slot] is None for row in stored_rows(session, table))
+def has_null(session: Session, table: Table, column: CatalogColumn) -> bool:
+    return any(row[column.slot] is None for row in scan_rows(session, table))
 
 
-def default_value(session: Session, column: d.ColumnDefinition) -> Any:
+def evaluate_default(session: Session, column: d.ColumnClause) -> Any:
     """The value of the column in existing rows: its default, evaluated once."""
     expression = front.bind_default(session, column.default or "null", column.type)
-    return evaluate(session, expression, ())
+    return evaluate_expression(session, expression, ())
 
 
-def is_volatile(session: Session, column: d.ColumnDefinition) -> bool:
+def has_volatile_default(session: Session, column: d.ColumnClause) -> bool:
     """Whether the column's default has to be evaluated for every row."""
     stack: list[Any] = [front.bind_default(session, column.default or "null", column.type)]
     while stack:
@@ -71,21 +71,23 @@ def is_volatile(session: Session, column: d.ColumnDefinition) -> bool:
     return False
 
 
-def evaluate(session: Session, expression: e.Expression, row: Row) -> Any:
+def evaluate_expression(session: Session, expression: e.Expression, row: Row) -> Any:
     catalog = session.catalog
-    context = Context(catalog, lambda node: compile_plan(catalog, node))
-    return context.value_of(expression)(session.new_run(reader_of(session), ()))(row)
+    context = CompileContext(catalog, lambda node: compile_plan(catalog, node))
+    return context.value_of(expression)(session.new_run(current_reader(session), ()))(row)
 
 
-def require_check(session: Session, catalog: Catalog, table: Table, name: str, text: str) -> None:
+def require_check_holds(
+    session: Session, catalog: Catalog, table: Table, name: str, text: str
+) -> None:
     """23514 when an existing row, read by the changed catalog, violates a new CHECK."""
-    reader = reader_of(session)
+    reader = current_reader(session)
     if table.id not in reader.catalog.objects:
         return
-    condition = front.bind_over(catalog, table, text)
+    condition = front.bind_row_expression(catalog, table, text)
     compiled = compiled_table(catalog, table.id)
-    narrow = narrower(compiled)
-    context = Context(catalog, lambda node: compile_plan(catalog, node))
+    narrow = row_narrower(compiled)
+    context = CompileContext(catalog, lambda node: compile_plan(catalog, node))
     test = context.value_of(condition)(session.new_run(reader, ()))
     values = chain.from_iterable(reader.scan_values(compiled.start, compiled.end))
     for row in map(compiled.decode, values):
@@ -98,19 +100,19 @@ def require_check(session: Session, catalog: Catalog, table: Table, name: str, t
             )
 
 
-def require_parents(session: Session, table: Table, wanted: d.ForeignKeyDefinition) -> None:
+def require_parent_rows(session: Session, table: Table, wanted: d.ForeignKeyClause) -> None:
     """23503 when an existing row has no parent."""
     catalog = session.catalog
-    parent = catalog.expect(Table, wanted.parent.name, wanted.parent.schema or "public")
+    parent = catalog.require_relation(Table, wanted.parent.name, wanted.parent.schema or "public")
     names = {column.name: column.slot for column in table.columns if not column.dropped}
     slots = [names[name] for name in wanted.columns if name in names]
     by_name = {column.name: column.slot for column in parent.columns if not column.dropped}
     referenced = [by_name[name] for name in wanted.parent_columns if name in by_name]
     parents = {
         tuple([row[slot] for slot in referenced or parent.primary_key])
-        for row in stored_rows(session, parent)
+        for row in scan_rows(session, parent)
     }
-    for row in stored_rows(session, table):
+    for row in scan_rows(session, table):
         values = tuple([row[slot] for slot in slots])
         if None not in values and values not in parents:
             raise InvalidInput(

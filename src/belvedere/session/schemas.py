@@ -8,29 +8,31 @@ from typing import Any
 import msgspec
 
 from belvedere.catalog.catalog import Catalog, is_dropped
-from belvedere.catalog.edit import Edit
+from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Head, Index, PlainView, Schema, Sequence, Table, View
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.sql import definitions as d
 
-Drop = Callable[[Edit, Any, bool], None]
+DropObject = Callable[[CatalogEdit, Any, bool], None]
 """Drop one object, with CASCADE or without."""
 
 replace = msgspec.structs.replace
 
 
-def create_schema(edit: Edit, statement: d.CreateSchema) -> None:
+def create_schema(edit: CatalogEdit, statement: d.CreateSchema) -> None:
     if statement.if_not_exists and any(s.name == statement.name for s in edit.catalog.schemas):
         return
     edit.create_schema(statement.name)
 
 
-def drop_schema(edit: Edit, name: str, *, if_exists: bool, cascade: bool, drop: Drop) -> None:
+def drop_schema(
+    edit: CatalogEdit, name: str, *, if_exists: bool, cascade: bool, drop: DropObject
+) -> None:
     known = any(one.name == name for one in edit.catalog.schemas)
     if not known and if_exists:
         return
     id_ = edit.catalog.schema_id(name)
-    inside = _objects_of(edit.catalog, id_)
+    inside = _list_schema_objects(edit.catalog, id_)
     if inside and not cascade:
         raise InvalidInput(
             "other objects depend on it",
@@ -47,7 +49,9 @@ def drop_schema(edit: Edit, name: str, *, if_exists: bool, cascade: bool, drop: 
     edit.drop_schema(id_)
 
 
-def _objects_of(catalog: Catalog, schema: int) -> list[Table | View | PlainView | Sequence]:
+def _list_schema_objects(
+    catalog: Catalog, schema: int
+) -> list[Table | View | PlainView | Sequence]:
     """The objects of a schema, without indexes and column sequences, which follow their tables."""
     fed = {c.sequence for table in catalog.tables for c in table.columns if not c.dropped}
     return [
@@ -60,7 +64,7 @@ def _objects_of(catalog: Catalog, schema: int) -> list[Table | View | PlainView 
     ]
 
 
-def alter_schema(edit: Edit, statement: d.Alter) -> None:
+def alter_schema(edit: CatalogEdit, statement: d.Alter) -> None:
     """RENAME TO; objects refer to their schema by id, but views name it in their text."""
     id_ = edit.catalog.schema_id(statement.name.name)
     for action in statement.actions:
@@ -73,17 +77,17 @@ def alter_schema(edit: Edit, statement: d.Alter) -> None:
         edit.put(replace(schema, name=action.new))
 
 
-def set_schema(edit: Edit, item: Table | PlainView | View | Sequence, name: str) -> None:
+def move_to_schema(edit: CatalogEdit, item: Table | PlainView | View | Sequence, name: str) -> None:
     """Move an object to a schema, a table with its indexes and column sequences."""
     schema = edit.catalog.schema_id(name)
     moved: list[Any] = [item]
     if isinstance(item, Table):
-        moved += edit.catalog.indexes_of(item.id)
+        moved += edit.catalog.table_indexes(item.id)
         fed = [c.sequence for c in item.columns if c.sequence is not None and not c.dropped]
         moved += [edit.catalog.objects[id_] for id_ in fed]
     for one in moved:
         assert not isinstance(one, Head | Schema)
         assert isinstance(one, Table | Index | PlainView | View | Sequence)
-        if one.schema != schema and edit.catalog.find(one.name, name) is not None:
+        if one.schema != schema and edit.catalog.find_relation(one.name, name) is not None:
             raise InvalidInput("relation already exists", sqlstate="42P07", name=one.name)
         edit.put(replace(one, schema=schema))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from belvedere.catalog import definitions as wanted
-from belvedere.catalog.edit import Edit
+from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Sequence, Table
-from belvedere.catalog.structure import column_named
+from belvedere.catalog.structure import require_column
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.sql import definitions as d
 from belvedere.types import BIGINT, Kind, SqlType
@@ -22,20 +22,20 @@ _BITS = {Kind.SMALLINT: 15, Kind.INTEGER: 31, Kind.BIGINT: 63}
 replace = msgspec.structs.replace
 
 
-def sequence_definition(
+def build_sequence_definition(
     name: str, schema: str, options: d.SequenceOptions
 ) -> wanted.SequenceDefinition:
     """A definition from the options, with PostgreSQL's defaults; 22023 when they contradict."""
     step = 1 if options.increment is None else options.increment
-    lowest, highest = _bounds(options.type or BIGINT)
+    lowest, highest = _type_bounds(options.type or BIGINT)
     low = options.minimum if options.minimum is not None else 1 if step > 0 else lowest
     high = options.maximum if options.maximum is not None else highest if step > 0 else -1
     start = options.start if options.start is not None else low if step > 0 else high
-    _require_sound(step, low, start, high)
+    _require_valid_bounds(step, low, start, high)
     return wanted.SequenceDefinition(name, schema, start, step, low, high, bool(options.cycle))
 
 
-def _bounds(type_: SqlType) -> tuple[int, int]:
+def _type_bounds(type_: SqlType) -> tuple[int, int]:
     if type_.kind not in _BITS:
         raise InvalidInput(
             "sequence type must be smallint, integer, or bigint", sqlstate="22023", type=str(type_)
@@ -43,33 +43,33 @@ def _bounds(type_: SqlType) -> tuple[int, int]:
     return -(2 ** _BITS[type_.kind]), 2 ** _BITS[type_.kind] - 1
 
 
-def _require_sound(step: int, low: int, start: int, high: int) -> None:
+def _require_valid_bounds(step: int, low: int, start: int, high: int) -> None:
     if step == 0:
         raise InvalidInput("INCREMENT must not be zero", sqlstate="22023")
     if low >= high or not low <= start <= high:
         raise InvalidInput("sequence bounds contradict each other", sqlstate="22023")
 
 
-def create_sequence(edit: Edit, statement: d.CreateSequence) -> None:
+def create_sequence(edit: CatalogEdit, statement: d.CreateSequence) -> None:
     name, options = statement.name, statement.options
     schema = name.schema or PUBLIC
-    if statement.if_not_exists and edit.catalog.find(name.name, schema) is not None:
+    if statement.if_not_exists and edit.catalog.find_relation(name.name, schema) is not None:
         return
-    made = edit.create_sequence(sequence_definition(name.name, schema, options))
+    made = edit.create_sequence(build_sequence_definition(name.name, schema, options))
     if options.owned_by:
         _set_owner(edit, made, options.owned_by, schema)
 
 
-def alter_sequence(session: Session, edit: Edit, statement: d.AlterSequence) -> None:
+def alter_sequence(session: Session, edit: CatalogEdit, statement: d.AlterSequence) -> None:
     """ALTER SEQUENCE. Numbers reserved ahead are given back: the next value follows the last one
     that was returned, by the new options."""
     name, options = statement.name, statement.options
     schema = name.schema or PUBLIC
-    if statement.if_exists and edit.catalog.find(name.name, schema) is None:
+    if statement.if_exists and edit.catalog.find_relation(name.name, schema) is None:
         return
-    sequence = edit.catalog.expect(Sequence, name.name, schema)
+    sequence = edit.catalog.require_relation(Sequence, name.name, schema)
     numbers = session.host.sequences
-    _, highest = _bounds(options.type or BIGINT)
+    _, highest = _type_bounds(options.type or BIGINT)
     step = sequence.increment if options.increment is None else options.increment
     made = replace(
         sequence,
@@ -79,7 +79,7 @@ def alter_sequence(session: Session, edit: Edit, statement: d.AlterSequence) -> 
         start=sequence.start if options.start is None else options.start,
         cycle=sequence.cycle if options.cycle is None else options.cycle,
     )
-    _require_sound(made.increment, made.minimum, made.start, made.maximum)
+    _require_valid_bounds(made.increment, made.minimum, made.start, made.maximum)
     value = made.start if options.restart is None else options.restart
     last = None if options.restarts else numbers.stored_value(sequence)
     current = value if options.restarts else last
@@ -91,12 +91,12 @@ def alter_sequence(session: Session, edit: Edit, statement: d.AlterSequence) -> 
     if options.owned_by is not None:
         _set_owner(edit, made.id, options.owned_by, schema)
     if options.restarts:
-        numbers.go_on_after(made, value - made.increment)
+        numbers.restart_after(made, value - made.increment)
     elif last is not None:
-        numbers.go_on_after(made, last)
+        numbers.restart_after(made, last)
 
 
-def _set_owner(edit: Edit, id_: int, column: tuple[str, ...], schema: str) -> None:
+def _set_owner(edit: CatalogEdit, id_: int, column: tuple[str, ...], schema: str) -> None:
     """OWNED BY `table.column`: the sequence is dropped with the table. No names: no owner."""
     sequence = edit.catalog.get(id_)
     assert isinstance(sequence, Sequence)
@@ -105,16 +105,18 @@ def _set_owner(edit: Edit, id_: int, column: tuple[str, ...], schema: str) -> No
         return
     if len(column) < 2:
         raise InvalidInput("invalid OWNED BY option", sqlstate="42601", hint="name table.column")
-    table = edit.catalog.expect(Table, column[-2], column[-3] if len(column) > 2 else schema)
-    column_named(table, column[-1])
+    table = edit.catalog.require_relation(
+        Table, column[-2], column[-3] if len(column) > 2 else schema
+    )
+    require_column(table, column[-1])
     edit.put(replace(sequence, owner=table.id))
 
 
 # -- identity columns ------------------------------------------------------------------------------
 
 
-def set_identity(edit: Edit, table: Table, action: d.SetColumnIdentity) -> None:
-    column = column_named(table, action.name)
+def set_identity(edit: CatalogEdit, table: Table, action: d.SetColumnIdentity) -> None:
+    column = require_column(table, action.name)
     if action.identity is None:
         if column.identity is None:
             if action.if_exists:
@@ -140,12 +142,16 @@ def set_identity(edit: Edit, table: Table, action: d.SetColumnIdentity) -> None:
         )
     schema = next(one.name for one in edit.catalog.schemas if one.id == table.schema)
     name = edit.free_name(f"{table.name}_{column.name}_seq", schema)
-    definition = sequence_definition(name, schema, identity_options(action.sequence, column.type))
+    definition = build_sequence_definition(
+        name, schema, identity_sequence_options(action.sequence, column.type)
+    )
     made = edit.create_sequence(definition, owner=table.id)
     edit.replace_column(table.id, replace(column, identity=action.identity, sequence=made))
 
 
-def identity_options(options: d.SequenceOptions | None, type_: SqlType) -> d.SequenceOptions:
+def identity_sequence_options(
+    options: d.SequenceOptions | None, type_: SqlType
+) -> d.SequenceOptions:
     """The sequence options of an identity column: its bounds are those of the column's type."""
     found = options or d.SequenceOptions()
     if found.owned_by is not None or found.restarts:

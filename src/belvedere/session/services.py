@@ -9,9 +9,9 @@ from belvedere.catalog.model import Sequence
 from belvedere.catalog.relation import compiled_table
 from belvedere.errors import InvalidInput, Retry, Unavailable, Unsupported
 from belvedere.session.notices import Notices
-from belvedere.session.shared import Host
+from belvedere.session.shared import DatabaseContract
 from belvedere.txn.border import LockRequest
-from belvedere.txn.roots import root_of
+from belvedere.txn.roots import root_finder
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
 
@@ -22,7 +22,7 @@ class SessionServices:
     """One per session; holds the values of `currval` and `lastval`, and the notices."""
 
     def __init__(
-        self, host: Host, catalog: Callable[[], Catalog], virtual_rows: VirtualRows
+        self, host: DatabaseContract, catalog: Callable[[], Catalog], virtual_rows: VirtualRows
     ) -> None:
         self._host = host
         self._catalog = catalog
@@ -34,7 +34,7 @@ class SessionServices:
         self.notices = Notices()
 
     def next_value(self, sequence: int) -> int:
-        value = self._host.sequences.next_value(self._sequence(sequence))
+        value = self._host.sequences.next_value(self._get_sequence(sequence))
         self._last[sequence] = self._latest = value
         return value
 
@@ -53,17 +53,17 @@ class SessionServices:
         self._latest = None
 
     def set_value(self, sequence: int, value: int, called: bool) -> int:
-        found = self._sequence(sequence)
+        found = self._get_sequence(sequence)
         if not found.minimum <= value <= found.maximum:
             raise InvalidInput(
                 "value is out of the sequence's bounds", sqlstate="22003", name=found.name
             )
-        self._host.sequences.go_on_after(found, value if called else value - found.increment)
+        self._host.sequences.restart_after(found, value if called else value - found.increment)
         if called:
             self._last[sequence] = value
         return value
 
-    def _sequence(self, id_: int) -> Sequence:
+    def _get_sequence(self, id_: int) -> Sequence:
         found = self._catalog().get(id_)
         if not isinstance(found, Sequence):
             raise InvalidInput("sequence does not exist", sqlstate="42P01", id=id_)
@@ -76,7 +76,7 @@ class SessionServices:
         if transaction is None:
             raise Unsupported("row locks outside of a transaction")
         table = compiled_table(transaction.catalog, relation)
-        find = root_of(transaction.catalog, relation)
+        find = root_finder(transaction.catalog, relation)
         held = []
         for key in keys:
             encoded = table.key.encode(key)
@@ -86,13 +86,13 @@ class SessionServices:
                 continue
             if find is not None:
                 encoded = find(encoded, table.decode(value), transaction)
-            held.append(_locked(transaction, LockRequest("root", encoded), wait))
+            held.append(_try_lock(transaction, LockRequest("root", encoded), wait))
         return held
 
 
-def _locked(transaction: Transaction, request: LockRequest, wait: str) -> bool:
+def _try_lock(transaction: Transaction, request: LockRequest, wait: str) -> bool:
     try:
-        transaction.lock(request, 0 if wait else None)
+        transaction.acquire_lock(request, 0 if wait else None)
     except (Unavailable, Retry) as error:
         if wait != "skip locked" or error.sqlstate not in ("55P03", "40P01"):
             raise

@@ -25,30 +25,30 @@ from belvedere.catalog.relation import compiled_index
 from belvedere.errors import Error, InvalidInput, Retry, Unsupported
 from belvedere.execution.choose import Tier
 from belvedere.execution.direct.compile import Wrap
-from belvedere.execution.direct.points import PointRun
+from belvedere.execution.direct.points import FastPathRun
 from belvedere.execution.memory import Memory
 from belvedere.execution.run import Interrupt, Run
 from belvedere.plan.functions.function import Environment
 from belvedere.plan.nodes import Node
 from belvedere.session import front, reading, short, utility, views
 from belvedere.session.freshness import Freshness, FreshnessKind, parse_freshness
-from belvedere.session.prepared import Prepared
+from belvedere.session.prepared import CompiledStatement
 from belvedere.session.result import Result
 from belvedere.session.services import SessionServices
-from belvedere.session.settings import Settings
-from belvedere.session.shared import Shared
+from belvedere.session.settings import SessionSettings
+from belvedere.session.shared import SharedState
 from belvedere.session.statistics import StatementRecord
 from belvedere.session.transactions import TransactionState
-from belvedere.session.virtual import VirtualTables
-from belvedere.sql.bind.statement import TEXTS
-from belvedere.sql.rules.context import Context
+from belvedere.session.virtual import SystemTables
+from belvedere.sql.bind.statement import STORED_EXPRESSIONS
+from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.optimize import optimize
 from belvedere.sql.statements import DataPlan, Prepare
 from belvedere.txn.border import Isolation, LockRequest, RowChange
 from belvedere.txn.constraints import ForeignKeyParticipant
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
-from belvedere.views.answer import answered
+from belvedere.views.answer import apply_rewrite_rules
 
 CANCELED = "canceled by the user"
 TIMED_OUT = "statement timeout"
@@ -56,7 +56,7 @@ REPLAN_AFTER_US = 20_000
 """A plan for few rows that takes longer is compiled again when the data has changed since."""
 
 
-def _now() -> datetime.datetime:
+def _utc_now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
 
@@ -65,22 +65,22 @@ class Session:
 
     def __init__(
         self,
-        shared: Shared,
+        shared: SharedState,
         *,
         autocommit: bool = True,
-        clock: Callable[[], datetime.datetime] = _now,
+        clock: Callable[[], datetime.datetime] = _utc_now,
         seed: int | None = None,
     ) -> None:
         self.shared = shared
         self.host = shared.host
         self.autocommit = autocommit
-        self.settings = Settings()
+        self.settings = SessionSettings()
         self.transactions = TransactionState(shared.host, self.settings)
         self.prepared: dict[str, Prepare] = {}
         self.clock = clock
         self.random = random.Random(seed)
-        self.virtual = VirtualTables(self)
-        self.services = SessionServices(shared.host, lambda: self.catalog, self.virtual.rows)
+        self.virtual = SystemTables(self)
+        self.services = SessionServices(shared.host, lambda: self.catalog, self.virtual.read_rows)
         self.interrupt = Interrupt()
         self._plans: Callable[[str], Any] = shared.plans.get
         self.settings.when_zone_changes = self._use_zone
@@ -101,7 +101,7 @@ class Session:
     @property
     def token(self) -> str:
         """With it another connection reads at least what this session has read and written."""
-        return self.host.token(self.transactions.seen or self.host.position)
+        return self.host.token(self.transactions.seen_position or self.host.position)
 
     # -- the door's verbs ---------------------------------------------------------------------
 
@@ -111,21 +111,27 @@ class Session:
         """Run every statement of the text; the result is the last one's."""
         entry = self._plans(text)
         if freshness is not None:
-            return self.guarded(lambda: self._as_fresh(freshness, entry, text, parameters))
+            return self.run_guarded(
+                lambda: self._run_with_freshness(freshness, entry, text, parameters)
+            )
         if entry is None or entry.tier is not self.settings.tier:
-            return self.guarded(lambda: self._uncached(text, parameters))
+            return self.run_guarded(lambda: self._run_text(text, parameters))
         if not self.transactions.failed:
-            if entry.point_read is not None:
-                return short.read_point(self, entry, entry.point_read, parameters)
-            if entry.point_write is not None and self.autocommit:
+            if entry.fast_read is not None:
+                return short.run_fast_read(self, entry, entry.fast_read, parameters)
+            if entry.single_row_write is not None and self.autocommit:
                 if self.transactions.open is None:
-                    if entry.point_swap is not None:
-                        return short.swap_point(self, entry, entry.point_swap, parameters)
-                    return short.write_point(self, entry, entry.point_write, parameters)
-        return self.guarded(lambda: self.cached(entry, parameters))
+                    if entry.single_row_commit is not None:
+                        return short.run_single_row_commit(
+                            self, entry, entry.single_row_commit, parameters
+                        )
+                    return short.run_single_row_write(
+                        self, entry, entry.single_row_write, parameters
+                    )
+        return self.run_guarded(lambda: self.run_cached(entry, parameters))
 
     @property
-    def isolation(self) -> Isolation:
+    def default_isolation(self) -> Isolation:
         level: Isolation = self.settings.get("default_transaction_isolation")
         return level
 
@@ -151,7 +157,7 @@ class Session:
 
     # -- one text -----------------------------------------------------------------------------
 
-    def guarded(self, action: Callable[[], Result]) -> Result:
+    def run_guarded(self, action: Callable[[], Result]) -> Result:
         """Run an action under the statement timeout, open to `cancel`."""
         timeout_ms = self.settings.get("statement_timeout")
         timer = None
@@ -171,36 +177,36 @@ class Session:
             if timer is not None:
                 timer.cancel()
 
-    def cached(self, entry: Prepared, parameters: Sequence[Any]) -> Result:
+    def run_cached(self, entry: CompiledStatement, parameters: Sequence[Any]) -> Result:
         if entry.catalog is not self.catalog:
-            return self._uncached(entry.text, parameters)
-        return self.run_data(entry, parameters)
+            return self._run_text(entry.text, parameters)
+        return self.run_data_statement(entry, parameters)
 
-    def _as_fresh(
-        self, freshness: str, entry: Prepared | None, text: str, parameters: Sequence[Any]
+    def _run_with_freshness(
+        self, freshness: str, entry: CompiledStatement | None, text: str, parameters: Sequence[Any]
     ) -> Result:
         """Run a text with a freshness of its own. Plans are the same for every freshness."""
-        self._statement_freshness = self._floored(freshness)
+        self._statement_freshness = self._apply_freshness_floor(freshness)
         try:
             if entry is None or entry.tier is not self.settings.tier:
-                return self._uncached(text, parameters)
-            return self.cached(entry, parameters)
+                return self._run_text(text, parameters)
+            return self.run_cached(entry, parameters)
         finally:
             self._statement_freshness = None
 
-    def _uncached(self, text: str, parameters: Sequence[Any]) -> Result:
-        found = self._parsed(text)
+    def _run_text(self, text: str, parameters: Sequence[Any]) -> Result:
+        found = self._parse_text(text)
         result = Result("")
         for parsed in found:
             alone = len(found) == 1
             result = self._run_statement(text, parsed, parameters if alone else (), keep=alone)
         return result
 
-    def _parsed(self, text: str) -> Sequence[Any]:
+    def _parse_text(self, text: str) -> Sequence[Any]:
         try:
-            return front.parse(text)
+            return front.parse_statements(text)
         except Error:
-            self.failed_statement()
+            self.mark_failed()
             raise
 
     @property
@@ -211,7 +217,7 @@ class Session:
         wanted: Freshness = self.settings.get("freshness")
         return wanted
 
-    def _floored(self, text: str) -> Freshness:
+    def _apply_freshness_floor(self, text: str) -> Freshness:
         """Parse a freshness; a token also becomes the floor of the next snapshot. Base tables are
         otherwise always read at the newest position."""
         wanted = parse_freshness(text)
@@ -224,47 +230,51 @@ class Session:
         self, text: str, parsed: Any, parameters: Sequence[Any], *, keep: bool
     ) -> Result:
         try:
-            statement, general = front.bind(self, parsed, parameters)
+            statement, general = front.bind_with_parameters(self, parsed, parameters)
             if isinstance(statement, DataPlan):
-                entry = self.prepare(statement, text[parsed.start : parsed.end])
+                entry = self.compile_statement(statement, text[parsed.start : parsed.end])
         except Error:
             self.transactions.require_usable()
-            self.failed_statement()
+            self.mark_failed()
             raise
         if isinstance(statement, DataPlan):
             if keep and general:
                 zone = self.settings.zone
                 self.shared.plans.put(text if zone is datetime.UTC else (zone, text), entry)
                 entry.text = text
-            return self.run_data(entry, parameters)
+            return self.run_data_statement(entry, parameters)
         try:
-            return utility.run(self, statement, parameters)
+            return utility.dispatch_statement(self, statement, parameters)
         except Error:
-            self.failed_statement()
+            self.mark_failed()
             raise
 
-    def planned(self, plan: Node, *, bypass: bool = False) -> Node:
+    def optimize_plan(self, plan: Node, *, bypass: bool = False) -> Node:
         """The optimized plan, with views read from their state; `bypass`: deferred views are
         computed from their base tables."""
         catalog = self.catalog
-        over = views.bypassing_plan if bypass else views.readable_plan
+        over = views.plan_bypassing_deferred if bypass else views.plan_over_state
         readable = over(self, catalog, plan)
-        return optimize(readable, Context(catalog, TEXTS, self.shared.table_statistics))
+        return optimize(
+            readable, OptimizerContext(catalog, STORED_EXPRESSIONS, self.shared.table_statistics)
+        )
 
-    def prepare(
+    def compile_statement(
         self, data: DataPlan, text: str, tier: Tier | None = None, wrap: Wrap | None = None
-    ) -> Prepared:
+    ) -> CompiledStatement:
         record = self.shared.statistics.record_for(text)
-        if self.shared.answering and self.catalog.views:
-            plan = answered(data.plan, self.catalog, self.shared.answering)
+        if self.shared.rewrite_rules and self.catalog.views:
+            plan = apply_rewrite_rules(data.plan, self.catalog, self.shared.rewrite_rules)
             data = replace(data, plan=plan)
-        deferred = views.deferred_in(self.catalog, data.plan)
-        entry = self.prepared_as(data, self.planned(data.plan), record, tier, wrap, deferred)
+        deferred = views.find_deferred_views(self.catalog, data.plan)
+        entry = self.compile_with_plan(
+            data, self.optimize_plan(data.plan), record, tier, wrap, deferred
+        )
         if deferred:
-            entry.bypass = reading.Bypass(data, record, tier)
+            entry.bypass = reading.BypassCompiler(data, record, tier)
         return entry
 
-    def prepared_as(
+    def compile_with_plan(
         self,
         data: DataPlan,
         plan: Node,
@@ -272,8 +282,8 @@ class Session:
         tier: Tier | None,
         wrap: Wrap | None = None,
         deferred: tuple[View, ...] = (),
-    ) -> Prepared:
-        return Prepared(
+    ) -> CompiledStatement:
+        return CompiledStatement(
             self.catalog,
             replace(data, plan=plan),
             tier or self.settings.tier,
@@ -295,7 +305,7 @@ class Session:
 
     # -- data statements ----------------------------------------------------------------------
 
-    def run_data(self, entry: Prepared, parameters: Sequence[Any]) -> Result:
+    def run_data_statement(self, entry: CompiledStatement, parameters: Sequence[Any]) -> Result:
         self.transactions.require_usable()
         started = time.perf_counter()
         record = entry.record
@@ -303,7 +313,7 @@ class Session:
             values = entry.convert(parameters)
             if entry.deferred and self.transactions.open is None:
                 reading.wait_if_cheapest(self, entry)
-            result = self.in_transaction(
+            result = self.run_in_transaction(
                 entry.data.changes, lambda t: run_plan(self, t, entry, values)
             )
         except BaseException:
@@ -314,18 +324,18 @@ class Session:
         record.rows += max(result.affected, 0)
         record.total_us += spent
         record.max_us = max(record.max_us, spent)
-        if spent > REPLAN_AFTER_US and entry.is_outgrown(self.host.position):
-            self.shared.replan(entry)
+        if spent > REPLAN_AFTER_US and entry.has_stale_estimates(self.host.position):
+            self.shared.invalidate_plan(entry)
         return result
 
-    def in_transaction(self, changes: bool, action: Callable[[Transaction], Result]) -> Result:
+    def run_in_transaction(self, changes: bool, action: Callable[[Transaction], Result]) -> Result:
         state = self.transactions
         if state.open is None:
-            return self._alone(changes, action)
+            return self._run_with_retries(changes, action)
         state.require_usable()
-        return self._inside(state.open, changes, action)
+        return self._run_inside(state.open, changes, action)
 
-    def _alone(self, changes: bool, action: Callable[[Transaction], Result]) -> Result:
+    def _run_with_retries(self, changes: bool, action: Callable[[Transaction], Result]) -> Result:
         """Run in a transaction of its own. When that loses a race, no result was returned yet and
         the action runs again."""
         state = self.transactions
@@ -334,8 +344,8 @@ class Session:
         while True:
             transaction = self.begin_implicit()
             try:
-                transaction.hold_first(locks)
-                result = self._inside(transaction, changes, action)
+                transaction.acquire_first(locks)
+                result = self._run_inside(transaction, changes, action)
                 if self.autocommit:
                     state.commit()
                 return result
@@ -351,24 +361,24 @@ class Session:
                     state.rollback()
                 raise
 
-    def _inside(
+    def _run_inside(
         self, transaction: Transaction, changes: bool, action: Callable[[Transaction], Result]
     ) -> Result:
         state = self.transactions
         if changes and state.read_only:
-            self.failed_statement()
+            self.mark_failed()
             raise InvalidInput("cannot change data in a read-only transaction", sqlstate="25006")
         transaction.begin_statement()
         self.services.transaction = transaction
         single = self.autocommit and not state.explicit
-        savepoint = transaction.savepoint() if changes and not single else None
+        savepoint = transaction.set_savepoint() if changes and not single else None
         try:
             result = action(transaction)
             if savepoint is not None:
                 self.check_constraints(transaction, transaction.changes_since(savepoint))
             return result
         except BaseException:
-            self.failed_statement()  # ROLLBACK or ROLLBACK TO discards its changes
+            self.mark_failed()  # ROLLBACK or ROLLBACK TO discards its changes
             raise
 
     def check_constraints(self, transaction: Transaction, changes: tuple[RowChange, ...]) -> None:
@@ -376,7 +386,7 @@ class Session:
         relations = frozenset([change.relation for change in changes])
         catalog = transaction.catalog
         for relation in relations:
-            for index in catalog.indexes_of(relation):
+            for index in catalog.table_indexes(relation):
                 if index.unique:
                     transaction.get(compiled_index(catalog, index.id).start)  # makes its entries
                     break
@@ -384,11 +394,11 @@ class Session:
             if isinstance(participant, ForeignKeyParticipant):
                 deferred = participant.initially_deferred
                 if participant.deferrable:
-                    deferred = self.transactions.defers(participant.name, deferred)
+                    deferred = self.transactions.is_constraint_deferred(participant.name, deferred)
                 if not deferred:
                     participant.check(changes, transaction)
 
-    def failed_statement(self) -> None:
+    def mark_failed(self) -> None:
         if self.transactions.open is not None:
             self.transactions.failed = True
 
@@ -400,7 +410,7 @@ class Session:
         self._transaction_time = None
         return self.transactions.begin(explicit=True, isolation=isolation)
 
-    def environment(self) -> Environment:
+    def make_environment(self) -> Environment:
         now = self.clock()
         if self._transaction_time is None:
             self._transaction_time = now
@@ -411,24 +421,26 @@ class Session:
         return Run(
             reader,
             parameters,
-            self.environment() if environment else None,  # type: ignore[arg-type]
+            self.make_environment() if environment else None,  # type: ignore[arg-type]
             self.services,
             self.interrupt,
             Memory(self.shared.memory_limit_bytes),
         )
 
 
-def run_plan(session: Session, transaction: Transaction, entry: Prepared, values: Row) -> Result:
+def run_plan(
+    session: Session, transaction: Transaction, entry: CompiledStatement, values: Row
+) -> Result:
     """Read everything, then write everything."""
     data = entry.data
-    if entry.point_write is not None:
-        affected = entry.point_write(transaction, PointRun(values, session.services))
+    if entry.single_row_commit is not None:
+        affected = entry.single_row_commit(transaction, FastPathRun(values, session.services))
         return Result(data.verb.upper(), None, None, affected)
-    entry, reader = reading.ready_to_read(session, transaction, entry)
+    entry, reader = reading.prepare_read(session, transaction, entry)
     run = session.new_run(reader, values, environment=entry.needs_environment)
     found = entry.rows(run)
     table = getattr(found, "table", None)
-    rows = [] if table is not None else run.memory.hold(found)
+    rows = [] if table is not None else run.memory.hold_rows(found)
     affected = len(rows) if table is None else table.num_rows
     for write in run.changes:
         write.apply(transaction)

@@ -1,7 +1,7 @@
 """State shared by all sessions of an open store: DuckDB engine, plan cache, statistics.
 
-`Host` is the contract between sessions and the database; the database satisfies it without knowing
-sessions.
+`DatabaseContract` is the contract between sessions and the database; the database satisfies it
+without knowing sessions.
 """
 
 from __future__ import annotations
@@ -12,47 +12,47 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.edit import Edit
+from belvedere.catalog.edit import CatalogEdit
 from belvedere.config import Config
 from belvedere.errors import Error
 from belvedere.execution.duck.engine import DuckEngine
 from belvedere.plan.nodes import Node
 from belvedere.session.sampling import TableStatistics
 from belvedere.session.statistics import StatementStatistics
-from belvedere.sql.bind.statement import TEXTS
-from belvedere.sql.rules.context import Context
-from belvedere.sql.rules.estimates import rows_of
+from belvedere.sql.bind.statement import STORED_EXPRESSIONS
+from belvedere.sql.rules.context import OptimizerContext
+from belvedere.sql.rules.estimates import estimate_rows
 from belvedere.txn.border import (
     SNAPSHOT,
     ChangeLog,
     Isolation,
     Participant,
-    Published,
+    PublishedState,
     Reader,
     SingleRowCommits,
 )
-from belvedere.txn.locks import LockTable
+from belvedere.txn.locks import RowLockTable
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
-from belvedere.views.answer import Rule
+from belvedere.views.answer import RewriteRule
 from belvedere.views.host import ViewService
-from belvedere.views.index_rule import by_index
+from belvedere.views.index_rule import rewrite_to_index
 
 if TYPE_CHECKING:
-    from belvedere.execution.duck.copies import Copies
-    from belvedere.session.prepared import Prepared
+    from belvedere.execution.duck.copies import ColumnarCache
+    from belvedere.session.prepared import CompiledStatement
 
-PLANS_KEPT = 2_000
-PLAN_CHARACTERS_KEPT = 2_000_000
+PLANS_MAX = 2_000
+PLAN_CHARACTERS_MAX = 2_000_000
 
 
-class Host(Protocol):
+class DatabaseContract(Protocol):
     """An open store, as sessions see it."""
 
     config: Config
     sequences: Sequences
-    visibility: Published
-    locks: LockTable
+    visibility: PublishedState
+    locks: RowLockTable
     log: ChangeLog
     swaps: SingleRowCommits | None
 
@@ -66,7 +66,7 @@ class Host(Protocol):
         self, isolation: Isolation = SNAPSHOT, *, at_least: int = 0, wait_s: float = 30.0
     ) -> Transaction: ...
 
-    def change_schema(self, change: Callable[[Edit], Any]) -> Any: ...
+    def change_schema(self, change: Callable[[CatalogEdit], Any]) -> Any: ...
 
     def participants_for(
         self, catalog: Catalog, relations: frozenset[int]
@@ -85,28 +85,32 @@ class Host(Protocol):
     def position_of(self, text: str) -> int: ...
 
 
-class Shared:
-    def __init__(self, host: Host, memory_limit_mb: int = 1024) -> None:
+class SharedState:
+    def __init__(self, host: DatabaseContract, memory_limit_mb: int = 1024) -> None:
         self.host = host
         self.memory_limit_bytes = memory_limit_mb * 2**20
-        copies = self._copies if host.config.columnar_bytes_max else None
+        copies = self._create_columnar_cache if host.config.columnar_bytes_max else None
         self.engine = DuckEngine(memory_limit_mb, make_copies=copies)
         self.statistics = StatementStatistics()
-        self.plans = PlanCache(PLANS_KEPT)
-        self.answering: tuple[Rule, ...] = (by_index,)  # rules by which views answer queries
+        self.plans = PlanCache(PLANS_MAX)
+        self.rewrite_rules: tuple[RewriteRule, ...] = (
+            rewrite_to_index,
+        )  # rules by which views answer queries
         self._published: tuple[object, Reader] | None = None
-        self.table_statistics = TableStatistics(host, self.newest_reader)
+        self.table_statistics = TableStatistics(host, self.published_reader)
 
-    def _copies(self) -> Copies:
-        from belvedere.execution.duck.copies import Budget, Copies  # heavy
+    def _create_columnar_cache(self) -> ColumnarCache:
+        from belvedere.execution.duck.copies import CacheBudget, ColumnarCache  # heavy
 
         config = self.host.config
-        return Copies(self.host.log, Budget(config.columnar_bytes_max, config.columnar_rows_min))
+        return ColumnarCache(
+            self.host.log, CacheBudget(config.columnar_bytes_max, config.columnar_rows_min)
+        )
 
-    def newest_reader(self) -> Reader:
+    def published_reader(self) -> Reader:
         """A reader of what is published now, for one get: it holds no snapshot, so a second read
         may see more than the first."""
-        published = self.host.visibility.published
+        published = self.host.visibility.published_snapshot
         known = self._published
         if known is not None and known[0] is published:
             return known[1]
@@ -114,19 +118,19 @@ class Shared:
         self._published = (published, reader)
         return reader
 
-    def size_of(self, relation: int) -> float:
+    def estimate_rows(self, relation: int) -> float:
         """The estimated number of rows of a table."""
-        return self.table_statistics.rows(relation)
+        return self.table_statistics.row_count(relation)
 
-    def estimator(self, catalog: Catalog) -> Callable[[Node], float]:
-        context = Context(catalog, TEXTS, self.table_statistics)
-        return lambda node: rows_of(node, context)
+    def make_estimator(self, catalog: Catalog) -> Callable[[Node], float]:
+        context = OptimizerContext(catalog, STORED_EXPRESSIONS, self.table_statistics)
+        return lambda node: estimate_rows(node, context)
 
-    def replan(self, entry: Prepared) -> None:
+    def invalidate_plan(self, entry: CompiledStatement) -> None:
         """Drop a statement's plan and the samples of its tables; its next run compiles it."""
         for relation in entry.data.relations:
-            self.table_statistics.forget(relation)
-        self.plans.drop(entry)
+            self.table_statistics.forget_sample(relation)
+        self.plans.drop_entry(entry)
 
     def close(self) -> None:
         self.engine.close()
@@ -139,41 +143,41 @@ class PlanCache:
     the total length of texts as well as their number: long lists of constants do not exhaust it.
     """
 
-    def __init__(self, size: int, characters: int = PLAN_CHARACTERS_KEPT) -> None:
+    def __init__(self, size: int, characters: int = PLAN_CHARACTERS_MAX) -> None:
         self._size = size
         self._characters = characters
         self._mutex = threading.Lock()
         self._entries: OrderedDict[Any, Any] = OrderedDict()
-        self._kept = 0  # characters
+        self._character_count = 0  # characters
         self.get = self._entries.get  # without the lock: a dict read is atomic
 
     def put(self, key: Any, entry: Any) -> None:
         with self._mutex:
             if key in self._entries:
-                self._remove(key)
+                self._remove_key(key)
             self._entries[key] = entry
-            self._kept += _characters(key)
-            while len(self._entries) > self._size or self._kept > self._characters:
-                self._remove(next(iter(self._entries)))
+            self._character_count += _text_length(key)
+            while len(self._entries) > self._size or self._character_count > self._characters:
+                self._remove_key(next(iter(self._entries)))
 
-    def drop(self, entry: Any) -> None:
+    def drop_entry(self, entry: Any) -> None:
         with self._mutex:
             for key in [key for key, known in self._entries.items() if known is entry]:
-                self._remove(key)
+                self._remove_key(key)
 
-    def _remove(self, key: Any) -> None:
+    def _remove_key(self, key: Any) -> None:
         del self._entries[key]
-        self._kept -= _characters(key)
+        self._character_count -= _text_length(key)
 
     def clear(self) -> None:
         with self._mutex:
             self._entries.clear()
-            self._kept = 0
+            self._character_count = 0
 
     def __len__(self) -> int:
         return len(self._entries)
 
 
-def _characters(key: Any) -> int:
+def _text_length(key: Any) -> int:
     """A key is a text, or a time zone and a text."""
     return len(key[1] if isinstance(key, tuple) else key)

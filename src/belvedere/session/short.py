@@ -11,8 +11,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from belvedere.errors import InvalidInput, Retry
-from belvedere.execution.direct.points import PointRead, PointRun, PointSwap, PointWrite
-from belvedere.session.prepared import Prepared
+from belvedere.execution.direct.points import (
+    FastPathCommit,
+    FastPathRead,
+    FastPathRun,
+    FastPathWrite,
+)
+from belvedere.session.prepared import CompiledStatement
 from belvedere.session.result import Result
 from belvedere.txn.border import LockRequest, Reader
 
@@ -20,27 +25,27 @@ if TYPE_CHECKING:
     from belvedere.session.session import Session
 
 
-def read_point(
-    session: Session, entry: Prepared, read: PointRead, parameters: Sequence[Any]
+def run_fast_read(
+    session: Session, entry: CompiledStatement, read: FastPathRead, parameters: Sequence[Any]
 ) -> Result:
     """Run a cached read of one row or page: no Run, and no transaction under autocommit."""
     started = time.perf_counter()
     transaction = session.transactions.open
     reader: Reader
     if transaction is None and session.autocommit:
-        reader = session.shared.newest_reader()
+        reader = session.shared.published_reader()
     else:
         reader = transaction or session.begin_implicit()
     if reader.catalog is not entry.catalog:
-        return session.guarded(lambda: session.cached(entry, parameters))
+        return session.run_guarded(lambda: session.run_cached(entry, parameters))
     try:
-        rows = read(reader, PointRun(entry.convert(parameters), session.services))
+        rows = read(reader, FastPathRun(entry.convert(parameters), session.services))
     except BaseException:
-        session.failed_statement()
+        session.mark_failed()
         raise
     if rows is None:
-        return session.guarded(lambda: session.cached(entry, parameters))
-    session.transactions.point = reader
+        return session.run_guarded(lambda: session.run_cached(entry, parameters))
+    session.transactions.last_reader = reader
     record = entry.record
     record.calls += 1
     record.rows += len(rows)
@@ -48,15 +53,15 @@ def read_point(
     return Result("SELECT", entry.data.plan.fields, rows, len(rows), plain=entry.plain)
 
 
-def swap_point(
-    session: Session, entry: Prepared, swap: PointSwap, parameters: Sequence[Any]
+def run_single_row_commit(
+    session: Session, entry: CompiledStatement, swap: FastPathCommit, parameters: Sequence[Any]
 ) -> Result:
     """Run a cached write of one row as a single-row commit; as a transaction when that declines."""
     started = time.perf_counter()
     state, record, swaps = session.transactions, entry.record, session.host.swaps
     position = None
     if swaps is not None and not state.defaults_read_only:
-        run = PointRun(entry.convert(parameters), session.services)
+        run = FastPathRun(entry.convert(parameters), session.services)
         try:
             position = swap(swaps, run)
         except Retry:
@@ -69,8 +74,8 @@ def swap_point(
             record.errors += 1
             raise
     if position is None:
-        assert entry.point_write is not None
-        return write_point(session, entry, entry.point_write, parameters)
+        assert entry.single_row_write is not None
+        return run_single_row_write(session, entry, entry.single_row_write, parameters)
     state.floor = state.position = position
     record.calls += 1
     record.rows += 1
@@ -78,23 +83,23 @@ def swap_point(
     return Result(entry.data.verb.upper(), None, None, 1)
 
 
-def write_point(
-    session: Session, entry: Prepared, write: PointWrite, parameters: Sequence[Any]
+def run_single_row_write(
+    session: Session, entry: CompiledStatement, write: FastPathWrite, parameters: Sequence[Any]
 ) -> Result:
     """Run a cached write of one row in a transaction of its own; again when it loses a race."""
     started = time.perf_counter()
     state, record = session.transactions, entry.record
-    run = PointRun(entry.convert(parameters), session.services)
+    run = FastPathRun(entry.convert(parameters), session.services)
     attempts = session.host.config.statement_retries_max
     locks: tuple[LockRequest, ...] = ()
     while True:
-        transaction = session.host.begin(session.isolation, at_least=state.floor)
+        transaction = session.host.begin(session.default_isolation, at_least=state.floor)
         try:
             if locks:
-                transaction.hold_first(locks)
+                transaction.acquire_first(locks)
             if transaction.catalog is not entry.catalog or state.defaults_read_only:
                 transaction.rollback()
-                return session.guarded(lambda: session.cached(entry, parameters))
+                return session.run_guarded(lambda: session.run_cached(entry, parameters))
             affected = write(transaction, run)
             state.position = transaction.commit().position
             break

@@ -7,9 +7,9 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
-from belvedere.sql.parse.normal import normalised
+from belvedere.sql.parse.normal import normalize_statement
 
-STATEMENTS_KEPT = 5_000
+STATEMENTS_MAX = 5_000
 STATEMENT_CHARACTERS_MAX = 4_000
 """Only the beginning of a longer statement is stored: those that share it share a record."""
 
@@ -33,15 +33,15 @@ class StatementStatistics:
     def record_for(self, text: str) -> StatementRecord:
         """The record of a statement, for the caller to update; evicts the oldest record when there
         are too many."""
-        text = normalised(text)[:STATEMENT_CHARACTERS_MAX]
+        text = normalize_statement(text)[:STATEMENT_CHARACTERS_MAX]
         with self._mutex:
             found = self._records.get(text)
             if found is None:
-                if len(self._records) >= STATEMENTS_KEPT:
+                if len(self._records) >= STATEMENTS_MAX:
                     self._records.pop(next(iter(self._records)))
                 found = self._records[text] = StatementRecord(text)
             return found
 
-    def records(self) -> list[StatementRecord]:
+    def list_records(self) -> list[StatementRecord]:
         with self._mutex:
             return list(self._records.values())

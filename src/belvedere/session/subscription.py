@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from belvedere.catalog.edit import Edit
+from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Maintenance, View
 from belvedere.errors import Error, InvalidInput, Unavailable
 from belvedere.execution.direct.compile import compile_plan
@@ -28,14 +28,14 @@ from belvedere.execution.run import Rows
 from belvedere.txn.border import Reader
 from belvedere.types import Row
 from belvedere.views import stream, stream_cells
-from belvedere.views.flip import switch
-from belvedere.views.stream_kin import Kin, kinship_of
-from belvedere.views.watermarks import position_of
+from belvedere.views.flip import switch_maintenance
+from belvedere.views.stream_kin import RelatedEntries, find_related_entry_rule
+from belvedere.views.watermarks import applied_position
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
 
-LOOK_S = 0.25
+POLL_S_MAX = 0.25
 """The longest sleep between reads: for changes that no notification announces."""
 
 
@@ -48,7 +48,7 @@ class ViewChange(NamedTuple):
 
 
 class Subscription:
-    """Created by `subscribe`. A later subscription can resume from `position`."""
+    """Created by `open_subscription`. A later subscription can resume from `position`."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Subscription:
     def __next__(self) -> ViewChange:
         """The next change; ends when there was none during the timeout, or after `close`."""
         if not self._ready:
-            self._ready.extend(self._fetch(self._timeout_s))
+            self._ready.extend(self._fetch_changes(self._timeout_s))
         if not self._ready or self._closed.is_set():
             raise StopIteration
         change = self._ready.popleft()
@@ -88,7 +88,7 @@ class Subscription:
 
     def poll(self, timeout_s: float | None = 0.0) -> list[ViewChange]:
         """All available changes; waits for some when there are none yet, without limit for None."""
-        found = [*self._ready, *([] if self._ready else self._fetch(timeout_s))]
+        found = [*self._ready, *([] if self._ready else self._fetch_changes(timeout_s))]
         self._ready.clear()
         self.position = self._read
         return found
@@ -105,37 +105,41 @@ class Subscription:
 
     # -- the work -----------------------------------------------------------------------------
 
-    def _fetch(self, timeout_s: float | None) -> list[ViewChange]:
+    def _fetch_changes(self, timeout_s: float | None) -> list[ViewChange]:
         deadline = None if timeout_s is None else self._clock() + timeout_s
         while not self._closed.is_set():
             host = self._session.host
             seen, moves = host.position, host.views.deferred.moves
             try:
-                found = self._look()
+                found = self._read_new_changes()
             except Error as error:
                 shown = self._shown(error)
                 raise shown from (None if shown is error else error)
             if found:
                 return found
-            left = LOOK_S if deadline is None else deadline - self._clock()
+            left = POLL_S_MAX if deadline is None else deadline - self._clock()
             if left <= 0:
                 break
-            self._wait(seen, moves, min(left, LOOK_S))
+            self._wait_for_commit(seen, moves, min(left, POLL_S_MAX))
         return []
 
-    def _wait(self, seen: int, moves: int, timeout_s: float) -> None:
+    def _wait_for_commit(self, seen: int, moves: int, timeout_s: float) -> None:
         host = self._session.host
         if self._view.maintenance is Maintenance.DEFERRED:
-            host.views.deferred.wait_moved(moves, timeout_s)
+            host.views.deferred.wait_for_batch(moves, timeout_s)
         elif not host.visibility.wait_past(seen, timeout_s):
             self._closed.wait(timeout_s / 10)  # the store may have ended
 
-    def _look(self) -> list[ViewChange]:
+    def _read_new_changes(self) -> list[ViewChange]:
         """The changes after the last position read."""
         with self._session.host.begin() as reader:
             view = reader.catalog.get(self._view.id)
             log = self._session.host.log
-            kept = stream_cells.first_of(log, reader, view) if isinstance(view, View) else None
+            kept = (
+                stream_cells.find_changefeed_start(log, reader, view)
+                if isinstance(view, View)
+                else None
+            )
             if not isinstance(view, View) or kept is None:
                 raise Unavailable(
                     "the changes of this view are no longer kept",
@@ -143,40 +147,40 @@ class Subscription:
                     hint="it was dropped or replaced, or keep_changes was set to 'off'",
                     view=self._view.name,
                 )
-            require_kept(kept, self._read, view)
-            entries = stream_cells.entries(log, reader, view, self._read)
-            reached = position_of(reader, view) if view.group else reader.position
+            require_retained(kept, self._read, view)
+            entries = stream_cells.read_entries(log, reader, view, self._read)
+            reached = applied_position(reader, view) if view.group else reader.position
             reached = max(reached or 0, entries[-1].position if entries else 0)
-            found = list(self._changes(reader, view, entries)) if entries else []
+            found = list(self._compute_changes(reader, view, entries)) if entries else []
             self._read = max(self._read, reached)
             if not found:
                 self.position = self._read
             return found
 
-    def _changes(
-        self, reader: Reader, view: View, entries: Sequence[stream.Entry]
+    def _compute_changes(
+        self, reader: Reader, view: View, entries: Sequence[stream.ChangefeedEntry]
     ) -> Iterator[ViewChange]:
         catalog = reader.catalog
-        rows = compile_plan(catalog, self._session.host.views.keeper.reading(catalog, view))
-        state = stream.undone(reader, entries)
-        kinship = kinship_of(catalog, view)
-        kin = None if kinship is None else Kin(kinship, reader, state)
+        rows = compile_plan(catalog, self._session.host.views.keeper.reading_plan(catalog, view))
+        state = stream.undo_entries(reader, entries)
+        kinship = find_related_entry_rule(catalog, view)
+        kin = None if kinship is None else RelatedEntries(kinship, reader, state)
         for entry in entries:
-            before, after = stream.done(state, entry)
-            beside = {} if kin is None else kin.beside(before, state)
-            went = self._rows(rows, reader, view, before | beside)
-            came = self._rows(rows, reader, view, after | beside)
-            for row, weight in stream.difference(went, came):
+            before, after = stream.apply_entry(state, entry)
+            beside = {} if kin is None else kin.find_related(before, state)
+            went = self._read_state_rows(rows, reader, view, before | beside)
+            came = self._read_state_rows(rows, reader, view, after | beside)
+            for row, weight in stream.net_row_changes(went, came):
                 yield ViewChange(entry.position, row, weight)
 
-    def _rows(
+    def _read_state_rows(
         self, rows: Rows, reader: Reader, view: View, state: dict[bytes, bytes | None]
     ) -> list[Row]:
-        only = stream.OnlyKeys(reader, view.id, state)
+        only = stream.KeySubsetReader(reader, view.id, state)
         return list(rows(self._session.new_run(only, ())))
 
 
-def subscribe(
+def open_subscription(
     session: Session,
     name: str,
     from_position: int | None = None,
@@ -186,32 +190,36 @@ def subscribe(
     """The changes of a view after a position (None: from now on). A view without a changefeed gets
     one from now on."""
     schema, _, last = name.rpartition(".")
-    view = session.host.catalog.expect(View, last, schema or "public")
+    view = session.host.catalog.require_relation(View, last, schema or "public")
     if view.options.keep_changes is None:
-        session.host.change_schema(lambda edit: _keep(edit, view))
-        view = session.host.catalog.expect(View, last, schema or "public")
+        session.host.change_schema(lambda edit: _enable_changefeed(edit, view))
+        view = session.host.catalog.require_relation(View, last, schema or "public")
     with session.host.begin() as reader:
-        kept = stream_cells.first_of(session.host.log, reader, view)
+        kept = stream_cells.find_changefeed_start(session.host.log, reader, view)
         assert kept is not None, "a view that keeps its changes says from where on"
         log = session.host.log
-        at = position_of(reader, view) if view.group else stream_cells.now(log, reader, view)
+        at = (
+            applied_position(reader, view)
+            if view.group
+            else stream_cells.current_position(log, reader, view)
+        )
         position = from_position if from_position is not None else at
         assert position is not None
-        require_kept(kept, position, view)
+        require_retained(kept, position, view)
     return Subscription(session, view, position, timeout_s, shown=shown)
 
 
-def _keep(edit: Edit, view: View) -> None:
-    now = edit.catalog.expect(View, view.name, _schema_name(edit, view))
-    options = now.options.with_text("keep_changes", str(stream.KEPT_POSITIONS))
-    switch(edit, now, now.maintenance, options)
+def _enable_changefeed(edit: CatalogEdit, view: View) -> None:
+    now = edit.catalog.require_relation(View, view.name, _schema_name(edit, view))
+    options = now.options.with_text("keep_changes", str(stream.DEFAULT_RETAINED_POSITIONS))
+    switch_maintenance(edit, now, now.maintenance, options)
 
 
-def _schema_name(edit: Edit, view: View) -> str:
+def _schema_name(edit: CatalogEdit, view: View) -> str:
     return next(schema.name for schema in edit.catalog.schemas if schema.id == view.schema)
 
 
-def require_kept(kept: int, position: int, view: View) -> None:
+def require_retained(kept: int, position: int, view: View) -> None:
     if position < kept:
         raise InvalidInput(
             "position is no longer kept for this view",

@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
-from belvedere.session.textfile import Style
-from belvedere.types import TIMED, Kind, SqlType
+from belvedere.session.textfile import TextFormat
+from belvedere.types import TIMED_KINDS, Kind, SqlType
 
 CHUNK_LINES = 20_000
 
@@ -29,14 +29,14 @@ _PLAIN = {
 _TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR)
 
 
-class Chunk(NamedTuple):
+class LineChunk(NamedTuple):
     """Lines of complete records; `number` is the line number of the first."""
 
     number: int
     lines: list[str]
 
 
-def chunks(lines: IO[str], style: Style) -> Iterator[Chunk]:
+def read_chunks(lines: IO[str], style: TextFormat) -> Iterator[LineChunk]:
     """The file in chunks that end where a record does, judged by the number of quotes."""
     number, each = 1, iter(lines)
     while taken := list(itertools.islice(each, CHUNK_LINES)):
@@ -47,30 +47,30 @@ def chunks(lines: IO[str], style: Style) -> Iterator[Chunk]:
                 open_quote = (open_quote + line.count(style.quote)) % 2
         else:
             taken += each  # counting quotes does not find the ends of records
-        yield Chunk(number, taken)
+        yield LineChunk(number, taken)
         number += len(taken)
 
 
-def columns_of(chunk: Chunk, style: Style, types: list[SqlType]) -> list[Any] | None:
+def parse_columns(chunk: LineChunk, style: TextFormat, types: list[SqlType]) -> list[Any] | None:
     """The columns of a chunk, or None when it has to be read record by record."""
     import pyarrow as pa  # heavy
 
     text = "".join(chunk.lines)
     if "\n" in chunk.lines or "\r\n" in chunk.lines:  # Arrow takes these for a row of NULLs
         return None
-    if not _is_plain(text, style) or not all(_has_form(one) for one in types):
+    if not _is_plain(text, style) or not all(_is_convertible_type(one) for one in types):
         return None
     try:
-        table = _split(text, style, len(types))
+        table = _split_columns(text, style, len(types))
         if not style.csv and sum(c.null_count for c in table.columns) != text.count("\\"):
             return None
-        found = [_converted(c.combine_chunks(), t) for c, t in zip(table.columns, types)]
+        found = [_convert_column(c.combine_chunks(), t) for c, t in zip(table.columns, types)]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeEncodeError):
         return None
     return None if any(one is None for one in found) else found
 
 
-def _is_plain(text: str, style: Style) -> bool:
+def _is_plain(text: str, style: TextFormat) -> bool:
     if "\0" in text or text.count("\r") != text.count("\r\n") or not text.endswith("\n"):
         return False
     if style.csv:
@@ -78,8 +78,8 @@ def _is_plain(text: str, style: Style) -> bool:
     return style.null == "\\N"
 
 
-def _has_form(sql_type: SqlType) -> bool:
-    if sql_type.kind in TIMED and sql_type.precision is not None:
+def _is_convertible_type(sql_type: SqlType) -> bool:
+    if sql_type.kind in TIMED_KINDS and sql_type.precision is not None:
         return False
     bounded = sql_type.kind is Kind.NUMERIC and (sql_type.scale or 0) >= 0
     return (
@@ -89,7 +89,7 @@ def _has_form(sql_type: SqlType) -> bool:
     )
 
 
-def _split(text: str, style: Style, width: int) -> Any:
+def _split_columns(text: str, style: TextFormat, width: int) -> Any:
     import pyarrow as pa  # heavy
     import pyarrow.csv as files  # heavy
 
@@ -113,7 +113,7 @@ def _split(text: str, style: Style, width: int) -> Any:
     )
 
 
-def _converted(column: Any, sql_type: SqlType) -> Any:
+def _convert_column(column: Any, sql_type: SqlType) -> Any:
     """The column with values of the type; None when a value is spelled otherwise."""
     import pyarrow as pa  # heavy
     import pyarrow.compute as pc  # heavy

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import IO, NamedTuple
 
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.plan.values.texts import checked
+from belvedere.plan.values.texts import require_text
 
 Record = list[str | None]
 
@@ -20,7 +20,7 @@ _ESCAPED = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
 _TO_ESCAPE = {"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-class Style(NamedTuple):
+class TextFormat(NamedTuple):
     csv: bool
     delimiter: str
     null: str
@@ -29,7 +29,7 @@ class Style(NamedTuple):
     escape: str = '"'
 
 
-def style_of(form: str, options: dict[str, str]) -> Style:
+def parse_format_options(form: str, options: dict[str, str]) -> TextFormat:
     csv = form == "csv"
     known = {"delimiter", "null", "header", "quote", "escape", "format", "encoding"}
     unknown = set(options) - known
@@ -37,7 +37,7 @@ def style_of(form: str, options: dict[str, str]) -> Style:
         raise Unsupported("COPY option", name=", ".join(sorted(unknown)))
     header = options.get("header", "false").lower() in ("true", "on", "1", "match")
     quote = options.get("quote", '"')
-    return Style(
+    return TextFormat(
         csv,
         options.get("delimiter", "," if csv else "\t"),
         options.get("null", "" if csv else "\\N"),
@@ -47,34 +47,39 @@ def style_of(form: str, options: dict[str, str]) -> Style:
     )
 
 
-def read(lines: Iterable[str], style: Style, number: int = 1) -> Iterator[tuple[int, Record]]:
+def read_records(
+    lines: Iterable[str], style: TextFormat, number: int = 1
+) -> Iterator[tuple[int, Record]]:
     """The records after the header, each with the number of its first line; `number` is that of
     the first line given."""
-    lines = map(checked, lines)
+    lines = map(require_text, lines)
     records = _read_csv(lines, style, number) if style.csv else _read_text(lines, style, number)
     if style.header:
         next(records, None)
     return records
 
 
-def is_end(line: str) -> bool:
+def is_end_marker(line: str) -> bool:
     """Whether the line ends the data, whatever follows."""
     return line.rstrip("\r\n") == "\\."
 
 
-def _read_text(lines: Iterable[str], style: Style, start: int) -> Iterator[tuple[int, Record]]:
+def _read_text(lines: Iterable[str], style: TextFormat, start: int) -> Iterator[tuple[int, Record]]:
     for number, line in enumerate(lines, start):
-        if is_end(line):
+        if is_end_marker(line):
             return
         body = line.rstrip("\r\n")
         if "\\" not in body:
             yield number, [None if p == style.null else p for p in body.split(style.delimiter)]
             continue
-        parts = _fields(body, style.delimiter)
-        yield number, [None if part == style.null else _unescaped(part, number) for part in parts]
+        parts = _split_text_fields(body, style.delimiter)
+        yield (
+            number,
+            [None if part == style.null else _unescape_field(part, number) for part in parts],
+        )
 
 
-def _fields(body: str, delimiter: str) -> list[str]:
+def _split_text_fields(body: str, delimiter: str) -> list[str]:
     """The fields as they are written. An escaped delimiter is no delimiter."""
     found, start, at = [], 0, 0
     while at < len(body):
@@ -88,28 +93,28 @@ def _fields(body: str, delimiter: str) -> list[str]:
     return [*found, body[start:]]
 
 
-def _unescaped(text: str, line: int) -> str:
+def _unescape_field(text: str, line: int) -> str:
     """Octal and hexadecimal escapes are bytes, which form UTF-8 with the text around them."""
     if "\\" not in text:
         return text
     try:
-        return checked(_ESCAPED.sub(_character, text.encode()).decode())
+        return require_text(_ESCAPED.sub(_unescape_character, text.encode()).decode())
     except UnicodeDecodeError:
         raise InvalidInput("invalid byte sequence for UTF8", sqlstate="22021", line=line) from None
 
 
-def _character(found: re.Match[bytes]) -> bytes:
+def _unescape_character(found: re.Match[bytes]) -> bytes:
     octal, hexadecimal, other = found.groups()
     if other is not None:
         return _ESCAPES.get(other.decode("latin-1"), "").encode() or other
     return bytes([int(octal, 8) & 0xFF if octal else int(hexadecimal, 16)])
 
 
-def _read_csv(lines: Iterable[str], style: Style, start: int) -> Iterator[tuple[int, Record]]:
+def _read_csv(lines: Iterable[str], style: TextFormat, start: int) -> Iterator[tuple[int, Record]]:
     pending, first = "", 0
     for number, line in enumerate(lines, start):
         if not pending:
-            if is_end(line):
+            if is_end_marker(line):
                 return
             if style.quote not in line:
                 fields = line.rstrip("\r\n").split(style.delimiter)
@@ -117,7 +122,7 @@ def _read_csv(lines: Iterable[str], style: Style, start: int) -> Iterator[tuple[
                 continue
             first = number
         pending += line
-        record = _split(pending, style)
+        record = _split_csv_record(pending, style)
         if record is not None:
             yield first, record
             pending = ""
@@ -125,14 +130,14 @@ def _read_csv(lines: Iterable[str], style: Style, start: int) -> Iterator[tuple[
         raise InvalidInput("unterminated CSV quoted field", sqlstate="22P04", line=first)
 
 
-def _split(text: str, style: Style) -> Record | None:
+def _split_csv_record(text: str, style: TextFormat) -> Record | None:
     """The fields of a record, or None when a quoted field continues in the next line."""
     body = text.rstrip("\r\n")
     fields: Record = []
     at, size = 0, len(body)
     while True:
         if body.startswith(style.quote, at):
-            found = _quoted(text, at + 1, style)
+            found = _read_quoted_field(text, at + 1, style)
             if found is None:
                 return None
             value, at = found
@@ -149,7 +154,7 @@ def _split(text: str, style: Style) -> Record | None:
         at = end + len(style.delimiter)
 
 
-def _quoted(text: str, at: int, style: Style) -> tuple[str, int] | None:
+def _read_quoted_field(text: str, at: int, style: TextFormat) -> tuple[str, int] | None:
     parts = []
     while True:
         found = text.find(style.quote, at)
@@ -168,18 +173,20 @@ def _quoted(text: str, at: int, style: Style) -> tuple[str, int] | None:
         return "".join(parts), found + 1
 
 
-def write(out: IO[str], style: Style, names: list[str], records: Iterable[Record]) -> int:
+def write_records(
+    out: IO[str], style: TextFormat, names: list[str], records: Iterable[Record]
+) -> int:
     count = 0
     if style.header:
-        out.write(style.delimiter.join(_csv_field(name, style) for name in names) + "\n")
-    field = _csv_field if style.csv else _text_field
+        out.write(style.delimiter.join(_format_csv_field(name, style) for name in names) + "\n")
+    field = _format_csv_field if style.csv else _format_text_field
     for record in records:
         out.write(style.delimiter.join(field(value, style) for value in record) + "\n")
         count += 1
     return count
 
 
-def _csv_field(value: str | None, style: Style) -> str:
+def _format_csv_field(value: str | None, style: TextFormat) -> str:
     if value is None:
         return style.null
     special = (style.delimiter, style.quote, "\n", "\r")
@@ -191,7 +198,7 @@ def _csv_field(value: str | None, style: Style) -> str:
     return value
 
 
-def _text_field(value: str | None, style: Style) -> str:
+def _format_text_field(value: str | None, style: TextFormat) -> str:
     if value is None:
         return style.null
     text = "".join(_TO_ESCAPE.get(sign, sign) for sign in value)

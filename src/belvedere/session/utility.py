@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from belvedere.catalog.model import AnyObject, Table
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.direct.context import Context
+from belvedere.execution.direct.context import CompileContext
 from belvedere.plan import expressions as e
 from belvedere.plan.fields import Field
 from belvedere.plan.values.datetimes import UTC, in_zone
@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 Handler = Callable[["Session", Any, Sequence[Any]], Result]
 
 
-def run(session: Session, statement: s.Statement, parameters: Sequence[Any]) -> Result:
+def dispatch_statement(
+    session: Session, statement: s.Statement, parameters: Sequence[Any]
+) -> Result:
     handler = _HANDLERS.get(type(statement))
-    if type(statement) not in _IN_FAILED:
+    if type(statement) not in _ALLOWED_IN_FAILED:
         session.transactions.require_usable()
     if handler is not None:
         return handler(session, statement, parameters)
@@ -40,7 +42,7 @@ def run(session: Session, statement: s.Statement, parameters: Sequence[Any]) -> 
 # -- transactions ----------------------------------------------------------------------------------
 
 
-def _begin(session: Session, statement: s.Begin, _: Sequence[Any]) -> Result:
+def _run_begin(session: Session, statement: s.Begin, _: Sequence[Any]) -> Result:
     state = session.transactions
     if state.open is not None and state.explicit:
         return Result("BEGIN")  # PostgreSQL warns and continues
@@ -53,33 +55,33 @@ def _begin(session: Session, statement: s.Begin, _: Sequence[Any]) -> Result:
     return Result("BEGIN")
 
 
-def _commit(session: Session, statement: s.Commit, _: Sequence[Any]) -> Result:
+def _run_commit(session: Session, statement: s.Commit, _: Sequence[Any]) -> Result:
     done = session.transactions.commit()
     if statement.chain:
         session.begin_explicit()
     return Result("COMMIT" if done else "ROLLBACK")
 
 
-def _rollback(session: Session, statement: s.Rollback, _: Sequence[Any]) -> Result:
+def _run_rollback(session: Session, statement: s.Rollback, _: Sequence[Any]) -> Result:
     session.transactions.rollback()
     if statement.chain:
         session.begin_explicit()
     return Result("ROLLBACK")
 
 
-def _savepoint(session: Session, statement: s.Savepoint, _: Sequence[Any]) -> Result:
+def _run_savepoint(session: Session, statement: s.Savepoint, _: Sequence[Any]) -> Result:
     _ensure_begun(session)
-    session.transactions.savepoint(statement.name)
+    session.transactions.create_savepoint(statement.name)
     return Result("SAVEPOINT")
 
 
-def _release(session: Session, statement: s.ReleaseSavepoint, _: Sequence[Any]) -> Result:
-    session.transactions.release(statement.name)
+def _run_release(session: Session, statement: s.ReleaseSavepoint, _: Sequence[Any]) -> Result:
+    session.transactions.release_savepoint(statement.name)
     return Result("RELEASE")
 
 
-def _rollback_to(session: Session, statement: s.RollbackTo, _: Sequence[Any]) -> Result:
-    session.transactions.rollback_to(statement.name)
+def _run_rollback_to(session: Session, statement: s.RollbackTo, _: Sequence[Any]) -> Result:
+    session.transactions.rollback_to_savepoint(statement.name)
     return Result("ROLLBACK")
 
 
@@ -89,7 +91,7 @@ def _ensure_begun(session: Session) -> None:
         session.begin_implicit()
 
 
-def _set_transaction(session: Session, statement: s.SetTransaction, _: Sequence[Any]) -> Result:
+def _run_set_transaction(session: Session, statement: s.SetTransaction, _: Sequence[Any]) -> Result:
     modes, state = statement.modes, session.transactions
     if statement.session:
         if modes.isolation is not None:
@@ -114,7 +116,7 @@ def _set_transaction(session: Session, statement: s.SetTransaction, _: Sequence[
     return Result("SET")
 
 
-def _set_constraints(session: Session, statement: s.SetConstraints, _: Sequence[Any]) -> Result:
+def _run_set_constraints(session: Session, statement: s.SetConstraints, _: Sequence[Any]) -> Result:
     state = session.transactions
     if state.open is None:
         return Result("SET CONSTRAINTS")  # PostgreSQL warns that there is no transaction
@@ -138,17 +140,17 @@ def _require_deferrable(session: Session, name: QualifiedName) -> None:
         raise InvalidInput("constraint is not deferrable", sqlstate="42809", name=str(name))
 
 
-def _lock_table(session: Session, statement: s.LockTable, _: Sequence[Any]) -> Result:
+def _run_lock_table(session: Session, statement: s.LockTable, _: Sequence[Any]) -> Result:
     transaction = session.transactions.open
     if transaction is None or (session.autocommit and not session.transactions.explicit):
         raise InvalidInput("LOCK TABLE can only be used in transaction blocks", sqlstate="25P01")
     for name in statement.names:
-        item = transaction.catalog.find(name.name, name.schema or "public")
+        item = transaction.catalog.find_relation(name.name, name.schema or "public")
         if item is None:
             raise InvalidInput("table does not exist", sqlstate="42P01", name=str(name))
         shared = "share" in statement.mode and "exclusive" not in statement.mode
         request = LockRequest("table", item.id.to_bytes(4), int(shared))
-        transaction.lock(request, 0 if statement.nowait else None)
+        transaction.acquire_lock(request, 0 if statement.nowait else None)
     return Result("LOCK TABLE")
 
 
@@ -158,30 +160,30 @@ SHARE, MAINTENANCE_TIER = "maintenance_share", "maintenance_tier"
 """Settings of the open store, not only of the session."""
 
 
-def _set(session: Session, statement: s.SetVariable, _: Sequence[Any]) -> Result:
+def _run_set(session: Session, statement: s.SetVariable, _: Sequence[Any]) -> Result:
     session.settings.set(statement.name, statement.value, local=statement.local)
     if session.transactions.open is None:
-        session.settings.ended(committed=not statement.local)
-    _tell_store(session, statement.name.lower())
+        session.settings.end_transaction(committed=not statement.local)
+    _apply_store_setting(session, statement.name.lower())
     return Result("SET")
 
 
-def _reset(session: Session, statement: s.ResetVariable, _: Sequence[Any]) -> Result:
+def _run_reset(session: Session, statement: s.ResetVariable, _: Sequence[Any]) -> Result:
     session.settings.reset(statement.name)
     if session.transactions.open is None:
-        session.settings.ended(committed=True)
-    _tell_store(session, statement.name.lower())
+        session.settings.end_transaction(committed=True)
+    _apply_store_setting(session, statement.name.lower())
     return Result("RESET")
 
 
-def _tell_store(session: Session, name: str) -> None:
+def _apply_store_setting(session: Session, name: str) -> None:
     if name in (SHARE, "all"):
         session.host.views.maintenance_share = session.settings.get(SHARE)
     if name in (MAINTENANCE_TIER, "all"):
-        session.host.views.keeper.tiers.wanted = session.settings.get(MAINTENANCE_TIER)
+        session.host.views.keeper.tiers.requested_tier = session.settings.get(MAINTENANCE_TIER)
 
 
-def _show(session: Session, statement: s.ShowVariable, _: Sequence[Any]) -> Result:
+def _run_show(session: Session, statement: s.ShowVariable, _: Sequence[Any]) -> Result:
     settings = session.settings
     if statement.name == "all":
         fields = (Field("name", TEXT), Field("setting", TEXT), Field("description", TEXT))
@@ -196,7 +198,7 @@ def _show(session: Session, statement: s.ShowVariable, _: Sequence[Any]) -> Resu
 # -- prepared statements ---------------------------------------------------------------------------
 
 
-def _prepare(session: Session, statement: s.Prepare, _: Sequence[Any]) -> Result:
+def _run_prepare(session: Session, statement: s.Prepare, _: Sequence[Any]) -> Result:
     if statement.name in session.prepared:
         raise InvalidInput(
             "prepared statement already exists", sqlstate="42P05", name=statement.name
@@ -206,13 +208,13 @@ def _prepare(session: Session, statement: s.Prepare, _: Sequence[Any]) -> Result
     return Result("PREPARE")
 
 
-def _execute(session: Session, statement: s.Execute, parameters: Sequence[Any]) -> Result:
+def _run_execute(session: Session, statement: s.Execute, parameters: Sequence[Any]) -> Result:
     found = session.prepared.get(statement.name)
     if found is None:
         raise InvalidInput(
             "prepared statement does not exist", sqlstate="26000", name=statement.name
         )
-    values = tuple(evaluate(session, one, parameters) for one in statement.arguments)
+    values = tuple(evaluate_constant(session, one, parameters) for one in statement.arguments)
     bound = front.bind_prepared(session, found)
     if isinstance(bound, s.DataPlan):
         wanted = len(bound.parameters)
@@ -220,20 +222,20 @@ def _execute(session: Session, statement: s.Execute, parameters: Sequence[Any]) 
             raise InvalidInput(
                 "wrong number of parameters", sqlstate="42601", wanted=wanted, given=len(values)
             )
-        return session.run_data(session.prepare(bound, found.source), values)
-    return run(session, bound, values)
+        return session.run_data_statement(session.compile_statement(bound, found.source), values)
+    return dispatch_statement(session, bound, values)
 
 
-def evaluate(session: Session, expression: e.Expression, parameters: Sequence[Any]) -> Any:
+def evaluate_constant(session: Session, expression: e.Expression, parameters: Sequence[Any]) -> Any:
     """The value of an expression without columns."""
     catalog = session.catalog
-    context = Context(catalog, lambda node: compile_plan(catalog, node))
+    context = CompileContext(catalog, lambda node: compile_plan(catalog, node))
     transaction = session.transactions.open
-    reader = session.shared.newest_reader() if transaction is None else transaction
+    reader = session.shared.published_reader() if transaction is None else transaction
     return context.value_of(expression)(session.new_run(reader, tuple(parameters)))(())
 
 
-def _deallocate(session: Session, statement: s.Deallocate, _: Sequence[Any]) -> Result:
+def _run_deallocate(session: Session, statement: s.Deallocate, _: Sequence[Any]) -> Result:
     if statement.name is None:
         session.prepared.clear()
     elif session.prepared.pop(statement.name, None) is None:
@@ -243,7 +245,7 @@ def _deallocate(session: Session, statement: s.Deallocate, _: Sequence[Any]) -> 
     return Result("DEALLOCATE")
 
 
-def _discard(session: Session, statement: s.Discard, _: Sequence[Any]) -> Result:
+def _run_discard(session: Session, statement: s.Discard, _: Sequence[Any]) -> Result:
     """Discard the state of the session; plans are shared, and follow the catalog anyway."""
     if statement.what == "all":
         if session.transactions.explicit:
@@ -258,68 +260,68 @@ def _discard(session: Session, statement: s.Discard, _: Sequence[Any]) -> Result
 # -- the rest --------------------------------------------------------------------------------------
 
 
-def _analyze(session: Session, statement: s.Analyze | s.Vacuum, _: Sequence[Any]) -> Result:
+def _run_analyze(session: Session, statement: s.Analyze | s.Vacuum, _: Sequence[Any]) -> Result:
     tables = session.catalog.tables
     if statement.names:
-        found = [_named(session, name) for name in statement.names]
+        found = [_find_relation(session, name) for name in statement.names]
         tables = tuple(item for item in found if isinstance(item, Table))
     if isinstance(statement, s.Analyze) or statement.analyze:
         for table in tables:
             if table.id in session.host.catalog.objects:  # not one of this transaction's own
-                session.shared.table_statistics.analyze(table.id)
+                session.shared.table_statistics.analyze_table(table.id)
         session.shared.plans.clear()
     return Result("ANALYZE" if isinstance(statement, s.Analyze) else "VACUUM")
 
 
-def _reindex(session: Session, statement: s.Reindex, _: Sequence[Any]) -> Result:
+def _run_reindex(session: Session, statement: s.Reindex, _: Sequence[Any]) -> Result:
     if statement.kind in ("table", "index"):
-        _named(session, statement.name)
+        _find_relation(session, statement.name)
     elif statement.kind == "schema":
         session.catalog.schema_id(statement.name.name)
     return Result("REINDEX")
 
 
-def _copy(session: Session, statement: s.Copy, parameters: Sequence[Any]) -> Result:
+def _run_copy(session: Session, statement: s.Copy, parameters: Sequence[Any]) -> Result:
     zone = session.settings.zone
     if zone is UTC:
-        return copying.run(session, statement, parameters)
+        return copying.run_copy(session, statement, parameters)
     if statement.direction == "from":
         # Its commit would run under the zone, too.
         if any(field.type.kind is Kind.TIMESTAMPTZ for field in statement.columns):
             raise Unsupported("COPY FROM of instants in another zone than UTC")
-        return copying.run(session, statement, parameters)
+        return copying.run_copy(session, statement, parameters)
     with in_zone(zone):
-        return copying.run(session, statement, parameters)
+        return copying.run_copy(session, statement, parameters)
 
 
-def _named(session: Session, name: QualifiedName) -> AnyObject:
-    found = session.catalog.find(name.name, name.schema or front.current_schema(session))
+def _find_relation(session: Session, name: QualifiedName) -> AnyObject:
+    found = session.catalog.find_relation(name.name, name.schema or front.current_schema(session))
     if found is None:
         raise InvalidInput("table does not exist", sqlstate="42P01", name=str(name))
     return found
 
 
 _HANDLERS: dict[type, Handler] = {
-    s.Begin: _begin,
-    s.Commit: _commit,
-    s.Rollback: _rollback,
-    s.Savepoint: _savepoint,
-    s.ReleaseSavepoint: _release,
-    s.RollbackTo: _rollback_to,
-    s.SetTransaction: _set_transaction,
-    s.SetConstraints: _set_constraints,
-    s.LockTable: _lock_table,
-    s.SetVariable: _set,
-    s.ResetVariable: _reset,
-    s.ShowVariable: _show,
-    s.Prepare: _prepare,
-    s.Execute: _execute,
-    s.Deallocate: _deallocate,
-    s.Discard: _discard,
-    s.Analyze: _analyze,
-    s.Vacuum: _analyze,
-    s.Reindex: _reindex,
-    s.Explain: explain.run,
-    s.Copy: _copy,
+    s.Begin: _run_begin,
+    s.Commit: _run_commit,
+    s.Rollback: _run_rollback,
+    s.Savepoint: _run_savepoint,
+    s.ReleaseSavepoint: _run_release,
+    s.RollbackTo: _run_rollback_to,
+    s.SetTransaction: _run_set_transaction,
+    s.SetConstraints: _run_set_constraints,
+    s.LockTable: _run_lock_table,
+    s.SetVariable: _run_set,
+    s.ResetVariable: _run_reset,
+    s.ShowVariable: _run_show,
+    s.Prepare: _run_prepare,
+    s.Execute: _run_execute,
+    s.Deallocate: _run_deallocate,
+    s.Discard: _run_discard,
+    s.Analyze: _run_analyze,
+    s.Vacuum: _run_analyze,
+    s.Reindex: _run_reindex,
+    s.Explain: explain.run_explain,
+    s.Copy: _run_copy,
 }
-_IN_FAILED = (s.Commit, s.Rollback, s.RollbackTo)
+_ALLOWED_IN_FAILED = (s.Commit, s.Rollback, s.RollbackTo)

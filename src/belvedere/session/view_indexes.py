@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.edit import Edit
+from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Maintenance, View, ViewKind
 from belvedere.catalog.view_options import (
     SCHEDULE_NAMES,
@@ -22,40 +22,40 @@ from belvedere.catalog.view_options import (
 )
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.values.quoting import quote_identifier
-from belvedere.session.indexes import require_known
+from belvedere.session.indexes import require_known_options
 from belvedere.session.result import Result
 from belvedere.sql import definitions as d
 from belvedere.views.define import NewView
-from belvedere.views.flip import switch
+from belvedere.views.flip import switch_maintenance
 from belvedere.views.unique import require_unique
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
 
-_INHERITED = ("maintenance", "strict", *SCHEDULE_NAMES)
+_INHERITED_OPTIONS = ("maintenance", "strict", *SCHEDULE_NAMES)
 
 
-def view_of(catalog: Catalog, statement: d.CreateIndex) -> View | None:
+def find_indexed_view(catalog: Catalog, statement: d.CreateIndex) -> View | None:
     """The view that the statement indexes; None when it indexes something else."""
-    found = catalog.find(statement.table.name, statement.table.schema or "public")
+    found = catalog.find_relation(statement.table.name, statement.table.schema or "public")
     return found if isinstance(found, View) else None
 
 
-def create(session: Session, statement: d.CreateIndex, view: View) -> Result:
+def create_view_index(session: Session, statement: d.CreateIndex, view: View) -> Result:
     if session.transactions.explicit:
         raise Unsupported("create index on a view inside a transaction", hint="commit first")
-    names = _columns(statement, view)
+    names = _require_index_columns(statement, view)
     schema = statement.table.schema or "public"
     name = statement.name or f"{view.name}_{'_'.join(names)}_idx"
-    if session.catalog.find(name, schema) is not None and statement.if_not_exists:
+    if session.catalog.find_relation(name, schema) is not None and statement.if_not_exists:
         return Result("CREATE INDEX")
     every = [column.name for column in view.columns]
     columns = [*names, *(column for column in every if column not in names)]
-    options = _options(statement, view)
+    options = _build_options(statement, view)
     slots = tuple(every.index(column) for column in columns)
     new = NewView(
         name,
-        _definition(schema, view.name, columns),
+        _build_definition(schema, view.name, columns),
         options.maintenance,
         schema,
         options,
@@ -65,11 +65,11 @@ def create(session: Session, statement: d.CreateIndex, view: View) -> Result:
     session.transactions.rollback()
     session.host.views.create_views([new])
     if statement.unique:
-        _require_unique(session, name, schema)
+        _require_unique_keys(session, name, schema)
     return Result("CREATE INDEX")
 
 
-def copy(session: Session, index: View, view: View, name: str, final: str) -> str:
+def copy_view_index(session: Session, index: View, view: View, name: str, final: str) -> str:
     """Create on `view`, which will replace another view, an index like `index` of that other view;
     returns its definition for when the view is called `final`. 2BP01 when the view lacks a key
     column of the index."""
@@ -88,10 +88,10 @@ def copy(session: Session, index: View, view: View, name: str, final: str) -> st
             column=lost[0],
         )
     columns = [*keys, *(column for column in every if column not in keys)]
-    options = _followed(session.host.catalog, index, view)
+    options = _inherit_schedule(session.host.catalog, index, view)
     new = NewView(
         name,
-        _definition(schema, view.name, columns),
+        _build_definition(schema, view.name, columns),
         options.maintenance,
         schema,
         options,
@@ -101,16 +101,16 @@ def copy(session: Session, index: View, view: View, name: str, final: str) -> st
     )
     session.host.views.create_views([new])
     if index.is_unique:
-        _require_unique(session, name, schema)
-    return _definition(schema, final, columns)
+        _require_unique_keys(session, name, schema)
+    return _build_definition(schema, final, columns)
 
 
-def _definition(schema: str, view: str, columns: list[str]) -> str:
+def _build_definition(schema: str, view: str, columns: list[str]) -> str:
     listed = ", ".join(map(quote_identifier, columns))
     return f"SELECT {listed} FROM {quote_identifier(schema, view)}"
 
 
-def _options(statement: d.CreateIndex, view: View) -> ViewOptions:
+def _build_options(statement: d.CreateIndex, view: View) -> ViewOptions:
     given = dict(statement.options)
     if statement.unique:
         if given.get("maintenance", "immediate").lower() != "immediate" or "placement" in given:
@@ -118,14 +118,14 @@ def _options(statement: d.CreateIndex, view: View) -> ViewOptions:
         given = {**view.options.select_texts(["strict"]), **given}
     else:
         own = given.keys() & {"maintenance", *SCHEDULE_NAMES}
-        inherited = [k for k in _INHERITED if not (own and k in SCHEDULE_NAMES)]
+        inherited = [k for k in _INHERITED_OPTIONS if not (own and k in SCHEDULE_NAMES)]
         given = {**view.options.select_texts(inherited), **given}
     options = check_options(given)
     return options.with_text("maintenance", options.maintenance.value)
 
 
-def _columns(statement: d.CreateIndex, view: View) -> list[str]:
-    require_known(statement)
+def _require_index_columns(statement: d.CreateIndex, view: View) -> list[str]:
+    require_known_options(statement)
     if statement.where is not None or any(part.column is None for part in statement.parts):
         raise Unsupported(
             "a condition or an expression in an index of a view",
@@ -141,10 +141,10 @@ def _columns(statement: d.CreateIndex, view: View) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _require_unique(session: Session, name: str, schema: str) -> None:
+def _require_unique_keys(session: Session, name: str, schema: str) -> None:
     """Drop the new index when existing rows have equal keys; from its creation on no commit adds
     such rows."""
-    index = session.host.catalog.expect(View, name, schema)
+    index = session.host.catalog.require_relation(View, name, schema)
     try:
         with session.host.begin() as reader:
             require_unique(reader, index)
@@ -156,41 +156,41 @@ def _require_unique(session: Session, name: str, schema: str) -> None:
 # -- following the indexed view --------------------------------------------------------------------
 
 
-def indexes_of(catalog: Catalog, view: View) -> list[View]:
+def list_view_indexes(catalog: Catalog, view: View) -> list[View]:
     """The indexes of a view."""
-    users = catalog.views_over(view.id)
+    users = catalog.dependent_views(view.id)
     return [user for user in users if user.kind is ViewKind.INDEX and user.reads == (view.id,)]
 
 
-def drop_indexes(edit: Edit, view: View) -> None:
+def drop_view_indexes(edit: CatalogEdit, view: View) -> None:
     """Drop the indexes of a view, before the view itself is dropped."""
-    for index in indexes_of(edit.catalog, view):
+    for index in list_view_indexes(edit.catalog, view):
         edit.drop_view(index.id)
 
 
-def refresh(session: Session, view: View) -> None:
+def refresh_with_indexes(session: Session, view: View) -> None:
     """Bring a deferred view and its indexes to the newest position."""
-    for one in (view, *indexes_of(session.catalog, view)):
+    for one in (view, *list_view_indexes(session.catalog, view)):
         if one.maintenance is Maintenance.DEFERRED:
             session.host.views.catch_up(one)
 
 
-def follow(session: Session, before: Catalog, edit: Edit, id_: int) -> None:
+def switch_view_indexes(session: Session, before: Catalog, edit: CatalogEdit, id_: int) -> None:
     """Switch the maintenance of a view's indexes to what the view has now."""
-    view = _view(edit.catalog, id_)
-    for index in indexes_of(edit.catalog, view):
-        options = _followed(before, index, view)
+    view = _get_view(edit.catalog, id_)
+    for index in list_view_indexes(edit.catalog, view):
+        options = _inherit_schedule(before, index, view)
         maintenance = options.maintenance
         if options != index.options:
             if index.maintenance is not maintenance is Maintenance.IMMEDIATE:
                 session.host.views.catch_up(index)
-            switch(edit, index, maintenance, options)
+            switch_maintenance(edit, index, maintenance, options)
 
 
-def _followed(before: Catalog, index: View, new: View) -> ViewOptions:
+def _inherit_schedule(before: Catalog, index: View, new: View) -> ViewOptions:
     """The options of an index beside the view as it is now: those of the view, unless it was not
     kept like the view before."""
-    old = _view(before, index.reads[0])
+    old = _get_view(before, index.reads[0])
     alike = index.options.schedule == old.options.schedule
     if index.is_unique or index.maintenance is not old.maintenance or not alike:
         return index.options
@@ -199,7 +199,7 @@ def _followed(before: Catalog, index: View, new: View) -> ViewOptions:
     return parse_options(own | schedule | {"maintenance": new.maintenance.value})
 
 
-def _view(catalog: Catalog, id_: int) -> View:
+def _get_view(catalog: Catalog, id_: int) -> View:
     found = catalog.get(id_)
     assert isinstance(found, View)
     return found

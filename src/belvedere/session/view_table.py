@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Maintenance, State, View
+from belvedere.catalog.model import Maintenance, ObjectState, View
 from belvedere.catalog.view_options import SCHEDULE_NAMES
 from belvedere.errors import Error
 from belvedere.execution.direct.compile import compile_plan
@@ -29,14 +29,14 @@ from belvedere.plan.fields import Field
 from belvedere.txn.transaction import Transaction
 from belvedere.types import BIGINT, DOUBLE, TEXT, Row
 from belvedere.views import claim
-from belvedere.views.additions import Recorder
+from belvedere.views.additions import AdditionRecorder
 from belvedere.views.pending import required_position
-from belvedere.views.window import Window, state_before
+from belvedere.views.window import LogWindow, state_before
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
 
-LOOKED_BACK = 64
+MEASURED_COMMITS = 64
 """The number of commits that are maintained again to measure the cost of a change."""
 
 FIELDS = (
@@ -65,100 +65,104 @@ FIELDS = (
 )
 
 
-def rows(session: Session) -> Iterator[Row]:
+def list_view_rows(session: Session) -> Iterator[Row]:
     host = session.host
-    host.views.deferred.sample()
+    host.views.deferred.sample_position()
     with host.begin() as reader:
         names = {schema.id: schema.name for schema in reader.catalog.schemas}
         for view in reader.catalog.views:
-            ready = view.state is State.READY
+            ready = view.state is ObjectState.READY
             error = host.views.errors.get(view.id)
             yield (
                 names[view.schema],
                 view.name,
                 view.state.value,
                 view.maintenance.value,
-                _schedule(view),
+                _describe_schedule(view),
                 view.group,
-                *(_where(session, reader, view) if ready else (None,) * 5),
-                _shown(session, reader, view) if ready else None,
+                *(_measure_lag(session, reader, view) if ready else (None,) * 5),
+                _count_shown_rows(session, reader, view) if ready else None,
                 *host.views.stored_size(view),
-                *_costs(session, reader, view),
-                host.views.deferred.of(view).evaluated,
-                _auxiliaries(reader.catalog, view),
-                _owner(reader, view),
+                *_measure_costs(session, reader, view),
+                host.views.deferred.statistics_of(view).last_choice,
+                _list_auxiliaries(reader.catalog, view),
+                _find_owner(reader, view),
                 host.views.deferred.verified.get(view.id),
                 None if error is None else str(error),
                 view.definition,
             )
 
 
-def _schedule(view: View) -> str | None:
+def _describe_schedule(view: View) -> str | None:
     if view.maintenance is Maintenance.IMMEDIATE:
         return None
     given = [f"{name} {text}" for name, text in view.options.select_texts(SCHEDULE_NAMES).items()]
     return given[0] if given else "close"
 
 
-def _where(session: Session, reader: Transaction, view: View) -> Row:
+def _measure_lag(session: Session, reader: Transaction, view: View) -> Row:
     """Position, backlog, lag now and its distribution in milliseconds."""
     if view.maintenance is Maintenance.IMMEDIATE:
         return reader.position, 0, 0.0, 0.0, 0.0
     deferred, mark = session.host.views.deferred, required_position(reader, view)
-    upkeep = deferred.of(view)
+    upkeep = deferred.statistics_of(view)
     lags = [upkeep.lag_s(0.5), upkeep.lag_s(0.99)]
-    behind = _behind(session, reader, view, mark)
+    behind = _count_backlog(session, reader, view, mark)
     now = deferred.samples.age_about(mark, deferred.clock()) if behind else 0.0
     return mark, behind, now * 1000, *(None if lag is None else lag * 1000 for lag in lags)
 
 
-def _behind(session: Session, reader: Transaction, view: View, mark: int) -> int:
+def _count_backlog(session: Session, reader: Transaction, view: View, mark: int) -> int:
     """The number of commits after the view's position, without records that have no changes."""
     return sum(1 for record in session.host.log.read(mark, reader.position) if record.change_count)
 
 
-def _shown(session: Session, reader: Transaction, view: View) -> int | None:
+def _count_shown_rows(session: Session, reader: Transaction, view: View) -> int | None:
     """How many rows the view shows as it is stored; None when reading it fails."""
     catalog = reader.catalog
-    plan = compile_plan(catalog, session.host.views.keeper.reading(catalog, view))
+    plan = compile_plan(catalog, session.host.views.keeper.reading_plan(catalog, view))
     try:
         return sum(1 for _ in plan(session.new_run(reader, ())))
     except Error:
         return None
 
 
-def _costs(session: Session, reader: Transaction, view: View) -> tuple[int | None, float | None]:
+def _measure_costs(
+    session: Session, reader: Transaction, view: View
+) -> tuple[int | None, float | None]:
     """The number of applied changes, and microseconds for each."""
     if view.maintenance is Maintenance.DEFERRED:
-        upkeep = session.host.views.deferred.of(view)
+        upkeep = session.host.views.deferred.statistics_of(view)
         cost = upkeep.seconds_per_change
         return upkeep.changes, None if cost is None else cost * 1e6
-    return None, _measured(session, reader, view) if view.state is State.READY else None
+    return None, _measure_immediate_cost(
+        session, reader, view
+    ) if view.state is ObjectState.READY else None
 
 
-def _measured(session: Session, reader: Transaction, view: View) -> float | None:
+def _measure_immediate_cost(session: Session, reader: Transaction, view: View) -> float | None:
     keeper, log, relations = session.host.views.keeper, session.host.log, frozenset(view.inputs)
-    start = max(log.first - 1, reader.position - LOOKED_BACK, 0)
-    window = Window(log.read_bytes(start, reader.position), (start,), reader.position, relations)
-    changes = window.stretch(start).of(relations)
+    start = max(log.first_position - 1, reader.position - MEASURED_COMMITS, 0)
+    window = LogWindow(log.read_bytes(start, reader.position), (start,), reader.position, relations)
+    changes = window.log_range(start).changes_of(relations)
     if not changes:
         return None
     try:
-        maintainer = keeper.maintainer(reader.catalog, view)
+        maintainer = keeper.maintainer_for(reader.catalog, view)
         before = state_before(reader, changes, keeper.indexes)
         started = time.perf_counter()
-        maintainer.writes(changes, before, Recorder(), after=reader)
+        maintainer.writes(changes, before, AdditionRecorder(), after=reader)
     except Error:
         return None
     return (time.perf_counter() - started) / len(changes) * 1e6
 
 
-def _auxiliaries(catalog: Catalog, view: View) -> str | None:
+def _list_auxiliaries(catalog: Catalog, view: View) -> str | None:
     found = [catalog.get(id_) for id_ in view.supporting_objects]
     named = [getattr(item, "name", str(item)) for item in found if item is not None]
     return ", ".join(named) or None
 
 
-def _owner(reader: Transaction, view: View) -> str | None:
-    held = claim.holder(reader, view.group) if view.group else None
+def _find_owner(reader: Transaction, view: View) -> str | None:
+    held = claim.current_claim(reader, view.group) if view.group else None
     return None if held is None else held.owner

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Maintenance, State, View, ViewKind
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.model import Maintenance, ObjectState, View, ViewKind
 from belvedere.catalog.view_options import SCHEDULE_NAMES, ViewOptions, check_options, form_of
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import nodes as n
@@ -17,27 +17,27 @@ from belvedere.plan import transform
 from belvedere.session.front import current_schema
 from belvedere.session.result import Result
 from belvedere.sql import definitions as d
-from belvedere.sql.bind.statement import TEXTS, bind_statement
+from belvedere.sql.bind.statement import STORED_EXPRESSIONS, bind_statement
 from belvedere.sql.parse.script import parse_script
-from belvedere.sql.rules.context import Context, inside_expressions
+from belvedere.sql.rules.context import OptimizerContext, map_subplans
 from belvedere.sql.rules.decorrelate import decorrelate
 from belvedere.sql.rules.fold_constants import fold_nulls
 from belvedere.sql.rules.prune_columns import prune_columns
 from belvedere.sql.rules.push_predicates import push_predicates
 from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.statements import DataPlan
-from belvedere.views.backfill import Build
-from belvedere.views.build import filled_later
-from belvedere.views.compile import zoned_function
+from belvedere.views.backfill import BuildControl
+from belvedere.views.build import is_backfilled_later
+from belvedere.views.compile import find_zoned_function
 from belvedere.views.define import BoundDefinition, NewView
-from belvedere.views.flip import switch
-from belvedere.views.keep import pinned
-from belvedere.views.read import views_in, with_views
+from belvedere.views.flip import switch_maintenance
+from belvedere.views.keep import pin_catalog
+from belvedere.views.read import expand_views, views_in
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
 
-BUILT_LOOK_S = 0.1
+BUILD_POLL_S = 0.1
 NO_QUERY = "a view is defined by a query"
 _RULES = (
     fold_nulls,
@@ -51,32 +51,34 @@ _RULES = (
 
 def bind_definition(catalog: Catalog, text: str) -> n.Node:
     """The plan of a view's definition, as it is compiled."""
-    return _definition_plan(catalog, _bound(catalog, text))
+    return _definition_plan(catalog, _bind_query(catalog, text))
 
 
 def _definition_plan(catalog: Catalog, bound: n.Node) -> n.Node:
     """The plan of a definition over base tables, with sub-queries joined where they can be; those
     that stay read no column in vain."""
-    plan, context = _over_tables(catalog, bound), Context(catalog, TEXTS)
+    plan, context = _over_tables(catalog, bound), OptimizerContext(catalog, STORED_EXPRESSIONS)
     for rule in _RULES:
         plan = rule(plan, context)
 
     def pruned(inner: n.Node) -> n.Node:
-        return inside_expressions(prune_columns(inner, context), pruned)
+        return map_subplans(prune_columns(inner, context), pruned)
 
-    return inside_expressions(plan, pruned)
+    return map_subplans(plan, pruned)
 
 
-def written(catalog: Catalog, text: str) -> n.Node:
+def bind_as_written(catalog: Catalog, text: str) -> n.Node:
     """The plan of a query as it is written, over base tables."""
-    return _over_tables(catalog, _bound(catalog, text))
+    return _over_tables(catalog, _bind_query(catalog, text))
 
 
 def _over_tables(catalog: Catalog, bound: n.Node) -> n.Node:
-    return with_views(catalog, bound, lambda v, _: written(pinned(catalog, v), v.definition))
+    return expand_views(
+        catalog, bound, lambda v, _: bind_as_written(pin_catalog(catalog, v), v.definition)
+    )
 
 
-def _bound(catalog: Catalog, text: str) -> n.Node:
+def _bind_query(catalog: Catalog, text: str) -> n.Node:
     (parsed,) = parse_script(text)
     bound = bind_statement(parsed.tree, catalog)
     if not isinstance(bound, DataPlan) or bound.changes:
@@ -87,7 +89,7 @@ def _bound(catalog: Catalog, text: str) -> n.Node:
 # -- creating --------------------------------------------------------------------------------------
 
 
-def create_view(
+def create_materialized_view(
     session: Session, statement: d.CreateMaterializedView, *, replaces: int | None = None
 ) -> Result:
     """`replaces` is the view whose place the new one takes when it is filled."""
@@ -97,13 +99,13 @@ def create_view(
             "create materialized view inside a transaction", hint="commit first: it fills itself"
         )
     name, schema = statement.name.name, statement.name.schema or "public"
-    if session.catalog.find(name, schema) is not None:
+    if session.catalog.find_relation(name, schema) is not None:
         if statement.if_not_exists:
-            return _await_built(session, statement)
-    _require_kept_rows(statement)
-    _require_zone(session, statement.plan)
+            return _await_build(session, statement)
+    _require_maintainable(statement)
+    _require_zone_independent(session, statement.plan)
     state.rollback()
-    with session.host.views.backfills.watched(_build(session, name, statement.plan)):
+    with session.host.views.backfills.watched(_make_build(session, name, statement.plan)):
         new = new_view(session, statement)
         session.host.views.create_views([replace(new, replaces=replaces)])
     return Result("CREATE MATERIALIZED VIEW")
@@ -131,16 +133,16 @@ def _bound_query(session: Session, catalog: Catalog, statement: d.CreateMaterial
     own_zone = session.settings.zone is not datetime.UTC
     own_schema = current_schema(session) != "public"
     if own_zone or own_schema or statement.catalog_version != catalog.version:
-        return _bound(catalog, statement.query)
-    nodes = transform.walk(statement.plan)
+        return _bind_query(catalog, statement.query)
+    nodes = transform.walk_plan(statement.plan)
     if any(isinstance(node, n.Insert | n.Update | n.Delete) for node in nodes):
         raise InvalidInput(NO_QUERY, sqlstate="42601")
     return statement.plan
 
 
-def _require_kept_rows(statement: d.CreateMaterializedView) -> None:
+def _require_maintainable(statement: d.CreateMaterializedView) -> None:
     """Refuse what no view can have: system tables, row locks, WITH NO DATA."""
-    for node in transform.walk(statement.plan):
+    for node in transform.walk_plan(statement.plan):
         if isinstance(node, n.VirtualScan):
             raise Unsupported(
                 "system table in a materialized view", detail="its rows are not in the log"
@@ -154,10 +156,10 @@ def _require_kept_rows(statement: d.CreateMaterializedView) -> None:
         )
 
 
-def _require_zone(session: Session, plan: n.Node) -> None:
+def _require_zone_independent(session: Session, plan: n.Node) -> None:
     """Refuse functions of the session's zone: definitions in the catalog are read in UTC."""
     if session.settings.zone is not datetime.UTC:
-        name = zoned_function(plan)
+        name = find_zoned_function(plan)
         if name is not None:
             raise Unsupported(
                 "function of the session's time zone in a materialized view",
@@ -167,58 +169,64 @@ def _require_zone(session: Session, plan: n.Node) -> None:
             )
 
 
-def _build(session: Session, name: str, plan: n.Node) -> Build:
+def _make_build(session: Session, name: str, plan: n.Node) -> BuildControl:
     """A build that the statement's cancellation stops, and that reports progress to the session."""
-    scans = [node for node in transform.walk(plan) if isinstance(node, n.Scan)]
-    expected = sum(session.shared.size_of(scan.relation) for scan in scans)
+    scans = [node for node in transform.walk_plan(plan) if isinstance(node, n.Scan)]
+    expected = sum(session.shared.estimate_rows(scan.relation) for scan in scans)
 
-    def told(rows: int) -> None:
+    def report_progress(rows: int) -> None:
         if session.on_progress is not None:
             session.on_progress(f"filling {name}", rows, max(expected, rows))
 
-    return Build(check=session.interrupt.check, progress=told)
+    return BuildControl(check=session.interrupt.check, progress=report_progress)
 
 
-def _await_built(session: Session, statement: d.CreateMaterializedView) -> Result:
+def _await_build(session: Session, statement: d.CreateMaterializedView) -> Result:
     """Wait until the view that another session is backfilling is ready; create it when that session
     gives up."""
     name, schema = statement.name.name, statement.name.schema or "public"
     while True:
-        found = session.host.catalog.find(name, schema)
-        if not isinstance(found, View) or found.state is not State.BUILDING or filled_later(found):
+        found = session.host.catalog.find_relation(name, schema)
+        if (
+            not isinstance(found, View)
+            or found.state is not ObjectState.BUILDING
+            or is_backfilled_later(found)
+        ):
             break
         session.interrupt.check()
-        session.host.visibility.wait_past(session.host.position, BUILT_LOOK_S)
+        session.host.visibility.wait_past(session.host.position, BUILD_POLL_S)
     if found is None:
         session.transactions.rollback()
-        return create_view(session, statement)
+        return create_materialized_view(session, statement)
     return Result("CREATE MATERIALIZED VIEW")
 
 
-def set_options(session: Session, edit: Edit, view: View, options: dict[str, str]) -> None:
+def set_view_options(
+    session: Session, edit: CatalogEdit, view: View, options: dict[str, str]
+) -> None:
     """ALTER MATERIALIZED VIEW .. SET (maintenance = ..), online: the commit brings the state to its
     position. A deferred view is caught up first, so that little is left for the commit."""
-    merged = altered(session, view, options)
+    merged = merge_alter_options(session, view, options)
     deferred_before = view.maintenance is Maintenance.DEFERRED
     if deferred_before and merged.maintenance is Maintenance.IMMEDIATE:
         session.host.views.catch_up(view)
-    switch(edit, view, merged.maintenance, merged)
+    switch_maintenance(edit, view, merged.maintenance, merged)
 
 
-def altered(session: Session, view: View, given: dict[str, str]) -> ViewOptions:
+def merge_alter_options(session: Session, view: View, given: dict[str, str]) -> ViewOptions:
     """The options of a view after ALTER."""
     if session.transactions.explicit:
         raise Unsupported("alter materialized view inside a transaction", hint="commit first")
     if view.kind is ViewKind.INDEX:
         raise Unsupported("options of an index", hint="drop it and create it again")
     # With what no user writes: a view that is to replace another is refused here.
-    options = check_options(_merged(view.stored_options, given))
+    options = check_options(_merge_options(view.stored_options, given))
     if form_of(options, view.index) != view.form:
         raise Unsupported("another form of a view", hint="use CREATE OR REPLACE MATERIALIZED VIEW")
     return options
 
 
-def _merged(before: dict[str, str], given: dict[str, str]) -> dict[str, str]:
+def _merge_options(before: dict[str, str], given: dict[str, str]) -> dict[str, str]:
     """The options of a view after ALTER: a new schedule replaces the old one, and an immediate view
     has none; keep_changes = 'off' ends the changefeed."""
     immediate = given.get("maintenance", "").lower() == Maintenance.IMMEDIATE.value
@@ -233,32 +241,32 @@ def _merged(before: dict[str, str], given: dict[str, str]) -> dict[str, str]:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def readable_plan(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
+def plan_over_state(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
     """The plan with views replaced by plans over their state."""
     if not catalog.views:
         return plan
-    plan = _with_conditions_in_scans(catalog, plan)
-    return with_views(catalog, plan, partial(session.host.views.keeper.wanted, catalog))
+    plan = _push_into_colocated_scans(catalog, plan)
+    return expand_views(catalog, plan, partial(session.host.views.keeper.plan_for_scan, catalog))
 
 
-def bypassing_plan(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
+def plan_bypassing_deferred(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
     """The plan with deferred views replaced by their definitions, others by plans over state."""
 
-    def plan_of(view: View, scan: n.Scan) -> n.Node:
+    def choose_view_plan(view: View, scan: n.Scan) -> n.Node:
         if view.maintenance is Maintenance.DEFERRED:
-            return written(pinned(catalog, view), view.definition)
-        return session.host.views.keeper.wanted(catalog, view, scan)
+            return bind_as_written(pin_catalog(catalog, view), view.definition)
+        return session.host.views.keeper.plan_for_scan(catalog, view, scan)
 
-    return with_views(catalog, _with_conditions_in_scans(catalog, plan), plan_of)
+    return expand_views(catalog, _push_into_colocated_scans(catalog, plan), choose_view_plan)
 
 
-def _with_conditions_in_scans(catalog: Catalog, plan: n.Node) -> n.Node:
+def _push_into_colocated_scans(catalog: Catalog, plan: n.Node) -> n.Node:
     """Co-located joins are told what is wanted of them before they become joins."""
     told = any(view.options.colocated for view in views_in(catalog, plan))
-    return push_predicates(plan, Context(catalog, TEXTS)) if told else plan
+    return push_predicates(plan, OptimizerContext(catalog, STORED_EXPRESSIONS)) if told else plan
 
 
-def deferred_in(catalog: Catalog, plan: n.Node) -> tuple[View, ...]:
+def find_deferred_views(catalog: Catalog, plan: n.Node) -> tuple[View, ...]:
     if not catalog.views:
         return ()
     return tuple(v for v in views_in(catalog, plan) if v.maintenance is Maintenance.DEFERRED)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from belvedere.catalog.model import Action
+from belvedere.catalog.model import ReferentialAction
 from belvedere.types import SqlType
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class SequenceOptions(msgspec.Struct, frozen=True):
     restarts: bool = False
 
 
-class ColumnDefinition(msgspec.Struct, frozen=True):
+class ColumnClause(msgspec.Struct, frozen=True):
     """`serial`: the default comes from a sequence of its own. `identity` is 'always' or 'by
     default'."""
 
@@ -61,19 +61,19 @@ class ColumnDefinition(msgspec.Struct, frozen=True):
     generated: str | None = None
 
 
-class PrimaryKeyDefinition(msgspec.Struct, frozen=True):
+class PrimaryKeyClause(msgspec.Struct, frozen=True):
     name: str | None
     columns: tuple[str, ...]
 
 
-class UniqueDefinition(msgspec.Struct, frozen=True):
+class UniqueClause(msgspec.Struct, frozen=True):
     name: str | None
     columns: tuple[str, ...]
     nulls_distinct: bool = True
     include: tuple[str, ...] = ()
 
 
-class CheckDefinition(msgspec.Struct, frozen=True):
+class CheckClause(msgspec.Struct, frozen=True):
     """`columns` are the columns it reads, set by the binder: its default name is
     made from them."""
 
@@ -82,21 +82,21 @@ class CheckDefinition(msgspec.Struct, frozen=True):
     columns: tuple[str, ...] = ()
 
 
-class ForeignKeyDefinition(msgspec.Struct, frozen=True):
+class ForeignKeyClause(msgspec.Struct, frozen=True):
     """No parent columns: the parent's primary key."""
 
     name: str | None
     columns: tuple[str, ...]
     parent: QualifiedName
     parent_columns: tuple[str, ...] = ()
-    on_delete: Action = Action.NO_ACTION
-    on_update: Action = Action.NO_ACTION
+    on_delete: ReferentialAction = ReferentialAction.NO_ACTION
+    on_update: ReferentialAction = ReferentialAction.NO_ACTION
     enforced: bool = True
     deferrable: bool = False
     initially_deferred: bool = False
 
 
-Constraint = PrimaryKeyDefinition | UniqueDefinition | CheckDefinition | ForeignKeyDefinition
+Constraint = PrimaryKeyClause | UniqueClause | CheckClause | ForeignKeyClause
 
 
 # -- CREATE ----------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ class CreateTable(msgspec.Struct, frozen=True):
     """Binding replaces `likes` by the columns and constraints they stand for."""
 
     name: QualifiedName
-    columns: tuple[ColumnDefinition, ...]
+    columns: tuple[ColumnClause, ...]
     constraints: tuple[Constraint, ...]
     options: Options = ()
     if_not_exists: bool = False
@@ -126,7 +126,7 @@ class CreateTableAs(msgspec.Struct, frozen=True):
     """`plan` gives the rows; `columns` are named and typed after it."""
 
     name: QualifiedName
-    columns: tuple[ColumnDefinition, ...]
+    columns: tuple[ColumnClause, ...]
     plan: Node
     options: Options = ()
     if_not_exists: bool = False
@@ -202,7 +202,7 @@ class CreateMaterializedView(msgspec.Struct, frozen=True):
 
 
 class AddColumn(msgspec.Struct, frozen=True):
-    column: ColumnDefinition
+    column: ColumnClause
     constraints: tuple[Constraint, ...] = ()
     if_not_exists: bool = False
 

@@ -35,7 +35,7 @@ _BODY = struct.Struct("<Q16sQQQB")
 _SUM = struct.Struct("<Q")
 
 
-class State(enum.IntEnum):
+class AnchorState(enum.IntEnum):
     """What the process that wrote the anchor was doing."""
 
     OPEN = 0  # open, durability full: the log reaches at least this position
@@ -43,7 +43,7 @@ class State(enum.IntEnum):
     OPEN_UNSYNCED = 2  # open, durability off: acknowledged commits may be lost after this position
 
 
-class Mark(NamedTuple):
+class AnchorMark(NamedTuple):
     """The contents of a slot."""
 
     sequence: int
@@ -51,13 +51,13 @@ class Mark(NamedTuple):
     incarnation: int
     position: int
     hash: int
-    state: State
+    state: AnchorState
 
 
 class Anchor:
     """The open anchor file. One writer at a time (the group-commit leader, or open and close)."""
 
-    def __init__(self, path: Path, mark: Mark, descriptor: int) -> None:
+    def __init__(self, path: Path, mark: AnchorMark, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
         self.mark = mark
@@ -66,8 +66,8 @@ class Anchor:
     def create(path: Path, store_id: bytes) -> Anchor:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         os.pwrite(descriptor, bytes(2 * SLOT_BYTES), 0)
-        anchor = Anchor(path, Mark(0, store_id, 0, 0, 0, State.CLOSED), descriptor)
-        anchor.write(incarnation=1, position=0, hash_=0, state=State.CLOSED)
+        anchor = Anchor(path, AnchorMark(0, store_id, 0, 0, 0, AnchorState.CLOSED), descriptor)
+        anchor.write(incarnation=1, position=0, hash_=0, state=AnchorState.CLOSED)
         return anchor
 
     @staticmethod
@@ -78,17 +78,19 @@ class Anchor:
             raise Corruption(
                 "the anchor file is missing", path=str(path), hint=ACCEPT_HINT
             ) from None
-        marks = [m for m in map(_parse, _slots(descriptor)) if m is not None]
+        marks = [m for m in map(_parse_slot, _read_slots(descriptor)) if m is not None]
         if not marks:
             os.close(descriptor)
             raise Corruption("the anchor file is damaged", path=str(path), hint=ACCEPT_HINT)
         return Anchor(path, max(marks), descriptor)
 
-    def write(self, *, incarnation: int, position: int, hash_: int, state: State) -> None:
+    def write(self, *, incarnation: int, position: int, hash_: int, state: AnchorState) -> None:
         """Remember a position as durable; returns when the anchor itself is."""
         if failpoints.armed:
             failpoints.hit("anchor.before_write")
-        mark = Mark(self.mark.sequence + 1, self.mark.store_id, incarnation, position, hash_, state)
+        mark = AnchorMark(
+            self.mark.sequence + 1, self.mark.store_id, incarnation, position, hash_, state
+        )
         body = _BODY.pack(*mark)
         slot = body + _SUM.pack(xxhash.xxh3_64_intdigest(body))
         try:
@@ -104,7 +106,7 @@ class Anchor:
             failpoints.hit("anchor.after_sync")
         self.mark = mark
 
-    def adopt(self, store_id: bytes) -> None:
+    def adopt_store(self, store_id: bytes) -> None:
         """From the next write on, belong to another store: after a loss was accepted."""
         self.mark = self.mark._replace(store_id=store_id)
 
@@ -114,17 +116,17 @@ class Anchor:
             self._descriptor = -1
 
 
-def _slots(descriptor: int) -> list[bytes]:
+def _read_slots(descriptor: int) -> list[bytes]:
     return [os.pread(descriptor, SLOT_BYTES, n * SLOT_BYTES) for n in (0, 1)]
 
 
-def _parse(slot: bytes) -> Mark | None:
+def _parse_slot(slot: bytes) -> AnchorMark | None:
     size = _BODY.size
     if len(slot) < size + _SUM.size:
         return None
     if _SUM.unpack_from(slot, size)[0] != xxhash.xxh3_64_intdigest(slot[:size]):
         return None
     sequence, store_id, incarnation, position, hash_, state = _BODY.unpack_from(slot)
-    if state not in set(State):
+    if state not in set(AnchorState):
         return None
-    return Mark(sequence, store_id, incarnation, position, hash_, State(state))
+    return AnchorMark(sequence, store_id, incarnation, position, hash_, AnchorState(state))

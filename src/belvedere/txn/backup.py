@@ -25,14 +25,14 @@ from belvedere.kv.batch import BatchStore
 from belvedere.kv.files import sync_directory
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn import identity as files
-from belvedere.txn.anchor import Anchor, State
+from belvedere.txn.anchor import Anchor, AnchorState
 from belvedere.txn.border import ParticipantsFor, Snapshot
 from belvedere.txn.commit.batch import BatchCommit
-from belvedere.txn.recovery import OpenStore, find_end, next_incarnation, read_records
+from belvedere.txn.recovery import RecoveredStore, find_newest_state, next_incarnation, read_records
 from belvedere.txn.replay import rewind
 
 
-def back_up(opened: OpenStore, commits: BatchCommit, destination: Path) -> int:
+def back_up(opened: RecoveredStore, commits: BatchCommit, destination: Path) -> int:
     """Copy the open store to `destination`, which must not exist; returns its position."""
     if opened.directory is None:
         raise InvalidInput("a store in memory cannot be backed up", sqlstate="0A000")
@@ -40,10 +40,10 @@ def back_up(opened: OpenStore, commits: BatchCommit, destination: Path) -> int:
     try:
         destination.mkdir(parents=True)
     except OSError as error:
-        raise files.unusable(destination, error) from error
+        raise files.directory_error(destination, error) from error
     taken: list[Snapshot] = []
 
-    def copy(written: Snapshot) -> None:
+    def copy_checkpoint(written: Snapshot) -> None:
         opened.store.sync()
         if failpoints.armed:
             failpoints.hit("checkpoint.before")
@@ -53,7 +53,7 @@ def back_up(opened: OpenStore, commits: BatchCommit, destination: Path) -> int:
         taken.append(written)
 
     try:
-        commits.exclusively(copy)
+        commits.run_exclusively(copy_checkpoint)
         written = taken[0]
         _write_anchor(destination, opened.identity.store_id, opened.incarnation, written)
         shutil.copy(opened.directory / files.IDENTITY_FILE, destination / files.BACKUP_FILE)
@@ -86,10 +86,10 @@ def restore(
     partial = destination.with_name(destination.name + ".restoring")
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        _copy(backup, partial)
+        _copy_backup(backup, partial)
         store = RocksStore.open(partial / files.DATA_DIRECTORY, create=False)
         try:
-            written = _at_position(store, mark.position, position, participants_for)
+            written = _rewind_to_position(store, mark.position, position, participants_for)
             store.sync()
         finally:
             store.close()
@@ -105,23 +105,23 @@ def restore(
     return written.position
 
 
-def _copy(backup: Path, partial: Path) -> None:
+def _copy_backup(backup: Path, partial: Path) -> None:
     left_out = shutil.ignore_patterns(files.BACKUP_FILE, files.ANCHOR_FILE)
     try:
         shutil.copytree(backup, partial, ignore=left_out)
     except OSError as error:
-        raise files.unusable(partial, error) from error
+        raise files.directory_error(partial, error) from error
 
 
-def _at_position(
+def _rewind_to_position(
     store: BatchStore, expected: int, position: int | None, participants_for: ParticipantsFor
 ) -> Snapshot:
-    found = find_end(store)
+    found = find_newest_state(store)
     if found.position != expected:
-        raise _damaged(expected, found.position)
+        raise _damage_error(expected, found.position)
     if position is None or position == expected:
         return found
-    first = _first(store, expected)
+    first = _first_position(store, expected)
     if not first <= position <= expected:
         raise InvalidInput(
             "the backup does not reach that position",
@@ -133,25 +133,25 @@ def _at_position(
         )
     records = read_records(store, position, expected)
     if len(records) != expected - position:
-        raise _damaged(expected, position + len(records))
+        raise _damage_error(expected, position + len(records))
     if failpoints.armed:
         failpoints.hit("restore.before_rewind")
     rewind(store, records, position, found.catalog, participants_for)
     if failpoints.armed:
         failpoints.hit("restore.after_rewind")
-    return find_end(store)
+    return find_newest_state(store)
 
 
-def _first(store: BatchStore, last: int) -> int:
+def _first_position(store: BatchStore, last: int) -> int:
     """The earliest position that the log leads back to."""
     for batch in store.scan(*keyspace.log_range(0, last), limit=1):
-        key = keyspace.parse(batch[0][0])
+        key = keyspace.parse_key(batch[0][0])
         assert isinstance(key, keyspace.LogKey)
         return key.position if key.position > 1 else 0
     return last
 
 
-def _damaged(expected: int, found: int) -> Corruption:
+def _damage_error(expected: int, found: int) -> Corruption:
     return Corruption(
         "the backup is damaged",
         hint="restore another one",
@@ -166,7 +166,7 @@ def _write_anchor(directory: Path, store_id: bytes, incarnation: int, written: S
         incarnation=incarnation,
         position=written.position,
         hash_=written.hash,
-        state=State.CLOSED,
+        state=AnchorState.CLOSED,
     )
     anchor.close()
 

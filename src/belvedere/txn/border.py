@@ -11,7 +11,7 @@ bytes 1-5, so one argument identifies relation and row.
 - `Intent`: all that a commit protocol gets to see of a transaction.
 - `SingleRowCommits`: commits of one row, where a store has a shorter way for them.
 - `CommitProtocol`: `txn/commit/batch.py` for batch-atomic stores, `txn/row` for row-atomic ones.
-- `ChangeLog` and `Published`: the log and the newest state as both kinds of stores show them.
+- `ChangeLog` and `PublishedState`: the log and the newest state as both kinds of stores show them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.codec.record import Record
+from belvedere.codec.record import LogRecord
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair, Write
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-make = tuple.__new__
-"""`make(RowChange, (key, old, new, seen))` builds a named tuple at half the cost of calling its
-class. For the single-row fast path only, where these are a tenth of the time."""
+new_tuple = tuple.__new__
+"""`new_tuple(RowChange, (key, old, new, seen))` builds a named tuple at half the cost of calling
+its class. For the single-row fast path only, where these are a tenth of the time."""
 
 
 class Isolation(NamedTuple):
@@ -66,7 +66,7 @@ class RowChange(NamedTuple):
         return int.from_bytes(self.key[1:5])
 
 
-class Range(NamedTuple):
+class KeyRange(NamedTuple):
     """start <= key < end."""
 
     start: bytes
@@ -82,18 +82,18 @@ class LockRequest(NamedTuple):
     side: int = 0
 
     @property
-    def shared(self) -> bool:
+    def is_shared(self) -> bool:
         return self.side != 0
 
 
 ROOT = "root"
 
-Held = bytes | LockRequest
+OwnedLock = bytes | LockRequest
 """What a transaction remembers of a lock it holds: an exclusive root lock by its bare key, since
 nearly every lock is one."""
 
 
-def request_of(lock: Held) -> LockRequest:
+def request_of(lock: OwnedLock) -> LockRequest:
     return LockRequest(ROOT, lock) if isinstance(lock, bytes) else lock
 
 
@@ -131,7 +131,7 @@ class Writer(Protocol):
     """Where a participant puts the rows it derives; they become visible with the transaction."""
 
     @property
-    def shared(self) -> dict[object, object]:
+    def shared_results(self) -> dict[object, object]:
         """Intermediate results that the participants of one commit share."""
 
     def put(self, key: bytes, value: bytes) -> None: ...
@@ -165,16 +165,16 @@ class Participant(Protocol):
 
 Get = Callable[[bytes], bytes | None]
 Rows = dict[bytes, bytes | None]
-Alone = Callable[[bytes | None, bytes | None, Get, Rows], None]
+SingleRowWrites = Callable[[bytes | None, bytes | None, Get, Rows], None]
 """`writes` of a commit that changes one row: called with its old and new bytes, a get of the state
 before, and the rows derived so far, to which it adds its own."""
 
 
 @runtime_checkable
-class ShortParticipant(Protocol):
+class SingleRowParticipant(Protocol):
     """A Participant that may have a fast path for a commit of one row."""
 
-    def alone(self, prefix: bytes) -> Alone | None:
+    def single_row_writes(self, prefix: bytes) -> SingleRowWrites | None:
         """The fast path for a row of the table with this prefix; None: there is none."""
 
 
@@ -189,16 +189,16 @@ class Intent(NamedTuple):
     snapshot: Snapshot
     changes: tuple[RowChange, ...]
     reads: frozenset[bytes] = frozenset()
-    ranges: tuple[Range, ...] = ()
-    held: tuple[Held, ...] = ()
+    ranges: tuple[KeyRange, ...] = ()
+    owned_locks: tuple[OwnedLock, ...] = ()
     isolation: Isolation = SNAPSHOT
 
     @property
     def locks(self) -> tuple[LockRequest, ...]:
-        return tuple([request_of(lock) for lock in self.held])
+        return tuple([request_of(lock) for lock in self.owned_locks])
 
 
-class Committed(NamedTuple):
+class CommitResult(NamedTuple):
     position: int
     time: int
 
@@ -210,9 +210,9 @@ class CommitProtocol(Protocol):
     happened), Unavailable (08007: outcome unknown; ask `outcome` after reopening).
     """
 
-    def commit(self, intent: Intent) -> Committed: ...
+    def commit(self, intent: Intent) -> CommitResult: ...
 
-    def snapshot(self) -> Snapshot:
+    def open_snapshot(self) -> Snapshot:
         """Open a snapshot at the published position; the caller gives it back with `release`."""
 
     def release(self, snapshot: Snapshot) -> None: ...
@@ -224,11 +224,11 @@ class CommitProtocol(Protocol):
 
     def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None:
         """Write rows that are not logged as changes (state of deferred views, watermarks, claims),
-        all or none: `make` gets the newest state, of which those rows cannot change until its own
-        are written. May be called more than once."""
+        all or none: `new_tuple` gets the newest state, of which those rows cannot change until its
+        own are written. May be called more than once."""
 
     @property
-    def newest(self) -> Snapshot:
+    def newest_snapshot(self) -> Snapshot:
         """The newest state there is, published or not; only to be read."""
 
     def outcome(self, transaction: bytes) -> int | None:
@@ -238,20 +238,22 @@ class CommitProtocol(Protocol):
 class SingleRowCommits(Protocol):
     """One row replaced, or added, by its key, as a transaction of its own."""
 
-    def replace(self, key: bytes, catalog: Catalog, change: Callable[[bytes], bytes]) -> int | None:
+    def replace_row(
+        self, key: bytes, catalog: Catalog, change: Callable[[bytes], bytes]
+    ) -> int | None:
         """Replace the row under `key` by what `change` makes of it; the position. None: nothing was
         done, since there is no such row, or the catalog is another one by now."""
 
-    def insert(self, key: bytes, catalog: Catalog, value: bytes) -> int | None:
+    def insert_row(self, key: bytes, catalog: Catalog, value: bytes) -> int | None:
         """Add a row; the position. None: nothing was done, since the key is taken, or the catalog
         is another one by now."""
 
 
-class Published(Protocol):
+class PublishedState(Protocol):
     """The newest state that may be read, and waiting for it to move."""
 
     @property
-    def published(self) -> Snapshot: ...
+    def published_snapshot(self) -> Snapshot: ...
 
     def reader(self, snapshot: Snapshot) -> Reader: ...
 
@@ -275,9 +277,9 @@ class AdditionLog(Protocol):
     """A log whose records hold what commits added to sums."""
 
     @property
-    def first(self) -> int: ...
+    def first_position(self) -> int: ...
 
-    def added(
+    def read_additions(
         self, start: bytes, end: bytes, after: int, through: int
     ) -> Iterator[tuple[int, RecordAdditions]]:
         """What each record after a position has added to the sums of a range of keys. Records that
@@ -296,15 +298,15 @@ class ChangeLog(Protocol):
         """By name, the position each has applied."""
 
     @property
-    def lost(self) -> set[str]:
+    def lost_consumers(self) -> set[str]:
         """Consumers that would have retained more than the cap allows, and were cut off."""
 
     @property
-    def last(self) -> int:
+    def last_position(self) -> int:
         """The newest published position."""
 
     @property
-    def first(self) -> int:
+    def first_position(self) -> int:
         """The oldest position still in the log; last + 1 when the log is empty."""
 
     def read_bytes(
@@ -312,20 +314,20 @@ class ChangeLog(Protocol):
     ) -> Iterator[list[bytes]]:
         """Encoded records with after < position <= through (None: what is published now)."""
 
-    def read(self, after: int, through: int | None = None) -> Iterator[Record]: ...
+    def read(self, after: int, through: int | None = None) -> Iterator[LogRecord]: ...
 
-    def read_written(self, after: int, through: int) -> Iterator[Record]:
+    def read_written(self, after: int, through: int) -> Iterator[LogRecord]:
         """Like `read`, but also what is not published yet: inside a commit only."""
 
     def read_arrow(
         self, after: int, through: int | None = None, *, batch_rows: int = 8192
     ) -> Iterator[pa.RecordBatch]: ...
 
-    def tail(self, after: int, timeout_s: float | None = None) -> Iterator[Record]: ...
+    def tail(self, after: int, timeout_s: float | None = None) -> Iterator[LogRecord]: ...
 
-    def consume(self, name: str, position: int) -> None: ...
+    def advance_consumer(self, name: str, position: int) -> None: ...
 
-    def forget(self, name: str) -> None: ...
+    def remove_consumer(self, name: str) -> None: ...
 
     def pin(self, position: int) -> int: ...
 

@@ -11,20 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.edit import Edit
-from belvedere.catalog.graph import children_of, root_path
-from belvedere.catalog.model import ForeignKey, State, Table
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.graph import child_foreign_keys, root_path
+from belvedere.catalog.model import ForeignKey, ObjectState, Table
 from belvedere.catalog.relation import compiled_index, compiled_table
 from belvedere.errors import InvalidInput
-from belvedere.txn.border import Alone, Get, LockRequest, Reader, RowChange, Rows, Writer
-from belvedere.txn.roots import parent_key
+from belvedere.txn.border import Get, LockRequest, Reader, RowChange, Rows, SingleRowWrites, Writer
+from belvedere.txn.roots import parent_key_finder
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
 
 TableAndKey = tuple[int, str]
 """The id of a table and the name of one of its foreign keys."""
 
-MANY = 1_000
+BULK_CHANGES_MIN = 1_000
 """From so many changes on, parents are looked up in batches."""
 
 CHILDREN, PARENT = 1, 2
@@ -41,7 +41,7 @@ def foreign_key_participants(
         if not isinstance(item, Table):
             continue
         mine = [(item, key) for key in item.foreign_keys if key.enforced]
-        for table, key in (*mine, *children_of(catalog, relation)):
+        for table, key in (*mine, *child_foreign_keys(catalog, relation)):
             found[table.id, key.name] = ForeignKeyParticipant(catalog, table, key)
     return tuple(found.values())
 
@@ -60,7 +60,7 @@ def added_foreign_keys(before: Catalog, after: Catalog) -> tuple[TableAndKey, ..
 def require_parents(
     keys: Sequence[TableAndKey],
     begin: Callable[[], Transaction],
-    change_schema: Callable[[Callable[[Edit], None]], None],
+    change_schema: Callable[[Callable[[CatalogEdit], None]], None],
 ) -> None:
     """Check foreign keys against the rows that were there before them; 23503 when one is violated,
     and then the keys are dropped again. To be called once the keys are in the catalog: from then
@@ -74,11 +74,11 @@ def require_parents(
                 [key] = [key for key in child.foreign_keys if key.name == name]
                 ForeignKeyParticipant(reader.catalog, child, key).check_all(reader)
     except BaseException:
-        change_schema(lambda edit: _drop(keys, edit))
+        change_schema(lambda edit: _drop_foreign_keys(keys, edit))
         raise
 
 
-def _drop(keys: Sequence[TableAndKey], edit: Edit) -> None:
+def _drop_foreign_keys(keys: Sequence[TableAndKey], edit: CatalogEdit) -> None:
     for table, name in keys:
         edit.drop_foreign_key(table, name)
 
@@ -90,7 +90,7 @@ class ForeignKeyParticipant:
         self._key = key
         self._child = compiled_table(catalog, child.id)
         self._parent = compiled_table(catalog, key.parent)
-        self._parent_key = parent_key(catalog, key)
+        self._parent_key = parent_key_finder(catalog, key)
         assert key.index is not None
         self._children = compiled_index(catalog, key.index)
         above = root_path(catalog, catalog.table(key.parent))
@@ -107,18 +107,18 @@ class ForeignKeyParticipant:
                 parent = self._parent_key(self._child.decode(change.new), reader)
                 if parent is not None:
                     yield LockRequest("parent", parent, CHILDREN)
-            if change.relation == self._key.parent and self._leaves(change):
+            if change.relation == self._key.parent and self._removes_referenced_key(change):
                 yield LockRequest("parent", change.key, PARENT)
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
-        if len(changes) >= MANY:
+        if len(changes) >= BULK_CHANGES_MIN:
             self._require_parents(changes, reader)
         for change in changes:
-            if len(changes) >= MANY and change.old is None:
+            if len(changes) >= BULK_CHANGES_MIN and change.old is None:
                 continue
             if change.relation == self._child.table.id and change.new is not None:
                 self._require_parent(self._child.decode(change.new), reader)
-            if change.relation == self._key.parent and self._leaves(change):
+            if change.relation == self._key.parent and self._removes_referenced_key(change):
                 self._require_no_children(change, reader)
 
     def _require_parents(self, changes: Sequence[RowChange], reader: Reader) -> None:
@@ -140,14 +140,14 @@ class ForeignKeyParticipant:
                 row[slot] = value
             parent = self._parent_key(tuple(row), reader)
             if parent is None:
-                raise self._violated("the parent row does not exist", values)
+                raise self._violation_error("the parent row does not exist", values)
             keys[parent] = values
         parents = list(keys)
-        for start in range(0, len(parents), MANY):
-            batch = parents[start : start + MANY]
+        for start in range(0, len(parents), BULK_CHANGES_MIN):
+            batch = parents[start : start + BULK_CHANGES_MIN]
             for parent, value in zip(batch, reader.multi_get(batch), strict=True):
                 if value is None:
-                    raise self._violated("the parent row does not exist", keys[parent])
+                    raise self._violation_error("the parent row does not exist", keys[parent])
 
     def check_all(self, reader: Reader) -> None:
         """Every row of the child's table has its parent."""
@@ -158,8 +158,8 @@ class ForeignKeyParticipant:
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         """A foreign key derives nothing."""
 
-    def alone(self, prefix: bytes) -> Alone:
-        return _nothing
+    def single_row_writes(self, prefix: bytes) -> SingleRowWrites:
+        return _derive_nothing
 
     def _require_parent(self, row: Row, reader: Reader) -> None:
         values = [row[slot] for slot in self._key.columns]
@@ -167,28 +167,28 @@ class ForeignKeyParticipant:
             return
         parent = self._parent_key(row, reader)
         if parent is None or reader.get(parent) is None:
-            raise self._violated("the parent row does not exist", values)
+            raise self._violation_error("the parent row does not exist", values)
 
-    def _leaves(self, change: RowChange) -> bool:
+    def _removes_referenced_key(self, change: RowChange) -> bool:
         """Whether the change takes away a key that children may refer to."""
-        return change.old is not None and self._referenced(change.old) != (
-            self._referenced(change.new) if change.new is not None else None
+        return change.old is not None and self._referenced_values(change.old) != (
+            self._referenced_values(change.new) if change.new is not None else None
         )
 
-    def _referenced(self, value: bytes) -> tuple[object, ...]:
+    def _referenced_values(self, value: bytes) -> tuple[object, ...]:
         row = self._parent.decode(value)
         return tuple([row[slot] for slot in self._key.parent_columns])
 
     def _require_no_children(self, change: RowChange, reader: Reader) -> None:
         assert change.old is not None
-        values = self._referenced(change.old)
-        if None in values or self._still_there(change, values, reader):
+        values = self._referenced_values(change.old)
+        if None in values or self._has_other_parent(change, values, reader):
             return
         if self._has_children(values, reader):
-            raise self._violated("the row is still referenced", values)
+            raise self._violation_error("the row is still referenced", values)
 
     def _has_children(self, values: tuple[object, ...], reader: Reader) -> bool:
-        if self._children.index.state is not State.READY:
+        if self._children.index.state is not ObjectState.READY:
             return self._has_children_in_table(values, reader)  # the index is incomplete
         start, end = self._children.key.prefix_range(values)
         assert end is not None
@@ -202,7 +202,9 @@ class ForeignKeyParticipant:
                     return True
         return False
 
-    def _still_there(self, change: RowChange, values: tuple[object, ...], reader: Reader) -> bool:
+    def _has_other_parent(
+        self, change: RowChange, values: tuple[object, ...], reader: Reader
+    ) -> bool:
         """Whether another row carries the same referenced values now (only by a unique index)."""
         if self._key.parent_index is None:
             return False
@@ -213,7 +215,7 @@ class ForeignKeyParticipant:
         parent = self._parent_key(tuple(probe), reader)
         return parent is not None and reader.get(parent) is not None
 
-    def _violated(self, what: str, values: Sequence[object]) -> InvalidInput:
+    def _violation_error(self, what: str, values: Sequence[object]) -> InvalidInput:
         names = [self._child.table.columns[slot].name for slot in self._key.columns]
         return InvalidInput(
             "foreign key constraint violated",
@@ -224,5 +226,5 @@ class ForeignKeyParticipant:
         )
 
 
-def _nothing(old: bytes | None, new: bytes | None, get: Get, rows: Rows) -> None:
+def _derive_nothing(old: bytes | None, new: bytes | None, get: Get, rows: Rows) -> None:
     """What a foreign key derives from a row."""

@@ -17,16 +17,16 @@ from belvedere.txn.border import (
     ChangeLog,
     CommitProtocol,
     Isolation,
-    Published,
+    PublishedState,
     Reader,
     SingleRowCommits,
 )
 from belvedere.txn.identity import Identity
-from belvedere.txn.locks import LockTable
+from belvedere.txn.locks import RowLockTable
 from belvedere.txn.transaction import Transaction
 
 
-class Begin(Protocol):
+class BeginTransaction(Protocol):
     """Starts a transaction that sees at least a position."""
 
     def __call__(self, *, at_least: int = 0) -> Transaction: ...
@@ -42,7 +42,7 @@ class Engine(Protocol):
     def log(self) -> ChangeLog: ...
 
     @property
-    def visibility(self) -> Published: ...
+    def visibility(self) -> PublishedState: ...
 
     @property
     def store(self) -> BatchStore:
@@ -63,13 +63,15 @@ class Engine(Protocol):
         """What kept the last housekeeping (trimming the log, sweeping up after dead nodes) from
         ending; None: nothing did. It is tried again by itself."""
 
-    def swaps(self, locks: LockTable, suffixes: Iterator[bytes]) -> SingleRowCommits | None:
+    def single_row_commits(
+        self, locks: RowLockTable, suffixes: Iterator[bytes]
+    ) -> SingleRowCommits | None:
         """The short way of replacing one row, where the store has one."""
 
     def require_isolation(self, isolation: Isolation) -> None:
         """Unsupported, by name, when the commit protocol cannot give it."""
 
-    def reach(self, at_least: int, wait_s: float) -> None:
+    def wait_for_position(self, at_least: int, wait_s: float) -> None:
         """Wait until every later snapshot contains this position. Unavailable (57014) when that
         takes longer than `wait_s`."""
 
@@ -77,13 +79,15 @@ class Engine(Protocol):
         """The position at which a transaction committed, or None when it did not. Unavailable
         (08007) when that can no longer be known."""
 
-    def as_of(self, position: int, begin: Begin) -> AbstractContextManager[Reader]:
+    def open_past_reader(
+        self, position: int, begin: BeginTransaction
+    ) -> AbstractContextManager[Reader]:
         """A reader of base tables at a past position."""
 
-    def dropped_floor(self) -> int | None:
+    def dropped_version_floor(self) -> int | None:
         """The catalog version up to which what was dropped may be forgotten; None: nothing may."""
 
-    def erase(self, start: bytes, end: bytes) -> None:
+    def erase_range(self, start: bytes, end: bytes) -> None:
         """Remove every row of a range that has no readers left."""
 
     def back_up(self, destination: Path) -> int: ...

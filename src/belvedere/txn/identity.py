@@ -35,14 +35,14 @@ class Identity(msgspec.Struct, frozen=True):
     secret: bytes
     checksum: int = 0
 
-    def sum(self) -> int:
+    def compute_checksum(self) -> int:
         return xxhash.xxh3_64_intdigest(self.store_id + self.secret + str(self.format).encode())
 
 
 def prepare_identity(directory: Path, store_id: bytes, secret: bytes) -> Identity:
     """Write a new store's identity under a temporary name: the directory is not a store yet."""
     identity = Identity(STORE_FORMAT, store_id, secret)
-    identity = msgspec.structs.replace(identity, checksum=identity.sum())
+    identity = msgspec.structs.replace(identity, checksum=identity.compute_checksum())
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     descriptor = os.open(directory / NEW_IDENTITY_FILE, flags, 0o600)
     try:
@@ -54,7 +54,7 @@ def prepare_identity(directory: Path, store_id: bytes, secret: bytes) -> Identit
     return identity
 
 
-def settle_identity(directory: Path) -> None:
+def install_identity(directory: Path) -> None:
     """Rename the prepared identity to its final name: from now on this is a store, also after a
     power cut."""
     (directory / NEW_IDENTITY_FILE).rename(directory / IDENTITY_FILE)
@@ -80,7 +80,7 @@ def read_identity(directory: Path) -> Identity:
         identity = msgspec.json.decode(data, type=Identity)
     except msgspec.DecodeError as error:
         raise Corruption("the identity file is damaged", path=str(path)) from error
-    if identity.checksum != identity.sum():
+    if identity.checksum != identity.compute_checksum():
         raise Corruption("the identity file is damaged", path=str(path))
     if identity.format > STORE_FORMAT:
         raise Unsupported(
@@ -92,7 +92,7 @@ def read_identity(directory: Path) -> Identity:
     return identity
 
 
-def unusable(path: Path, error: OSError) -> Unavailable:
+def directory_error(path: Path, error: OSError) -> Unavailable:
     """The error for a directory that cannot be made, read or written."""
     return Unavailable(
         "the directory cannot be used",
@@ -113,7 +113,7 @@ class Ownership:
         try:
             self._descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise unusable(directory, error) from error
+            raise directory_error(directory, error) from error
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

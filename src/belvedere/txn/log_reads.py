@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from belvedere.codec.record import Record
+from belvedere.codec.record import LogRecord
 from belvedere.errors import InvalidInput
-from belvedere.txn.border import ChangeLog, Published
+from belvedere.txn.border import ChangeLog, PublishedState
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,11 +33,11 @@ def arrow_batches(batches: Iterable[list[bytes]]) -> Iterator[pa.RecordBatch]:
 
 
 def follow_log(
-    log: ChangeLog, published: Published, after: int, timeout_s: float | None
-) -> Iterator[Record]:
+    log: ChangeLog, published: PublishedState, after: int, timeout_s: float | None
+) -> Iterator[LogRecord]:
     """The records after `after`, waiting for one when there is none yet; ends when nothing came
     for `timeout_s`."""
-    while log.last > after or published.wait_past(after, timeout_s):
-        through = log.last
+    while log.last_position > after or published.wait_past(after, timeout_s):
+        through = log.last_position
         yield from log.read(after, through)
         after = through

@@ -1,6 +1,6 @@
 """Chunks of log records that are too large for one value: splitting, assembling, deleting.
 
-A record is split into chunks of at most `PIECE_BYTES`. The first is stored under the record's log
+A record is split into chunks of at most `CHUNK_BYTES`. The first is stored under the record's log
 key; the others under the key family `piece`, with the same position. All are written in the one
 batch of their commit, so a reader that sees the first finds them all. A record's header holds its
 total length and its hash covers all chunks, so a lost or exchanged chunk is detected.
@@ -15,26 +15,26 @@ from belvedere.codec.record import record_length, record_position
 from belvedere.errors import InvalidInput
 from belvedere.kv.batch import BatchStore, Write
 
-PIECE_BYTES = 256 * 1024
+CHUNK_BYTES = 256 * 1024
 """Far below the maximum length of a value: a store reads entire blocks, so a seek to the record
 after a large one would read the large one too."""
 
 
-def pieces_of(position: int, record: bytes) -> list[Write]:
+def split_record(position: int, record: bytes) -> list[Write]:
     """The writes that store a record."""
-    if len(record) <= PIECE_BYTES:
+    if len(record) <= CHUNK_BYTES:
         return [(keyspace.log_key(position), record)]
-    cuts = range(PIECE_BYTES, len(record), PIECE_BYTES)
+    cuts = range(CHUNK_BYTES, len(record), CHUNK_BYTES)
     rest = [
-        (keyspace.piece_key(position, number), record[cut : cut + PIECE_BYTES])
+        (keyspace.piece_key(position, number), record[cut : cut + CHUNK_BYTES])
         for number, cut in enumerate(cuts, 1)
     ]
-    return [(keyspace.log_key(position), record[:PIECE_BYTES]), *rest]
+    return [(keyspace.log_key(position), record[:CHUNK_BYTES]), *rest]
 
 
-def whole(store: BatchStore, data: bytes) -> bytes:
+def assemble_record(store: BatchStore, data: bytes) -> bytes:
     """The complete record, from the value under its log key. Damage is left to the decoder."""
-    if len(data) < PIECE_BYTES or record_length(data) <= len(data):
+    if len(data) < CHUNK_BYTES or record_length(data) <= len(data):
         return data
     position = record_position(data)
     rest = store.scan_values(*keyspace.piece_range(position - 1, position), batch_rows=1)
@@ -46,13 +46,13 @@ def whole(store: BatchStore, data: bytes) -> bytes:
     return found
 
 
-def whole_batches(store: BatchStore, batches: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
+def assemble_batches(store: BatchStore, batches: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
     for batch in batches:
-        small = max(map(len, batch)) < PIECE_BYTES  # nearly always
-        yield batch if small else [whole(store, data) for data in batch]
+        small = max(map(len, batch)) < CHUNK_BYTES  # nearly always
+        yield batch if small else [assemble_record(store, data) for data in batch]
 
 
-def delete_log(store: BatchStore, from_exclusive: int, to_inclusive: int) -> None:
+def delete_log_range(store: BatchStore, from_exclusive: int, to_inclusive: int) -> None:
     """Delete records, then their chunks: chunks without a record are harmless remains, a record
     without its chunks would be damaged."""
     store.delete_range(*keyspace.log_range(from_exclusive, to_inclusive))

@@ -20,23 +20,23 @@ from pathlib import Path
 from belvedere import failpoints
 from belvedere.catalog import catalog, model
 from belvedere.codec import keyspace
-from belvedere.codec.record import Record, decode_record
+from belvedere.codec.record import LogRecord, decode_record
 from belvedere.config import Config, Durability
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.kv.batch import BatchStore
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.kv.rocksdb_gather import GatheringStore
 from belvedere.txn import identity as files
-from belvedere.txn.anchor import ACCEPT_HINT, RESTORE_HINT, Anchor, State
+from belvedere.txn.anchor import ACCEPT_HINT, RESTORE_HINT, Anchor, AnchorState
 from belvedere.txn.border import Snapshot
-from belvedere.txn.pieces import whole, whole_batches
+from belvedere.txn.pieces import assemble_batches, assemble_record
 
 _COUNT_BATCH_ROWS = 1 << 14
 _INCARNATION_KEY = keyspace.meta_key("incarnation")
 
 
 @dataclass(slots=True)
-class OpenStore:
+class RecoveredStore:
     """A store that passed every check, with its newest state, identity, anchor and file lock."""
 
     store: BatchStore
@@ -54,7 +54,7 @@ class OpenStore:
                 self.store.sync()
                 if failpoints.armed:
                     failpoints.hit("close.before_anchor")
-                self.write_anchor(written.position, written.hash, State.CLOSED)
+                self.write_anchor(written.position, written.hash, AnchorState.CLOSED)
                 if failpoints.armed:
                     failpoints.hit("close.after_anchor")
         finally:
@@ -66,15 +66,15 @@ class OpenStore:
                 if self.ownership is not None:
                     self.ownership.release()
 
-    def write_anchor(self, position: int, hash_: int, state: State) -> None:
+    def write_anchor(self, position: int, hash_: int, state: AnchorState) -> None:
         assert self.anchor is not None
         self.anchor.write(incarnation=self.incarnation, position=position, hash_=hash_, state=state)
 
 
-def open_memory(store: BatchStore, random: Callable[[int], bytes]) -> OpenStore:
+def open_memory(store: BatchStore, random: Callable[[int], bytes]) -> RecoveredStore:
     """A store without a directory: its contents as they are, nothing to anchor."""
     identity = files.Identity(keyspace.STORE_FORMAT, random(16), random(32))
-    return OpenStore(store, find_end(store), 1, identity)
+    return RecoveredStore(store, find_newest_state(store), 1, identity)
 
 
 def open_directory(
@@ -84,20 +84,20 @@ def open_directory(
     *,
     create: bool = True,
     accept_data_loss: bool = False,
-) -> OpenStore:
+) -> RecoveredStore:
     """Open the store in `directory`, making it when there is none and `create` allows."""
     if not files.is_store(directory):
-        _create(directory, random, create, accept_data_loss)
+        _create_store(directory, random, create, accept_data_loss)
     ownership = files.Ownership(directory)
     try:
-        identity = _identity(directory, random, accept_data_loss)
+        identity = _load_identity(directory, random, accept_data_loss)
         return _open_owned(directory, config, identity, ownership, accept_data_loss, random)
     except BaseException:
         ownership.release()
         raise
 
 
-def _create(
+def _create_store(
     directory: Path, random: Callable[[int], bytes], create: bool, accept_data_loss: bool
 ) -> None:
     """Make an empty store. The new identity has a temporary name from the first to the last step,
@@ -107,7 +107,7 @@ def _create(
     if whole and files.NEW_IDENTITY_FILE not in names:
         if accept_data_loss:
             return
-        raise _refused("the identity file is missing", directory)
+        raise _refusal_error("the identity file is missing", directory)
     if not create or files.BACKUP_FILE in names or (directory.exists() and not directory.is_dir()):
         files.read_identity(directory)  # says what it is instead
     if not _only_leftovers(names):
@@ -120,7 +120,7 @@ def _create(
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise files.unusable(directory, error) from error
+        raise files.directory_error(directory, error) from error
     ownership = files.Ownership(directory)
     try:
         if files.is_store(directory):
@@ -130,7 +130,7 @@ def _create(
         (directory / files.ANCHOR_FILE).unlink(missing_ok=True)
         RocksStore.open(directory / files.DATA_DIRECTORY, create=True).close()
         Anchor.create(directory / files.ANCHOR_FILE, identity.store_id).close()
-        files.settle_identity(directory)
+        files.install_identity(directory)
     finally:
         ownership.release()
 
@@ -143,7 +143,7 @@ def _only_leftovers(names: set[str]) -> bool:
     return files.NEW_IDENTITY_FILE in names and names <= known
 
 
-def _identity(
+def _load_identity(
     directory: Path, random: Callable[[int], bytes], accept_data_loss: bool
 ) -> files.Identity:
     if files.is_store(directory):
@@ -151,9 +151,9 @@ def _identity(
             return files.read_identity(directory)
         except Corruption as error:
             if not accept_data_loss:
-                raise _refused(error.message, directory) from error
+                raise _refusal_error(error.message, directory) from error
     files.prepare_identity(directory, random(16), random(32))
-    files.settle_identity(directory)
+    files.install_identity(directory)
     return files.read_identity(directory)
 
 
@@ -164,7 +164,7 @@ def _open_owned(
     ownership: files.Ownership,
     accept_data_loss: bool,
     random: Callable[[int], bytes],
-) -> OpenStore:
+) -> RecoveredStore:
     shutil.rmtree(directory / files.SCRATCH_DIRECTORY, ignore_errors=True)
     anchor = _open_anchor(directory, identity, accept_data_loss)
     kind = GatheringStore if config.durability is Durability.FULL else RocksStore
@@ -173,7 +173,7 @@ def _open_owned(
     try:
         store = kind.open(directory / files.DATA_DIRECTORY, create=False, salvage=accept_data_loss)
     except Corruption as error:
-        raise _damaged("the store's files are damaged", anchor, None, error) from error
+        raise _damage_error("the store's files are damaged", anchor, None, error) from error
     try:
         if failpoints.armed:
             failpoints.hit("open.after_store")
@@ -193,24 +193,26 @@ def open_anchored(
     config: Config,
     random: Callable[[int], bytes],
     accept_data_loss: bool = False,
-) -> OpenStore:
+) -> RecoveredStore:
     """Check a store against its anchor and open it."""
     lost = _check_against_anchor(store, anchor, identity, accept_data_loss)
     if lost:
-        anchor.adopt(identity.store_id)
+        anchor.adopt_store(identity.store_id)
     # The store knows its incarnation too, so that an old copy of the anchor does not bring it back.
     incarnation = max(anchor.mark.incarnation, stored_incarnation(store))
-    end = find_end(store)
-    opened = OpenStore(store, end, incarnation, identity, anchor)
-    _begin(opened, config, lost, random)
+    end = find_newest_state(store)
+    opened = RecoveredStore(store, end, incarnation, identity, anchor)
+    _begin_incarnation(opened, config, lost, random)
     return opened
 
 
-def _begin(opened: OpenStore, config: Config, lost: bool, random: Callable[[int], bytes]) -> None:
+def _begin_incarnation(
+    opened: RecoveredStore, config: Config, lost: bool, random: Callable[[int], bytes]
+) -> None:
     """Make what was found durable and record it in the anchor, as a new incarnation where
     needed."""
     assert opened.anchor is not None
-    unclean = opened.anchor.mark.state is State.OPEN_UNSYNCED
+    unclean = opened.anchor.mark.state is AnchorState.OPEN_UNSYNCED
     if lost or unclean:
         opened.incarnation = next_incarnation(opened.incarnation, random)
         opened.store.write([(_INCARNATION_KEY, opened.incarnation.to_bytes(8))])
@@ -219,7 +221,9 @@ def _begin(opened: OpenStore, config: Config, lost: bool, random: Callable[[int]
         failpoints.hit("open.before_incarnation")
     off = config.durability is Durability.OFF
     written = opened.written
-    opened.write_anchor(written.position, written.hash, State.OPEN_UNSYNCED if off else State.OPEN)
+    opened.write_anchor(
+        written.position, written.hash, AnchorState.OPEN_UNSYNCED if off else AnchorState.OPEN
+    )
     if failpoints.armed:
         failpoints.hit("open.after_incarnation")
 
@@ -230,7 +234,7 @@ def _open_anchor(directory: Path, identity: files.Identity, accept_data_loss: bo
         return Anchor.open(path)
     except Corruption as error:
         if not accept_data_loss:
-            raise _refused(error.message, directory) from error
+            raise _refusal_error(error.message, directory) from error
         path.unlink(missing_ok=True)
         return Anchor.create(path, identity.store_id)
 
@@ -242,12 +246,12 @@ def _check_against_anchor(
     accepted."""
     lost = False
     try:
-        _require_promised(store, anchor, identity)
+        _require_acknowledged(store, anchor, identity)
     except Corruption as error:
         if not accept_data_loss and "acknowledged_through" in error.facts:
             raise
         if not accept_data_loss:
-            raise _damaged("the log is damaged", anchor, None, error) from error
+            raise _damage_error("the log is damaged", anchor, None, error) from error
         lost = True
     try:
         _require_dense(store, anchor)
@@ -255,20 +259,20 @@ def _check_against_anchor(
         if "acknowledged_through" in error.facts:
             raise
         message = "the store's files are damaged"
-        raise _damaged(message, anchor, None, error, hint=RESTORE_HINT) from error
+        raise _damage_error(message, anchor, None, error, hint=RESTORE_HINT) from error
     return lost
 
 
-def _require_promised(store: BatchStore, anchor: Anchor, identity: files.Identity) -> None:
+def _require_acknowledged(store: BatchStore, anchor: Anchor, identity: files.Identity) -> None:
     mark = anchor.mark
     last = last_record(store)
     found = last.position if last else 0
     if mark.store_id != identity.store_id:
-        raise _damaged("the anchor belongs to another store", anchor, found)
+        raise _damage_error("the anchor belongs to another store", anchor, found)
     if found < mark.position:
-        raise _damaged("acknowledged commits are missing from the log", anchor, found)
-    if mark.state is State.CLOSED and found > mark.position:
-        raise _damaged("the log goes on after the store was closed", anchor, found)
+        raise _damage_error("acknowledged commits are missing from the log", anchor, found)
+    if mark.state is AnchorState.CLOSED and found > mark.position:
+        raise _damage_error("the log goes on after the store was closed", anchor, found)
     _require_chain(store, anchor, found)
 
 
@@ -283,7 +287,7 @@ def _require_dense(store: BatchStore, anchor: Anchor) -> None:
         first = int.from_bytes(batch[0][0][1:])
         if last is None or count != last.position - first + 1:
             found = last.position if last else None
-            raise _damaged("the log has a hole", anchor, found, hint=RESTORE_HINT)
+            raise _damage_error("the log has a hole", anchor, found, hint=RESTORE_HINT)
 
 
 def _require_chain(store: BatchStore, anchor: Anchor, found: int) -> None:
@@ -291,22 +295,22 @@ def _require_chain(store: BatchStore, anchor: Anchor, found: int) -> None:
     mark = anchor.mark
     expected, previous = max(mark.position, 1), None
     start, end = keyspace.log_range(expected - 1, keyspace.POSITION_MAX)
-    for batch in whole_batches(store, store.scan_values(start, end)):
+    for batch in assemble_batches(store, store.scan_values(start, end)):
         for data in batch:
             record = decode_record(data)
-            if previous is None and mark.state is State.OPEN_UNSYNCED:
+            if previous is None and mark.state is AnchorState.OPEN_UNSYNCED:
                 expected = max(expected, record.position)  # it may be trimmed past the anchor
             broken = record.position != expected or (
                 previous is not None and record.previous_hash != previous
             )
             if broken or (record.position == mark.position and record.hash != mark.hash):
-                raise _damaged("the log's chain is broken", anchor, record.position)
+                raise _damage_error("the log's chain is broken", anchor, record.position)
             expected, previous = record.position + 1, record.hash
     if expected != max(found, mark.position, 0) + 1 and found:
-        raise _damaged("the log's chain is broken", anchor, expected - 1)
+        raise _damage_error("the log's chain is broken", anchor, expected - 1)
 
 
-def _damaged(
+def _damage_error(
     message: str,
     anchor: Anchor,
     found: int | None,
@@ -323,7 +327,7 @@ def _damaged(
     )
 
 
-def _refused(message: str, directory: Path) -> Corruption:
+def _refusal_error(message: str, directory: Path) -> Corruption:
     """The error for damage outside the log; it still says how far acknowledgements and log
     reach."""
     try:
@@ -358,17 +362,17 @@ def stored_incarnation(store: BatchStore) -> int:
     return int.from_bytes(store.get(_INCARNATION_KEY) or b"\1")
 
 
-def last_record(store: BatchStore) -> Record | None:
+def last_record(store: BatchStore) -> LogRecord | None:
     start, end = keyspace.log_range(0, keyspace.POSITION_MAX)
     for batch in store.scan(start, end, reverse=True, limit=1):
-        return decode_record(whole(store, batch[0][1]))
+        return decode_record(assemble_record(store, batch[0][1]))
     return None
 
 
-def read_records(store: BatchStore, after: int, through: int) -> list[Record]:
+def read_records(store: BatchStore, after: int, through: int) -> list[LogRecord]:
     """The records with after < position <= through that are there."""
     batches = store.scan_values(*keyspace.log_range(after, through))
-    return [decode_record(whole(store, data)) for batch in batches for data in batch]
+    return [decode_record(assemble_record(store, data)) for batch in batches for data in batch]
 
 
 def next_incarnation(incarnation: int, random: Callable[[int], bytes]) -> int:
@@ -377,7 +381,7 @@ def next_incarnation(incarnation: int, random: Callable[[int], bytes]) -> int:
     return ((incarnation >> 32) + 1 << 32) | int.from_bytes(random(4))
 
 
-def find_end(store: BatchStore) -> Snapshot:
+def find_newest_state(store: BatchStore) -> Snapshot:
     """The newest state in the store, with the hash of the last record."""
     last = last_record(store)
     position, hash_ = (last.position, last.hash) if last else (0, 0)
@@ -392,4 +396,4 @@ def load_catalog(store: BatchStore) -> catalog.Catalog:
         for data in batch:
             item = model.decode(data)
             objects[item.id] = item
-    return catalog.empty().replaced(objects)
+    return catalog.empty_catalog().with_objects(objects)

@@ -18,23 +18,23 @@ from msgspec import structs
 
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog, is_dropped
-from belvedere.catalog.model import Index, State, Table
+from belvedere.catalog.model import Index, ObjectState, Table
 from belvedere.codec import keyspace
-from belvedere.codec.record import Record, decode_record
+from belvedere.codec.record import LogRecord, decode_record
 from belvedere.errors import Corruption
 from belvedere.kv.batch import BatchStore, Write
 from belvedere.txn.border import Participant, ParticipantsFor, RowChange
-from belvedere.txn.commit.batch import changed_catalog
+from belvedere.txn.commit.batch import apply_catalog_changes
 from belvedere.txn.commit.derived import DerivedRows
-from belvedere.txn.history.past import catalog_before, undone
+from belvedere.txn.history.past import before_images, catalog_before
 from belvedere.txn.history.readers import NewestReader
-from belvedere.txn.pieces import delete_log, pieces_of
+from belvedere.txn.pieces import delete_log_range, split_record
 
 GROUP_CHANGES = 4096
 
 
 @dataclass(slots=True)
-class _Group:
+class _RecordGroup:
     """Consecutive records, their changes consolidated."""
 
     log: list[Write] = field(default_factory=list)
@@ -43,7 +43,7 @@ class _Group:
     relations: set[int] = field(default_factory=set)
     position: int = 0
 
-    def changes(self) -> tuple[RowChange, ...]:
+    def net_changes(self) -> tuple[RowChange, ...]:
         return tuple(
             RowChange(key, self.old[key], new)
             for key, new in self.new.items()
@@ -51,7 +51,7 @@ class _Group:
         )
 
 
-def replay(
+def replay_records(
     records: Iterable[bytes],
     store: BatchStore,
     catalog: Catalog,
@@ -60,24 +60,26 @@ def replay(
     """Apply encoded records, in order, to a store at the state before them; returns how many
     changes there were."""
     prefixes: dict[int, bytes] = {}
-    group, total, expected = _Group(), 0, None
+    group, total, expected = _RecordGroup(), 0, None
     for data in records:
         record = decode_record(data)
         if expected is not None and record.position != expected:
             raise Corruption("the log has a hole", expected=expected, found=record.position)
         expected = record.position + 1
-        schema_change = _collect(record, data, group, prefixes)
+        schema_change = _collect_record(record, data, group, prefixes)
         total += record.change_count
         if schema_change or len(group.new) >= GROUP_CHANGES:
-            catalog = _apply(group, store, catalog, participants_for)
-            group = _Group()
+            catalog = _apply_group(group, store, catalog, participants_for)
+            group = _RecordGroup()
     if group.log:
-        _apply(group, store, catalog, participants_for)
+        _apply_group(group, store, catalog, participants_for)
     return total
 
 
-def _collect(record: Record, data: bytes, group: _Group, prefixes: dict[int, bytes]) -> bool:
-    group.log += pieces_of(record.position, data)
+def _collect_record(
+    record: LogRecord, data: bytes, group: _RecordGroup, prefixes: dict[int, bytes]
+) -> bool:
+    group.log += split_record(record.position, data)
     group.position = record.position
     old_rows, new_rows, relations = group.old, group.new, group.relations
     for relation, key, old, new in record.changes():
@@ -92,22 +94,22 @@ def _collect(record: Record, data: bytes, group: _Group, prefixes: dict[int, byt
     return model.CATALOG_RELATION in relations
 
 
-def _apply(
-    group: _Group, store: BatchStore, catalog: Catalog, participants_for: ParticipantsFor
+def _apply_group(
+    group: _RecordGroup, store: BatchStore, catalog: Catalog, participants_for: ParticipantsFor
 ) -> Catalog:
     after, derived = catalog, []
     if model.CATALOG_RELATION in group.relations:
-        after = changed_catalog(catalog, group.changes())
+        after = apply_catalog_changes(catalog, group.net_changes())
     # By the catalog after them: columns are only ever added, so it reads the older rows too.
-    if _participants(group.relations, after, participants_for):
-        derived = _derived(group.changes(), store, after, group.position, participants_for)
+    if _live_participants(group.relations, after, participants_for):
+        derived = _derive_rows(group.net_changes(), store, after, group.position, participants_for)
     store.write([*group.log, *group.new.items(), *derived])
     if after is not catalog:
-        _settle_indexes(store, catalog, after, participants_for)
+        _rebuild_indexes(store, catalog, after, participants_for)
     return after
 
 
-def _derived(
+def _derive_rows(
     changes: tuple[RowChange, ...],
     store: BatchStore,
     catalog: Catalog,
@@ -117,12 +119,12 @@ def _derived(
     touched = {int.from_bytes(prefix[1:]) for prefix in {c.key[:5] for c in changes}}
     reader = NewestReader(store, position, catalog)
     writer = DerivedRows(reader)
-    for participant in _participants(touched, catalog, participants_for):
+    for participant in _live_participants(touched, catalog, participants_for):
         participant.writes(changes, reader, writer)
     return writer.writes()
 
 
-def _participants(
+def _live_participants(
     relations: set[int], catalog: Catalog, participants_for: ParticipantsFor
 ) -> tuple[Participant, ...]:
     live = frozenset(id_ for id_ in relations if _is_live_table(catalog.get(id_)))
@@ -133,7 +135,7 @@ def _is_live_table(item: model.AnyObject | None) -> bool:
     return isinstance(item, Table) and not is_dropped(item)
 
 
-def _settle_indexes(
+def _rebuild_indexes(
     store: BatchStore, before: Catalog, after: Catalog, participants_for: ParticipantsFor
 ) -> None:
     """Backfill the indexes that became ready; remove the rows of relations that no longer exist. An
@@ -153,24 +155,24 @@ def _index_rows(
     """The rows of one index, made from its table as if every row were inserted now."""
     start, end = keyspace.relation_range(index.table)
     others: dict[int, model.AnyObject | None] = {
-        other.id: None for other in catalog.indexes_of(index.table) if other.id != index.id
+        other.id: None for other in catalog.table_indexes(index.table) if other.id != index.id
     }
-    only = catalog.replaced({**others, **_without_foreign_keys(catalog)})
+    only = catalog.with_objects({**others, **_without_foreign_keys(catalog)})
     for batch in store.scan(start, end):
         changes = tuple(RowChange(key, None, value) for key, value in batch)
-        yield from _derived(changes, store, only, 0, participants_for)
+        yield from _derive_rows(changes, store, only, 0, participants_for)
 
 
 def rewind(
     store: BatchStore,
-    records: list[Record],
+    records: list[LogRecord],
     position: int,
     catalog: Catalog,
     participants_for: ParticipantsFor,
 ) -> Catalog:
     """Take the store back to `position` by undoing `records`, the log after it, and truncate the
     log."""
-    before = undone(records)
+    before = before_images(records)
     earlier = catalog_before(catalog, before)
     keys = list(before)
     current = dict(zip(keys, store.multi_get(keys), strict=True))
@@ -179,10 +181,10 @@ def rewind(
     )
     # By the later catalog, which reads the earlier rows too; indexes that it lacks are rebuilt.
     deriving = _without_later_indexes(catalog, earlier)
-    derived = _derived(changes, store, deriving, position, participants_for)
+    derived = _derive_rows(changes, store, deriving, position, participants_for)
     store.write([*before.items(), *derived])
-    _settle_indexes(store, catalog, earlier, participants_for)
-    delete_log(store, position, keyspace.POSITION_MAX)
+    _rebuild_indexes(store, catalog, earlier, participants_for)
+    delete_log_range(store, position, keyspace.POSITION_MAX)
     return earlier
 
 
@@ -190,7 +192,7 @@ def _without_later_indexes(catalog: Catalog, earlier: Catalog) -> Catalog:
     """The catalog without indexes that were not ready then: they must not reject older rows."""
     indexes = [item for item in catalog.objects.values() if isinstance(item, Index)]
     later = {one.id: None for one in indexes if not _is_ready(earlier.get(one.id))}
-    return catalog.replaced({**later, **_without_foreign_keys(catalog)})
+    return catalog.with_objects({**later, **_without_foreign_keys(catalog)})
 
 
 def _without_foreign_keys(catalog: Catalog) -> dict[int, model.AnyObject | None]:
@@ -199,4 +201,4 @@ def _without_foreign_keys(catalog: Catalog) -> dict[int, model.AnyObject | None]
 
 
 def _is_ready(item: model.AnyObject | None) -> bool:
-    return isinstance(item, Index) and item.state is State.READY
+    return isinstance(item, Index) and item.state is ObjectState.READY

@@ -16,25 +16,25 @@ from belvedere.catalog.relation import CompiledTable, compiled_index, compiled_t
 from belvedere.txn.border import Reader
 from belvedere.types import Row
 
-RootOf = Callable[[bytes, Row, Reader], bytes]
+RootFinder = Callable[[bytes, Row, Reader], bytes]
 """(key of the row, the row, where to read ancestors) -> key of its root row."""
 
 
-def root_of(catalog: Catalog, table: int) -> RootOf | None:
+def root_finder(catalog: Catalog, table: int) -> RootFinder | None:
     """How to find the root of this table's rows, kept per catalog; None: a row is its own root."""
-    if table not in catalog.roots:
-        catalog.roots[table] = _compile(catalog, table)
-    found: RootOf | None = catalog.roots[table]
+    if table not in catalog.root_key_cache:
+        catalog.root_key_cache[table] = _compile_root_finder(catalog, table)
+    found: RootFinder | None = catalog.root_key_cache[table]
     return found
 
 
-def _compile(catalog: Catalog, table: int) -> RootOf | None:
+def _compile_root_finder(catalog: Catalog, table: int) -> RootFinder | None:
     path = root_path(catalog, catalog.table(table))
     if not path:
         return None
-    steps = [(parent_key(catalog, fk), compiled_table(catalog, fk.parent)) for fk in path]
+    steps = [(parent_key_finder(catalog, fk), compiled_table(catalog, fk.parent)) for fk in path]
 
-    def walk(key: bytes, row: Row, reader: Reader) -> bytes:
+    def find_root(key: bytes, row: Row, reader: Reader) -> bytes:
         for number, (key_of_parent, parent) in enumerate(steps, 1):
             found = key_of_parent(row, reader)
             if found is None:
@@ -47,40 +47,42 @@ def _compile(catalog: Catalog, table: int) -> RootOf | None:
                 row = parent.decode(value)
         return key
 
-    return walk
+    return find_root
 
 
-ParentKey = Callable[[Row, Reader], bytes | None]
+ParentKeyFinder = Callable[[Row, Reader], bytes | None]
 
 
-def parent_key(catalog: Catalog, key: ForeignKey) -> ParentKey:
+def parent_key_finder(catalog: Catalog, key: ForeignKey) -> ParentKeyFinder:
     """How to get the key of the parent row from a child row; None when a column is NULL, or when
     the parent is found by a unique index and is not there."""
     parent = compiled_table(catalog, key.parent)
     if key.parent_index is None:
-        return _by_primary_key(parent, key)
-    return _by_unique_index(catalog, parent, key)
+        return _find_by_primary_key(parent, key)
+    return _find_by_unique_index(catalog, parent, key)
 
 
-def _by_primary_key(parent: CompiledTable, key: ForeignKey) -> ParentKey:
+def _find_by_primary_key(parent: CompiledTable, key: ForeignKey) -> ParentKeyFinder:
     by_parent_column = dict(zip(key.parent_columns, key.columns, strict=True))
     slots = [by_parent_column[slot] for slot in parent.table.primary_key]
     encode = parent.key.encode
 
-    def find(row: Row, reader: Reader) -> bytes | None:
+    def find_parent(row: Row, reader: Reader) -> bytes | None:
         values = tuple([row[slot] for slot in slots])
         return None if None in values else encode(values)
 
-    return find
+    return find_parent
 
 
-def _by_unique_index(catalog: Catalog, parent: CompiledTable, key: ForeignKey) -> ParentKey:
+def _find_by_unique_index(
+    catalog: Catalog, parent: CompiledTable, key: ForeignKey
+) -> ParentKeyFinder:
     assert key.parent_index is not None
     index = compiled_index(catalog, key.parent_index)
     by_parent_column = dict(zip(key.parent_columns, key.columns, strict=True))
     slots = [by_parent_column[part.slot or 0] for part in index.index.parts]
 
-    def find(row: Row, reader: Reader) -> bytes | None:
+    def find_parent(row: Row, reader: Reader) -> bytes | None:
         values = tuple([row[slot] for slot in slots])
         if None in values:
             return None
@@ -90,4 +92,4 @@ def _by_unique_index(catalog: Catalog, parent: CompiledTable, key: ForeignKey) -
         stored = index.layout.decode(entry)
         return parent.key.encode(tuple([stored[n] for n in index.primary_key]))
 
-    return find
+    return find_parent

@@ -11,7 +11,7 @@ from typing import Any
 
 from belvedere.catalog.relation import CompiledTable
 from belvedere.errors import InvalidInput
-from belvedere.txn.roots import root_of
+from belvedere.txn.roots import root_finder
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
 
@@ -19,17 +19,17 @@ SHOWN_MAX = 64
 """How much of a value an error shows."""
 
 
-def insert(transaction: Transaction, table: CompiledTable, row: Row) -> None:
+def insert_row(transaction: Transaction, table: CompiledTable, row: Row) -> None:
     """Add a complete row (by slot). 23505: its key is taken; 23502: a column must not be NULL."""
     key = table.key_of(row)
-    value = checked(table, row)
+    value = encode_checked_row(table, row)
     _lock_root(transaction, table, key, row)
     if transaction.get(key) is not None:
-        raise duplicate_key(table, row)
+        raise duplicate_key_violation(table, row)
     transaction.write(key, None, value)
 
 
-def update(
+def update_row(
     transaction: Transaction,
     table: CompiledTable,
     old: Row,
@@ -45,18 +45,18 @@ def update(
         value = transaction.get(old_key)
     new_key = old_key if table.same_key(old, new) else table.key_of(new)
     if old_key == new_key:
-        replace(transaction, table, old_key, old, new, value)
+        replace_row(transaction, table, old_key, old, new, value)
         return
-    encoded = checked(table, new)
+    encoded = encode_checked_row(table, new)
     _lock_root(transaction, table, old_key, old)
     _lock_root(transaction, table, new_key, new)
     if transaction.get(new_key) is not None:
-        raise duplicate_key(table, new)
+        raise duplicate_key_violation(table, new)
     transaction.write(old_key, value, None)
     transaction.write(new_key, None, encoded)
 
 
-def replace(
+def replace_row(
     transaction: Transaction,
     table: CompiledTable,
     key: bytes,
@@ -65,14 +65,14 @@ def replace(
     value: bytes | None,
 ) -> None:
     """Replace a row, stored as `value`, by one with the same key."""
-    encoded = checked(table, new)
+    encoded = encode_checked_row(table, new)
     _lock_root(transaction, table, key, old)
     if table.table.foreign_keys:
         _lock_root(transaction, table, key, new)
     transaction.write(key, value, encoded)
 
 
-def delete(
+def delete_row(
     transaction: Transaction, table: CompiledTable, row: Row, value: bytes | None = None
 ) -> None:
     """Remove a row that was read through this transaction."""
@@ -81,26 +81,26 @@ def delete(
     transaction.write(key, value if value is not None else transaction.get(key), None)
 
 
-def checked(table: CompiledTable, row: Row) -> bytes:
+def encode_checked_row(table: CompiledTable, row: Row) -> bytes:
     """The stored form of a row. 23502: a column must not be NULL."""
     for slot, name in table.not_null:
         if row[slot] is None:
-            raise null_refused(table, name, [row[column.slot] for column in table.live])
+            raise null_violation(table, name, [row[column.slot] for column in table.live_columns])
     return table.encode(row)
 
 
-def null_refused(table: CompiledTable, column: str, values: Iterable[Any]) -> InvalidInput:
+def null_violation(table: CompiledTable, column: str, values: Iterable[Any]) -> InvalidInput:
     """`values` are those of the columns that a user sees."""
     return InvalidInput(
         "null value in a column that must not be null",
         sqlstate="23502",
-        detail=failing(values),
+        detail=describe_failing_row(values),
         table=table.table.name,
         column=column,
     )
 
 
-def failing(values: Iterable[Any]) -> str:
+def describe_failing_row(values: Iterable[Any]) -> str:
     """The error detail that shows the row; long values are truncated."""
     shown = ["null" if value is None else str(value) for value in values]
     cut = [one if len(one) <= SHOWN_MAX else f"{one[:SHOWN_MAX]}.." for one in shown]
@@ -109,13 +109,15 @@ def failing(values: Iterable[Any]) -> str:
 
 def _lock_root(transaction: Transaction, table: CompiledTable, key: bytes, row: Row) -> None:
     catalog, id_ = transaction.snapshot.catalog, table.table.id
-    root = catalog.roots[id_] if id_ in catalog.roots else root_of(catalog, id_)
+    root = (
+        catalog.root_key_cache[id_] if id_ in catalog.root_key_cache else root_finder(catalog, id_)
+    )
     if root is not None:
         key = root(key, row, transaction)
     transaction.lock_root(key)
 
 
-def duplicate_key(table: CompiledTable, row: Row) -> InvalidInput:
+def duplicate_key_violation(table: CompiledTable, row: Row) -> InvalidInput:
     names = [table.table.columns[slot].name for slot in table.table.primary_key]
     values = [row[slot] for slot in table.table.primary_key]
     return InvalidInput(

@@ -41,11 +41,11 @@ class Sequences:
     def next_value(self, sequence: Sequence) -> int:
         """The next number of a sequence; 2200H when it has run out."""
         with self._mutex:
-            return self._take(sequence.id, lambda: self._reserve(sequence))
+            return self._take_number(sequence.id, lambda: self._reserve_range(sequence))
 
     def next_row_id(self, table: int) -> int:
         with self._mutex:
-            return self._take(table, lambda: self._reserve_row_ids(table))
+            return self._take_number(table, lambda: self._reserve_row_ids(table))
 
     def last_value(self, sequence: Sequence) -> int | None:
         """The number this process handed out last."""
@@ -56,16 +56,16 @@ class Sequences:
         first."""
         if sequence.id in self._last:
             return self._last[sequence.id]
-        found = self._run(lambda txn: _as_range(_load(txn, sequence.id)))
+        found = self._run(lambda txn: _as_range(_read_last(txn, sequence.id)))
         return found[0] if found else None
 
-    def go_on_after(self, sequence: Sequence, value: int) -> None:
+    def restart_after(self, sequence: Sequence, value: int) -> None:
         """As `set_value`, but `value` may lie one step outside of the bounds: to restart the
         sequence."""
         with self._mutex:
             self._left.pop(sequence.id, None)
             self._last.pop(sequence.id, None)
-            self._run(lambda txn: _store(txn, sequence.id, value, range(0)))
+            self._run(lambda txn: _write_last(txn, sequence.id, value, range(0)))
 
     def set_value(self, sequence: Sequence, value: int) -> None:
         """Continue after `value`; numbers reserved before are discarded."""
@@ -73,14 +73,14 @@ class Sequences:
             raise InvalidInput("value is out of the sequence's bounds", sqlstate="22003")
         with self._mutex:
             self._left.pop(sequence.id, None)
-            self._run(lambda txn: _store(txn, sequence.id, value, range(0)))
+            self._run(lambda txn: _write_last(txn, sequence.id, value, range(0)))
 
-    def forget(self) -> None:
+    def discard_reserved(self) -> None:
         """Drop what was reserved: after the stored state was changed from outside."""
         with self._mutex:
             self._left.clear()
 
-    def _take(self, id_: int, reserve: Callable[[], range]) -> int:
+    def _take_number(self, id_: int, reserve: Callable[[], range]) -> int:
         left = self._left.get(id_)
         if not left:
             left = reserve()
@@ -88,10 +88,10 @@ class Sequences:
         self._last[id_] = left[0]
         return left[0]
 
-    def _reserve(self, sequence: Sequence) -> range:
-        def reserve(txn: Transaction) -> range:
+    def _reserve_range(self, sequence: Sequence) -> range:
+        def reserve_range(txn: Transaction) -> range:
             step = sequence.increment
-            last = _load(txn, sequence.id)
+            last = _read_last(txn, sequence.id)
             first = sequence.start if last is None else last + step
             if not sequence.minimum <= first <= sequence.maximum:
                 if not sequence.cycle:
@@ -107,34 +107,34 @@ class Sequences:
                 else max(numbers.stop, sequence.minimum - 1),
                 step,
             )
-            return _store(txn, sequence.id, numbers[-1], numbers)
+            return _write_last(txn, sequence.id, numbers[-1], numbers)
 
-        return self._run(reserve)
+        return self._run(reserve_range)
 
     def _reserve_row_ids(self, table: int) -> range:
-        def reserve(txn: Transaction) -> range:
-            first = (_load(txn, table) or 0) + 1
+        def reserve_range(txn: Transaction) -> range:
+            first = (_read_last(txn, table) or 0) + 1
             numbers = range(first, first + ROW_IDS_RESERVED)
-            return _store(txn, table, numbers[-1], numbers)
+            return _write_last(txn, table, numbers[-1], numbers)
 
-        return self._run(reserve)
+        return self._run(reserve_range)
 
 
 def store_last(txn: Transaction, id_: int, last: int) -> None:
     """As if a new sequence had handed out all numbers up to `last`, if the transaction commits."""
-    _store(txn, id_, last, range(0))
+    _write_last(txn, id_, last, range(0))
 
 
 def _as_range(value: int | None) -> range:
     return range(0) if value is None else range(value, value + 1)
 
 
-def _load(txn: Transaction, id_: int) -> int | None:
+def _read_last(txn: Transaction, id_: int) -> int | None:
     value = txn.get(_KEY.encode((id_,)))
     return None if value is None else int(_ROW.decode(value)[0])
 
 
-def _store(txn: Transaction, id_: int, last: int, numbers: range) -> range:
+def _write_last(txn: Transaction, id_: int, last: int, numbers: range) -> range:
     key = _KEY.encode((id_,))
     txn.write(key, txn.get(key), _ROW.encode((last,)))
     return numbers

@@ -21,45 +21,47 @@ _BODY = struct.Struct(">16sQQ")
 _MAC_BYTES = 8
 
 
-class Token(NamedTuple):
+class PositionToken(NamedTuple):
     store_id: bytes
     incarnation: int
     position: int
 
 
-def issue(token: Token, secret: bytes) -> str:
+def issue_token(token: PositionToken, secret: bytes) -> str:
     body = _BODY.pack(*token)
-    return base64.urlsafe_b64encode(body + _mac(body, secret)).decode()
+    return base64.urlsafe_b64encode(body + _compute_mac(body, secret)).decode()
 
 
-def accept(text: str, expected: Token, secret: bytes) -> int:
+def verify_token(text: str, expected: PositionToken, secret: bytes) -> int:
     """The position a token stands for; `expected` says which store and how far it has got."""
     try:
         data = base64.urlsafe_b64decode(text.encode("ascii"))
     except (UnicodeEncodeError, binascii.Error):
-        raise _refused("not a token") from None
+        raise _refusal_error("not a token") from None
     body, mac = data[: _BODY.size], data[_BODY.size :]
     if len(body) != _BODY.size or len(mac) != _MAC_BYTES:
-        raise _refused("not a token")
-    token = Token(*_BODY.unpack(body))
+        raise _refusal_error("not a token")
+    token = PositionToken(*_BODY.unpack(body))
     if token.store_id != expected.store_id:
-        raise _refused("token of another store")
-    if not hmac.compare_digest(mac, _mac(body, secret)):
-        raise _refused("token was not issued by this store")
+        raise _refusal_error("token of another store")
+    if not hmac.compare_digest(mac, _compute_mac(body, secret)):
+        raise _refusal_error("token was not issued by this store")
     if token.incarnation != expected.incarnation:
-        raise _refused(
+        raise _refusal_error(
             "token of another incarnation", found=token.incarnation, now=expected.incarnation
         )
     if token.position > expected.position:
-        raise _refused("token is ahead of the log", found=token.position, now=expected.position)
+        raise _refusal_error(
+            "token is ahead of the log", found=token.position, now=expected.position
+        )
     return token.position
 
 
-def _mac(body: bytes, secret: bytes) -> bytes:
+def _compute_mac(body: bytes, secret: bytes) -> bytes:
     return hashlib.blake2b(body, key=secret, digest_size=_MAC_BYTES).digest()
 
 
-def _refused(message: str, **facts: int) -> InvalidInput:
+def _refusal_error(message: str, **facts: int) -> InvalidInput:
     refused = InvalidInput(
         message, sqlstate="22023", hint="take a new token from a connection to this store"
     )

@@ -22,33 +22,33 @@ from belvedere.txn.border import (
     ROOT,
     SNAPSHOT,
     CommitProtocol,
-    Committed,
-    Held,
+    CommitResult,
     Intent,
     Isolation,
+    KeyRange,
     LockRequest,
+    OwnedLock,
     ParticipantsFor,
-    Range,
     Reader,
     RowChange,
     Snapshot,
-    make,
+    new_tuple,
     request_of,
 )
 from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.history.merge import merge_scan
 from belvedere.txn.history.readers import OverlayReader, values_alone
-from belvedere.txn.locks import LockTable
+from belvedere.txn.locks import RowLockTable
 
 DEADLOCK = "40P01"
-NOTHING: frozenset[bytes] = frozenset()
+NO_READS: frozenset[bytes] = frozenset()
 # Shared and never added to: what a transaction has until it needs one of its own.
 _NO_CHANGES: dict[bytes, RowChange] = {}
 _NO_ROWS: dict[bytes, bytes | None] = {}
-_NO_RANGES: list[Range] = []
+_NO_RANGES: list[KeyRange] = []
 
 
-class Savepoint(NamedTuple):
+class TransactionSavepoint(NamedTuple):
     """How long the journal was when it was set."""
 
     journal: int
@@ -79,7 +79,7 @@ class Transaction:
     def __init__(
         self,
         protocol: CommitProtocol,
-        locks: LockTable,
+        locks: RowLockTable,
         participants_for: ParticipantsFor,
         suffix: bytes,
         isolation: Isolation = SNAPSHOT,
@@ -90,19 +90,19 @@ class Transaction:
         self._locks = locks
         self._participants_for = participants_for
         self.isolation = isolation
-        self.snapshot = snapshot = protocol.snapshot()
+        self.snapshot = snapshot = protocol.open_snapshot()
         self._reader: Reader = protocol.reader(snapshot)
         self.id = snapshot[1].to_bytes(8) + suffix
         self._earlier: tuple[Snapshot, ...] = ()  # of statements under which rows were written
         self._planned: Snapshot | None = None  # before the first own change of the catalog
         self._changes: dict[bytes, RowChange] = {}
         self._journal: list[tuple[bytes, RowChange | None]] | None = None
-        self._held: dict[Held, None] = {}
+        self._held: dict[OwnedLock, None] = {}
         self._order: SortedList[bytes] | None = None
         self._derived: dict[bytes, bytes | None] = _NO_ROWS
         self._unpreviewed: dict[bytes, bytes | None] | None = None  # None: no preview was made
         self._reads: set[bytes] | None = None
-        self._ranges: list[Range] = _NO_RANGES
+        self._ranges: list[KeyRange] = _NO_RANGES
         if isolation.validates_reads:
             self._reads, self._ranges = set(), []
         self.ended = False
@@ -152,7 +152,7 @@ class Transaction:
         batch_rows: int = SCAN_BATCH_ROWS,
     ) -> Iterator[list[Pair]]:
         if self._reads is not None:
-            self._ranges.append(Range(start, end))
+            self._ranges.append(KeyRange(start, end))
         overlay = self._own_rows(start, end) if self._changes else {}
         if not overlay:
             return self._reader.scan(
@@ -184,17 +184,17 @@ class Transaction:
         if not isinstance(item, Index | View):
             return False
         if self._unpreviewed is None or self._unpreviewed:
-            self._preview()
+            self._preview_derived()
         return True
 
-    def _preview(self) -> None:
+    def _preview_derived(self) -> None:
         """Derive rows from the writes since the last preview, on top of the previews so far."""
         pending = self._unpreviewed
         if pending is None:
             pending = {change.key: change.old for change in self._changes.values()}
             self._derived = {}
         self._unpreviewed = {}
-        changes = [RowChange(key, old, self._current(key)) for key, old in pending.items()]
+        changes = [RowChange(key, old, self._current_value(key)) for key, old in pending.items()]
         changes = [change for change in changes if change.old != change.new]
         relations = frozenset(change.relation for change in changes)
         before = OverlayReader(self, pending, self.position, self.catalog)
@@ -207,18 +207,18 @@ class Transaction:
             raise
         self._derived.update(writer.writes())
 
-    def _current(self, key: bytes) -> bytes | None:
+    def _current_value(self, key: bytes) -> bytes | None:
         change = self._changes.get(key)
         return change.new if change is not None else self._reader.get(key)
 
     # -- writing ------------------------------------------------------------------------------
 
-    def lock(self, request: LockRequest, wait_ms: int | None = None) -> None:
+    def acquire_lock(self, request: LockRequest, wait_ms: int | None = None) -> None:
         """Hold this lock to the end of the transaction; 55P03 after `wait_ms`, if given."""
-        lock: Held = request.key if request.kind == ROOT and not request.side else request
+        lock: OwnedLock = request.key if request.kind == ROOT and not request.side else request
         if lock not in self._held:
             if self.ended:
-                raise _ended()
+                raise _ended_error()
             self._locks.acquire(self.id, request, wait_ms)
             self._held[lock] = None
 
@@ -226,7 +226,7 @@ class Transaction:
         """Hold the lock of this root key to the end of the transaction."""
         if key not in self._held:
             if self.ended:
-                raise _ended()
+                raise _ended_error()
             self._locks.acquire_root(self.id, key)
             self._held[key] = None
 
@@ -234,22 +234,22 @@ class Transaction:
         """The locks another attempt should take first; none after a deadlock, which they caused."""
         return () if lost.sqlstate == DEADLOCK else tuple(sorted(self.held_locks))
 
-    def hold_first(self, requests: Sequence[LockRequest]) -> None:
+    def acquire_first(self, requests: Sequence[LockRequest]) -> None:
         """Take these locks before anything is read, and then take a new snapshot: for another
         attempt after a lost race. The winner published before it released the lock, so this
         attempt cannot lose to a holder of the same locks again."""
         for request in requests:
-            self.lock(request)
+            self.acquire_lock(request)
         if requests:
             self._protocol.release(self.snapshot)
-            self.snapshot = self._protocol.snapshot()
+            self.snapshot = self._protocol.open_snapshot()
             self._reader = self._protocol.reader(self.snapshot)
 
     def write(self, key: bytes, old: bytes | None, new: bytes | None) -> None:
         """Replace `old`, which the caller read through this transaction, by `new` (None:
         absent)."""
         if self.ended:
-            raise _ended()
+            raise _ended_error()
         known = self._changes.get(key)
         if known is None and new is None and old is None:
             return
@@ -259,15 +259,15 @@ class Transaction:
             self._unpreviewed[key] = old
         if known is None:
             self._protocol.require_unchanged(key, self.snapshot)
-            self._changes[key] = make(RowChange, (key, old, new, self.snapshot.batch))
+            self._changes[key] = new_tuple(RowChange, (key, old, new, self.snapshot.batch))
             if self._order is not None:
                 self._order.add(key)
         elif known.old == new:
-            self._remove(key)
+            self._remove_change(key)
         else:
             self._changes[key] = RowChange(key, known.old, new, known.seen)
 
-    def _remove(self, key: bytes) -> None:
+    def _remove_change(self, key: bytes) -> None:
         del self._changes[key]
         if self._order is not None:
             self._order.remove(key)
@@ -276,17 +276,17 @@ class Transaction:
         """Let the commit fail with Retry when another one changes something in the range: for
         statements that copy it."""
         self.isolation = self.isolation._replace(validates_reads=True)
-        self._ranges = [*self._ranges, Range(start, end)]
+        self._ranges = [*self._ranges, KeyRange(start, end)]
 
     # -- statements and savepoints ------------------------------------------------------------
 
     def begin_statement(self) -> None:
         """Under READ COMMITTED, take a snapshot of what is published now."""
         if self.ended:
-            raise _ended()
+            raise _ended_error()
         if not self.isolation.snapshot_per_statement:
             return
-        fresh = self._protocol.snapshot()
+        fresh = self._protocol.open_snapshot()
         if self._planned is not None:
             fresh = fresh._replace(catalog=self.snapshot.catalog)
         if self._wrote_under(self.snapshot):
@@ -295,7 +295,7 @@ class Transaction:
             self._protocol.release(self.snapshot)
         self.snapshot = fresh
         self._reader = self._protocol.reader(fresh)
-        self._repreview()
+        self._discard_preview()
 
     def _wrote_under(self, snapshot: Snapshot) -> bool:
         """Whether a change, or one that a ROLLBACK TO could bring back, was made under it."""
@@ -303,27 +303,27 @@ class Transaction:
         changes = chain(self._changes.values(), kept)
         return any(change.seen == snapshot.batch for change in changes)
 
-    def show_catalog(self, catalog: Catalog) -> None:
+    def use_catalog(self, catalog: Catalog) -> None:
         """Use a catalog that this transaction itself changed from now on."""
         if self._planned is None:
             self._planned = self._earlier[0] if self._earlier else self.snapshot
         self.snapshot = self.snapshot._replace(catalog=catalog)
-        self._repreview()  # entries are derived again, for new indexes
+        self._discard_preview()  # entries are derived again, for new indexes
 
-    def savepoint(self) -> Savepoint:
+    def set_savepoint(self) -> TransactionSavepoint:
         if self.ended:
-            raise _ended()
+            raise _ended_error()
         if self._journal is None:
             self._journal = []
-        return Savepoint(len(self._journal))
+        return TransactionSavepoint(len(self._journal))
 
-    def changes_since(self, savepoint: Savepoint) -> tuple[RowChange, ...]:
+    def changes_since(self, savepoint: TransactionSavepoint) -> tuple[RowChange, ...]:
         """The net changes of the rows that were written after it."""
         assert self._journal is not None
         keys = dict.fromkeys([key for key, _ in self._journal[savepoint.journal :]])
         return tuple([self._changes[key] for key in keys if key in self._changes])
 
-    def rollback_to(self, savepoint: Savepoint) -> None:
+    def rollback_to(self, savepoint: TransactionSavepoint) -> None:
         """Take back the changes since; locks and the read set stay."""
         assert self._journal is not None
         while len(self._journal) > savepoint.journal:
@@ -333,27 +333,27 @@ class Transaction:
             else:
                 self._changes[key] = known
         self._order = None
-        self._repreview()
+        self._discard_preview()
 
-    def _repreview(self) -> None:
+    def _discard_preview(self) -> None:
         self._derived, self._unpreviewed = _NO_ROWS, None
 
     # -- the end ------------------------------------------------------------------------------
 
-    def commit(self) -> Committed:
+    def commit(self) -> CommitResult:
         """Make the changes visible and durable, all or none; the transaction ends either way."""
         if self.ended:
-            raise _ended()
+            raise _ended_error()
         try:
             if not self._changes:
-                return Committed(self.snapshot.position, 0)
-            intent = make(
+                return CommitResult(self.snapshot.position, 0)
+            intent = new_tuple(
                 Intent,
                 (
                     self.id,
                     self._planned or (self._earlier[0] if self._earlier else self.snapshot),
                     tuple(self._changes.values()),
-                    frozenset(self._reads) if self._reads else NOTHING,
+                    frozenset(self._reads) if self._reads else NO_READS,
                     tuple(self._ranges) if self._ranges else (),
                     tuple(self._held),
                     self.isolation,
@@ -361,14 +361,14 @@ class Transaction:
             )
             return self._protocol.commit(intent)
         finally:
-            self._end()
+            self._end_transaction()
 
     def rollback(self) -> None:
         """Forget everything; harmless when the transaction has ended."""
         if not self.ended:
-            self._end()
+            self._end_transaction()
 
-    def _end(self) -> None:
+    def _end_transaction(self) -> None:
         self.ended = True
         self._reader, self._changes = _ENDED_READER, _NO_CHANGES
         try:
@@ -397,20 +397,20 @@ class _EndedReader:
 
     @property
     def position(self) -> int:
-        raise _ended()
+        raise _ended_error()
 
     @property
     def catalog(self) -> Catalog:
-        raise _ended()
+        raise _ended_error()
 
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise _ended()
+    def _refuse_read(self, *_: Any, **__: Any) -> NoReturn:
+        raise _ended_error()
 
-    get = multi_get = scan = scan_values = _refuse
+    get = multi_get = scan = scan_values = _refuse_read
 
 
 _ENDED_READER = _EndedReader()
 
 
-def _ended() -> InvalidInput:
+def _ended_error() -> InvalidInput:
     return InvalidInput("the transaction has ended", sqlstate="25P01")

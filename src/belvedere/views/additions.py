@@ -14,11 +14,11 @@ from belvedere.views.stream import Addition
 
 
 class AddOnlyWriter:
-    """The part of a Writer that a view has no use for. `shared` is for all views that take in the
-    same changes."""
+    """The part of a Writer that a view has no use for. `shared_results` is for all views that take
+    in the same changes."""
 
     def __init__(self, shared: dict[object, object] | None = None) -> None:
-        self.shared: dict[object, object] = {} if shared is None else shared
+        self.shared_results: dict[object, object] = {} if shared is None else shared
 
     def put(self, key: bytes, value: bytes) -> None:
         raise AssertionError("a view only adds")
@@ -27,7 +27,7 @@ class AddOnlyWriter:
         raise AssertionError("a view only adds")
 
 
-class Recorder(AddOnlyWriter):
+class AdditionRecorder(AddOnlyWriter):
     """A Writer that remembers additions one by one, to be made later."""
 
     def __init__(self, shared: dict[object, object] | None = None) -> None:
@@ -38,7 +38,7 @@ class Recorder(AddOnlyWriter):
         self.additions.append((key, payload, amounts))
 
 
-class Nothing:
+class EmptyReader:
     """A reader of an empty store: the state that a backfill adds to."""
 
     def __init__(self, catalog: Catalog) -> None:
@@ -62,16 +62,16 @@ def state_rows(reader: Reader, additions: Sequence[Addition]) -> list[Write]:
     """The state rows that result from applying these additions to what `reader` shows."""
     stored = reader.multi_get([key for key, _, _ in additions])
     rows: dict[bytes, bytes | None] = {}
-    width, add = -1, accumulator.adder(1)
+    width, add = -1, accumulator.get_adder(1)
     for (key, payload, amounts), state in zip(additions, stored, strict=True):
         if len(amounts) != width:  # another view
             width = len(amounts)
-            add = accumulator.adder(width)
+            add = accumulator.get_adder(width)
         rows[key] = add(rows.get(key, state), payload, amounts)
     return list(rows.items())
 
 
-def differences(
+def state_differences(
     reader: Reader, view: View, wanted: dict[bytes, bytes | None]
 ) -> Iterator[Addition]:
     """The additions that turn the stored state of a view into the wanted one."""

@@ -17,10 +17,10 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.errors import Unavailable
 from belvedere.plan import nodes as n
 
-Rule = Callable[[n.Node, Catalog], n.Node]
+RewriteRule = Callable[[n.Node, Catalog], n.Node]
 
 
-def answered(plan: n.Node, catalog: Catalog, rules: Sequence[Rule]) -> n.Node:
+def apply_rewrite_rules(plan: n.Node, catalog: Catalog, rules: Sequence[RewriteRule]) -> n.Node:
     """Apply the rules to the plan, in their order."""
     for rule in rules:
         made = rule(plan, catalog)

@@ -15,100 +15,112 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.txn.border import Reader
 from belvedere.types import Row
-from belvedere.views.auxiliary import KeptGroups, KeptRows, counts_of, ordered_rows, parts_of
-from belvedere.views.auxiliary import rows_needed as rows_needed_by
-from belvedere.views.kept import GroupsReader, Kept, RowsReader
-from belvedere.views.linear import linear
+from belvedere.views.auxiliary import (
+    AuxiliaryGroups,
+    AuxiliaryRows,
+    define_ordered_rows,
+    define_row_counts,
+    find_aggregate_auxiliaries,
+)
+from belvedere.views.auxiliary import count_rows_needed as rows_needed_by
+from belvedere.views.kept import AuxiliaryGroupsReader, AuxiliaryRowsReader, AuxiliaryViews
+from belvedere.views.linear import linearize_call
 from belvedere.views.tree import Recompute
 
-Assembled = Callable[[Reader, list[Row]], Iterator[Row]]
+AssembleRows = Callable[[Reader, list[Row]], Iterator[Row]]
 """The operator's rows for some keys at a state."""
 
-_Value = Callable[[Reader, Row, tuple[int, ...] | None], object]
+_ReadValue = Callable[[Reader, Row, tuple[int, ...] | None], object]
 
 
-def assembled(tree: Recompute, kept: Kept) -> Assembled | None:
+def build_assembler(tree: Recompute, kept: AuxiliaryViews) -> AssembleRows | None:
     """A function that assembles the operator's rows; None where an auxiliary view is missing."""
     if isinstance(tree.plan, n.SetOperation):
-        return _set_operation(tree, tree.plan, kept)
-    return _aggregate(tree, kept)
+        return _assemble_set_operation(tree, tree.plan, kept)
+    return _assemble_aggregate(tree, kept)
 
 
-def first_rows(tree: Recompute, kept: Kept) -> Callable[[Reader], list[Row]] | None:
+def build_first_rows_reader(
+    tree: Recompute, kept: AuxiliaryViews
+) -> Callable[[Reader], list[Row]] | None:
     """A reader of the rows that a LIMIT needs: the first ones of its input."""
-    reader_of = kept.rows(ordered_rows(tree))
+    reader_of = kept.find_rows_reader(define_ordered_rows(tree))
     if reader_of is None:
         return None
     plan = tree.plan
     assert isinstance(plan, n.Limit | n.TopN)
     count, ties = rows_needed_by(plan), plan.with_ties
     assert count is not None
-    return lambda reader: reader_of.head(reader, count, ties=ties)
+    return lambda reader: reader_of.read_first_rows(reader, count, ties=ties)
 
 
 # -- aggregates ------------------------------------------------------------------------------------
 
 
-def _aggregate(tree: Recompute, kept: Kept) -> Assembled | None:
-    parts, plan = parts_of(tree), tree.plan
+def _assemble_aggregate(tree: Recompute, kept: AuxiliaryViews) -> AssembleRows | None:
+    parts, plan = find_aggregate_auxiliaries(tree), tree.plan
     if parts is None or not isinstance(plan, n.Aggregate):
         return None
-    presence = kept.groups(parts.presence)
+    presence = kept.find_groups_reader(parts.presence)
     if presence is None:
         return None
-    values: list[_Value] = []
+    values: list[_ReadValue] = []
     for call, (part, number) in zip(plan.aggregates, parts.calls, strict=True):
-        value = _value(call, part, number, parts.presence, kept)
+        value = _build_value_reader(call, part, number, parts.presence, kept)
         if value is None:
             return None
         values.append(value)
     groups = len(plan.groups)
     known = presence
 
-    def rows(reader: Reader, keys: list[Row]) -> Iterator[Row]:
+    def assemble_rows(reader: Reader, keys: list[Row]) -> Iterator[Row]:
         for key in keys:
-            found = known.group(reader, key)
+            found = known.read_group(reader, key)
             if found is not None:
                 yield found[0] + tuple([value(reader, key, found[1]) for value in values])
             elif not groups:
                 yield tuple([value(reader, key, None) for value in values])
 
-    return rows
+    return assemble_rows
 
 
-def _value(
+def _build_value_reader(
     call: e.AggregateCall,
-    part: KeptGroups | KeptRows,
+    part: AuxiliaryGroups | AuxiliaryRows,
     number: int | None,
-    presence: KeptGroups,
-    kept: Kept,
-) -> _Value | None:
-    if isinstance(part, KeptRows):
-        rows = kept.rows(part)
-        return None if rows is None else _end(rows, largest=call.function.name == "max")
+    presence: AuxiliaryGroups,
+    kept: AuxiliaryViews,
+) -> _ReadValue | None:
+    if isinstance(part, AuxiliaryRows):
+        rows = kept.find_rows_reader(part)
+        return None if rows is None else _read_from_end(rows, largest=call.function.name == "max")
     assert number is not None
-    amounts = _amounts(part, number)
+    amounts = _build_final_value(part, number)
     if part is presence:
         return lambda reader, key, found: amounts(found)
-    groups = kept.groups(part)
-    return None if groups is None else _elsewhere(groups, amounts)
+    groups = kept.find_groups_reader(part)
+    return None if groups is None else _read_from_groups(groups, amounts)
 
 
-def _end(rows: RowsReader, *, largest: bool) -> _Value:
-    return lambda reader, key, found: rows.end(reader, key, largest=largest)
+def _read_from_end(rows: AuxiliaryRowsReader, *, largest: bool) -> _ReadValue:
+    return lambda reader, key, found: rows.read_extreme(reader, key, largest=largest)
 
 
-def _elsewhere(groups: GroupsReader, amounts: Callable[[tuple[int, ...] | None], object]) -> _Value:
-    def value(reader: Reader, key: Row, found: tuple[int, ...] | None) -> object:
-        there = groups.group(reader, key)
+def _read_from_groups(
+    groups: AuxiliaryGroupsReader, amounts: Callable[[tuple[int, ...] | None], object]
+) -> _ReadValue:
+    def read_value(reader: Reader, key: Row, found: tuple[int, ...] | None) -> object:
+        there = groups.read_group(reader, key)
         return amounts(None if there is None else there[1])
 
-    return value
+    return read_value
 
 
-def _amounts(part: KeptGroups, number: int) -> Callable[[tuple[int, ...] | None], object]:
+def _build_final_value(
+    part: AuxiliaryGroups, number: int
+) -> Callable[[tuple[int, ...] | None], object]:
     """A function from the amounts of a group (None: an empty one) to the value of a call."""
-    keeps = [linear(call) for call in part.calls]
+    keeps = [linearize_call(call) for call in part.calls]
     before = sum(keep.width for keep in keeps[:number] if keep is not None)
     keep = keeps[number]
     assert keep is not None
@@ -121,17 +133,19 @@ def _amounts(part: KeptGroups, number: int) -> Callable[[tuple[int, ...] | None]
 # -- set operations --------------------------------------------------------------------------------
 
 
-def _set_operation(tree: Recompute, plan: n.SetOperation, kept: Kept) -> Assembled | None:
-    found = [kept.groups(one) for one in counts_of(tree)]
+def _assemble_set_operation(
+    tree: Recompute, plan: n.SetOperation, kept: AuxiliaryViews
+) -> AssembleRows | None:
+    found = [kept.find_groups_reader(one) for one in define_row_counts(tree)]
     sides = [one for one in found if one is not None]
     if len(sides) != 2:
         return None
     left, right = sides
     every, intersects = plan.all, plan.kind is n.SetKind.INTERSECT
 
-    def rows(reader: Reader, keys: list[Row]) -> Iterator[Row]:
+    def assemble_rows(reader: Reader, keys: list[Row]) -> Iterator[Row]:
         for key in keys:
-            mine, other = left.group(reader, key), right.group(reader, key)
+            mine, other = left.read_group(reader, key), right.read_group(reader, key)
             here = 0 if mine is None else mine[1][0]
             there = 0 if other is None else other[1][0]
             if intersects:
@@ -141,4 +155,4 @@ def _set_operation(tree: Recompute, plan: n.SetOperation, kept: Kept) -> Assembl
             if times and mine is not None:
                 yield from (mine[0] for _ in range(times))
 
-    return rows
+    return assemble_rows

@@ -12,12 +12,12 @@ from typing import NamedTuple
 from belvedere.catalog.model import Index, View
 from belvedere.codec import keyspace
 from belvedere.txn.border import Reader
-from belvedere.views.backfill import Build, backfill, may_go_on, way_for
-from belvedere.views.build import fill_index
+from belvedere.views.backfill import BuildControl, backfill_views, can_resume, plan_backfill
+from belvedere.views.build import backfill_index
 from belvedere.views.contracts import HostDatabase
-from belvedere.views.fill_place import listed_range, place_of, place_write
-from belvedere.views.watermarks import watermark, watermark_write
-from belvedere.views.window import consolidated, state_before
+from belvedere.views.fill_place import key_list_range, progress_write, read_progress
+from belvedere.views.watermarks import read_watermark, watermark_write
+from belvedere.views.window import consolidate_log, state_before
 
 
 class Begun(NamedTuple):
@@ -35,12 +35,12 @@ class BatchAtomicBackfill:
         self._host = host
 
     def backfill_item(
-        self, item: Index | View, among: Sequence[View], build: Build
+        self, item: Index | View, among: Sequence[View], build: BuildControl
     ) -> Sequence[View]:
         """Fill an index; or a view, and with it those of `among` that the same scan can fill."""
         host = self._host
         if isinstance(item, Index):
-            fill_index(host.commits, host.catalog, item, host.compile_expression)
+            backfill_index(host.commits, host.catalog, item, host.compile_expression)
             return ()
         if self._is_filled(item):
             return (item,)
@@ -49,8 +49,8 @@ class BatchAtomicBackfill:
             self.backfill_views(together, reader, build)
         return together
 
-    def backfill_views(self, views: Sequence[View], reader: Reader, build: Build) -> None:
-        backfill(self._host.commits, self._host.keeper, views, reader, build)
+    def backfill_views(self, views: Sequence[View], reader: Reader, build: BuildControl) -> None:
+        backfill_views(self._host.commits, self._host.keeper, views, reader, build)
 
     def take_over(self) -> Sequence[Index | View]:
         """Nothing: what was left by a process that died is resumed when the store is opened."""
@@ -61,13 +61,16 @@ class BatchAtomicBackfill:
 
     def forget_progress(self, ids: Sequence[int]) -> None:
         for id_ in ids:
-            self._host.engine.erase(*listed_range(id_))
+            self._host.engine.erase_range(*key_list_range(id_))
 
     def _is_filled(self, view: View) -> bool:
         """Whether it was filled, in the scan of another one or before the process died: it has a
         watermark, and no rest."""
         with self._host.begin() as reader:
-            return watermark(reader, view.id) is not None and place_of(reader, view.id) is None
+            return (
+                read_watermark(reader, view.id) is not None
+                and read_progress(reader, view.id) is None
+            )
 
     @contextmanager
     def _as_begun(self, view: View) -> Iterator[tuple[Reader, Begun | None]]:
@@ -83,25 +86,25 @@ class BatchAtomicBackfill:
                     yield looked, None
                 else:
                     records = log.read_bytes(begun.position, looked.position)
-                    changes = consolidated(records, begun.position, frozenset(view.inputs))
+                    changes = consolidate_log(records, begun.position, frozenset(view.inputs))
                     yield state_before(looked, changes, self._host.keeper.indexes), begun
             finally:
                 log.unpin(pin)
 
     def _begun(self, reader: Reader, view: View) -> Begun | None:
         """Where a fill that can go on had begun, and what it had reached."""
-        place, position = place_of(reader, view.id), watermark(reader, view.id)
-        if place is None or position is None or not may_go_on(self._host.keeper, reader, view):
+        place, position = read_progress(reader, view.id), read_watermark(reader, view.id)
+        if place is None or position is None or not can_resume(self._host.keeper, reader, view):
             return None
         return Begun(position, place.phase, place.after)
 
     def _begin_again(self, reader: Reader, view: View) -> None:
         """Forget a fill that cannot go on."""
-        if place_of(reader, view.id) is not None:
-            self._host.engine.erase(*keyspace.relation_range(view.id))
-            self._host.engine.erase(*listed_range(view.id))
+        if read_progress(reader, view.id) is not None:
+            self._host.engine.erase_range(*keyspace.relation_range(view.id))
+            self._host.engine.erase_range(*key_list_range(view.id))
             self._host.commits.derive(
-                lambda newest: [watermark_write(view.id, None), place_write(view.id, None)]
+                lambda newest: [watermark_write(view.id, None), progress_write(view.id, None)]
             )
 
     def _scanned_together(
@@ -127,5 +130,5 @@ class BatchAtomicBackfill:
 
     def _walked(self, reader: Reader, view: View, begun: Begun | None) -> int | None:
         """The table whose walk is all there is to the fill of a view."""
-        maintainer = self._host.keeper.maintainer(reader.catalog, view)
-        return way_for(self._host.keeper, maintainer, begun=begun is not None).table
+        maintainer = self._host.keeper.maintainer_for(reader.catalog, view)
+        return plan_backfill(self._host.keeper, maintainer, begun=begun is not None).table

@@ -14,14 +14,14 @@ from collections.abc import Iterator, Sequence
 
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import CATALOG_RELATION, Index, Maintenance, State, View
+from belvedere.catalog.model import CATALOG_RELATION, Index, Maintenance, ObjectState, View
 from belvedere.codec import keyspace
 from belvedere.errors import Unavailable
 from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader, RowChange, Writer
 from belvedere.txn.row.protocol import RowCommit
-from belvedere.views.build import unfinished, unfinished_item
-from belvedere.views.watermarks import place_key
+from belvedere.views.build import is_unfinished, unfinished_builds
+from belvedere.views.watermarks import backfill_progress_key
 
 TAKEN_OVER = "another node has taken over what was being built"
 _NODE = struct.Struct(">Q")
@@ -43,32 +43,38 @@ def require_builder(reader: Reader, item: int, node: int) -> None:
         raise Unavailable(TAKEN_OVER, sqlstate="55006")
 
 
-def note_builders(changes: Sequence[RowChange], reader: Reader, writer: Writer, node: int) -> None:
+def record_builders(
+    changes: Sequence[RowChange], reader: Reader, writer: Writer, node: int
+) -> None:
     """In the commit of a catalog change: make this node the builder of each build that begins, and
     remove the builder of each build that ends."""
-    for old, new in _changed(changes):
-        was, is_ = unfinished_item(old), unfinished_item(new)
+    for old, new in _changed_items(changes):
+        was, is_ = is_unfinished(old), is_unfinished(new)
         if is_ and not was and new is not None:
             writer.put(builder_key(new.id), _NODE.pack(node))
         elif was and old is not None:
-            if new is not None and new.state is State.READY and _stage(old) != _stage(new):
+            if (
+                new is not None
+                and new.state is ObjectState.READY
+                and _build_stage(old) != _build_stage(new)
+            ):
                 require_builder(reader, old.id, node)
             if not is_:
-                _forget(old, new, writer)
+                _forget_builder(old, new, writer)
 
 
-def _stage(item: Index | View) -> tuple[State, bool]:
+def _build_stage(item: Index | View) -> tuple[ObjectState, bool]:
     return item.state, isinstance(item, View) and item.replaces is not None
 
 
-def _forget(old: Index | View, new: Index | View | None, writer: Writer) -> None:
+def _forget_builder(old: Index | View, new: Index | View | None, writer: Writer) -> None:
     writer.delete(builder_key(old.id))
-    writer.delete(place_key(old.id))
+    writer.delete(backfill_progress_key(old.id))
     if isinstance(new, View) and new.maintenance is Maintenance.IMMEDIATE:
         writer.delete(keyspace.watermark_key(new.id))
 
 
-def _changed(
+def _changed_items(
     changes: Sequence[RowChange],
 ) -> Iterator[tuple[Index | View | None, Index | View | None]]:
     for change in changes:
@@ -85,22 +91,22 @@ def _changed(
 # -- taking over -----------------------------------------------------------------------------------
 
 
-def taken_over(commits: RowCommit, catalog: Catalog, reader: Reader) -> list[Index | View]:
+def take_over_orphans(commits: RowCommit, catalog: Catalog, reader: Reader) -> list[Index | View]:
     """Make this node the builder of what silent nodes were building; returns those items."""
-    found = {item.id: builder_of(reader, item.id) for item in unfinished(catalog)}
+    found = {item.id: builder_of(reader, item.id) for item in unfinished_builds(catalog)}
     silent = {node for node in found.values() if node is not None and commits.is_silent(node)}
     orphans = {id_: node for id_, node in found.items() if node in silent}
     taken: list[int] = []
 
-    def make(newest: Reader) -> list[Write]:
+    def takeover_writes(newest: Reader) -> list[Write]:
         taken[:] = [id_ for id_, node in orphans.items() if builder_of(newest, id_) == node]
         return [(builder_key(id_), _NODE.pack(commits.node.id)) for id_ in taken]
 
     if orphans:
-        commits.derive(make)
-    return [item for item in unfinished(catalog) if item.id in taken]
+        commits.derive(takeover_writes)
+    return [item for item in unfinished_builds(catalog) if item.id in taken]
 
 
-def built_by_others(reader: Reader, items: Sequence[int], node: int) -> bool:
+def is_built_elsewhere(reader: Reader, items: Sequence[int], node: int) -> bool:
     """Whether another node builds some of the items: then it also uses those that are ready."""
     return any(builder_of(reader, id_) not in (None, node) for id_ in items)

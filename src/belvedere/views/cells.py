@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import CATALOG_RELATION, Index, Maintenance, State, Table, View
+from belvedere.catalog.model import CATALOG_RELATION, Index, Maintenance, ObjectState, Table, View
 from belvedere.catalog.relation import compiled_index, compiled_table, compiled_view
 from belvedere.codec import keyspace
 from belvedere.codec.keys import KeyCodec
@@ -23,60 +23,63 @@ from belvedere.errors import Corruption, InvalidInput, Unsupported
 from belvedere.txn.border import ChangeLog, LockRequest, Participant, Reader, RowChange, Writer
 from belvedere.txn.history.readers import ReaderWrapper
 from belvedere.txn.row.reader import RowWriter
-from belvedere.views.additions import Recorder
-from belvedere.views.builders import note_builders
-from belvedere.views.flip import Flip, changed_views, switch_stream
-from belvedere.views.keep import Keeper
-from belvedere.views.maintain import Maintainer
-from belvedere.views.rekey import RekeyParticipant
-from belvedere.views.unique import Unique
+from belvedere.views.additions import AdditionRecorder
+from belvedere.views.builders import record_builders
+from belvedere.views.flip import ViewTransition, changed_views, switch_changefeed
+from belvedere.views.keep import ViewRegistry
+from belvedere.views.maintain import ViewMaintainer
+from belvedere.views.rekey import IndexParticipant
+from belvedere.views.unique import UniqueIndexParticipant
 
-READS, WRITES = 1, 2
+READ_SIDE, WRITE_SIDE = 1, 2
 """The two sides of a join-key lock."""
 
 
 def cell_participants(
-    keeper: Keeper, catalog: Catalog, relations: frozenset[int], log: ChangeLog, node: int
+    keeper: ViewRegistry, catalog: Catalog, relations: frozenset[int], log: ChangeLog, node: int
 ) -> tuple[Participant, ...]:
     """The immediate views over these relations, also those being built; and who sees to catalog
     changes. `node` is the number of this process on the store."""
     views = {
-        view.id: view for relation in sorted(relations) for view in catalog.views_over(relation)
+        view.id: view
+        for relation in sorted(relations)
+        for view in catalog.dependent_views(relation)
     }
     found: list[Participant] = [
-        guarded(catalog, view, keeper)
+        create_locking_view(catalog, view, keeper)
         for view in views.values()
-        if view.maintenance is Maintenance.IMMEDIATE and view.state in (State.READY, State.BUILDING)
+        if view.maintenance is Maintenance.IMMEDIATE
+        and view.state in (ObjectState.READY, ObjectState.BUILDING)
     ]
     if CATALOG_RELATION in relations:
-        found.append(CellFlip(keeper, log, node))
+        found.append(CellViewTransition(keeper, log, node))
     return tuple(found)
 
 
-class Guarded:
+class LockingView:
     """An immediate view as a participant that also requests join-key locks."""
 
     checks = False
 
-    def __init__(self, maintainer: Maintainer, view: View, keeper: Keeper) -> None:
+    def __init__(self, maintainer: ViewMaintainer, view: View, keeper: ViewRegistry) -> None:
         self.maintainer = maintainer
         self._inputs = frozenset(view.inputs)
-        self._building = view.state is State.BUILDING
+        self._building = view.state is ObjectState.BUILDING
         self._auxiliary = bool(view.part)
-        self._keeper = keeper
+        self._registry = keeper
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
         if not self.maintainer.reads_state and not self._auxiliary:
             return ()
-        notes, recorder = Notes(reader), Recorder()
+        notes, recorder = LockRecorder(reader), AdditionRecorder()
         try:
             self.maintainer.writes(changes, notes, recorder)
         except (InvalidInput, Unsupported):
             pass  # the commit itself meets the error again, and reports it
-        locks = {*notes.locks, *self._written(changes, reader.catalog)}
+        locks = {*notes.locks, *self._write_locks(changes, reader.catalog)}
         if self._auxiliary:  # other views read its rows while they are maintained
             for key, _, _ in recorder.additions:
-                locks.update(covering(reader.catalog, key, WRITES))
+                locks.update(covering_locks(reader.catalog, key, WRITE_SIDE))
         return locks
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
@@ -87,36 +90,36 @@ class Guarded:
             return  # a preview, of a view that may not be read yet
         self.maintainer.writes(changes, reader, writer)
 
-    def _written(self, changes: Sequence[RowChange], catalog: Catalog) -> Iterator[LockRequest]:
+    def _write_locks(self, changes: Sequence[RowChange], catalog: Catalog) -> Iterator[LockRequest]:
         for change in changes:
             if change.relation not in self._inputs:
                 continue
-            yield from covering(catalog, change.key, WRITES)
-            for participant in self._keeper.indexes(catalog, frozenset([change.relation])):
-                if not isinstance(participant, RekeyParticipant):
+            yield from covering_locks(catalog, change.key, WRITE_SIDE)
+            for participant in self._registry.indexes(catalog, frozenset([change.relation])):
+                if not isinstance(participant, IndexParticipant):
                     continue  # an auxiliary view, which requests its own locks
                 for value in (change.old, change.new):
-                    entry = participant.entry(value)
+                    entry = participant.build_entry(value)
                     if entry is not None:
-                        yield from covering(catalog, entry[0], WRITES)
+                        yield from covering_locks(catalog, entry[0], WRITE_SIDE)
 
 
-class GuardedUnique(Unique):
+class LockingUniqueView(UniqueIndexParticipant):
     """A unique index of a view. A transaction that changes how many rows a key has claims the key:
     then the newest of its rows are all there are, since a claim is held until they are written."""
 
-    def __init__(self, catalog: Catalog, view: View, inner: Guarded) -> None:
+    def __init__(self, catalog: Catalog, view: View, inner: LockingView) -> None:
         super().__init__(catalog, view, inner)
         self._maintainer = inner.maintainer
-        self._building = view.state is State.BUILDING
+        self._building = view.state is ObjectState.BUILDING
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
-        recorder = Recorder()
+        recorder = AdditionRecorder()
         try:
             self._maintainer.writes(changes, reader, recorder)
         except (InvalidInput, Unsupported):
             pass  # the commit itself meets the error again, and reports it
-        claims = [self.keys.claimed(payload) for _, payload, _ in recorder.additions]
+        claims = [self.keys.encode_claimed_key(payload) for _, payload, _ in recorder.additions]
         mine = {LockRequest("claim", key) for key in claims if key is not None}
         return mine.union(super().locks(changes, reader))
 
@@ -128,12 +131,12 @@ class GuardedUnique(Unique):
             super().writes(changes, reader, writer)
 
 
-def guarded(catalog: Catalog, view: View, keeper: Keeper) -> Participant:
-    inner = Guarded(keeper.maintainer(catalog, view), view, keeper)
-    return GuardedUnique(catalog, view, inner) if view.is_unique else inner
+def create_locking_view(catalog: Catalog, view: View, keeper: ViewRegistry) -> Participant:
+    inner = LockingView(keeper.maintainer_for(catalog, view), view, keeper)
+    return LockingUniqueView(catalog, view, inner) if view.is_unique else inner
 
 
-class Notes(ReaderWrapper):
+class LockRecorder(ReaderWrapper):
     """A reader that notes, as locks, what is read of tables and indexes through it."""
 
     def __init__(self, under: Reader) -> None:
@@ -141,31 +144,31 @@ class Notes(ReaderWrapper):
         self.locks: set[LockRequest] = set()
 
     def get(self, key: bytes) -> bytes | None:
-        self.locks.add(narrowest(self.catalog, key, key, READS))
+        self.locks.add(narrowest_lock(self.catalog, key, key, READ_SIDE))
         return super().get(key)
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        self.locks.update(narrowest(self.catalog, key, key, READS) for key in keys)
+        self.locks.update(narrowest_lock(self.catalog, key, key, READ_SIDE) for key in keys)
         return super().multi_get(keys)
 
     def _scanned_range(self, start: bytes, end: bytes) -> tuple[bytes, bytes]:
-        self.locks.add(narrowest(self.catalog, start, end, READS))
+        self.locks.add(narrowest_lock(self.catalog, start, end, READ_SIDE))
         return start, end
 
 
-def covering(catalog: Catalog, key: bytes, side: int) -> tuple[LockRequest, LockRequest]:
+def covering_locks(catalog: Catalog, key: bytes, side: int) -> tuple[LockRequest, LockRequest]:
     """The locks of all readers of this key, by its first column or in a scan of the relation."""
     prefix = key[: keyspace.ROW_PREFIX_BYTES]
-    return narrowest(catalog, key, key, side), LockRequest("join", prefix, side)
+    return narrowest_lock(catalog, key, key, side), LockRequest("join", prefix, side)
 
 
-def narrowest(catalog: Catalog, start: bytes, end: bytes, side: int) -> LockRequest:
+def narrowest_lock(catalog: Catalog, start: bytes, end: bytes, side: int) -> LockRequest:
     """The narrowest lock that covers a range, or (start = end) a key."""
     prefix = start[: keyspace.ROW_PREFIX_BYTES]
-    codec = _codec(catalog, int.from_bytes(prefix[1:]))
+    codec = _key_codec(catalog, int.from_bytes(prefix[1:]))
     if codec is not None and codec.columns:
         try:
-            value = start[: codec.first_end(start)]
+            value = start[: codec.first_column_end(start)]
         except Corruption:
             return LockRequest("join", prefix, side)  # the first column is incomplete
         after = keyspace.next_prefix(value)
@@ -174,7 +177,7 @@ def narrowest(catalog: Catalog, start: bytes, end: bytes, side: int) -> LockRequ
     return LockRequest("join", prefix, side)
 
 
-def _codec(catalog: Catalog, relation: int) -> KeyCodec | None:
+def _key_codec(catalog: Catalog, relation: int) -> KeyCodec | None:
     match catalog.get(relation):
         case Table():
             return compiled_table(catalog, relation).key
@@ -186,20 +189,20 @@ def _codec(catalog: Catalog, relation: int) -> KeyCodec | None:
             return None
 
 
-class CellFlip(Flip):
+class CellViewTransition(ViewTransition):
     """State transitions of views. An immediate view is never built from the log, so becoming ready
     applies nothing; a live switch would have to apply the log, and is refused."""
 
-    def __init__(self, keeper: Keeper, log: ChangeLog, node: int) -> None:
+    def __init__(self, keeper: ViewRegistry, log: ChangeLog, node: int) -> None:
         super().__init__(keeper, log)
         self._node = node
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
-        note_builders(changes, reader, writer, self._node)
+        record_builders(changes, reader, writer, self._node)
         super().writes([c for c in changes if not _is_immediate(c)], reader, writer)
         for old, new in changed_views([c for c in changes if _is_immediate(c)]):
             assert new is not None
-            switch_stream(old, new, reader, writer)
+            switch_changefeed(old, new, reader, writer)
 
 
 def _is_immediate(change: RowChange) -> bool:
@@ -208,7 +211,7 @@ def _is_immediate(change: RowChange) -> bool:
         return False
     new = model.decode(change.new)
     old = None if change.old is None else model.decode(change.old)
-    if not isinstance(new, View) or new.state is State.DROPPED:
+    if not isinstance(new, View) or new.state is ObjectState.DROPPED:
         return False
     if isinstance(old, View) and old.maintenance is not new.maintenance:
         raise Unsupported(

@@ -8,16 +8,17 @@ driver (a Spark job) takes it over with a claim, which is a row of the store:
     claim = advance_claim(commits, claim, additions)     # one visible step; epoch 4, (180, 240]
     release_claim(commits, claim)                        # the worker maintains the group again
 
-- `take` is refused while another owner holds the group, unless `force` is given: then the epoch
-  grows and the former owner is refused from its next step on. An owner that takes its own claim
-  again (after a restart) gets a new epoch and the part of the same log range that is not done.
-- `advance` writes the additions, the watermark and the next claim in one batch, and only when
+- `take_claim` is refused while another owner holds the group, unless `force` is given: then the
+  epoch grows and the former owner is refused from its next step on. An owner that takes its own
+  claim again (after a restart) gets a new epoch and the part of the same log range that is not
+  done.
+- `advance_claim` writes the additions, the watermark and the next claim in one batch, and only when
   epoch, watermark and the group's views are still those of the claim. So every log range is
   applied exactly once, no matter which process dies at which time.
 - `additions` are (key, payload, amounts) as for `Writer.add`, of the views that share the group's
   watermark at the claim's start. Detached views (`views.watermarks`) stay with the worker.
-- `release` returns the group to the worker. The epoch stays, so that an earlier claim can never be
-  used again.
+- `release_claim` returns the group to the worker. The epoch stays, so that an earlier claim can
+  never be used again.
 
 A claim that does not advance is taken over by the worker after a while (`views.worker`).
 """
@@ -37,9 +38,9 @@ from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader
 from belvedere.views.state_update import ChangefeedStep, Commits, StateUpdate, write_update
 from belvedere.views.stream import Addition
-from belvedere.views.watermarks import views_of, watermark
+from belvedere.views.watermarks import group_views, read_watermark
 
-STRETCH_POSITIONS_MAX = 100_000
+CLAIM_POSITIONS_MAX = 100_000
 
 
 class Claim(NamedTuple):
@@ -54,7 +55,7 @@ class Claim(NamedTuple):
     catalog_version: int
 
 
-class _Stored(msgspec.Struct, frozen=True, array_like=True):
+class _StoredClaim(msgspec.Struct, frozen=True, array_like=True):
     """A claim as it is stored. An empty owner: the group is free."""
 
     owner: str
@@ -65,21 +66,21 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Stored).decode
+_decode = msgspec.msgpack.Decoder(_StoredClaim).decode
 
 
-def holder(reader: Reader, group: int) -> Claim | None:
+def current_claim(reader: Reader, group: int) -> Claim | None:
     """The claim under which an external driver maintains the group; None: the worker does."""
-    stored = _stored(reader, group)
-    return None if stored is None or not stored.owner else _claim(group, stored)
+    stored = _read_stored(reader, group)
+    return None if stored is None or not stored.owner else _to_claim(group, stored)
 
 
-def take(
+def take_claim(
     commits: Commits,
     group: int,
     owner: str,
     *,
-    positions_max: int = STRETCH_POSITIONS_MAX,
+    positions_max: int = CLAIM_POSITIONS_MAX,
     force: bool = False,
 ) -> Claim:
     """Claim the group from its watermark to the newest written position. InvalidInput when there
@@ -88,8 +89,8 @@ def take(
         raise InvalidInput("a claim needs an owner", sqlstate="22023")
     taken: list[Claim] = []
 
-    def make(reader: Reader) -> list[Write]:
-        stored = _stored(reader, group)
+    def claim_writes(reader: Reader) -> list[Write]:
+        stored = _read_stored(reader, group)
         if stored is not None and stored.owner not in ("", owner) and not force:
             raise Unavailable(
                 "maintenance group is claimed by another",
@@ -98,7 +99,7 @@ def take(
                 owner=stored.owner,
                 epoch=stored.epoch,
             )
-        start = watermark(reader, group)
+        start = read_watermark(reader, group)
         if start is None:
             raise InvalidInput("maintenance group does not exist", sqlstate="42704", group=group)
         end = min(reader.position, start + positions_max)
@@ -106,27 +107,27 @@ def take(
             end = stored.end  # the same batch, so that work already done for it can be used
         epoch = 1 if stored is None else stored.epoch + 1
         taken[:] = [Claim(group, owner, epoch, start, end, reader.catalog.version)]
-        return [_write(taken[0])]
+        return [_claim_write(taken[0])]
 
-    commits.derive(make)
+    commits.derive(claim_writes)
     return taken[0]
 
 
-def advance(
+def advance_claim(
     commits: Commits,
     claim: Claim,
     additions: Iterable[Addition],
     *,
-    positions_max: int = STRETCH_POSITIONS_MAX,
+    positions_max: int = CLAIM_POSITIONS_MAX,
 ) -> Claim:
     """Apply what (start, end] adds; returns the claim for the next log range. Unavailable (55006)
     when the claim is no longer valid; (40001) when the group has other views now: take it again."""
     listed = list(additions)
     moved: list[Claim] = []
 
-    def make(reader: Reader) -> StateUpdate:
+    def advance_writes(reader: Reader) -> StateUpdate:
         _require_valid(reader, claim)
-        if _has_changed(reader.catalog, claim, listed):
+        if _has_changed_views(reader.catalog, claim, listed):
             raise Unavailable(
                 "the views of the group have changed",
                 sqlstate="40001",
@@ -138,57 +139,59 @@ def advance(
         moved[:] = [claim._replace(start=claim.end, end=end, catalog_version=version)]
         return StateUpdate(
             listed,
-            changefeed=ChangefeedStep(views_of(reader.catalog, claim.group), claim.end),
+            changefeed=ChangefeedStep(group_views(reader.catalog, claim.group), claim.end),
             watermarks={claim.group: claim.end},
-            others=[_write(moved[0])],
+            others=[_claim_write(moved[0])],
         )
 
-    write_update(commits, make)
+    write_update(commits, advance_writes)
     return moved[0]
 
 
-def renew(commits: Commits, claim: Claim, *, positions_max: int = STRETCH_POSITIONS_MAX) -> Claim:
+def renew_claim(
+    commits: Commits, claim: Claim, *, positions_max: int = CLAIM_POSITIONS_MAX
+) -> Claim:
     """Extend the claim's log range to the newest position, when it had nothing to apply."""
     renewed: list[Claim] = []
 
-    def make(reader: Reader) -> list[Write]:
+    def renewal_writes(reader: Reader) -> list[Write]:
         _require_valid(reader, claim)
         end = min(reader.position, claim.start + positions_max)
         version = reader.catalog.version
         renewed[:] = [claim._replace(end=end, catalog_version=version)]
-        return [_write(renewed[0])]
+        return [_claim_write(renewed[0])]
 
-    commits.derive(make)
+    commits.derive(renewal_writes)
     return renewed[0]
 
 
-def release(commits: Commits, claim: Claim) -> None:
+def release_claim(commits: Commits, claim: Claim) -> None:
     """Return the group to the worker."""
 
-    def make(reader: Reader) -> list[Write]:
+    def release_writes(reader: Reader) -> list[Write]:
         _require_valid(reader, claim)
-        return [_write(claim._replace(owner=""))]
+        return [_claim_write(claim._replace(owner=""))]
 
-    commits.derive(make)
+    commits.derive(release_writes)
 
 
-def forget(commits: Commits, seen: Claim) -> bool:
+def expire_claim(commits: Commits, seen: Claim) -> bool:
     """Revoke the claim of an owner that seems dead; False when it has advanced since `seen`."""
     done: list[bool] = []
 
-    def make(reader: Reader) -> list[Write]:
-        done[:] = [holder(reader, seen.group) == seen]
+    def expiry_writes(reader: Reader) -> list[Write]:
+        done[:] = [current_claim(reader, seen.group) == seen]
         if not done[0]:
             return []
-        return [_write(seen._replace(owner="", epoch=seen.epoch + 1))]
+        return [_claim_write(seen._replace(owner="", epoch=seen.epoch + 1))]
 
-    commits.derive(make)
+    commits.derive(expiry_writes)
     return done[0]
 
 
 def _require_valid(reader: Reader, claim: Claim) -> None:
-    stored = _stored(reader, claim.group)
-    at = watermark(reader, claim.group)
+    stored = _read_stored(reader, claim.group)
+    at = read_watermark(reader, claim.group)
     if stored is None or (stored.owner, stored.epoch) != (claim.owner, claim.epoch):
         raise Unavailable(
             "claim was taken over",
@@ -207,7 +210,7 @@ def _require_valid(reader: Reader, claim: Claim) -> None:
         )
 
 
-def _has_changed(catalog: Catalog, claim: Claim, additions: Sequence[Addition]) -> bool:
+def _has_changed_views(catalog: Catalog, claim: Claim, additions: Sequence[Addition]) -> bool:
     """Whether a view joined the group, left it or was changed since the claim."""
     written = {int.from_bytes(key[1 : keyspace.ROW_PREFIX_BYTES]) for key, _, _ in additions}
     return any(
@@ -217,17 +220,17 @@ def _has_changed(catalog: Catalog, claim: Claim, additions: Sequence[Addition]) 
     )
 
 
-def _stored(reader: Reader, group: int) -> _Stored | None:
+def _read_stored(reader: Reader, group: int) -> _StoredClaim | None:
     value = reader.get(keyspace.claim_key(group))
     return None if value is None else _decode(value)
 
 
-def _claim(group: int, stored: _Stored) -> Claim:
+def _to_claim(group: int, stored: _StoredClaim) -> Claim:
     return Claim(
         group, stored.owner, stored.epoch, stored.start, stored.end, stored.catalog_version
     )
 
 
-def _write(claim: Claim) -> Write:
-    stored = _Stored(claim.owner, claim.epoch, claim.start, claim.end, claim.catalog_version)
+def _claim_write(claim: Claim) -> Write:
+    stored = _StoredClaim(claim.owner, claim.epoch, claim.start, claim.end, claim.catalog_version)
     return keyspace.claim_key(claim.group), _encode(stored)

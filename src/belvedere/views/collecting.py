@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def pause_cycle_collector() -> Iterator[None]:
     """Disable the cycle collector, for all threads. Several pauses may overlap: the first of them
     to end may enable the collector during the others."""
     was_enabled = gc.isenabled()

@@ -24,7 +24,7 @@ from typing import Any
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.view_options import ViewForm
 from belvedere.errors import Unsupported
-from belvedere.execution.direct.dependence import walk
+from belvedere.execution.direct.dependence import walk_plan
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
@@ -34,37 +34,43 @@ from belvedere.plan.functions.registry import resolve
 from belvedere.plan.functions.zones import depends_on_zone
 from belvedere.types import JSON, TEXT, Kind, SqlType
 from belvedere.views import colocated, local
-from belvedere.views.auxiliary import Auxiliary, KeptRows, auxiliaries_of, stored_rows
-from belvedere.views.core import refused
-from belvedere.views.grow import tree_of
-from belvedere.views.linear import AMOUNT_TYPE, Group, Linear, finished, linear
-from belvedere.views.normal import normalise
-from belvedere.views.tree import Tree, Whole
+from belvedere.views.auxiliary import Auxiliary, AuxiliaryRows, build_stored_tree, find_auxiliaries
+from belvedere.views.core import unsupported_construct
+from belvedere.views.grow import build_delta_tree
+from belvedere.views.linear import (
+    AMOUNT_TYPE,
+    AggregateGrouping,
+    LinearAggregate,
+    build_final_call,
+    linearize_call,
+)
+from belvedere.views.normal import normalize_plan
+from belvedere.views.tree import DeltaTree, FullRecompute
 
 REMOTE = ViewForm()
 
 
 @dataclass(frozen=True)
-class Compiled:
+class MaintenancePlan:
     """A compiled view. `tree` gives the rows that are added to `group`, or to the bag of stored
-    rows; `reading` has one Scan leaf, of the view itself. `orders` says how the first stored
-    columns are ordered."""
+    rows; `build_reading` has one Scan leaf, of the view itself. `key_order` says how the first
+    stored columns are ordered."""
 
-    tree: Tree
-    group: Group | None
+    tree: DeltaTree
+    group: AggregateGrouping | None
     stored: Fields
     amounts: int
-    reading: Callable[[int], n.Node]
-    orders: tuple[e.SortKey, ...] = ()
-    recomputed: n.Node | None = None  # of an auxiliary view: the plan of its rows
-    narrowed: Callable[[int, e.Expression], n.Node] | None = None
-    """`reading`, restricted to the state that a condition on the view's rows can need; None where
-    that saves nothing."""
+    build_reading: Callable[[int], n.Node]
+    key_order: tuple[e.SortKey, ...] = ()
+    auxiliary_definition: n.Node | None = None  # of an auxiliary view: the plan of its rows
+    build_narrowed_reading: Callable[[int, e.Expression], n.Node] | None = None
+    """`build_reading`, restricted to the state that a condition on the view's rows can need; None
+    where that saves nothing."""
 
     @cached_property
-    def auxiliaries(self) -> tuple[Auxiliary, ...]:
+    def required_auxiliaries(self) -> tuple[Auxiliary, ...]:
         """The auxiliary views that its maintenance requires."""
-        return auxiliaries_of(self.tree)
+        return find_auxiliaries(self.tree)
 
     @property
     def key_columns(self) -> int:
@@ -73,119 +79,125 @@ class Compiled:
 
 def compile_view(
     plan: n.Node, form: ViewForm = REMOTE, catalog: Catalog | None = None, *, on_view: bool = False
-) -> Compiled:
+) -> MaintenancePlan:
     """How to maintain a view of a bound, unoptimized plan. Unsupported names what cannot be
     maintained. A local form takes partitions from the catalog, unless the definition reads a view
     (`on_view`)."""
     if form.strict:
-        return _compile(plan, form, None if on_view else catalog)
+        return _compile_incremental(plan, form, None if on_view else catalog)
     try:
-        return _compile(plan, form, None if on_view else catalog)
+        return _compile_incremental(plan, form, None if on_view else catalog)
     except Unsupported:
-        return _whole(plan)
+        return _compile_full_recompute(plan)
 
 
-def _whole(plan: n.Node) -> Compiled:
+def _compile_full_recompute(plan: n.Node) -> MaintenancePlan:
     """A view that is recomputed in full whenever one of its tables changes."""
     _require_values(plan)
     _require_keys(plan.fields)
-    scans = [item.relation for item, _ in walk(plan, 0) if isinstance(item, n.Scan)]
-    tree = Whole(plan, tuple(dict.fromkeys(scans)))
-    return Compiled(tree, None, plan.fields, 1, _bag_reading(plan.fields))
+    scans = [item.relation for item, _ in walk_plan(plan, 0) if isinstance(item, n.Scan)]
+    tree = FullRecompute(plan, tuple(dict.fromkeys(scans)))
+    return MaintenancePlan(tree, None, plan.fields, 1, _build_bag_reading(plan.fields))
 
 
-def _compile(plan: n.Node, form: ViewForm, catalog: Catalog | None) -> Compiled:
+def _compile_incremental(plan: n.Node, form: ViewForm, catalog: Catalog | None) -> MaintenancePlan:
     require_deterministic(plan)
-    plan = normalise(plan)
+    plan = normalize_plan(plan)
     above: list[n.Filter | n.Project] = []
     node = plan
     while isinstance(node, n.Filter | n.Project | n.Sort):
         if not isinstance(node, n.Sort):
             above.append(node)
         node = node.input
-    plain = not any(map(transform.has_subplan, _expressions(above)))
+    plain = not any(map(transform.has_subplan, _collect_expressions(above)))
     if isinstance(node, n.Aggregate) and node.grouping_sets is None and plain:
-        keeps = tuple(linear(call) for call in node.aggregates)
+        keeps = tuple(linearize_call(call) for call in node.aggregates)
         if None not in keeps and not form.colocated and not form.is_index:
             known = tuple(k for k in keeps if k is not None)
-            return _linear_aggregate(node, known, above, catalog if form.local else None)
+            return _compile_linear_aggregate(node, known, above, catalog if form.local else None)
     if form.colocated:
-        return _side_by_side(plan)
-    return _bag(plan, catalog if form.local else None)
+        return _compile_colocated(plan)
+    return _compile_bag(plan, catalog if form.local else None)
 
 
-def compile_auxiliary(auxiliary: Auxiliary) -> Compiled:
+def compile_auxiliary(auxiliary: Auxiliary) -> MaintenancePlan:
     """How to maintain an auxiliary view."""
-    if isinstance(auxiliary, KeptRows):
-        tree, stored = stored_rows(auxiliary)
+    if isinstance(auxiliary, AuxiliaryRows):
+        tree, stored = build_stored_tree(auxiliary)
         _require_keys(stored)
-        return _kept_rows(auxiliary, tree, stored)
-    group, fields = auxiliary.group, auxiliary.fields
-    amounts = 1 + sum(keep.width for keep in group.keeps)
+        return _compile_auxiliary_rows(auxiliary, tree, stored)
+    group, fields = auxiliary.aggregate_grouping, auxiliary.fields
+    amounts = 1 + sum(keep.width for keep in group.linear_aggregates)
     _require_keys(fields)
     values = tuple(Field(call.function.name, call.type) for call in group.calls)
     plan = n.Aggregate(auxiliary.tree.plan, group.groups, group.calls, fields + values)
 
-    def reading(view: int) -> n.Node:
-        state = _state_scan(view, stored=fields, amounts=amounts)
-        return _finish(state if fields else _one_row(state, amounts), plan, group.keeps)
+    def build_reading(view: int) -> n.Node:
+        state = _scan_state(view, stored=fields, amounts=amounts)
+        return _project_aggregates(
+            state if fields else _ensure_one_row(state, amounts), plan, group.linear_aggregates
+        )
 
-    return Compiled(auxiliary.tree, group, fields, amounts, reading, recomputed=plan)
+    return MaintenancePlan(
+        auxiliary.tree, group, fields, amounts, build_reading, auxiliary_definition=plan
+    )
 
 
-def _kept_rows(kept: KeptRows, tree: Tree, stored: Fields) -> Compiled:
+def _compile_auxiliary_rows(
+    kept: AuxiliaryRows, tree: DeltaTree, stored: Fields
+) -> MaintenancePlan:
     """Its reading leaves out the keys and the rows' representation."""
     first, fields = len(kept.keys), kept.tree.plan.fields
     columns = tuple(e.Column(first + i, f.type, f.name) for i, f in enumerate(fields))
-    whole = _bag_reading(stored)
+    whole = _build_bag_reading(stored)
 
-    def reading(view: int) -> n.Node:
+    def build_reading(view: int) -> n.Node:
         return n.Project(whole(view), columns, fields)
 
-    return Compiled(tree, None, stored, 1, reading, kept.keys, kept.tree.plan)
+    return MaintenancePlan(tree, None, stored, 1, build_reading, kept.keys, kept.tree.plan)
 
 
-def _expressions(nodes: list[n.Filter | n.Project]) -> list[e.Expression]:
+def _collect_expressions(nodes: list[n.Filter | n.Project]) -> list[e.Expression]:
     return [one for node in nodes for one in transform.own_expressions(node)]
 
 
-def _bag(plan: n.Node, partitions: Catalog | None) -> Compiled:
+def _compile_bag(plan: n.Node, partitions: Catalog | None) -> MaintenancePlan:
     """Any rows, each with its multiplicity; with `partitions`, its multiplicity in each."""
     stored = plan.fields
     if partitions is None and any(field.type.kind is Kind.JSON for field in stored):
-        return _bag_of_texts(plan)
+        return _compile_json_bag(plan)
     _require_keys(stored)
     if partitions is None:
-        return Compiled(tree_of(plan), None, stored, 1, _bag_reading(stored))
-    tree = local.partitioned(partitions, tree_of(plan))
-    whole = _bag_reading(tree.plan.fields)
+        return MaintenancePlan(build_delta_tree(plan), None, stored, 1, _build_bag_reading(stored))
+    tree = local.add_partition_column(partitions, build_delta_tree(plan))
+    whole = _build_bag_reading(tree.plan.fields)
     columns = tuple(e.Column(1 + i, f.type, f.name) for i, f in enumerate(stored))
 
-    def reading(view: int) -> n.Node:
+    def build_reading(view: int) -> n.Node:
         return n.Project(whole(view), columns, stored)
 
-    return Compiled(tree, None, tree.plan.fields, 1, reading)
+    return MaintenancePlan(tree, None, tree.plan.fields, 1, build_reading)
 
 
 _TEXT_OF_JSON = Function("text of json", (JSON,), TEXT, str)
 _JSON_OF_TEXT = Function("json of text", (TEXT,), JSON, str)
 
 
-def _bag_of_texts(plan: n.Node) -> Compiled:
+def _compile_json_bag(plan: n.Node) -> MaintenancePlan:
     """Rows with JSON columns, which have neither order nor equality: stored as text."""
     fields = plan.fields
     stored = tuple(f._replace(type=TEXT) if f.type.kind is Kind.JSON else f for f in fields)
     _require_keys(stored)
-    below = n.Project(plan, _converted(fields, _TEXT_OF_JSON), stored)
-    whole, columns = _bag_reading(stored), _converted(fields, _JSON_OF_TEXT)
+    below = n.Project(plan, _convert_json_columns(fields, _TEXT_OF_JSON), stored)
+    whole, columns = _build_bag_reading(stored), _convert_json_columns(fields, _JSON_OF_TEXT)
 
-    def reading(view: int) -> n.Node:
+    def build_reading(view: int) -> n.Node:
         return n.Project(whole(view), columns, fields)
 
-    return Compiled(tree_of(below), None, stored, 1, reading)
+    return MaintenancePlan(build_delta_tree(below), None, stored, 1, build_reading)
 
 
-def _converted(fields: Fields, function: Function) -> tuple[e.Expression, ...]:
+def _convert_json_columns(fields: Fields, function: Function) -> tuple[e.Expression, ...]:
     """The columns, with the function applied to those of JSON; the type of its argument is that
     of the column it reads."""
     (given,) = function.arguments
@@ -199,39 +211,52 @@ def _converted(fields: Fields, function: Function) -> tuple[e.Expression, ...]:
     return tuple(columns)
 
 
-def _side_by_side(plan: n.Node) -> Compiled:
+def _compile_colocated(plan: n.Node) -> MaintenancePlan:
     """A join as re-keyed rows of its tables, joined when it is read."""
-    made = colocated.colocated(tree_of(plan))
+    made = colocated.build_colocated_join(build_delta_tree(plan))
     _require_keys(made.stored)
-    state = _bag_reading(made.stored)
+    state = _build_bag_reading(made.stored)
 
-    def reading(view: int) -> n.Node:
-        return colocated.joined(made, state(view), plan.fields)
+    def build_reading(view: int) -> n.Node:
+        return colocated.plan_colocated_read(made, state(view), plan.fields)
 
-    def narrowed(view: int, condition: e.Expression) -> n.Node:
-        return colocated.joined(made, colocated.only(made, state(view), condition), plan.fields)
+    def build_narrowed_reading(view: int, condition: e.Expression) -> n.Node:
+        return colocated.plan_colocated_read(
+            made, colocated.restrict_to_condition(made, state(view), condition), plan.fields
+        )
 
-    return Compiled(made.tree, None, made.stored, 1, reading, narrowed=narrowed)
+    return MaintenancePlan(
+        made.tree,
+        None,
+        made.stored,
+        1,
+        build_reading,
+        build_narrowed_reading=build_narrowed_reading,
+    )
 
 
-def _bag_reading(stored: Fields) -> Callable[[int], n.Node]:
-    return lambda view: _repeated(_state_scan(view, stored=stored, amounts=1), len(stored), stored)
+def _build_bag_reading(stored: Fields) -> Callable[[int], n.Node]:
+    return lambda view: _repeat_by_count(
+        _scan_state(view, stored=stored, amounts=1), len(stored), stored
+    )
 
 
 def require_deterministic(plan: n.Node) -> None:
     """Refuse functions whose result depends on more than the rows. PostgreSQL's output functions
     are stable because of settings that are fixed here, and those that read the time zone get that
     of the catalog, which is UTC: both count as immutable."""
-    for _, function, arguments in _calls(plan):
+    for _, function, arguments in _find_mutable_calls(plan):
         stable = function.volatility is Volatility.STABLE
         if not (stable and arguments and not function.environment):
-            raise refused(f"function {function.name}", "its result depends on more than the rows")
+            raise unsupported_construct(
+                f"function {function.name}", "its result depends on more than the rows"
+            )
     _require_values(plan)
 
 
-def zoned_function(plan: n.Node) -> str | None:
+def find_zoned_function(plan: n.Node) -> str | None:
     """The name of a function whose result depends on the time zone; None without one."""
-    for item, function, arguments in _calls(plan):
+    for item, function, arguments in _find_mutable_calls(plan):
         results = item.fields if isinstance(item, n.TableCall) else (item,)
         types = tuple(argument.type for argument in arguments)
         zoned = any(depends_on_zone(function, types, result.type) for result in results)
@@ -240,9 +265,9 @@ def zoned_function(plan: n.Node) -> str | None:
     return None
 
 
-def _calls(plan: n.Node) -> Iterator[tuple[Any, Function, tuple[e.Expression, ...]]]:
+def _find_mutable_calls(plan: n.Node) -> Iterator[tuple[Any, Function, tuple[e.Expression, ...]]]:
     """Every call of a function that is not immutable, with the function and its arguments."""
-    for item, _ in walk(plan, 0):
+    for item, _ in walk_plan(plan, 0):
         function = getattr(item, "function", None)
         if isinstance(function, Function) and function.volatility is not Volatility.IMMUTABLE:
             arguments = (item.operand,) if isinstance(item, e.Cast) else item.arguments
@@ -250,81 +275,90 @@ def _calls(plan: n.Node) -> Iterator[tuple[Any, Function, tuple[e.Expression, ..
 
 
 def _require_values(plan: n.Node) -> None:
-    for item, _ in walk(plan, 0):
+    for item, _ in walk_plan(plan, 0):
         if isinstance(item, e.SequenceCall | e.Parameter):
-            raise refused(type(item).__name__.lower(), "its value is not that of a row")
+            raise unsupported_construct(
+                type(item).__name__.lower(), "its value is not that of a row"
+            )
 
 
-def _linear_aggregate(
+def _compile_linear_aggregate(
     node: n.Aggregate,
-    keeps: tuple[Linear, ...],
+    keeps: tuple[LinearAggregate, ...],
     above: list[n.Filter | n.Project],
     partitions: Catalog | None,
-) -> Compiled:
+) -> MaintenancePlan:
     """Groups with amounts; operators above the aggregate are evaluated when the view is read."""
     stored = node.fields[: len(node.groups)]
     _require_keys(stored)
     amounts = 1 + sum(keep.width for keep in keeps)
-    tree, group = tree_of(node.input), Group(node.groups, node.aggregates, keeps)
-    state = partial(_state_scan, stored=stored, amounts=amounts)
+    tree, group = (
+        build_delta_tree(node.input),
+        AggregateGrouping(node.groups, node.aggregates, keeps),
+    )
+    state = partial(_scan_state, stored=stored, amounts=amounts)
     read: Callable[[int], n.Node] = state
     if partitions is not None:
-        tree, group = local.partitioned(partitions, tree), _beside_partition(group)
-        state = partial(_state_scan, stored=(local.PARTITION, *stored), amounts=amounts)
-        read = local.combined(state, len(stored))
+        tree, group = local.add_partition_column(partitions, tree), _group_by_partition(group)
+        state = partial(_scan_state, stored=(local.PARTITION, *stored), amounts=amounts)
+        read = local.sum_partitions(state, len(stored))
 
-    def reading(view: int) -> n.Node:
+    def build_reading(view: int) -> n.Node:
         plan = read(view)
         if not node.groups and partitions is None:
-            plan = _one_row(plan, amounts)
-        plan = _finish(plan, node, keeps)
+            plan = _ensure_one_row(plan, amounts)
+        plan = _project_aggregates(plan, node, keeps)
         for upper in reversed(above):
             plan = replace(upper, input=plan)
         return plan
 
     kept = stored if partitions is None else (local.PARTITION, *stored)
-    return Compiled(tree, group, kept, amounts, reading)
+    return MaintenancePlan(tree, group, kept, amounts, build_reading)
 
 
-def _beside_partition(group: Group) -> Group:
+def _group_by_partition(group: AggregateGrouping) -> AggregateGrouping:
     """The grouping with the partition before its own columns."""
     calls = [
         replace(
             call,
-            arguments=local.moved(call.arguments),
-            filter=None if call.filter is None else transform.shift(call.filter, 1),
+            arguments=local.shift_expressions(call.arguments),
+            filter=None if call.filter is None else transform.shift_columns(call.filter, 1),
         )
         for call in group.calls
     ]
     partition = e.Column(0, local.PARTITION.type, local.PARTITION.name)
-    return Group((partition, *local.moved(group.groups)), tuple(calls), group.keeps)
+    return AggregateGrouping(
+        (partition, *local.shift_expressions(group.groups)), tuple(calls), group.linear_aggregates
+    )
 
 
-def _state_scan(view: int, *, stored: Fields, amounts: int) -> n.Scan:
+def _scan_state(view: int, *, stored: Fields, amounts: int) -> n.Scan:
     added = tuple(Field(f"amount {number}", AMOUNT_TYPE) for number in range(amounts))
     fields = stored + added
     return n.Scan(view, "state", tuple(range(len(fields))), fields)
 
 
-def _finish(plan: n.Node, node: n.Aggregate, keeps: tuple[Linear, ...]) -> n.Project:
+def _project_aggregates(
+    plan: n.Node, node: n.Aggregate, keeps: tuple[LinearAggregate, ...]
+) -> n.Project:
     """Groups and aggregate values, laid out as the Aggregate's own fields."""
     groups = len(node.groups)
     columns = [e.Column(i, f.type, f.name) for i, f in enumerate(plan.fields)]
     values: list[e.Expression] = list(columns[:groups])
     at = groups + 1
     for call, keep in zip(node.aggregates, keeps, strict=True):
-        values.append(finished(keep.final, tuple(columns[at : at + keep.width]), call.type))
+        values.append(build_final_call(keep.final, tuple(columns[at : at + keep.width]), call.type))
         at += keep.width
     return n.Project(plan, tuple(values), node.fields)
 
 
-def _one_row(plan: n.Node, amounts: int) -> n.Node:
+def _ensure_one_row(plan: n.Node, amounts: int) -> n.Node:
     """The state of a view without GROUP BY: one row, of zeros when nothing is stored."""
     zeros = n.Values((tuple(e.Literal(0, AMOUNT_TYPE) for _ in range(amounts)),), plan.fields)
     return n.Limit(n.SetOperation(n.SetKind.UNION, True, plan, zeros), e.Literal(1, AMOUNT_TYPE))
 
 
-def _repeated(plan: n.Node, columns: int, fields: Fields) -> n.Node:
+def _repeat_by_count(plan: n.Node, columns: int, fields: Fields) -> n.Node:
     """Each stored row as often as its row count says."""
     numbers = resolve("generate_series", (AMOUNT_TYPE, AMOUNT_TYPE))
     counter = (Field("number", AMOUNT_TYPE),)
@@ -340,4 +374,6 @@ def _repeated(plan: n.Node, columns: int, fields: Fields) -> n.Node:
 def _require_keys(fields: Fields) -> None:
     for field in fields:
         if field.type.kind in (Kind.JSON, Kind.ARRAY):
-            raise refused(f"a {field.type} column", "rows of a view are found by their values")
+            raise unsupported_construct(
+                f"a {field.type} column", "rows of a view are found by their values"
+            )

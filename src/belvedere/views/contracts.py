@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.edit import Edit
+from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Index, View
 from belvedere.txn.border import ChangeLog, CommitProtocol, Reader
-from belvedere.txn.engine import Begin, Engine
-from belvedere.views.backfill import Build
-from belvedere.views.keep import Keeper
+from belvedere.txn.engine import BeginTransaction, Engine
+from belvedere.views.backfill import BuildControl
+from belvedere.views.keep import ViewRegistry
 from belvedere.views.rekey import CompileExpression
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ T = TypeVar("T")
 class ChangeSchema(Protocol):
     """Applies a change of the catalog as one transaction, and fills what it made."""
 
-    def __call__(self, change: Callable[[Edit], T]) -> T: ...
+    def __call__(self, change: Callable[[CatalogEdit], T]) -> T: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class HostDatabase:
     cut short goes on, also of views that do not ask for it."""
 
     engine: Engine
-    keeper: Keeper
-    begin: Begin
+    keeper: ViewRegistry
+    begin: BeginTransaction
     change_schema: ChangeSchema
     compile_expression: CompileExpression
     is_closed: Callable[[], bool]
@@ -40,11 +40,11 @@ class HostDatabase:
 
     @property
     def catalog(self) -> Catalog:
-        return self.engine.visibility.published.catalog
+        return self.engine.visibility.published_snapshot.catalog
 
     @property
     def position(self) -> int:
-        return self.engine.visibility.published.position
+        return self.engine.visibility.published_snapshot.position
 
     @property
     def commits(self) -> CommitProtocol:
@@ -56,7 +56,7 @@ class HostDatabase:
 
     def as_of(self, position: int) -> AbstractContextManager[Reader]:
         """A reader of base tables at a past position that the log still reaches."""
-        return self.engine.as_of(position, self.begin)
+        return self.engine.open_past_reader(position, self.begin)
 
 
 class StoreBackfill(Protocol):
@@ -64,7 +64,7 @@ class StoreBackfill(Protocol):
     and `views.fill_cells`."""
 
     def backfill_item(
-        self, item: Index | View, among: Sequence[View], build: Build
+        self, item: Index | View, among: Sequence[View], build: BuildControl
     ) -> Sequence[View]:
         """Write what an index or view being built holds; with a view perhaps others of `among`.
         Returns the views that have to catch up from the log before they can be read."""

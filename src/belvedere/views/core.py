@@ -20,13 +20,13 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Fields
-from belvedere.sql.rules.equality import equality
+from belvedere.sql.rules.equality import make_equality
 
 Expressions = tuple[e.Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class CoreLeaf:
     """One occurrence of a table, or rows that never change (`constant`); its row starts at `offset`
     of the branch's row."""
 
@@ -38,45 +38,47 @@ class Leaf:
     constant: n.Node | None = None
 
     @property
-    def columns(self) -> range:
+    def column_range(self) -> range:
         return range(self.offset, self.offset + len(self.fields))
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
-    leaves: tuple[Leaf, ...]
+class CoreBranch:
+    leaves: tuple[CoreLeaf, ...]
     conditions: Expressions
     columns: Expressions
 
     @property
-    def width(self) -> int:
+    def row_width(self) -> int:
         return sum(len(leaf.fields) for leaf in self.leaves)
 
 
-def branches_of(node: n.Node) -> tuple[Branch, ...]:
+def flatten_to_branches(node: n.Node) -> tuple[CoreBranch, ...]:
     """The branches of a plan; Unsupported names the node that is not linear."""
     match node:
         case n.Scan():
-            return (_scan(node),)
+            return (_scan_to_branch(node),)
         case n.Values() | n.TableFunction():
-            return (_constant(node),)
+            return (_constants_to_branch(node),)
         case n.Filter():
-            return tuple(_filtered(b, node.condition) for b in branches_of(node.input))
+            return tuple(_filter_branch(b, node.condition) for b in flatten_to_branches(node.input))
         case n.Project():
-            return tuple(_projected(b, node.expressions) for b in branches_of(node.input))
+            return tuple(
+                _project_branch(b, node.expressions) for b in flatten_to_branches(node.input)
+            )
         case n.Join(kind=n.JoinKind.INNER, lateral=False):
             return tuple(
-                _joined(left, right, node)
-                for left in branches_of(node.left)
-                for right in branches_of(node.right)
+                _join_branches(left, right, node)
+                for left in flatten_to_branches(node.left)
+                for right in flatten_to_branches(node.right)
             )
         case n.SetOperation(kind=n.SetKind.UNION, all=True):
-            return branches_of(node.left) + branches_of(node.right)
+            return flatten_to_branches(node.left) + flatten_to_branches(node.right)
         case _:
-            raise refused(name_of(node), "it is not linear")
+            raise unsupported_construct(describe_node(node), "it is not linear")
 
 
-def refused(construct: str, reason: str) -> Unsupported:
+def unsupported_construct(construct: str, reason: str) -> Unsupported:
     return Unsupported(
         "materialized view cannot be maintained incrementally",
         detail=f"{construct}: {reason}",
@@ -85,57 +87,65 @@ def refused(construct: str, reason: str) -> Unsupported:
     )
 
 
-def _scan(node: n.Scan) -> Branch:
-    leaf = Leaf(node.relation, node.name, node.slots, node.fields, 0)
+def _scan_to_branch(node: n.Scan) -> CoreBranch:
+    leaf = CoreLeaf(node.relation, node.name, node.slots, node.fields, 0)
     columns = tuple(e.Column(i, f.type, f.name) for i, f in enumerate(node.fields))
-    return Branch((leaf,), _conditions(node.filter), columns)
+    return CoreBranch((leaf,), _split_conditions(node.filter), columns)
 
 
-def _constant(node: n.Values | n.TableFunction) -> Branch:
+def _constants_to_branch(node: n.Values | n.TableFunction) -> CoreBranch:
     for expression in transform.own_expressions(node):
         _require_plain(expression)
-    leaf = Leaf(0, "constants", (), node.fields, 0, node)
-    return Branch(
+    leaf = CoreLeaf(0, "constants", (), node.fields, 0, node)
+    return CoreBranch(
         (leaf,), (), tuple(e.Column(i, f.type, f.name) for i, f in enumerate(node.fields))
     )
 
 
-def _filtered(branch: Branch, condition: e.Expression) -> Branch:
-    added = _conditions(_on(condition, branch.columns))
+def _filter_branch(branch: CoreBranch, condition: e.Expression) -> CoreBranch:
+    added = _split_conditions(_substitute_columns(condition, branch.columns))
     return replace(branch, conditions=branch.conditions + added)
 
 
-def _projected(branch: Branch, expressions: Expressions) -> Branch:
-    columns = tuple(_on(expression, branch.columns) for expression in expressions)
+def _project_branch(branch: CoreBranch, expressions: Expressions) -> CoreBranch:
+    columns = tuple(_substitute_columns(expression, branch.columns) for expression in expressions)
     return replace(branch, columns=columns)
 
 
-def _joined(left: Branch, right: Branch, node: n.Join) -> Branch:
-    offset = left.width
+def _join_branches(left: CoreBranch, right: CoreBranch, node: n.Join) -> CoreBranch:
+    offset = left.row_width
     moved = replace(
         right,
         leaves=tuple(replace(leaf, offset=leaf.offset + offset) for leaf in right.leaves),
-        conditions=tuple(transform.shift(c, offset) for c in right.conditions),
-        columns=tuple(transform.shift(c, offset) for c in right.columns),
+        conditions=tuple(transform.shift_columns(c, offset) for c in right.conditions),
+        columns=tuple(transform.shift_columns(c, offset) for c in right.columns),
     )
     keys = tuple(
-        equality(_on(key.left, left.columns), _on(key.right, moved.columns), key.null_safe)
+        make_equality(
+            _substitute_columns(key.left, left.columns),
+            _substitute_columns(key.right, moved.columns),
+            key.null_safe,
+        )
         for key in node.keys
     )
     columns = left.columns + moved.columns
-    residual = () if node.residual is None else _conditions(_on(node.residual, columns))
+    residual = (
+        ()
+        if node.residual is None
+        else _split_conditions(_substitute_columns(node.residual, columns))
+    )
     conditions = left.conditions + moved.conditions + keys + residual
-    return Branch(left.leaves + moved.leaves, conditions, columns)
+    return CoreBranch(left.leaves + moved.leaves, conditions, columns)
 
 
-def _conditions(condition: e.Expression | None) -> Expressions:
+def _split_conditions(condition: e.Expression | None) -> Expressions:
     found = tuple(transform.conjuncts(condition))
     for one in found:
         _require_plain(one)
     return found
 
 
-def _on(expression: e.Expression, columns: Expressions) -> e.Expression:
+def _substitute_columns(expression: e.Expression, columns: Expressions) -> e.Expression:
     """An expression over a node's row as one over the branch's row."""
     _require_plain(expression)
     return transform.map_columns(expression, lambda column: columns[column.index])
@@ -143,12 +153,12 @@ def _on(expression: e.Expression, columns: Expressions) -> e.Expression:
 
 def _require_plain(expression: e.Expression) -> None:
     if transform.has_subplan(expression):
-        raise refused("sub-query", "it is not linear")
-    if transform.has_outer(expression):
-        raise refused("sub-query", "it depends on rows further out")
+        raise unsupported_construct("sub-query", "it is not linear")
+    if transform.has_outer_column(expression):
+        raise unsupported_construct("sub-query", "it depends on rows further out")
 
 
-def name_of(node: n.Node) -> str:
+def describe_node(node: n.Node) -> str:
     """The name of the node's construct, as a user knows it."""
     match node:
         case n.Join():

@@ -9,7 +9,7 @@ process (`views.costs`), what a change costs a reader by the seconds that the wo
 
 from __future__ import annotations
 
-from belvedere.views.tree import Core, Recompute, Tree, Whole, children
+from belvedere.views.tree import DeltaTree, FullRecompute, LinearCore, Recompute, children
 
 RECORD_S, DECODE_S = 4e-6, 1e-6
 """Of the log: a record that a reader catches up with; a change that a batch decodes."""
@@ -32,13 +32,13 @@ UNMEASURED_CHANGE_S = RECOMPUTE_S
 """A change of a view that was never measured is taken for the dearest kind."""
 
 
-def estimate_change_s(tree: Tree) -> float:
+def estimate_change_s(tree: DeltaTree) -> float:
     """A change of a view, by Python."""
     match tree:
-        case Core():
+        case LinearCore():
             leaves = max(len(branch.leaves) for branch in tree.branches)
             return CHANGE_S + (leaves - 1) * PARTNER_S
-        case Recompute() | Whole():
+        case Recompute() | FullRecompute():
             return RECOMPUTE_S
         case _:
             return max([OPERATOR_S, *map(estimate_change_s, children(tree))])

@@ -15,46 +15,48 @@ from __future__ import annotations
 
 import math
 
-from belvedere.views.way import Way
+from belvedere.views.way import MaintenanceTier
 
 CHANGES_MIN = 500
 """A batch of fewer changes is too short to measure."""
 
-NEW = 0.4
+NEW_SHARE = 0.4
 """The weight of a new measurement in the moving average."""
 
-BACK = 0.03
+DECAY_SHARE = 0.03
 """How far the factor of a tier that was not taken decays each time."""
 
 FACTOR_MAX = 30.0
 
 
-class Costs:
+class CostFactors:
     """Measured factors per view and tier, per tier, and of all measurements."""
 
     def __init__(self) -> None:
-        self._factors: dict[tuple[int, Way] | Way | None, float] = {}
+        self._factors: dict[tuple[int, MaintenanceTier] | MaintenanceTier | None, float] = {}
 
-    def expected(self, view: int, way: Way, seconds: float) -> float:
+    def estimate_seconds(self, view: int, way: MaintenanceTier, seconds: float) -> float:
         """The seconds expected here of what takes `seconds` on the machine of the constants."""
         known = self._factors
-        return seconds * known.get((view, way), self._general(way))
+        return seconds * known.get((view, way), self._general_factor(way))
 
-    def note(self, view: int, way: Way, seconds: float, taken_s: float, changes: float) -> None:
+    def record_batch(
+        self, view: int, way: MaintenanceTier, seconds: float, taken_s: float, changes: float
+    ) -> None:
         """Record that a batch of so many changes, estimated at `seconds`, took `taken_s`."""
         if changes < CHANGES_MIN or not 0 < seconds < math.inf:
             return
         found = min(max(taken_s / seconds, 1 / FACTOR_MAX), FACTOR_MAX)
         for key in ((view, way), way, None):
             known = self._factors.get(key)
-            self._factors[key] = found if known is None else known + NEW * (found - known)
+            self._factors[key] = found if known is None else known + NEW_SHARE * (found - known)
 
-    def passed_over(self, view: int, way: Way) -> None:
+    def decay_factor(self, view: int, way: MaintenanceTier) -> None:
         """Decay the factor of a tier that a batch could have taken, and did not."""
         known = self._factors.get((view, way))
         if known is not None:
-            self._factors[view, way] = known + BACK * (self._general(way) - known)
+            self._factors[view, way] = known + DECAY_SHARE * (self._general_factor(way) - known)
 
-    def _general(self, way: Way) -> float:
+    def _general_factor(self, way: MaintenanceTier) -> float:
         known = self._factors
         return known.get(way, known.get(None, 1.0))

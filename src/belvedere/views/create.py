@@ -8,41 +8,45 @@ import msgspec
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import ViewDefinition
-from belvedere.catalog.edit import Edit
+from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Maintenance, View
 from belvedere.catalog.view_options import FORM_NAMES, IndexColumns, parse_options
-from belvedere.views.auxiliary import Auxiliary, auxiliaries_of
-from belvedere.views.compile import Compiled, compile_auxiliary
-from belvedere.views.containment import serves
+from belvedere.views.auxiliary import Auxiliary, find_auxiliaries
+from belvedere.views.compile import MaintenancePlan, compile_auxiliary
+from belvedere.views.containment import contains_auxiliary
 from belvedere.views.define import DefinedView
-from belvedere.views.keep import Keeper
+from belvedere.views.keep import ViewRegistry
 
 
-def create_auxiliaries(keeper: Keeper, edit: Edit, defined: DefinedView) -> tuple[int, ...]:
+def create_auxiliaries(
+    keeper: ViewRegistry, edit: CatalogEdit, defined: DefinedView
+) -> tuple[int, ...]:
     """The ids of what the view wants kept, in the order of its parts; what an earlier view keeps
     for itself serves this one too. They are immediate, as indexes are, whatever the view is."""
     made: list[tuple[Auxiliary, int]] = []
     wanted = defined.definition
-    for part, one in enumerate(defined.compiled.auxiliaries, 1):
-        shared = _shared(keeper, edit.catalog, one, wanted)
-        made.append((one, shared or _create(keeper, edit, wanted, part, one, made)))
+    for part, one in enumerate(defined.compiled.required_auxiliaries, 1):
+        shared = _find_shared(keeper, edit.catalog, one, wanted)
+        made.append((one, shared or _create_auxiliary(keeper, edit, wanted, part, one, made)))
     return tuple(id_ for _, id_ in made)
 
 
-def _shared(keeper: Keeper, catalog: Catalog, one: Auxiliary, wanted: ViewDefinition) -> int | None:
+def _find_shared(
+    keeper: ViewRegistry, catalog: Catalog, one: Auxiliary, wanted: ViewDefinition
+) -> int | None:
     """An existing auxiliary view that contains the required one, and depends only on relations that
     this view depends on."""
     for view in catalog.views:
         on_same = set(view.inputs) <= set(wanted.inputs) and set(view.reads) <= set(wanted.reads)
         if view.part and on_same:
-            if serves(keeper.auxiliary(catalog, view), one):
+            if contains_auxiliary(keeper.auxiliary_definition(catalog, view), one):
                 return view.id
     return None
 
 
-def _create(
-    keeper: Keeper,
-    edit: Edit,
+def _create_auxiliary(
+    keeper: ViewRegistry,
+    edit: CatalogEdit,
     parent: ViewDefinition,
     part: int,
     one: Auxiliary,
@@ -50,10 +54,10 @@ def _create(
 ) -> int:
     compiled = compile_auxiliary(one)
     auxiliary_views = tuple(
-        next(id_ for known, id_ in made if known.same(nested))
-        for nested in auxiliaries_of(compiled.tree)
+        next(id_ for known, id_ in made if known.is_same_as(nested))
+        for nested in find_auxiliaries(compiled.tree)
     )
-    fields = compiled.reading(0).fields
+    fields = compiled.build_reading(0).fields
     definition = replace(
         parent,
         name=f"{parent.name} (auxiliary {part})",
@@ -69,7 +73,10 @@ def _create(
         replaces=None,
     )
     id_ = edit.create_view(definition)
-    view, orders = edit.catalog.expect(View, definition.name, parent.schema), _orders(compiled)
+    view, orders = (
+        edit.catalog.require_relation(View, definition.name, parent.schema),
+        _key_orders(compiled),
+    )
     edit.put(
         msgspec.structs.replace(view, part=part, auxiliary_views=auxiliary_views, orders=orders)
     )
@@ -77,5 +84,5 @@ def _create(
     return id_
 
 
-def _orders(compiled: Compiled) -> tuple[tuple[bool, bool], ...]:
-    return tuple((key.descending, key.nulls_first) for key in compiled.orders)
+def _key_orders(compiled: MaintenancePlan) -> tuple[tuple[bool, bool], ...]:
+    return tuple((key.descending, key.nulls_first) for key in compiled.key_order)

@@ -12,33 +12,36 @@ from belvedere.codec import keyspace
 from belvedere.codec.rows import RowLayout
 from belvedere.txn.border import RowChange, Writer
 from belvedere.types import Row
-from belvedere.views.quick import Leg
+from belvedere.views.quick import LookupChain
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
 
-Sides = tuple[list[Row], list[Row]]
+DeletedAndInserted = tuple[list[Row], list[Row]]
 """Deleted rows, and inserted rows."""
 
 
-class Decoded:
+class DecodedChanges:
     """The changes of a step as rows of their tables, for all views maintained from them."""
 
     def __init__(self, changes: Sequence[RowChange]) -> None:
         self.changes = changes
         self.tables = frozenset([change[0][:PREFIX] for change in changes])
         self._by_table: dict[bytes, list[RowChange]] = {}
-        self._sides: dict[tuple[bytes, tuple[int, ...]], tuple[RowLayout, Sides]] = {}
+        self._sides: dict[tuple[bytes, tuple[int, ...]], tuple[RowLayout, DeletedAndInserted]] = {}
 
-    def sides(self, prefix: bytes, leg: Leg) -> Sides:
+    def deleted_and_inserted(self, prefix: bytes, leg: LookupChain) -> DeletedAndInserted:
         """The deleted and inserted rows, projected to the columns that a look-up chain of this
         table uses; changes of other columns are left out."""
         key = prefix, leg.slots
         known = self._sides.get(key)
-        if known is None or not _same(known[0], leg.layout):
-            known = self._sides[key] = leg.layout, _sides(self._of_table(prefix), leg)
+        if known is None or not _has_same_layout(known[0], leg.layout):
+            known = self._sides[key] = (
+                leg.layout,
+                _project_changes(self._changes_of_table(prefix), leg),
+            )
         return known[1]
 
-    def _of_table(self, prefix: bytes) -> Sequence[RowChange]:
+    def _changes_of_table(self, prefix: bytes) -> Sequence[RowChange]:
         if len(self.tables) == 1:
             return self.changes
         if not self._by_table:
@@ -47,23 +50,23 @@ class Decoded:
         return self._by_table[prefix]
 
 
-def decoded_beside(changes: Sequence[RowChange], writer: Writer) -> Decoded:
+def decode_changes_once(changes: Sequence[RowChange], writer: Writer) -> DecodedChanges:
     """These changes decoded, one object for all participants of one step."""
-    key = (Decoded, id(changes))
-    known = writer.shared.get(key)
-    if isinstance(known, Decoded) and known.changes is changes:
+    key = (DecodedChanges, id(changes))
+    known = writer.shared_results.get(key)
+    if isinstance(known, DecodedChanges) and known.changes is changes:
         return known
-    made = writer.shared[key] = Decoded(changes)
+    made = writer.shared_results[key] = DecodedChanges(changes)
     return made
 
 
-def _same(one: RowLayout, other: RowLayout) -> bool:
+def _has_same_layout(one: RowLayout, other: RowLayout) -> bool:
     """Whether two layouts, compiled at different times, decode a row alike."""
     return one is other or one.slots == other.slots
 
 
-def _sides(changes: Sequence[RowChange], leg: Leg) -> Sides:
-    project, disguised = leg.project, leg.disguised
+def _project_changes(changes: Sequence[RowChange], leg: LookupChain) -> DeletedAndInserted:
+    project, disguised = leg.project, leg.varying_representation
     went: list[Row] = []
     came: list[Row] = []
     for _, old, new, _ in changes:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from belvedere.catalog.definitions import ViewDefinition
 from belvedere.catalog.view_options import NO_OPTIONS, IndexColumns, Maintenance, ViewOptions
 from belvedere.plan import nodes as n
-from belvedere.views.compile import Compiled
-from belvedere.views.delta import Wish
+from belvedere.views.compile import MaintenancePlan
+from belvedere.views.delta import IndexRequirement
 
 
 class BoundDefinition(NamedTuple):
@@ -49,5 +49,5 @@ class DefinedView:
     spare its maintenance a scan."""
 
     definition: ViewDefinition
-    compiled: Compiled
-    required_indexes: tuple[Wish, ...]
+    compiled: MaintenancePlan
+    required_indexes: tuple[IndexRequirement, ...]

@@ -8,30 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from belvedere.execution.direct.expressions import Writer as Texts
+from belvedere.execution.direct.expressions import ExpressionWriter as Texts
 from belvedere.execution.direct.expressions import python_form
-from belvedere.execution.direct.source import Source, tuple_source
+from belvedere.execution.direct.source import GeneratedFunction, tuple_source
 from belvedere.plan import expressions as e
 from belvedere.plan import transform
-from belvedere.plan.functions.integers import SIGNS
+from belvedere.plan.functions.integers import PYTHON_OPERATORS
 from belvedere.views.core import Expressions
-from belvedere.views.linear import Group, Linear
+from belvedere.views.linear import AggregateGrouping, LinearAggregate
 
-ONE = "1"  # the amount that every row adds, whatever its values
+ONE_TEXT = "1"  # the amount that every row adds, whatever its values
 
 
-def entry_text(
-    source: Source, texts: Texts, group: Group | None, columns: Expressions | None
+def generate_entry(
+    source: GeneratedFunction,
+    texts: Texts,
+    group: AggregateGrouping | None,
+    columns: Expressions | None,
 ) -> str:
     """Text of (stored columns, amounts)."""
-    stored, amounts = entry_parts(source, texts, group, columns)
+    stored, amounts = generate_entry_parts(source, texts, group, columns)
     return f"{stored}, {tuple_source(amounts)}"
 
 
-def entry_parts(
-    source: Source,
+def generate_entry_parts(
+    source: GeneratedFunction,
     texts: Texts,
-    group: Group | None,
+    group: AggregateGrouping | None,
     columns: Expressions | None,
     certain: Collection[int] = (),
 ) -> tuple[str, list[str]]:
@@ -40,23 +43,27 @@ def entry_parts(
     they are over that row itself. Columns of that row that are `certain` are never NULL."""
     if group is None:
         assert columns is not None
-        return tuple_source(map(texts.value, columns)), [ONE]
+        return tuple_source(map(texts.write_value, columns)), [ONE_TEXT]
 
-    def placed(expression: e.Expression) -> e.Expression:
+    def substitute_columns(expression: e.Expression) -> e.Expression:
         if columns is None:
             return expression
         return transform.map_columns(expression, lambda column: columns[column.index])
 
-    amounts = [ONE]
-    for call, keep in zip(group.calls, group.keeps, strict=True):
-        value = texts.value(placed(call.arguments[0])) if call.arguments else "True"
-        condition = None if call.filter is None else texts.truth(placed(call.filter))
-        whole = not call.arguments or _is_certain(placed(call.arguments[0]), certain)
-        amounts += _amounts(source, keep, value, condition, whole)
-    return tuple_source(texts.value(placed(one)) for one in group.groups), amounts
+    amounts = [ONE_TEXT]
+    for call, keep in zip(group.calls, group.linear_aggregates, strict=True):
+        value = (
+            texts.write_value(substitute_columns(call.arguments[0])) if call.arguments else "True"
+        )
+        condition = (
+            None if call.filter is None else texts.write_truth(substitute_columns(call.filter))
+        )
+        whole = not call.arguments or _is_not_null(substitute_columns(call.arguments[0]), certain)
+        amounts += _generate_amounts(source, keep, value, condition, whole)
+    return tuple_source(texts.write_value(substitute_columns(one)) for one in group.groups), amounts
 
 
-def _is_certain(expression: e.Expression, certain: Collection[int]) -> bool:
+def _is_not_null(expression: e.Expression, certain: Collection[int]) -> bool:
     """Whether it is never NULL: such columns, constants, and integer sums of these."""
     match expression:
         case e.Column():
@@ -65,27 +72,27 @@ def _is_certain(expression: e.Expression, certain: Collection[int]) -> bool:
             return expression.value is not None
         case e.Call():
             types = tuple([argument.type for argument in expression.arguments])
-            if python_form(expression.function, types) not in SIGNS:
+            if python_form(expression.function, types) not in PYTHON_OPERATORS:
                 return False
-            return all(_is_certain(argument, certain) for argument in expression.arguments)
+            return all(_is_not_null(argument, certain) for argument in expression.arguments)
         case _:
             return False
 
 
-def _amounts(
-    source: Source, keep: Linear, value: str, condition: str | None, whole: bool
+def _generate_amounts(
+    source: GeneratedFunction, keep: LinearAggregate, value: str, condition: str | None, whole: bool
 ) -> list[str]:
     if condition is not None:
-        given = f"{source.constant(keep.amounts, 'amounts')}({value})"
-        nothing = source.constant(keep.amounts(None), "nothing")
+        given = f"{source.add_constant(keep.to_amounts, 'amounts')}({value})"
+        nothing = source.add_constant(keep.to_amounts(None), "nothing")
         return [f"*({given} if {condition} else {nothing})"]
     if keep.form == "count" and whole:
-        return [ONE]
+        return [ONE_TEXT]
     if keep.form == "integers" and whole:
-        return [ONE, f"({value} or 0)"]
-    held = source.temporary()  # Python warns of a comparison of a constant with None
+        return [ONE_TEXT, f"({value} or 0)"]
+    held = source.new_temporary()  # Python warns of a comparison of a constant with None
     if keep.form == "count":
         return [f"(0 if ({held} := {value}) is None else 1)"]
     if keep.form == "integers":
         return [f"(0 if ({held} := {value}) is None else 1)", f"({held} or 0)"]
-    return [f"*{source.constant(keep.amounts, 'amounts')}({value})"]
+    return [f"*{source.add_constant(keep.to_amounts, 'amounts')}({value})"]

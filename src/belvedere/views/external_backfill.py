@@ -22,16 +22,16 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 from belvedere import failpoints
-from belvedere.catalog.model import State, View
+from belvedere.catalog.model import ObjectState, View
 from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.kv.batch import Write
 from belvedere.kv.files import sync_directory
 from belvedere.txn.border import Reader
-from belvedere.views.build import filled_later
+from belvedere.views.build import is_backfilled_later
 from belvedere.views.contracts import HostDatabase
-from belvedere.views.deferred import Deferred
-from belvedere.views.watermarks import watermark, watermark_write
+from belvedere.views.deferred import DeferredMaintenance
+from belvedere.views.watermarks import read_watermark, watermark_write
 
 
 class HeldPosition(Protocol):
@@ -56,7 +56,7 @@ class ExternalJob(NamedTuple):
 class ExternalBackfill:
     """The views that wait. Jobs put their files into directories of `work`."""
 
-    def __init__(self, host: HostDatabase, deferred: Deferred, work: Path) -> None:
+    def __init__(self, host: HostDatabase, deferred: DeferredMaintenance, work: Path) -> None:
         self._host = host
         self._deferred = deferred
         self._directory = work
@@ -85,7 +85,7 @@ class ExternalBackfill:
     def is_current(self, job: ExternalJob) -> bool:
         """Whether what a job has made is still what the view needs."""
         view = self._host.catalog.get(job.view)
-        return isinstance(view, View) and filled_later(view) and self._is_as_left(job)
+        return isinstance(view, View) and is_backfilled_later(view) and self._is_as_left(job)
 
     def finish_job(self, job: ExternalJob, files: Sequence[str]) -> int:
         """Take the files of a job in; returns the position that the view has caught up to."""
@@ -100,9 +100,9 @@ class ExternalBackfill:
                 )
             if not self._marker_file(job).exists():
                 self._ingest_files(job, [self._require_own_file(name) for name in files])
-            reached = self._deferred.refresh(view)
+            reached = self._deferred.catch_up_unit(view)
             _hit_failpoint("fill.caught_up")
-            self._host.change_schema(lambda edit: edit.set_state(view.id, State.READY))
+            self._host.change_schema(lambda edit: edit.set_state(view.id, ObjectState.READY))
             _hit_failpoint("fill.published")
         return reached
 
@@ -110,7 +110,7 @@ class ExternalBackfill:
         view = self._host.catalog.get(id_) if isinstance(id_, int) else None
         if not isinstance(view, View):
             raise InvalidInput("no such view", sqlstate="42P01", id=id_)
-        if not filled_later(view):
+        if not is_backfilled_later(view):
             raise InvalidInput(
                 "view is filled already",
                 sqlstate="55000",
@@ -129,7 +129,7 @@ class ExternalBackfill:
     def _is_as_left(self, job: ExternalJob) -> bool:
         """Whether the view is as this job left it."""
         with self._host.begin() as reader:
-            at = watermark(reader, job.view)
+            at = read_watermark(reader, job.view)
         return at == job.position or self._marker_file(job).exists()
 
     def _ingest_files(self, job: ExternalJob, files: Sequence[Path]) -> None:

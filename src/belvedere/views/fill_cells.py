@@ -35,19 +35,19 @@ from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.row import cells
 from belvedere.txn.row.layout import RowWrite
 from belvedere.txn.row.protocol import RowCommit
-from belvedere.txn.row.reader import whole
+from belvedere.txn.row.reader import single_cell_write
 from belvedere.txn.transaction import Transaction
-from belvedere.views.additions import Nothing
-from belvedere.views.backfill import Build, Following, Steps, Watched
-from belvedere.views.build import gone_on_with, unfinished
-from belvedere.views.builders import built_by_others, require_builder, taken_over
+from belvedere.views.additions import EmptyReader
+from belvedere.views.backfill import BackfillRunner, BuildControl, NextStep, ProgressReader
+from belvedere.views.build import resumable_builds, unfinished_builds
+from belvedere.views.builders import is_built_elsewhere, require_builder, take_over_orphans
 from belvedere.views.contracts import HostDatabase
-from belvedere.views.fill_place import Place, place_of
-from belvedere.views.fill_steps import WHOLE, Fill, way_of
-from belvedere.views.keep import Keeper
-from belvedere.views.rekey import CompileExpression, RekeyParticipant
+from belvedere.views.fill_place import BackfillProgress, read_progress
+from belvedere.views.fill_steps import IN_ONE_STEP, ViewBackfill, choose_plan
+from belvedere.views.keep import ViewRegistry
+from belvedere.views.rekey import CompileExpression, IndexParticipant
 from belvedere.views.state_update import StateUpdate, add_update, write_update
-from belvedere.views.watermarks import watermark, watermark_write
+from belvedere.views.watermarks import read_watermark, watermark_write
 
 AsOf = Callable[[int], AbstractContextManager[Reader]]
 
@@ -60,31 +60,33 @@ class RowAtomicBackfill:
         self._host = host
 
     def backfill_item(
-        self, item: Index | View, among: Sequence[View], build: Build
+        self, item: Index | View, among: Sequence[View], build: BuildControl
     ) -> Sequence[View]:
         """Fill an index, or a view by itself. Its commits maintain it already, so that none has to
         catch up."""
         commits, host = self._commits, self._host
         if isinstance(item, Index):
             fill_index(commits, host.begin, item.id, host.compile_expression)
-        elif not self._is_resumable(item) or not fill_in_steps(
+        elif not self._is_resumable(item) or not backfill_in_steps(
             commits, host.begin, host.as_of, host.keeper, item, build
         ):
             fill_view(commits, host.begin, host.keeper, item.id, build)
         return ()
 
     def _is_resumable(self, view: View) -> bool:
-        left = gone_on_with(unfinished(self._host.catalog), every=self._host.resume_builds)
+        left = resumable_builds(
+            unfinished_builds(self._host.catalog), every=self._host.resume_builds
+        )
         return view.id in [one.id for one in left]
 
     def take_over(self) -> Sequence[Index | View]:
         with self._host.begin(at_least=self._host.position) as reader:
-            return taken_over(self._commits, reader.catalog, reader)
+            return take_over_orphans(self._commits, reader.catalog, reader)
 
     def may_drop(self, ids: Sequence[int]) -> bool:
         """Another node may have taken some over; what is ready of them serves it."""
         with self._host.begin(at_least=self._host.position) as reader:
-            return not built_by_others(reader, ids, self._commits.node.id)
+            return not is_built_elsewhere(reader, ids, self._commits.node.id)
 
     def forget_progress(self, ids: Sequence[int]) -> None:
         """Nothing: the commit that drops them has done so (`views.builders`)."""
@@ -102,11 +104,11 @@ def fill_index(
     """Write the entries of every row of an index's table; 23505 when values are not unique."""
     with begin() as snapshot:
         for writes in _entries(snapshot, index, compile_expression):
-            commits.fill(snapshot.snapshot.batch, writes)
+            commits.write_backfill(snapshot.snapshot.batch, writes)
         unique = _index(snapshot.catalog, index).unique
     if unique:
         # Whoever looked for a value before its entry was written is over now, and seen.
-        commits.outlast()
+        commits.wait_for_lock_holders()
         with begin() as later:
             for _ in _entries(later, index, compile_expression):
                 pass
@@ -123,31 +125,37 @@ def _entries(
 ) -> Iterator[list[RowWrite]]:
     index = _index(snapshot.catalog, id_)
     table = compiled_table(snapshot.catalog, index.table)
-    participant = RekeyParticipant(snapshot.catalog, index, compile_expression)
+    participant = IndexParticipant(snapshot.catalog, index, compile_expression)
     seen: set[bytes] = set()
     for values in snapshot.scan_values(table.start, table.end):
         writes = []
         for value in values:
-            entry = participant.entry(value)
+            entry = participant.build_entry(value)
             if entry is None:
                 continue
             if index.unique and entry[0] in seen:
-                raise participant.duplicate(entry[1])
+                raise participant.duplicate_key_error(entry[1])
             if index.unique:
                 seen.add(entry[0])
-            writes.append(whole(*entry))
+            writes.append(single_cell_write(*entry))
         yield writes
 
 
 def fill_view(
-    commits: RowCommit, begin: Callable[[], Transaction], keeper: Keeper, id_: int, build: Build
+    commits: RowCommit,
+    begin: Callable[[], Transaction],
+    keeper: ViewRegistry,
+    id_: int,
+    build: BuildControl,
 ) -> None:
     """Write the state of a view as of a snapshot; of a deferred one, its watermark too."""
     with begin() as snapshot:
         view = snapshot.catalog.get(id_)
         assert isinstance(view, View)
-        writer = DerivedRows(Nothing(snapshot.catalog))
-        keeper.maintainer(snapshot.catalog, view).fill(Watched(snapshot, build), writer)
+        writer = DerivedRows(EmptyReader(snapshot.catalog))
+        keeper.maintainer_for(snapshot.catalog, view).backfill_state(
+            ProgressReader(snapshot, build), writer
+        )
         wanted = dict(writer.writes())
         writes = [
             cells.set_sum(key, *accumulator.decode(state))
@@ -156,8 +164,8 @@ def fill_view(
         ]
         writes += _emptied(commits, snapshot, id_, wanted)
         if view.maintenance is Maintenance.DEFERRED:
-            writes.append(whole(*watermark_write(view.id, snapshot.position)))
-        commits.fill(snapshot.snapshot.batch, writes)
+            writes.append(single_cell_write(*watermark_write(view.id, snapshot.position)))
+        commits.write_backfill(snapshot.snapshot.batch, writes)
 
 
 def _emptied(
@@ -165,7 +173,7 @@ def _emptied(
 ) -> list[RowWrite]:
     """Sums of additions since the view is maintained, of groups that have no rows at all."""
     start, end = keyspace.relation_range(id_)
-    found = commits.sums(start, end, snapshot.snapshot.batch)
+    found = commits.read_sums(start, end, snapshot.snapshot.batch)
     return [
         cells.set_sum(key, payload, (0,) * len(amounts))
         for key, (payload, amounts) in found.items()
@@ -176,70 +184,72 @@ def _emptied(
 # -- in steps --------------------------------------------------------------------------------------
 
 
-def fill_in_steps(
+def backfill_in_steps(
     commits: RowCommit,
     begin: Callable[[], Transaction],
     as_of: AsOf,
-    keeper: Keeper,
+    keeper: ViewRegistry,
     view: View,
-    build: Build,
+    build: BuildControl,
 ) -> bool:
     """Backfill a view, or resume its backfill; False when it has to be done in one step."""
     with begin() as snapshot:
-        maintainer = keeper.maintainer(snapshot.catalog, view)
-        way = way_of(maintainer, small=False)
-        if way.name == WHOLE:
+        maintainer = keeper.maintainer_for(snapshot.catalog, view)
+        way = choose_plan(maintainer, small=False)
+        if way.name == IN_ONE_STEP:
             return False
-        place, position = place_of(snapshot, view.id), watermark(snapshot, view.id)
-        if place is None or position is None or place.way != way.name:
-            place, position = Place(way.name), snapshot.position
-            _begin(commits, snapshot, view, place)
+        place, position = read_progress(snapshot, view.id), read_watermark(snapshot, view.id)
+        if place is None or position is None or place.plan_name != way.name:
+            place, position = BackfillProgress(way.name), snapshot.position
+            _begin_backfill(commits, snapshot, view, place)
     with as_of(position) as reader:
-        fill = Fill(view, maintainer, way, (reader, Watched(reader, build)))
-        steps = Steps(commits, reader, build, _Records(commits))
+        fill = ViewBackfill(view, maintainer, way, (reader, ProgressReader(reader, build)))
+        steps = BackfillRunner(commits, reader, build, _LogRecordSink(commits))
         if way.table is None:
-            steps.alone(fill, place)
+            steps.run_phases(fill, place)
         elif place.phase == 0:
-            steps.walk([fill], 0, way.table, place.after)
+            steps.walk_table([fill], 0, way.table, place.after)
     return True
 
 
-def _begin(commits: RowCommit, snapshot: Transaction, view: View, place: Place) -> None:
+def _begin_backfill(
+    commits: RowCommit, snapshot: Transaction, view: View, place: BackfillProgress
+) -> None:
     at = snapshot.position
-    found = commits.sums(*keyspace.relation_range(view.id), at)
+    found = commits.read_sums(*keyspace.relation_range(view.id), at)
     zeros = [
         cells.set_sum(key, payload, (0,) * len(amounts))
         for key, (payload, amounts) in found.items()
     ]
-    commits.fill(at, zeros)
+    commits.write_backfill(at, zeros)
 
-    def make(newest: Reader) -> StateUpdate:
+    def start_writes(newest: Reader) -> StateUpdate:
         require_builder(newest, view.id, commits.node.id)
         return StateUpdate((), progress={view.id: place}, watermarks={view.id: at})
 
-    write_update(commits, make)
+    write_update(commits, start_writes)
     if failpoints.armed:
         failpoints.hit("backfill.chunk")
 
 
-class _Records:
+class _LogRecordSink:
     """Writes one record of the log for each step."""
 
     def __init__(self, commits: RowCommit) -> None:
         self._commits = commits
 
-    def write(self, fills: Sequence[Fill], following: Following) -> None:
+    def write(self, fills: Sequence[ViewBackfill], following: NextStep) -> None:
         """Add the sums and write the progress. A backfill that has ended keeps its final progress
         until the view is ready."""
         (fill,) = fills
-        additions, keys = fill.taken()
-        phase, after = following or (fill.way.steps, b"")
+        additions, keys = fill.take_additions()
+        phase, after = following or (fill.plan.phase_count, b"")
         node, id_ = self._commits.node.id, fill.view.id
-        progress = {id_: Place(fill.way.name, phase, after)}
+        progress = {id_: BackfillProgress(fill.plan.name, phase, after)}
         update = StateUpdate(additions, progress=progress, others=keys)
 
-        def make(newest: Reader) -> StateUpdate:
+        def step_writes(newest: Reader) -> StateUpdate:
             require_builder(newest, id_, node)
             return update
 
-        add_update(self._commits, make)
+        add_update(self._commits, step_writes)

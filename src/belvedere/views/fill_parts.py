@@ -29,56 +29,58 @@ from belvedere.plan.fields import Fields
 from belvedere.txn.border import Reader
 from belvedere.types import Row
 
-ROWS_TOGETHER = 50_000
+BATCH_ROWS = 50_000
 """So many rows of a table, or keys of a list, are processed at once."""
 
-ROWS_TOGETHER_MAX = 500_000
+SCANNING_BATCH_ROWS = 500_000
 """The same for parts that scan another table each time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """`rows` computes a tree's rows from what was walked: encoded rows of the table with the id
-    `driver`, or keys of a list, or nothing (None: the part is computed at once). `name`
+class BackfillPart:
+    """`make_rows` computes a tree's rows from what was walked: encoded rows of the table with the
+    id `driver`, or keys of a list, or nothing (None: the part is computed at once). `name`
     distinguishes it from other ways to backfill the same view."""
 
     driver: int | KeyList | None
-    rows: Callable[[Reader, Sequence[Any]], Iterable[Row]]
+    make_rows: Callable[[Reader, Sequence[Any]], Iterable[Row]]
     name: str
     scans: bool = False  # each chunk scans another table
-    dear: bool = False  # costs more in chunks than at once
+    costly_in_chunks: bool = False  # costs more in chunks than at once
 
     @property
-    def together(self) -> int:
+    def batch_rows(self) -> int:
         """How many rows or keys are processed at once."""
-        return ROWS_TOGETHER_MAX if self.scans else ROWS_TOGETHER
+        return SCANNING_BATCH_ROWS if self.scans else BATCH_ROWS
 
-    def mapped(
+    def map_rows(
         self,
         name: str,
         function: Callable[[Reader, list[Row]], Iterable[Row]],
         *,
         scans: bool = False,
         dear: bool = False,
-    ) -> Part:
+    ) -> BackfillPart:
         """This part with a function applied to its rows."""
-        below = self.rows
+        below = self.make_rows
         rows = lambda reader, walked: function(reader, list(below(reader, walked)))  # noqa: E731
-        scans, dear = scans or self.scans, dear or self.dear
-        return replace(self, rows=rows, name=f"{name} {self.name}", scans=scans, dear=dear)
+        scans, dear = scans or self.scans, dear or self.costly_in_chunks
+        return replace(
+            self, make_rows=rows, name=f"{name} {self.name}", scans=scans, costly_in_chunks=dear
+        )
 
 
 @runtime_checkable
-class Parted(Protocol):
+class DivisibleOperator(Protocol):
     """An operator that can be backfilled in parts."""
 
-    def parts(self) -> list[Part] | None:
+    def split_backfill(self) -> list[BackfillPart] | None:
         """The parts whose sum its rows are; None where it is not a sum."""
 
 
-def parts_of(source: object) -> list[Part] | None:
+def find_backfill_parts(source: object) -> list[BackfillPart] | None:
     """The parts of an operator; None where it cannot be divided."""
-    return source.parts() if isinstance(source, Parted) else None
+    return source.split_backfill() if isinstance(source, DivisibleOperator) else None
 
 
 @dataclass(frozen=True)
@@ -86,62 +88,62 @@ class KeyList:
     """A stored list of partition keys, each once, extracted from the rows of these parts."""
 
     fields: Fields
-    feeders: tuple[tuple[Part, Callable[[Iterable[Row], Reader], list[Row]]], ...]
+    feeders: tuple[tuple[BackfillPart, Callable[[Iterable[Row], Reader], list[Row]]], ...]
 
     @cached_property
-    def _key(self) -> KeyCodec:
+    def _key_codec(self) -> KeyCodec:
         return KeyCodec(tuple(KeyColumn(field.type) for field in self.fields))
 
     @cached_property
-    def _layout(self) -> RowLayout:
+    def _row_layout(self) -> RowLayout:
         return RowLayout(tuple(Slot(field.type, None) for field in self.fields))
 
-    def entry(self, key: Row) -> tuple[bytes, bytes]:
+    def encode_entry(self, key: Row) -> tuple[bytes, bytes]:
         """The key as a stored (key, value) pair: equal keys are one entry."""
-        return self._key.encode(key), self._layout.encode(key)
+        return self._key_codec.encode(key), self._row_layout.encode(key)
 
     def decode(self, value: bytes) -> Row:
-        return self._layout.decode(value)
+        return self._row_layout.decode(value)
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class BackfillPhase:
     """One walk over a part: for the view, or (`keys` extracts them from its rows) for a list with
-    the number `into`. `walks` is the number of the list that it walks."""
+    the number `output_list`. `input_list` is the number of the list that it walks."""
 
-    part: Part
+    part: BackfillPart
     keys: Callable[[Iterable[Row], Reader], list[Row]] | None = None
-    filled: KeyList | None = None
-    into: int = -1
-    walks: int = -1
+    output_keys: KeyList | None = None
+    output_list: int = -1
+    input_list: int = -1
 
 
-def phases_of(parts: Sequence[Part]) -> list[Phase]:
+def plan_phases(parts: Sequence[BackfillPart]) -> list[BackfillPhase]:
     """The phases of a backfill, in the order in which they run."""
-    found: list[Phase] = []
-    lists = _Numbers()
+    found: list[BackfillPhase] = []
+    lists = _ListNumbers()
     for part in parts:
-        found += _phases(part, lists)
+        found += _plan_part_phases(part, lists)
     return found
 
 
-class _Numbers:
+class _ListNumbers:
     def __init__(self) -> None:
         self.last = -1
 
-    def next(self) -> int:
+    def take_next(self) -> int:
         self.last += 1
         return self.last
 
 
-def _phases(part: Part, lists: _Numbers) -> Iterator[Phase]:
+def _plan_part_phases(part: BackfillPart, lists: _ListNumbers) -> Iterator[BackfillPhase]:
     """The phases of one part; the last one is of the part itself."""
     if not isinstance(part.driver, KeyList):
-        yield Phase(part)
+        yield BackfillPhase(part)
         return
-    number = lists.next()
+    number = lists.take_next()
     for feeder, keys in part.driver.feeders:
-        *before, last = _phases(feeder, lists)
+        *before, last = _plan_part_phases(feeder, lists)
         yield from before
-        yield replace(last, keys=keys, filled=part.driver, into=number)
-    yield Phase(part, walks=number)
+        yield replace(last, keys=keys, output_keys=part.driver, output_list=number)
+    yield BackfillPhase(part, input_list=number)

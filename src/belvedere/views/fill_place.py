@@ -16,15 +16,15 @@ import msgspec
 from belvedere.codec import keyspace
 from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader
-from belvedere.views.watermarks import place_key
+from belvedere.views.watermarks import backfill_progress_key
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True):
+class BackfillProgress(msgspec.Struct, frozen=True, array_like=True):
     """Phases before `phase` are done, and of that phase all keys before `after`."""
 
-    way: str
+    plan_name: str
     phase: int = 0
     after: bytes = b""
 
@@ -34,26 +34,26 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
         return not self.phase and not self.after
 
 
-_decode = msgspec.msgpack.Decoder(Place).decode
+_decode = msgspec.msgpack.Decoder(BackfillProgress).decode
 
 
-def place_of(reader: Reader, view: int) -> Place | None:
+def read_progress(reader: Reader, view: int) -> BackfillProgress | None:
     """The stored progress; None: the backfill was not begun, or has ended."""
-    value = reader.get(place_key(view))
+    value = reader.get(backfill_progress_key(view))
     return None if value is None else _decode(value)
 
 
-def place_write(view: int, place: Place | None) -> Write:
-    return place_key(view), None if place is None else _encode(place)
+def progress_write(view: int, place: BackfillProgress | None) -> Write:
+    return backfill_progress_key(view), None if place is None else _encode(place)
 
 
-def listed_key(view: int, number: int, key: bytes) -> bytes:
+def key_list_entry(view: int, number: int, key: bytes) -> bytes:
     """The store key of an entry of a key list. Names are text, so the entry's key is written in
     hexadecimal digits, which sort as the bytes do."""
     return keyspace.meta_key(f"backfill/{view}/{number}/{key.hex()}")
 
 
-def listed_range(view: int, number: int | None = None) -> tuple[bytes, bytes]:
+def key_list_range(view: int, number: int | None = None) -> tuple[bytes, bytes]:
     """The store range of one key list, or of all key lists of a view."""
     one = "" if number is None else f"{number}/"
     start = keyspace.meta_key(f"backfill/{view}/{one}")

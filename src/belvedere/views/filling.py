@@ -15,19 +15,19 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Index, State, View
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.model import Index, ObjectState, View
 from belvedere.codec import keyspace
 from belvedere.errors import Unavailable
 from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader
-from belvedere.views.backfill import Build
-from belvedere.views.build import gone_on_with, unfinished
+from belvedere.views.backfill import BuildControl
+from belvedere.views.build import resumable_builds, unfinished_builds
 from belvedere.views.builders import TAKEN_OVER
 from belvedere.views.contracts import HostDatabase, StoreBackfill
-from belvedere.views.deferred import Deferred
+from belvedere.views.deferred import DeferredMaintenance
 from belvedere.views.pending import required_position
-from belvedere.views.stream import stream_start
+from belvedere.views.stream import changefeed_start_write
 from belvedere.views.watermarks import watermark_write
 
 _builds = threading.local()
@@ -40,7 +40,7 @@ class BackfillDriver:
         self,
         host: HostDatabase,
         store: StoreBackfill,
-        deferred: Deferred,
+        deferred: DeferredMaintenance,
         share: Callable[[], float],
     ) -> None:
         self.store = store
@@ -49,7 +49,7 @@ class BackfillDriver:
         self._share = share
 
     @contextmanager
-    def watched(self, build: Build) -> Iterator[None]:
+    def watched(self, build: BuildControl) -> Iterator[None]:
         """Views made in this thread meanwhile are filled under the eyes of `build`."""
         build.share = self._share
         _builds.build = build
@@ -69,8 +69,8 @@ class BackfillDriver:
     def resume_builds(self, *, compiled: bool) -> None:
         """Go on with what was unfinished when the store was last closed, or drop it. Definitions
         that are not `compiled` here are left for a process that can."""
-        left = unfinished(self._host.catalog)
-        kept = self._drop_others(left, gone_on_with(left, every=self._host.resume_builds))
+        left = unfinished_builds(self._host.catalog)
+        kept = self._drop_others(left, resumable_builds(left, every=self._host.resume_builds))
         if compiled:
             self._finish_again(kept)
 
@@ -80,7 +80,7 @@ class BackfillDriver:
         taken = self.store.take_over()
         kept = [
             item
-            for item in gone_on_with(taken, every=self._host.resume_builds)
+            for item in resumable_builds(taken, every=self._host.resume_builds)
             if not isinstance(item, View) or item.replaces is None
         ]
         self._finish_again(self._drop_others(taken, kept))
@@ -88,7 +88,7 @@ class BackfillDriver:
 
     def adopt_while_open(self) -> None:
         """The same, until the database is closed."""
-        with self.watched(Build(check=self._require_open)):
+        with self.watched(BuildControl(check=self._require_open)):
             self.adopt_builds()
 
     def _require_open(self) -> None:
@@ -110,7 +110,7 @@ class BackfillDriver:
         """Fill an index or view and let it be read; on failure drop all that were made with it."""
         try:
             item = self._host.catalog.get(id_)
-            if not isinstance(item, Index | View) or item.state is not State.BUILDING:
+            if not isinstance(item, Index | View) or item.state is not ObjectState.BUILDING:
                 return
             self._backfill_item(item)
             self._host.change_schema(lambda edit: _let_be_read(edit, id_))
@@ -129,55 +129,55 @@ class BackfillDriver:
     def _backfill_item(self, item: Index | View, among: Sequence[View] | None = None) -> None:
         """Fill an index; or a view, and with it those of its transaction (or `among`) that the same
         scan can fill."""
-        build = getattr(_builds, "build", None) or Build(share=self._share)
-        if item.id in build.filled:
+        build = getattr(_builds, "build", None) or BuildControl(share=self._share)
+        if item.id in build.backfilled_ids:
             return
         others = self._made_with(item) if among is None else among
         for view in self.store.backfill_item(item, others, build):
-            self._deferred.refresh(view)
-            build.filled.add(view.id)
+            self._deferred.catch_up_unit(view)
+            build.backfilled_ids.add(view.id)
 
     def _made_with(self, item: Index | View) -> list[View]:
         made = [one for one in self._host.catalog.views if one.version == item.version]
-        return [one for one in made if one.state is State.BUILDING]
+        return [one for one in made if one.state is ObjectState.BUILDING]
 
     def rebuild_views(self) -> None:
         """Make the state of every view again from its tables, while nobody else is here."""
         commits, store = self._host.commits, self._host.engine.store
-        ready = [view for view in self._host.catalog.views if view.state is State.READY]
+        ready = [view for view in self._host.catalog.views if view.state is ObjectState.READY]
         commits.derive(
             lambda reader: [watermark_write(mark, None) for v in ready for mark in (v.id, v.group)]
         )
         for view in ready:
             store.delete_range(*keyspace.relation_range(view.id))
             store.delete_range(*keyspace.stream_range(view.id))
-        with self.watched(Build()):
+        with self.watched(BuildControl()):
             for view in ready:
                 self._backfill_item(view, ready)
-        commits.derive(lambda reader: list(_settled(reader, ready)))
+        commits.derive(lambda reader: list(_rejoin_writes(reader, ready)))
 
 
-def _let_be_read(edit: Edit, id_: int) -> None:
+def _let_be_read(edit: CatalogEdit, id_: int) -> None:
     item = edit.catalog.get(id_)
-    if not isinstance(item, Index | View) or item.state is not State.BUILDING:
+    if not isinstance(item, Index | View) or item.state is not ObjectState.BUILDING:
         raise Unavailable(TAKEN_OVER, sqlstate="55006")
-    edit.set_state(id_, State.READY)
+    edit.set_state(id_, ObjectState.READY)
 
 
-def _drop(edit: Edit, ids: Sequence[int]) -> None:
+def _drop(edit: CatalogEdit, ids: Sequence[int]) -> None:
     for id_ in ids:
         item = edit.catalog.get(id_)
-        if isinstance(item, Index) and item.state is not State.DROPPED:
+        if isinstance(item, Index) and item.state is not ObjectState.DROPPED:
             edit.drop_index(id_, cascade=True)
-        elif isinstance(item, View) and item.state is not State.DROPPED:
+        elif isinstance(item, View) and item.state is not ObjectState.DROPPED:
             edit.drop_view(id_, cascade=True)
 
 
-def _settled(reader: Reader, views: Sequence[View]) -> Iterator[Write]:
+def _rejoin_writes(reader: Reader, views: Sequence[View]) -> Iterator[Write]:
     """Writes that let rebuilt views share their groups' watermarks, all at one position."""
     for view in views:
         yield watermark_write(view.id, None)
         if view.group:
             yield watermark_write(view.group, required_position(reader, view))
         if view.options.keep_changes is not None:
-            yield stream_start(view.id, required_position(reader, view))
+            yield changefeed_start_write(view.id, required_position(reader, view))

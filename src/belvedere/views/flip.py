@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from belvedere.catalog import model
-from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import CATALOG_RELATION, Maintenance, State, View
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.model import CATALOG_RELATION, Maintenance, ObjectState, View
 from belvedere.catalog.view_options import ViewOptions, encode_options
 from belvedere.codec import keyspace
 from belvedere.txn.border import (
@@ -31,38 +31,40 @@ from belvedere.txn.border import (
     Writer,
 )
 from belvedere.views.maintainers import Maintainers
-from belvedere.views.schedule import group_for
-from belvedere.views.stream import Noting, end_stream, start_stream
+from belvedere.views.schedule import assign_group
+from belvedere.views.stream import ChangefeedParticipant, end_changefeed, start_changefeed
 from belvedere.views.watermarks import (
+    applied_position,
+    backfill_progress_key,
     follows_log,
-    place_key,
-    position_of,
     put_watermark,
-    watermark,
+    read_watermark,
 )
-from belvedere.views.window import consolidated, state_before
+from belvedere.views.window import consolidate_log, state_before
 
 
-def switch(edit: Edit, view: View, maintenance: Maintenance, options: ViewOptions) -> None:
-    """Make a view immediate or deferred, or give it another schedule; the commit (`Flip`) brings
-    its state along."""
+def switch_maintenance(
+    edit: CatalogEdit, view: View, maintenance: Maintenance, options: ViewOptions
+) -> None:
+    """Make a view immediate or deferred, or give it another schedule; the commit (`ViewTransition`)
+    brings its state along."""
     group = 0
     if maintenance is Maintenance.DEFERRED:
         same = view.group and view.options.schedule == options.schedule
-        group = view.group if same else group_for(edit, options.schedule)
+        group = view.group if same else assign_group(edit, options.schedule)
     stored = encode_options(options, view.index, view.replaces)
     edit.put(
         msgspec.structs.replace(view, maintenance=maintenance, group=group, stored_options=stored)
     )
 
 
-class Flip:
+class ViewTransition:
     """The participant of catalog changes that moves views between states and groups."""
 
     checks = True
 
     def __init__(self, keeper: Maintainers, log: ChangeLog) -> None:
-        self._keeper = keeper
+        self._registry = keeper
         self._log = log
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Sequence[LockRequest]:
@@ -70,35 +72,35 @@ class Flip:
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
         """Refuse a catalog under which a view would have another meaning or layout."""
-        self._keeper.require_kept(reader.catalog, _changed_plain_views(changes))
+        self._registry.require_views_unchanged(reader.catalog, _changed_plain_views(changes))
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         given: dict[int, int] = {}  # watermarks that groups get in this very commit
         for old, new in changed_views(changes):
-            if new is None or new.state is State.DROPPED:
-                if old.state is not State.DROPPED:
-                    self._leave(old, reader, writer)
-                    end_stream(reader, writer, old.id)
+            if new is None or new.state is ObjectState.DROPPED:
+                if old.state is not ObjectState.DROPPED:
+                    self._leave_group(old, reader, writer)
+                    end_changefeed(reader, writer, old.id)
                 continue
             if follows_log(old) and not follows_log(new):
                 self._apply_log(old, new, reader, writer)
-                self._leave(old, reader, writer)
-            elif new.state is State.READY and follows_log(new):
-                self._settle(old, new, reader, writer, given)
-            switch_stream(old, new, reader, writer)
+                self._leave_group(old, reader, writer)
+            elif new.state is ObjectState.READY and follows_log(new):
+                self._join_group(old, new, reader, writer, given)
+            switch_changefeed(old, new, reader, writer)
 
-    def _settle(
+    def _join_group(
         self, old: View, new: View, reader: Reader, writer: Writer, given: dict[int, int]
     ) -> None:
         """Join a deferred view to its group, unless it is a member already."""
-        was_there = follows_log(old) and old.state is State.READY
+        was_there = follows_log(old) and old.state is ObjectState.READY
         if was_there and old.group == new.group:
             return
-        at = position_of(reader, old) if follows_log(old) else reader.position + 1
+        at = applied_position(reader, old) if follows_log(old) else reader.position + 1
         assert at is not None, "what follows the log has a watermark"
-        theirs = given.get(new.group, watermark(reader, new.group))
+        theirs = given.get(new.group, read_watermark(reader, new.group))
         if was_there:
-            self._leave(old, reader, writer)
+            self._leave_group(old, reader, writer)
         if theirs is None or theirs == at:
             put_watermark(writer, new.group, at)
             given[new.group] = at
@@ -106,38 +108,38 @@ class Flip:
         else:
             put_watermark(writer, new.id, at)
 
-    def _leave(self, old: View, reader: Reader, writer: Writer) -> None:
+    def _leave_group(self, old: View, reader: Reader, writer: Writer) -> None:
         writer.delete(keyspace.watermark_key(old.id))
-        if old.state is State.BUILDING:
-            writer.delete(place_key(old.id))
+        if old.state is ObjectState.BUILDING:
+            writer.delete(backfill_progress_key(old.id))
         left = [v for v in reader.catalog.views if v.group == old.group and v.id != old.id]
         if old.group and not left:
             writer.delete(keyspace.watermark_key(old.group))
             writer.delete(keyspace.claim_key(old.group))
 
     def _apply_log(self, old: View, new: View, reader: Reader, writer: Writer) -> None:
-        mark = position_of(reader, old)
+        mark = applied_position(reader, old)
         assert mark is not None, "what follows the log has a watermark"
         records = self._log.read_written(mark, reader.position)
-        missed = consolidated(([record.data] for record in records), mark, frozenset(new.inputs))
-        before = state_before(reader, missed, self._keeper.indexes)
-        maintainer: Participant = self._keeper.maintainer(reader.catalog, new)
+        missed = consolidate_log(([record.data] for record in records), mark, frozenset(new.inputs))
+        before = state_before(reader, missed, self._registry.indexes)
+        maintainer: Participant = self._registry.maintainer_for(reader.catalog, new)
         if _keeps_changes(old) and new.options.keep_changes is not None:
-            maintainer = Noting(new.id, maintainer)
+            maintainer = ChangefeedParticipant(new.id, maintainer)
         maintainer.writes(missed, before, writer)
 
 
-def switch_stream(old: View, new: View, reader: Reader, writer: Writer) -> None:
+def switch_changefeed(old: View, new: View, reader: Reader, writer: Writer) -> None:
     """Changes are kept from the commit on that asks for it."""
     if _keeps_changes(new) and not _keeps_changes(old):
-        at = position_of(reader, old) if follows_log(old) and follows_log(new) else None
-        start_stream(writer, new.id, reader.position + 1 if at is None else at)
+        at = applied_position(reader, old) if follows_log(old) and follows_log(new) else None
+        start_changefeed(writer, new.id, reader.position + 1 if at is None else at)
     elif old.options.keep_changes is not None and new.options.keep_changes is None:
-        end_stream(reader, writer, old.id)
+        end_changefeed(reader, writer, old.id)
 
 
 def _keeps_changes(view: View) -> bool:
-    return view.options.keep_changes is not None and view.state is State.READY
+    return view.options.keep_changes is not None and view.state is ObjectState.READY
 
 
 def _changed_plain_views(changes: Sequence[RowChange]) -> list[int]:

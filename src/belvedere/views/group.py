@@ -19,35 +19,35 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import State, View
+from belvedere.catalog.model import ObjectState, View
 from belvedere.errors import Error, Unavailable
 from belvedere.kv.batch import Write
 from belvedere.txn.border import ChangeLog, CommitProtocol, Reader, RowChange
 from belvedere.views import claim
-from belvedere.views.additions import Recorder, state_rows
-from belvedere.views.collecting import uncollected
-from belvedere.views.maintain import Maintainer
+from belvedere.views.additions import AdditionRecorder, state_rows
+from belvedere.views.collecting import pause_cycle_collector
+from belvedere.views.maintain import ViewMaintainer
 from belvedere.views.maintainers import Maintainers
-from belvedere.views.sizes import Span
+from belvedere.views.sizes import PositionSpan
 from belvedere.views.state_update import ChangefeedStep, StateUpdate, write_update
 from belvedere.views.stream import Addition
-from belvedere.views.tiers import Choice
+from belvedere.views.tiers import TierChoice
 from belvedere.views.watermarks import (
-    epoch,
-    members,
-    next_epoch,
-    views_of,
-    watermark,
+    group_members,
+    group_views,
+    next_epoch_write,
+    read_epoch,
+    read_watermark,
     watermark_write,
 )
-from belvedere.views.way import Way
-from belvedere.views.window import Peeked, Window, state_before
+from belvedere.views.way import MaintenanceTier
+from belvedere.views.window import LogWindow, RecordLookahead, state_before
 
 POSITIONS_MAX = 100_000
 """The longest batch, in positions, of views whose deltas read only the changed rows."""
 
 
-class Unit(NamedTuple):
+class MaintenanceUnit(NamedTuple):
     """Views that share the watermark stored under the id `mark`; `group` is theirs. `stays`: a
     detached view that does not rejoin its group when their watermarks are equal."""
 
@@ -58,11 +58,11 @@ class Unit(NamedTuple):
     stays: bool = False
 
 
-class Batch(NamedTuple):
+class MaintenanceBatch(NamedTuple):
     """A computed batch of a unit: the new state rows and additions, which views failed, and the
     tier that computed each view."""
 
-    unit: Unit
+    unit: MaintenanceUnit
     end: int
     catalog: Catalog
     rows: list[Write]
@@ -71,46 +71,50 @@ class Batch(NamedTuple):
     seconds: dict[int, float]
     changes: int
     epoch: int
-    choices: dict[int, Choice]
+    choices: dict[int, TierChoice]
 
 
-def unit_of(reader: Reader, view: View) -> Unit | None:
+def unit_of(reader: Reader, view: View) -> MaintenanceUnit | None:
     """The unit a view belongs to; None when it no longer follows the log."""
-    own = watermark(reader, view.id)
+    own = read_watermark(reader, view.id)
     if own is not None:
-        return Unit(view.id, view.group, own, (view,))
-    mark = watermark(reader, view.group) if view.group else None
-    return None if mark is None else Unit(view.group, view.group, mark, members(reader, view.group))
+        return MaintenanceUnit(view.id, view.group, own, (view,))
+    mark = read_watermark(reader, view.group) if view.group else None
+    return (
+        None
+        if mark is None
+        else MaintenanceUnit(view.group, view.group, mark, group_members(reader, view.group))
+    )
 
 
-def units_of(reader: Reader, group: int) -> list[Unit]:
+def group_units(reader: Reader, group: int) -> list[MaintenanceUnit]:
     """The units of a group: the group itself, also when all its views are detached, then each
     detached view."""
-    mark = watermark(reader, group)
-    together = members(reader, group)
-    found = [] if mark is None else [Unit(group, group, mark, together)]
-    for view in views_of(reader.catalog, group):
+    mark = read_watermark(reader, group)
+    together = group_members(reader, group)
+    found = [] if mark is None else [MaintenanceUnit(group, group, mark, together)]
+    for view in group_views(reader.catalog, group):
         if view not in together:
             unit = unit_of(reader, view)
             found += [] if unit is None else [unit]
     return found
 
 
-def work_out(
-    keeper: Maintainers, log: ChangeLog, reader: Reader, units: Sequence[Unit]
-) -> Iterator[Batch]:
+def compute_batches(
+    keeper: Maintainers, log: ChangeLog, reader: Reader, units: Sequence[MaintenanceUnit]
+) -> Iterator[MaintenanceBatch]:
     """Compute a batch for each of these units up to the reader's position, or a part of the way to
     it. The log is read and decoded once for all of them."""
     behind = [unit for unit in units if unit.start < reader.position]
     if not behind:
         return
     views = [view for unit in behind for view in unit.views]
-    maintainers = {view.id: _maintainer(keeper, reader.catalog, view) for view in views}
+    maintainers = {view.id: _maintainer_or_error(keeper, reader.catalog, view) for view in views}
     reading = [view for view in views if _reads_state(maintainers[view.id])]
     after = min(unit.start for unit in behind)
     through = reader.position
-    records = Peeked(log.read_bytes(after, through))
-    refilled = _all_refilled(keeper, reader, behind, maintainers, records)
+    records = RecordLookahead(log.read_bytes(after, through))
+    refilled = _refill_all(keeper, reader, behind, maintainers, records)
     if refilled is not None:
         yield from refilled
         return
@@ -118,99 +122,109 @@ def work_out(
         through = min(through, after + POSITIONS_MAX)
     relations = frozenset(r for view in views for r in view.inputs)
     starts = [unit.start for unit in behind if unit.start < through]
-    window = Window(records.until(through), starts, through, relations)
+    window = LogWindow(records.records_until(through), starts, through, relations)
     looked_at = frozenset(r for view in reading for r in view.inputs)
     befores: dict[int, Reader] = {}
     for unit in behind:
-        if unit.start >= through or not window.moves(unit.start):
+        if unit.start >= through or not window.has_changes(unit.start):
             continue
-        stretch = window.stretch(unit.start)
-        keeper.tiers.sizes.moved(Span(unit.start, through), stretch)
+        stretch = window.log_range(unit.start)
+        keeper.tiers.row_counts.add_changes(PositionSpan(unit.start, through), stretch)
         if unit.start not in befores and any(
-            _looks_back(maintainers[view.id], stretch.of(frozenset(view.inputs)))
+            _needs_state_before(maintainers[view.id], stretch.changes_of(frozenset(view.inputs)))
             for view in unit.views
         ):
-            changed = stretch.of(looked_at)
+            changed = stretch.changes_of(looked_at)
             befores[unit.start] = state_before(reader, changed, keeper.indexes)
-        work = _Work(keeper, reader, befores.get(unit.start, reader), unit, through)
+        work = _BatchComputation(keeper, reader, befores.get(unit.start, reader), unit, through)
         for view in unit.views:
-            changes = stretch.of(frozenset(view.inputs))
-            work.of_view(view, maintainers[view.id], changes, stretch.shared)
-        yield work.batch(stretch.logged)
+            changes = stretch.changes_of(frozenset(view.inputs))
+            work.compute_view(view, maintainers[view.id], changes, stretch.shared)
+        yield work.build_batch(stretch.logged)
 
 
-def _all_refilled(
+def _refill_all(
     keeper: Maintainers,
     reader: Reader,
-    units: Sequence[Unit],
-    maintainers: dict[int, Maintainer | Error],
-    records: Peeked,
-) -> list[Batch] | None:
+    units: Sequence[MaintenanceUnit],
+    maintainers: dict[int, ViewMaintainer | Error],
+    records: RecordLookahead,
+) -> list[MaintenanceBatch] | None:
     """Batches that recompute all views of the units from their tables, where that is cheaper than
     decoding the log; None where it is not cheaper, or not possible."""
     tiers = keeper.tiers
-    least = tiers.refills_at_least
-    if any(isinstance(one, Error) for one in maintainers.values()) or not records.has(least):
+    least = tiers.refill_min_changes
+    if any(isinstance(one, Error) for one in maintainers.values()) or not records.has_at_least(
+        least
+    ):
         return None
-    for from_of in (tiers.refills_not_below, tiers.refills_from):
+    for from_of in (tiers.refill_lower_bound, tiers.refill_break_even):
         wanted = [
-            from_of(view, maintainer, Span(unit.start, reader.position))
+            from_of(view, maintainer, PositionSpan(unit.start, reader.position))
             for unit in units
             for view in unit.views
-            if isinstance(maintainer := maintainers[view.id], Maintainer)
+            if isinstance(maintainer := maintainers[view.id], ViewMaintainer)
         ]
-        if not records.has(max(wanted, default=math.inf)):
+        if not records.has_at_least(max(wanted, default=math.inf)):
             return None
-    choice = Choice(Way.REFILL, f"at least {records.counted} changes, not decoded")
+    choice = TierChoice(
+        MaintenanceTier.REFILL, f"at least {records.counted_changes} changes, not decoded"
+    )
     batches = []
     for unit in units:
-        work = _Work(keeper, reader, reader, unit, reader.position)
+        work = _BatchComputation(keeper, reader, reader, unit, reader.position)
         for view in unit.views:
             maintainer = maintainers[view.id]
-            assert isinstance(maintainer, Maintainer)
-            if not work.refill(view, maintainer, choice, records.counted):
+            assert isinstance(maintainer, ViewMaintainer)
+            if not work.refill_view(view, maintainer, choice, records.counted_changes):
                 return None
-        batches.append(work.batch(records.counted))
+        batches.append(work.build_batch(records.counted_changes))
     return batches
 
 
-def _maintainer(keeper: Maintainers, catalog: Catalog, view: View) -> Maintainer | Error:
+def _maintainer_or_error(
+    keeper: Maintainers, catalog: Catalog, view: View
+) -> ViewMaintainer | Error:
     try:
-        return keeper.maintainer(catalog, view)
+        return keeper.maintainer_for(catalog, view)
     except Error as error:
         return error
 
 
-def _reads_state(maintainer: Maintainer | Error) -> bool:
-    return isinstance(maintainer, Maintainer) and maintainer.reads_state
+def _reads_state(maintainer: ViewMaintainer | Error) -> bool:
+    return isinstance(maintainer, ViewMaintainer) and maintainer.reads_state
 
 
-def _looks_back(maintainer: Maintainer | Error, changes: Sequence[RowChange]) -> bool:
-    return isinstance(maintainer, Maintainer) and maintainer.looks_back(changes)
+def _needs_state_before(maintainer: ViewMaintainer | Error, changes: Sequence[RowChange]) -> bool:
+    return isinstance(maintainer, ViewMaintainer) and maintainer.needs_state_before(changes)
 
 
-class _Work:
+class _BatchComputation:
     """Computes the batch of one unit, view by view."""
 
     def __init__(
-        self, keeper: Maintainers, reader: Reader, before: Reader, unit: Unit, end: int
+        self, keeper: Maintainers, reader: Reader, before: Reader, unit: MaintenanceUnit, end: int
     ) -> None:
-        self._epoch = epoch(reader)
-        self._tiers = keeper.tiers
+        self._epoch = read_epoch(reader)
+        self._tier_selector = keeper.tiers
         self._reader = reader
         self._before = before
         self._unit = unit
         self._end = end
-        self._span = Span(unit.start, end)
+        self._span = PositionSpan(unit.start, end)
         self._additions: list[Addition] = []
         self._failures: dict[int, Error] = {}
         self._seconds: dict[int, float] = {}
-        self._choices: dict[int, Choice] = {}
+        self._choices: dict[int, TierChoice] = {}
 
-    def refill(self, view: View, maintainer: Maintainer, choice: Choice, changes: int) -> bool:
-        recorder, started = Recorder(), time.perf_counter()
+    def refill_view(
+        self, view: View, maintainer: ViewMaintainer, choice: TierChoice, changes: int
+    ) -> bool:
+        recorder, started = AdditionRecorder(), time.perf_counter()
         if (
-            self._tiers.refill(view, maintainer, self._reader, recorder, changes, self._span)
+            self._tier_selector.record_refill(
+                view, maintainer, self._reader, recorder, changes, self._span
+            )
             is not None
         ):
             return False
@@ -219,10 +233,10 @@ class _Work:
         self._choices[view.id] = choice
         return True
 
-    def of_view(
+    def compute_view(
         self,
         view: View,
-        maintainer: Maintainer | Error,
+        maintainer: ViewMaintainer | Error,
         changes: Sequence[RowChange],
         shared: dict[object, object],
     ) -> None:
@@ -231,10 +245,10 @@ class _Work:
             return
         if not changes:
             return
-        recorder = Recorder(shared)
+        recorder = AdditionRecorder(shared)
         started = time.perf_counter()
         try:
-            self._choices[view.id] = self._tiers.work_out(
+            self._choices[view.id] = self._tier_selector.record_changes(
                 view,
                 maintainer,
                 changes,
@@ -253,8 +267,8 @@ class _Work:
             )
         self._seconds[view.id] = time.perf_counter() - started
 
-    def batch(self, changes: int) -> Batch:
-        return Batch(
+    def build_batch(self, changes: int) -> MaintenanceBatch:
+        return MaintenanceBatch(
             self._unit,
             self._end,
             self._reader.catalog,
@@ -271,17 +285,17 @@ class _Work:
 # -- applying --------------------------------------------------------------------------------------
 
 
-def apply_batch(commits: CommitProtocol, batch: Batch) -> bool:
+def apply_batch(commits: CommitProtocol, batch: MaintenanceBatch) -> bool:
     """Write a batch; False when somebody else has moved the unit, or it has changed."""
     unit = batch.unit
     alone = unit.mark != unit.group
     if alone and batch.failures:
         return False
 
-    def make(reader: Reader) -> StateUpdate | None:
-        if not _still_holds(reader, batch):
+    def batch_writes(reader: Reader) -> StateUpdate | None:
+        if not _is_still_valid(reader, batch):
             return None
-        joins = alone and _meets_group(reader, batch)
+        joins = alone and _can_rejoin(reader, batch)
         behind = dict.fromkeys(batch.failures, unit.start)
         return StateUpdate(
             batch.additions,
@@ -290,12 +304,12 @@ def apply_batch(commits: CommitProtocol, batch: Batch) -> bool:
             watermarks={**behind, unit.mark: None if joins else batch.end},
         )
 
-    return write_update(commits, make)
+    return write_update(commits, batch_writes)
 
 
-def _still_holds(reader: Reader, batch: Batch) -> bool:
+def _is_still_valid(reader: Reader, batch: MaintenanceBatch) -> bool:
     unit = batch.unit
-    if watermark(reader, unit.mark) != unit.start or epoch(reader) != batch.epoch:
+    if read_watermark(reader, unit.mark) != unit.start or read_epoch(reader) != batch.epoch:
         return False
     if reader.catalog is not batch.catalog:
         if any(reader.catalog.get(view.id) != view for view in unit.views):
@@ -303,64 +317,64 @@ def _still_holds(reader: Reader, batch: Batch) -> bool:
     if unit.mark != unit.group:
         return True
     mine = {view.id for view in unit.views}
-    others = [view for view in views_of(reader.catalog, unit.group) if view.id not in mine]
-    beside = all(watermark(reader, view.id) is not None for view in others)
-    return beside and claim.holder(reader, unit.group) is None
+    others = [view for view in group_views(reader.catalog, unit.group) if view.id not in mine]
+    beside = all(read_watermark(reader, view.id) is not None for view in others)
+    return beside and claim.current_claim(reader, unit.group) is None
 
 
-def _meets_group(reader: Reader, batch: Batch) -> bool:
+def _can_rejoin(reader: Reader, batch: MaintenanceBatch) -> bool:
     """Whether a detached view rejoins its group: their watermarks are equal, the view can be read,
     and no external driver, which would not know of it, maintains the group."""
     (view,), group = batch.unit.views, batch.unit.group
     if batch.unit.stays:
         return False
-    if view.state is not State.READY or watermark(reader, group) != batch.end:
+    if view.state is not ObjectState.READY or read_watermark(reader, group) != batch.end:
         return False
-    return claim.holder(reader, group) is None
+    return claim.current_claim(reader, group) is None
 
 
-def put_aside(commits: CommitProtocol, view: View) -> None:
+def detach_view(commits: CommitProtocol, view: View) -> None:
     """Detach a view from its group, at the group's present watermark."""
 
-    def make(reader: Reader) -> list[Write]:
-        at = watermark(reader, view.group)
-        if at is None or watermark(reader, view.id) is not None:
+    def detach_writes(reader: Reader) -> list[Write]:
+        at = read_watermark(reader, view.group)
+        if at is None or read_watermark(reader, view.id) is not None:
             return []
         # A batch of the group that was computed with the view becomes void.
-        return [watermark_write(view.id, at), next_epoch(reader)]
+        return [watermark_write(view.id, at), next_epoch_write(reader)]
 
-    commits.derive(make)
+    commits.derive(detach_writes)
 
 
-def come_back(commits: CommitProtocol, view: View) -> None:
+def rejoin_group(commits: CommitProtocol, view: View) -> None:
     """Let a detached view share its group's watermark again, if the two are equal."""
 
-    def make(reader: Reader) -> list[Write]:
-        own, now = watermark(reader, view.id), reader.catalog.get(view.id)
-        if own is None or now != view or watermark(reader, view.group) != own:
+    def rejoin_writes(reader: Reader) -> list[Write]:
+        own, now = read_watermark(reader, view.id), reader.catalog.get(view.id)
+        if own is None or now != view or read_watermark(reader, view.group) != own:
             return []
-        if claim.holder(reader, view.group) is not None:
+        if claim.current_claim(reader, view.group) is not None:
             return []
         return [watermark_write(view.id, None)]
 
-    commits.derive(make)
+    commits.derive(rejoin_writes)
 
 
 def catch_up(
     commits: CommitProtocol,
     keeper: Maintainers,
     log: ChangeLog,
-    wanted: Callable[[Reader], Sequence[Unit]],
-    applied: Callable[[Batch, bool], None],
+    wanted: Callable[[Reader], Sequence[MaintenanceUnit]],
+    applied: Callable[[MaintenanceBatch, bool], None],
 ) -> bool:
     """Compute and write one batch for each unit that is behind. `applied` is called with each batch
     and whether it was written. Returns whether there was anything to do."""
-    snapshot = commits.snapshot()
+    snapshot = commits.open_snapshot()
     try:
         reader = commits.reader(snapshot)
         units = wanted(reader)
-        with uncollected():
-            batches = list(work_out(keeper, log, reader, units))
+        with pause_cycle_collector():
+            batches = list(compute_batches(keeper, log, reader, units))
     finally:
         commits.release(snapshot)
     for batch in batches:

@@ -6,35 +6,39 @@ from collections.abc import Callable, Iterator
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.direct.expressions import Writer as Texts
-from belvedere.execution.direct.source import Source
+from belvedere.execution.direct.expressions import ExpressionWriter as Texts
+from belvedere.execution.direct.source import GeneratedFunction
 from belvedere.types import Row
-from belvedere.views.entry import entry_text
-from belvedere.views.linear import Amounts, Group
-from belvedere.views.source import Weighted, nothing_run
+from belvedere.views.entry import generate_entry
+from belvedere.views.linear import AggregateGrouping, Amounts
+from belvedere.views.source import WeightedRows, run_without_reader
 
-Entry = tuple[Row, Amounts]
+StateEntry = tuple[Row, Amounts]
 """Stored columns, and the amounts that one row adds."""
 
-EntryOf = Callable[[Row], Entry]
-ONE: Amounts = (1,)
+StateEntryOf = Callable[[Row], StateEntry]
+ONE_ROW: Amounts = (1,)
 
 
-def entries(entry_of: EntryOf | None, rows: Weighted) -> Iterator[tuple[Row, Amounts, int]]:
+def weighted_entries(
+    entry_of: StateEntryOf | None, rows: WeightedRows
+) -> Iterator[tuple[Row, Amounts, int]]:
     """Rows of a tree as (stored columns, amounts, weight)."""
     if entry_of is None:
-        return ((row, ONE, weight) for row, weight in rows)
+        return ((row, ONE_ROW, weight) for row, weight in rows)
     return ((*entry_of(row), weight) for row, weight in rows)
 
 
-def entry_function(catalog: Catalog, group: Group | None) -> EntryOf | None:
+def compile_entry_function(
+    catalog: Catalog, group: AggregateGrouping | None
+) -> StateEntryOf | None:
     """A function from a row to its entry; None: the row itself, once. Expressions of a definition
     depend on nothing but the row (`compile.require_deterministic`), so they are bound once, to a
     run without a reader."""
     if group is None:
         return None
-    source = Source()
+    source = GeneratedFunction()
     texts = Texts(source, lambda node: compile_plan(catalog, node))
-    bound = source.row_function(entry_text(source, texts, group, None))
-    entry: EntryOf = bound(nothing_run())
+    bound = source.build_row_function(generate_entry(source, texts, group, None))
+    entry: StateEntryOf = bound(run_without_reader())
     return entry

@@ -9,36 +9,51 @@ from belvedere.errors import Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
-from belvedere.plan.looks import all_keys
+from belvedere.plan.looks import column_sort_keys
 from belvedere.views import subqueries
-from belvedere.views.core import Expressions, branches_of, name_of, refused
-from belvedere.views.normal import columns_of
-from belvedere.views.tree import Apply, Core, Input, Map, Recompute, Right, Tree, Union
+from belvedere.views.core import (
+    Expressions,
+    describe_node,
+    flatten_to_branches,
+    unsupported_construct,
+)
+from belvedere.views.normal import output_columns
+from belvedere.views.tree import (
+    Apply,
+    DeltaTree,
+    LinearCore,
+    LookupInput,
+    Map,
+    Recompute,
+    RecomputeInput,
+    Union,
+)
 
 
-def tree_of(node: n.Node) -> Tree:
+def build_delta_tree(node: n.Node) -> DeltaTree:
     """The tree of a normalized plan (`views.normal`); Unsupported names what has no delta."""
     try:
-        return Core(branches_of(node), node)
+        return LinearCore(flatten_to_branches(node), node)
     except Unsupported as not_linear:
         match node:
             case n.Sort():
-                return tree_of(node.input)
+                return build_delta_tree(node.input)
             case n.Filter() | n.Project():
-                return _mapped(node)
+                return _build_map(node)
             case n.SetOperation(kind=n.SetKind.UNION, all=True):
-                return Union(tree_of(node.left), tree_of(node.right), node)
+                return Union(build_delta_tree(node.left), build_delta_tree(node.right), node)
             case n.SetOperation():
                 both = tuple(
-                    Input(tree_of(side), columns_of(side)) for side in (node.left, node.right)
+                    RecomputeInput(build_delta_tree(side), output_columns(side))
+                    for side in (node.left, node.right)
                 )
                 passed = tuple(range(len(node.fields)))
                 rebuild = lambda new: transform.with_inputs(node, new)  # noqa: E731
                 return Recompute(both, rebuild, node, passed)
             case n.Join():
-                return _join(node)
+                return _build_join(node)
             case n.Aggregate() | n.Window() | n.Distinct() | n.Limit() | n.TopN():
-                return _of_one_input(node)
+                return _build_recompute(node)
             case _:
                 raise not_linear
 
@@ -46,37 +61,39 @@ def tree_of(node: n.Node) -> Tree:
 # -- of each left row ------------------------------------------------------------------------------
 
 
-def _mapped(node: n.Filter | n.Project) -> Map | Apply:
+def _build_map(node: n.Filter | n.Project) -> Map | Apply:
     if any(map(transform.has_subplan, transform.own_expressions(node))):
-        return subqueries.applied(node, tree_of)
-    return Map(tree_of(node.input), node)
+        return subqueries.build_subquery_apply(node, build_delta_tree)
+    return Map(build_delta_tree(node.input), node)
 
 
-def _join(node: n.Join) -> Apply:
+def _build_join(node: n.Join) -> Apply:
     if node.residual is not None and transform.has_subplan(node.residual):
-        raise refused("sub-query", "a sub-query in the condition of an outer join")
+        raise unsupported_construct("sub-query", "a sub-query in the condition of an outer join")
     if node.lateral:
-        return subqueries.lateral(node, tree_of)
+        return subqueries.build_lateral_apply(node, build_delta_tree)
     null_safe = any(key.null_safe for key in node.keys)
     if null_safe and not all(key.null_safe for key in node.keys):
-        raise refused(name_of(node), "some of its keys match NULLs and some do not")
-    right = Right(
-        tree_of(node.right),
+        raise unsupported_construct(
+            describe_node(node), "some of its keys match NULLs and some do not"
+        )
+    right = LookupInput(
+        build_delta_tree(node.right),
         tuple(key.left for key in node.keys),
         tuple(key.right for key in node.keys),
         null_safe,
     )
 
-    def rebuild(left: n.Node, rights: tuple[n.Node, ...]) -> n.Node:
+    def rebuild_join(left: n.Node, rights: tuple[n.Node, ...]) -> n.Node:
         return replace(node, left=left, right=rights[0])
 
-    return Apply(tree_of(node.left), (right,), rebuild, node, node)
+    return Apply(build_delta_tree(node.left), (right,), rebuild_join, node, node)
 
 
 # -- by partition ----------------------------------------------------------------------------------
 
 
-def _of_one_input(
+def _build_recompute(
     node: n.Aggregate | n.Window | n.Distinct | n.Limit | n.TopN,
 ) -> Recompute:
     """The Recompute of an operator of one input, with the keys that partition this input."""
@@ -97,31 +114,33 @@ def _of_one_input(
             passed = tuple(k.index if isinstance(k, e.Column) else -1 for k in keys)
             below = below.input if isinstance(below, n.Sort) else below
         case n.Limit():
-            total, below = _total_limit(node)
+            total, below = _require_sorted_limit(node)
         case n.TopN():
-            total = replace(node, keys=node.keys + all_keys(node.fields))
-    one = Input(tree_of(below), keys)
+            total = replace(node, keys=node.keys + column_sort_keys(node.fields))
+    one = RecomputeInput(build_delta_tree(below), keys)
     if isinstance(node, n.Limit | n.Distinct) and isinstance(node.input, n.Sort):
-        return Recompute((one,), _above_sort(total), node, passed)
+        return Recompute((one,), _rebuild_above_sort(total), node, passed)
     return Recompute((one,), lambda new: transform.with_inputs(total, new), node, passed)
 
 
-def _total_limit(node: n.Limit) -> tuple[n.Limit, n.Node]:
+def _require_sorted_limit(node: n.Limit) -> tuple[n.Limit, n.Node]:
     """A LIMIT that has a Sort, and the input of that Sort."""
     if not isinstance(node.input, n.Sort):
-        raise refused("limit without order by", "any rows would do, so they would change at will")
+        raise unsupported_construct(
+            "limit without order by", "any rows would do, so they would change at will"
+        )
     return node, node.input.input
 
 
-def _above_sort(node: n.Node) -> Callable[[tuple[n.Node, ...]], n.Node]:
+def _rebuild_above_sort(node: n.Node) -> Callable[[tuple[n.Node, ...]], n.Node]:
     """How to rebuild an operator whose input is a Sort, over another input of that Sort."""
     (ordered,) = transform.inputs(node)
     assert isinstance(ordered, n.Sort)
     with_ties = isinstance(node, n.Limit) and node.with_ties
-    keys = ordered.keys if with_ties else ordered.keys + all_keys(ordered.fields)
+    keys = ordered.keys if with_ties else ordered.keys + column_sort_keys(ordered.fields)
 
-    def rebuild(new: tuple[n.Node, ...]) -> n.Node:
+    def rebuild_operator(new: tuple[n.Node, ...]) -> n.Node:
         again = n.Sort(new[0], keys)
         return transform.with_inputs(node, (again,))
 
-    return rebuild
+    return rebuild_operator

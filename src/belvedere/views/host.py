@@ -15,7 +15,7 @@ import msgspec
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
-from belvedere.catalog.edit import Edit
+from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Maintenance, View
 from belvedere.catalog.view_options import parse_options
 from belvedere.codec import keyspace
@@ -26,17 +26,17 @@ from belvedere.txn.transaction import Transaction
 from belvedere.views.cells import cell_participants
 from belvedere.views.contracts import HostDatabase, StoreBackfill
 from belvedere.views.create import create_auxiliaries
-from belvedere.views.deferred import Deferred
+from belvedere.views.deferred import DeferredMaintenance
 from belvedere.views.define import NewView
-from belvedere.views.delta import Wish
+from belvedere.views.delta import IndexRequirement
 from belvedere.views.external_backfill import ExternalBackfill
 from belvedere.views.filling import BackfillDriver
-from belvedere.views.pending import at_watermark, required_position, with_pending
-from belvedere.views.schedule import group_for
-from belvedere.views.stream import trimmed
-from belvedere.views.stream_cells import log_of
+from belvedere.views.pending import overlay_pending_log, required_position, tables_at_watermark
+from belvedere.views.schedule import assign_group
+from belvedere.views.stream import trim_changefeed
+from belvedere.views.stream_cells import find_entry_log
 from belvedere.views.watermarks import deferred_views
-from belvedere.views.worker import Worker
+from belvedere.views.worker import MaintenanceWorker
 
 TRIMMED_ENTRIES_MAX = 10_000
 
@@ -52,10 +52,12 @@ class ViewService:
         self._commits = engine.commits
         self._log = engine.log
         self._share = 1.0
-        self._worker: Worker | None = None
+        self._worker: MaintenanceWorker | None = None
         self.keeper = keeper
         self.errors: dict[int, Error] = {}
-        self.deferred = Deferred(engine.commits, engine.log, keeper, engine.visibility, self.errors)
+        self.deferred = DeferredMaintenance(
+            engine.commits, engine.log, keeper, engine.visibility, self.errors
+        )
         self.backfills = BackfillDriver(host, backfill(host), self.deferred, lambda: self._share)
 
     def participants(self, catalog: Catalog, relations: frozenset[int]) -> tuple[Participant, ...]:
@@ -63,7 +65,7 @@ class ViewService:
         if self._host.engine.row_atomic:
             node = self._host.engine.node
             return cell_participants(self.keeper, catalog, relations, self._log, node)
-        return self.keeper.participants(catalog, relations, self._log)
+        return self.keeper.view_participants(catalog, relations, self._log)
 
     def open_external(self, work: Path) -> ExternalBackfill:
         """Backfills by other processes, whose jobs have their directories in `work`."""
@@ -93,21 +95,21 @@ class ViewService:
         table."""
         return self._host.change_schema(lambda edit: [self._create(edit, one) for one in wanted])
 
-    def _create(self, edit: Edit, new: NewView) -> int:
-        defined = self.keeper.define(edit.catalog, new)
+    def _create(self, edit: CatalogEdit, new: NewView) -> int:
+        defined = self.keeper.define_view(edit.catalog, new)
         shared = self.keeper.shared_indexes(edit.catalog, defined.definition)
         made = [self._helping_index(edit, one) for one in defined.required_indexes]
         auxiliary_views = create_auxiliaries(self.keeper, edit, defined)
         supporting = tuple(dict.fromkeys([*shared, *made, *auxiliary_views]))
         immediate = new.maintenance is Maintenance.IMMEDIATE
-        group = 0 if immediate else group_for(edit, new.options.schedule)
+        group = 0 if immediate else assign_group(edit, new.options.schedule)
         view = edit.create_view(replace(defined.definition, supporting_objects=supporting))
-        found = edit.catalog.expect(View, new.name, new.schema)
+        found = edit.catalog.require_relation(View, new.name, new.schema)
         edit.put(msgspec.structs.replace(found, group=group, auxiliary_views=auxiliary_views))
         self.keeper.reuse_compiled(edit.catalog, view, defined.compiled)
         return view
 
-    def _helping_index(self, edit: Edit, wish: Wish) -> int:
+    def _helping_index(self, edit: CatalogEdit, wish: IndexRequirement) -> int:
         table = edit.catalog.table(wish.relation)
         names = [table.columns[slot].name for slot in wish.slots]
         definition = IndexDefinition(
@@ -132,7 +134,7 @@ class ViewService:
     def catch_up(self, view: View) -> int:
         """Bring a deferred view, and those that share its watermark, to the published position;
         returns the position it has then applied."""
-        return self.deferred.refresh(view)
+        return self.deferred.catch_up_unit(view)
 
     def repair(self, view: View) -> int:
         """Correct the stored state of a view to what its tables give; returns how many entries
@@ -140,7 +142,7 @@ class ViewService:
         while True:
             with self._host.begin() as transaction:
                 tables, _ = self.at_watermark(transaction, view)
-                wrong = self.keeper.repair(self._commits, view, tables, transaction)
+                wrong = self.keeper.repair_view(self._commits, view, tables, transaction)
             if wrong is not None:
                 return wrong
 
@@ -156,11 +158,11 @@ class ViewService:
 
     def with_pending(self, transaction: Transaction, views: Sequence[View]) -> Reader:
         """The transaction with deferred views brought to its position, for one read."""
-        return with_pending(self.keeper, self._log, transaction, views)
+        return overlay_pending_log(self.keeper, self._log, transaction, views)
 
     def at_watermark(self, transaction: Transaction, view: View) -> tuple[Reader, int]:
         """A view's tables at the position the view has reached, and that position."""
-        return at_watermark(self.keeper, self._log, transaction, view)
+        return tables_at_watermark(self.keeper, self._log, transaction, view)
 
     def trim_streams(self) -> None:
         """Forget changes of views that are older than the views keep them."""
@@ -168,14 +170,14 @@ class ViewService:
         for view in self._host.catalog.views:
             kept = view.options.keep_changes
             if kept is not None and position > kept:
-                forget = partial(_trimmed, view.id, position - kept)
+                forget = partial(_trim_writes, view.id, position - kept)
                 self._commits.derive(forget)
 
     def kept_in_log(self) -> int | None:
         """The position from which on views have their changes in the log itself, and want to keep
         them; None: none has."""
         catalog = self._host.catalog
-        views = [view for view in catalog.views if log_of(self._log, view) is not None]
+        views = [view for view in catalog.views if find_entry_log(self._log, view) is not None]
         kept = [n for view in views if (n := view.options.keep_changes) is not None]
         return self._host.position - max(kept) if kept else None
 
@@ -194,16 +196,16 @@ class ViewService:
         """Start the worker once there is something for it to do; wake it up."""
         if self._worker is None and self.deferred_views():
             visibility = self._host.engine.visibility
-            self._worker = Worker(self.deferred, visibility, self._host.is_closed)
+            self._worker = MaintenanceWorker(self.deferred, visibility, self._host.is_closed)
             self._worker.share = self._share
         elif self._worker is not None:
-            self._worker.wake()
+            self._worker.wake_up()
 
     def join_worker(self) -> None:
         """Wait for the worker to end: the database is closed."""
         if self._worker is not None:
-            self._worker.join()
+            self._worker.join_threads()
 
 
-def _trimmed(view: int, through: int, reader: Reader) -> Sequence[Write]:
-    return trimmed(reader, view, through, TRIMMED_ENTRIES_MAX)
+def _trim_writes(view: int, through: int, reader: Reader) -> Sequence[Write]:
+    return trim_changefeed(reader, view, through, TRIMMED_ENTRIES_MAX)

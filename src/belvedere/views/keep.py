@@ -18,7 +18,7 @@ import msgspec
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import ViewDefinition
-from belvedere.catalog.model import CATALOG_RELATION, Maintenance, State, View
+from belvedere.catalog.model import CATALOG_RELATION, Maintenance, ObjectState, View
 from belvedere.catalog.view_options import form_of
 from belvedere.errors import Error, InvalidInput, Unavailable, Unsupported
 from belvedere.plan import nodes as n
@@ -26,19 +26,19 @@ from belvedere.plan import transform
 from belvedere.txn.border import ChangeLog, CommitProtocol, Participant, ParticipantsFor, Reader
 from belvedere.txn.commit.derived import DerivedRows
 from belvedere.types import SqlType
-from belvedere.views.additions import Nothing, differences
+from belvedere.views.additions import EmptyReader, state_differences
 from belvedere.views.auxiliary import Auxiliary
-from belvedere.views.compile import Compiled, compile_auxiliary, compile_view
+from belvedere.views.compile import MaintenancePlan, compile_auxiliary, compile_view
 from belvedere.views.define import DefinedView, NewView
-from belvedere.views.flip import Flip
-from belvedere.views.kept import Found, Kept
-from belvedere.views.maintain import Maintainer
+from belvedere.views.flip import ViewTransition
+from belvedere.views.kept import AuxiliaryMatch, AuxiliaryViews
+from belvedere.views.maintain import ViewMaintainer
 from belvedere.views.state_update import ChangefeedStep, StateUpdate, write_update
-from belvedere.views.stream import Noting
-from belvedere.views.tiers import Tiers
-from belvedere.views.tree import inputs_of
-from belvedere.views.unique import Unique
-from belvedere.views.watermarks import epoch, follows_log, next_epoch, position_of
+from belvedere.views.stream import ChangefeedParticipant
+from belvedere.views.tiers import TierSelector
+from belvedere.views.tree import collect_relations
+from belvedere.views.unique import UniqueIndexParticipant
+from belvedere.views.watermarks import applied_position, follows_log, next_epoch_write, read_epoch
 from belvedere.views.wishes import required_indexes
 
 Bind = Callable[[Catalog, str], n.Node]
@@ -50,7 +50,7 @@ def no_queries(catalog: Catalog, text: str) -> n.Node:
     raise Unsupported("view without the SQL part", definition=text)
 
 
-def pinned(catalog: Catalog, view: View) -> Catalog:
+def pin_catalog(catalog: Catalog, view: View) -> Catalog:
     """The catalog as the view's definition sees it: columns added later are hidden."""
     changed: dict[int, model.AnyObject | None] = {}
     for id_, width in zip(view.inputs, view.widths):
@@ -59,27 +59,27 @@ def pinned(catalog: Catalog, view: View) -> Catalog:
             later = [msgspec.structs.replace(c, hidden=True) for c in table.columns[width:]]
             columns = (*table.columns[:width], *later)
             changed[id_] = msgspec.structs.replace(table, columns=columns)
-    return catalog.replaced(changed) if changed else catalog
+    return catalog.with_objects(changed) if changed else catalog
 
 
-class _Read(NamedTuple):
+class _CompiledDefinition(NamedTuple):
     """A view's compiled definition, and the catalog versions it was compiled against; for an
     auxiliary view also what it stores."""
 
     uses: object
-    compiled: Compiled
+    compiled: MaintenancePlan
     auxiliary: Auxiliary | None
 
 
-class _Ready(NamedTuple):
+class _CachedMaintainer(NamedTuple):
     """A view's maintainer, and the versions of the indexes it was built for."""
 
-    read: _Read
+    read: _CompiledDefinition
     indexes: object
-    maintainer: Maintainer
+    maintainer: ViewMaintainer
 
 
-def _uses(catalog: Catalog, view: View) -> object:
+def _definition_versions(catalog: Catalog, view: View) -> object:
     """Versions of the view, its tables, and the views it reads: all that its meaning and the layout
     of its state depend on."""
     tables = [(id_, catalog.objects[id_].version) for id_ in view.inputs]
@@ -87,13 +87,13 @@ def _uses(catalog: Catalog, view: View) -> object:
     return (view.definition, view.part, view.form, tables, named)
 
 
-def _indexes(catalog: Catalog, view: View) -> object:
+def _index_versions(catalog: Catalog, view: View) -> object:
     """Versions of the indexes and auxiliary views that maintenance reads."""
-    indexes = [[(i.id, i.version) for i in catalog.indexes_of(id_)] for id_ in view.inputs]
+    indexes = [[(i.id, i.version) for i in catalog.table_indexes(id_)] for id_ in view.inputs]
     return (indexes, [(id_, catalog.get(id_)) for id_ in view.auxiliary_views])
 
 
-class Keeper:
+class ViewRegistry:
     """Compiles views and caches what maintains and reads them. `bind` turns a definition into a
     plan."""
 
@@ -101,109 +101,117 @@ class Keeper:
         """`indexes` gives the participants that derive index entries. Those of `self.indexes`
         derive auxiliary views too: all state besides tables that maintenance reads."""
         self._bind = bind
-        self._plain_indexes = indexes
-        self.indexes: ParticipantsFor = self._derived
-        self._known: dict[int, _Ready] = {}
-        self._read: dict[int, _Read] = {}
-        self.tiers = Tiers()
+        self._index_participants = indexes
+        self.indexes: ParticipantsFor = self._derive_participants
+        self._maintainers: dict[int, _CachedMaintainer] = {}
+        self._definitions: dict[int, _CompiledDefinition] = {}
+        self.tiers = TierSelector()
 
-    def compiled(self, catalog: Catalog, view: View) -> Compiled:
-        return self._reading(catalog, view).compiled
+    def compiled_definition(self, catalog: Catalog, view: View) -> MaintenancePlan:
+        return self._cached_definition(catalog, view).compiled
 
-    def maintainer(self, catalog: Catalog, view: View) -> Maintainer:
+    def maintainer_for(self, catalog: Catalog, view: View) -> ViewMaintainer:
         """The view's maintainer, built again only when something it uses has changed."""
         memo_key = ("view", view.id)
-        found = catalog.memo.get(memo_key)
+        found = catalog.derived_cache.get(memo_key)
         if found is None:
-            read, indexes = self._reading(catalog, view), _indexes(catalog, view)
-            known = self._known.get(view.id)
+            read, indexes = self._cached_definition(catalog, view), _index_versions(catalog, view)
+            known = self._maintainers.get(view.id)
             if known is None or known.read is not read or known.indexes != indexes:
-                kept = self._kept(catalog, view, read.compiled)
-                made = Maintainer(catalog, view, read.compiled, self._helpers(view), kept)
-                known = self._known[view.id] = _Ready(read, indexes, made)
-            found = catalog.memo[memo_key] = known.maintainer
-        return cast(Maintainer, found)
+                kept = self._ready_auxiliaries(catalog, view, read.compiled)
+                made = ViewMaintainer(
+                    catalog, view, read.compiled, self._participants_of_view(view), kept
+                )
+                known = self._maintainers[view.id] = _CachedMaintainer(read, indexes, made)
+            found = catalog.derived_cache[memo_key] = known.maintainer
+        return cast(ViewMaintainer, found)
 
-    def _reading(self, catalog: Catalog, view: View) -> _Read:
+    def _cached_definition(self, catalog: Catalog, view: View) -> _CompiledDefinition:
         """The definition compiled for this catalog; Unavailable when the view is stored in another
         layout."""
         memo_key = ("view read", view.id)
-        found = catalog.memo.get(memo_key)
+        found = catalog.derived_cache.get(memo_key)
         if found is None:
-            uses = _uses(catalog, view)
-            found = self._read.get(view.id)
+            uses = _definition_versions(catalog, view)
+            found = self._definitions.get(view.id)
             if found is None or found.uses != uses:
-                compiled, auxiliary = self._compile(catalog, view)
+                compiled, auxiliary = self._compile_stored(catalog, view)
                 _require_same_form(view, compiled)
-                found = self._read[view.id] = _Read(uses, compiled, auxiliary)
-            catalog.memo[memo_key] = found
-        return cast(_Read, found)
+                found = self._definitions[view.id] = _CompiledDefinition(uses, compiled, auxiliary)
+            catalog.derived_cache[memo_key] = found
+        return cast(_CompiledDefinition, found)
 
-    def _compile(self, catalog: Catalog, view: View) -> tuple[Compiled, Auxiliary | None]:
-        compiled = self._definition(catalog, view)
+    def _compile_stored(
+        self, catalog: Catalog, view: View
+    ) -> tuple[MaintenancePlan, Auxiliary | None]:
+        compiled = self._compile_definition(catalog, view)
         if not view.part:
             return compiled, None
-        auxiliary = compiled.auxiliaries[view.part - 1]
+        auxiliary = compiled.required_auxiliaries[view.part - 1]
         return compile_auxiliary(auxiliary), auxiliary
 
-    def _definition(self, catalog: Catalog, view: View) -> Compiled:
-        seen = pinned(catalog, view)
+    def _compile_definition(self, catalog: Catalog, view: View) -> MaintenancePlan:
+        seen = pin_catalog(catalog, view)
         plan, on_view = self._bind(seen, view.definition), bool(view.reads)
         return compile_view(plan, view.form, seen, on_view=on_view)
 
     # -- auxiliary views ----------------------------------------------------------------------
 
-    def auxiliary(self, catalog: Catalog, view: View) -> Auxiliary:
+    def auxiliary_definition(self, catalog: Catalog, view: View) -> Auxiliary:
         """What an auxiliary view stores."""
-        found = self._reading(catalog, view).auxiliary
+        found = self._cached_definition(catalog, view).auxiliary
         assert found is not None
         return found
 
-    def _kept(self, catalog: Catalog, view: View, compiled: Compiled) -> Kept:
+    def _ready_auxiliaries(
+        self, catalog: Catalog, view: View, compiled: MaintenancePlan
+    ) -> AuxiliaryViews:
         """The auxiliary views of a view that are filled."""
-        pairs = zip(compiled.auxiliaries, view.auxiliary_views)
-        return Kept(
+        pairs = zip(compiled.required_auxiliaries, view.auxiliary_views)
+        return AuxiliaryViews(
             catalog,
             view.id,
             tuple(
-                Found(one, self.auxiliary(catalog, found), id_)
+                AuxiliaryMatch(one, self.auxiliary_definition(catalog, found), id_)
                 for one, id_ in pairs
-                if isinstance(found := catalog.get(id_), View) and found.state is State.READY
+                if isinstance(found := catalog.get(id_), View) and found.state is ObjectState.READY
             ),
         )
 
-    def _derived(self, catalog: Catalog, relations: frozenset[int]) -> tuple[Participant, ...]:
-        return self._deriving(catalog, relations, None)
+    def _derive_participants(
+        self, catalog: Catalog, relations: frozenset[int]
+    ) -> tuple[Participant, ...]:
+        return self._build_participants(catalog, relations, None)
 
-    def _helpers(self, view: View) -> ParticipantsFor:
+    def _participants_of_view(self, view: View) -> ParticipantsFor:
         """The participants that derive the indexes and the auxiliary views of this view and no
         others. Auxiliary views depend only on earlier ones, so the recursion ends."""
-        return lambda catalog, relations: self._deriving(catalog, relations, view)
+        return lambda catalog, relations: self._build_participants(catalog, relations, view)
 
-    def _deriving(
+    def _build_participants(
         self, catalog: Catalog, relations: frozenset[int], of: View | None
     ) -> tuple[Participant, ...]:
         memo_key = ("deriving", relations, None if of is None else of.id)
-        found = catalog.memo.get(memo_key)
+        found = catalog.derived_cache.get(memo_key)
         if found is None:
             views = [
                 view
                 for view in catalog.views
                 if view.part
-                and view.state is State.READY
+                and view.state is ObjectState.READY
                 and (of is None or view.id in of.auxiliary_views)
                 and relations.intersection(view.inputs)
             ]
             found = (
-                *self._plain_indexes(catalog, relations),
-                *(self.maintainer(catalog, view) for view in views),
+                *self._index_participants(catalog, relations),
+                *(self.maintainer_for(catalog, view) for view in views),
             )
-            catalog.memo[memo_key] = found
+            catalog.derived_cache[memo_key] = found
         return cast(tuple[Participant, ...], found)
 
     # -- defining -----------------------------------------------------------------------------
 
-    def define(self, catalog: Catalog, new: NewView) -> DefinedView:
+    def define_view(self, catalog: Catalog, new: NewView) -> DefinedView:
         """The definition compiled; Unsupported when it cannot be kept."""
         plan = self._plan_of(catalog, new)
         compiled = self._compile_plan(catalog, new, plan)
@@ -216,11 +224,11 @@ class Keeper:
         wanted = _definition_of(new, columns, compiled)
         return DefinedView(wanted, compiled, required_indexes(catalog, compiled))
 
-    def compile_new(self, catalog: Catalog, new: NewView) -> Compiled:
+    def compile_new(self, catalog: Catalog, new: NewView) -> MaintenancePlan:
         """How the view would be kept."""
         return self._compile_plan(catalog, new, self._plan_of(catalog, new))
 
-    def _compile_plan(self, catalog: Catalog, new: NewView, plan: n.Node) -> Compiled:
+    def _compile_plan(self, catalog: Catalog, new: NewView, plan: n.Node) -> MaintenancePlan:
         form = form_of(new.options, new.index)
         return compile_view(plan, form, catalog, on_view=bool(new.reads))
 
@@ -230,18 +238,24 @@ class Keeper:
         return self._bind(catalog, new.definition)
 
     def reuse_compiled(
-        self, catalog: Catalog, id_: int, compiled: Compiled, auxiliary: Auxiliary | None = None
+        self,
+        catalog: Catalog,
+        id_: int,
+        compiled: MaintenancePlan,
+        auxiliary: Auxiliary | None = None,
     ) -> None:
         """Maintain a view that was just put into this catalog by what it was defined with, for as
         long as all that it uses stays the same."""
         view = catalog.get(id_)
         assert isinstance(view, View)
-        self._read[id_] = _Read(_uses(catalog, view), compiled, auxiliary)
+        self._definitions[id_] = _CompiledDefinition(
+            _definition_versions(catalog, view), compiled, auxiliary
+        )
 
-    def require_kept(self, catalog: Catalog, plain_views: Sequence[int]) -> None:
+    def require_views_unchanged(self, catalog: Catalog, plain_views: Sequence[int]) -> None:
         """Raise 2BP01 when a view has another meaning or layout under this catalog, in which
         `plain_views` were changed or dropped."""
-        found = [(view, self._fault(catalog, view, plain_views)) for view in catalog.views]
+        found = [(view, self._find_conflict(catalog, view, plain_views)) for view in catalog.views]
         lost = [(view, fault) for view, fault in found if fault is not None]
         if lost:
             raise InvalidInput(
@@ -252,13 +266,15 @@ class Keeper:
                 view=lost[0][0].name,
             ) from lost[0][1]
 
-    def _fault(self, catalog: Catalog, view: View, plain_views: Sequence[int]) -> Error | None:
+    def _find_conflict(
+        self, catalog: Catalog, view: View, plain_views: Sequence[int]
+    ) -> Error | None:
         """Why a view has another meaning or layout under this catalog."""
         try:
-            self._reading(catalog, view)
+            self._cached_definition(catalog, view)
             for id_ in plain_views:
                 # A definition that does not name it can be bound without it.
-                self._bind(pinned(catalog.replaced({id_: None}), view), view.definition)
+                self._bind(pin_catalog(catalog.with_objects({id_: None}), view), view.definition)
         except (InvalidInput, Unsupported, Unavailable) as error:
             return error
         return None
@@ -272,64 +288,66 @@ class Keeper:
             if isinstance(index := catalog.get(id_), model.Index) and index.table in wanted.inputs
         ]
 
-    def participants(
+    def view_participants(
         self, catalog: Catalog, relations: frozenset[int], log: ChangeLog
     ) -> tuple[Participant, ...]:
         """The immediate views over these relations; for a catalog change also the participant that
         moves views between states."""
         views = {
-            view.id: view for relation in sorted(relations) for view in catalog.views_over(relation)
+            view.id: view
+            for relation in sorted(relations)
+            for view in catalog.dependent_views(relation)
         }
         found: list[Participant] = [
-            self._participant(catalog, view)
+            self._view_participant(catalog, view)
             for view in views.values()
-            if view.maintenance is Maintenance.IMMEDIATE and view.state is State.READY
+            if view.maintenance is Maintenance.IMMEDIATE and view.state is ObjectState.READY
         ]
         if CATALOG_RELATION in relations:
-            found.append(Flip(self, log))
+            found.append(ViewTransition(self, log))
         return tuple(found)
 
-    def _participant(self, catalog: Catalog, view: View) -> Participant:
-        maintainer = self.maintainer(catalog, view)
+    def _view_participant(self, catalog: Catalog, view: View) -> Participant:
+        maintainer = self.maintainer_for(catalog, view)
         if view.is_unique:
-            return Unique(catalog, view, maintainer)
+            return UniqueIndexParticipant(catalog, view, maintainer)
         kept = view.options.keep_changes is not None
-        return Noting(view.id, maintainer) if kept else maintainer
+        return ChangefeedParticipant(view.id, maintainer) if kept else maintainer
 
     # -- repairing ----------------------------------------------------------------------------
 
-    def repair(
+    def repair_view(
         self, commits: CommitProtocol, view: View, tables: Reader, stored: Reader
     ) -> int | None:
         """Add the difference between the view's state at `stored` and what `tables`, at the same
         position, give; returns how many entries differed. None: another repair or detachment has
         changed the epoch meanwhile, so that the caller has to try again."""
-        writer = DerivedRows(Nothing(tables.catalog))
-        self.maintainer(tables.catalog, view).fill(tables, writer)
-        additions = list(differences(stored, view, dict(writer.writes())))
-        seen = epoch(stored)
+        writer = DerivedRows(EmptyReader(tables.catalog))
+        self.maintainer_for(tables.catalog, view).backfill_state(tables, writer)
+        additions = list(state_differences(stored, view, dict(writer.writes())))
+        seen = read_epoch(stored)
 
-        def make(newest: Reader) -> StateUpdate | None:
-            if epoch(newest) != seen:
+        def repair_writes(newest: Reader) -> StateUpdate | None:
+            if read_epoch(newest) != seen:
                 return None
-            at = position_of(newest, view) if follows_log(view) else newest.position
+            at = applied_position(newest, view) if follows_log(view) else newest.position
             assert at is not None
             step = ChangefeedStep((view,), at)
-            return StateUpdate(additions, changefeed=step, others=[next_epoch(newest)])
+            return StateUpdate(additions, changefeed=step, others=[next_epoch_write(newest)])
 
-        return len(additions) if not additions or write_update(commits, make) else None
+        return len(additions) if not additions or write_update(commits, repair_writes) else None
 
     # -- reading ------------------------------------------------------------------------------
 
-    def reading(self, catalog: Catalog, view: View) -> n.Node:
+    def reading_plan(self, catalog: Catalog, view: View) -> n.Node:
         """The plan that produces the view's rows from its stored state."""
-        return self.compiled(catalog, view).reading(view.id)
+        return self.compiled_definition(catalog, view).build_reading(view.id)
 
-    def wanted(self, catalog: Catalog, view: View, scan: n.Scan) -> n.Node:
+    def plan_for_scan(self, catalog: Catalog, view: View, scan: n.Scan) -> n.Node:
         """The same for one scan; rows that the scan's condition excludes may be left out."""
-        narrowed = self.compiled(catalog, view).narrowed
+        narrowed = self.compiled_definition(catalog, view).build_narrowed_reading
         if narrowed is None or scan.filter is None:
-            return self.reading(catalog, view)
+            return self.reading_plan(catalog, view)
         slots = scan.slots
         condition = transform.map_columns(
             scan.filter, lambda column: replace(column, index=slots[column.index])
@@ -338,14 +356,14 @@ class Keeper:
 
 
 def _definition_of(
-    new: NewView, columns: tuple[tuple[str, SqlType], ...], compiled: Compiled
+    new: NewView, columns: tuple[tuple[str, SqlType], ...], compiled: MaintenancePlan
 ) -> ViewDefinition:
     return ViewDefinition(
         name=new.name,
         schema=new.schema,
         definition=new.definition,
         columns=columns,
-        inputs=inputs_of(compiled.tree),
+        inputs=collect_relations(compiled.tree),
         reads=new.reads,
         stored=tuple((f"{i} {f.name}", f.type) for i, f in enumerate(compiled.stored)),
         key_columns=compiled.key_columns,
@@ -357,11 +375,11 @@ def _definition_of(
     )
 
 
-def _require_same_form(view: View, compiled: Compiled) -> None:
+def _require_same_form(view: View, compiled: MaintenancePlan) -> None:
     """Raise Unavailable when the stored layout is not the one that the definition compiles to."""
     stored = tuple(column.type for column in view.stored)
     made = tuple(field.type for field in compiled.stored)
-    inputs = set(inputs_of(compiled.tree))
+    inputs = set(collect_relations(compiled.tree))
     same = inputs <= set(view.inputs) if view.part else inputs == set(view.inputs)
     if stored != made or view.amounts != compiled.amounts or not same:
         raise Unavailable(

@@ -16,7 +16,7 @@ SAMPLES_MAX = 8_192
 LAGS_MAX = 1_024
 
 
-class Samples:
+class PositionSamples:
     """Samples of the published position over time. Thread-safe."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Samples:
         self._positions: list[int] = []
         self._times: list[float] = []
 
-    def note(self, position: int, now: float) -> None:
+    def add_sample(self, position: int, now: float) -> None:
         """At `now`, `position` was the newest published. Of a position, the first and the last
         sample are stored."""
         with self._mutex:
@@ -53,16 +53,16 @@ class Samples:
 
 
 @dataclass(slots=True)
-class Upkeep:
+class MaintenanceStatistics:
     """Statistics of one view's maintenance in this process."""
 
     changes: int = 0
     seconds: float = 0.0
     batches: int = 0
-    evaluated: str | None = None  # the tier that computed the last batch, and why
+    last_choice: str | None = None  # the tier that computed the last batch, and why
     lags: deque[float] = field(default_factory=lambda: deque(maxlen=LAGS_MAX))
 
-    def note(self, changes: int, seconds: float, lag_s: float) -> None:
+    def add_batch(self, changes: int, seconds: float, lag_s: float) -> None:
         self.changes += changes
         self.seconds += seconds
         self.batches += 1

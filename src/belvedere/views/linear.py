@@ -21,7 +21,7 @@ from typing import Any
 from belvedere.codec.accumulator import fixed_to_float, float_to_fixed
 from belvedere.errors import Unsupported
 from belvedere.plan import expressions as e
-from belvedere.plan.functions.accumulators import average_of, finish_bigint, spread_of
+from belvedere.plan.functions.accumulators import average_of, compute_spread, finish_bigint
 from belvedere.plan.functions.function import Accumulator, Function
 from belvedere.plan.values.decimals import EXACT
 from belvedere.plan.values.numbers import float4
@@ -34,57 +34,67 @@ FLOATS = (Kind.REAL, Kind.DOUBLE)
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
-    """The linear state of one aggregate call: `width` amounts; `amounts` gives those of one value;
-    `final` computes the aggregate from the sums. `form` names those that have generated code of
-    their own (`views.entry`)."""
+class LinearAggregate:
+    """The linear state of one aggregate call: `width` amounts; `to_amounts` gives those of one
+    value; `final` computes the aggregate from the sums. `form` names those that have generated code
+    of their own (`views.entry`)."""
 
     width: int
-    amounts: Callable[[Any], Amounts]
+    to_amounts: Callable[[Any], Amounts]
     final: Function
     form: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class AggregateGrouping:
     """How rows are aggregated: the expressions of the group, the aggregate calls, and the linear
-    state of each call (`keeps`)."""
+    state of each call (`linear_aggregates`)."""
 
     groups: tuple[e.Expression, ...]
     calls: tuple[e.AggregateCall, ...]
-    keeps: tuple[Linear, ...]
+    linear_aggregates: tuple[LinearAggregate, ...]
 
 
-def linear(call: e.AggregateCall) -> Linear | None:
+def linearize_call(call: e.AggregateCall) -> LinearAggregate | None:
     """The linear state of this call; None when it is not linear."""
     if call.distinct or call.order_by:
         return None
     name = call.function.name
     if name == "count":
-        return Linear(1, _count, _final("count", 1, BIGINT, lambda rows: rows), "count")
-    if name in SPREADS:
-        return _spread(call.arguments[0].type, call.type, *SPREADS[name])
+        return LinearAggregate(
+            1, _count_amounts, _final_function("count", 1, BIGINT, lambda rows: rows), "count"
+        )
+    if name in VARIANCE_FUNCTIONS:
+        return _linearize_variance(call.arguments[0].type, call.type, *VARIANCE_FUNCTIONS[name])
     if name not in ("sum", "avg"):
         return None
-    return _sum_or_average(call.arguments[0], call.type, average=name == "avg")
+    return _linearize_sum(call.arguments[0], call.type, average=name == "avg")
 
 
-def _sum_or_average(summand: e.Expression, result: SqlType, *, average: bool) -> Linear | None:
+def _linearize_sum(
+    summand: e.Expression, result: SqlType, *, average: bool
+) -> LinearAggregate | None:
     argument = summand.type
     if argument.kind in INTEGERS:
-        final = _integer_average if average else _integer_sum(result)
-        return Linear(2, _integer, _final("integers", 2, result, final), "integers")
-    scale = scale_of(summand)
+        final = _final_integer_average if average else _final_integer_sum(result)
+        return LinearAggregate(
+            2, _integer_amounts, _final_function("integers", 2, result, final), "integers"
+        )
+    scale = find_fixed_scale(summand)
     if scale is not None:
         unit = Decimal(1).scaleb(-scale, EXACT)
-        return Linear(3, _numeric(scale), _final("numerics", 3, result, _exact(unit, average)))
+        return LinearAggregate(
+            3,
+            _numeric_amounts(scale),
+            _final_function("numerics", 3, result, _final_numeric(unit, average)),
+        )
     if argument.kind in FLOATS:
-        floats = _floats(average=average, narrow=result.kind is Kind.REAL)
-        return Linear(5, _float, _final("floats", 5, result, floats))
+        floats = _final_float(average=average, narrow=result.kind is Kind.REAL)
+        return LinearAggregate(5, _float_amounts, _final_function("floats", 5, result, floats))
     return None
 
 
-def scale_of(expression: e.Expression) -> int | None:
+def find_fixed_scale(expression: e.Expression) -> int | None:
     """How many digits every value of a numeric expression has after the point; None when they may
     have different ones. Sums have the larger of two, products both together."""
     kind, scale = expression.type.kind, expression.type.scale
@@ -96,7 +106,7 @@ def scale_of(expression: e.Expression) -> int | None:
         case e.Cast() if expression.operand.type.kind in INTEGERS:
             return 0
         case e.Call() if expression.function.name in ("+", "-", "*"):
-            scales = [scale_of(one) for one in expression.arguments]
+            scales = [find_fixed_scale(one) for one in expression.arguments]
             known = [one for one in scales if one is not None]
             if len(known) < len(scales):
                 return None
@@ -105,7 +115,7 @@ def scale_of(expression: e.Expression) -> int | None:
             return None
 
 
-SPREADS = {
+VARIANCE_FUNCTIONS = {
     "variance": (True, False),
     "var_samp": (True, False),
     "var_pop": (False, False),
@@ -116,40 +126,50 @@ SPREADS = {
 """Whether it is of a sample (or of the population), and whether the root is taken."""
 
 
-def _spread(argument: SqlType, result: SqlType, sample: bool, root: bool) -> Linear | None:
+def _linearize_variance(
+    argument: SqlType, result: SqlType, sample: bool, root: bool
+) -> LinearAggregate | None:
     """Variance and standard deviation from exact moments; of floats they are not exact, and so not
     linear."""
     if argument.kind in INTEGERS:
-        return Linear(4, _moments, _final("moments", 4, result, _spread_of(0, sample, root)))
+        return LinearAggregate(
+            4,
+            _moment_amounts,
+            _final_function("moments", 4, result, _final_variance(0, sample, root)),
+        )
     if argument.kind is Kind.NUMERIC and argument.scale is not None:
-        final = _final("moments", 4, result, _spread_of(argument.scale, sample, root))
-        return Linear(4, _numeric_moments(argument.scale), final)
+        final = _final_function("moments", 4, result, _final_variance(argument.scale, sample, root))
+        return LinearAggregate(4, _numeric_moment_amounts(argument.scale), final)
     return None
 
 
-def finished(function: Function, columns: tuple[e.Expression, ...], type_: SqlType) -> e.Expression:
+def build_final_call(
+    function: Function, columns: tuple[e.Expression, ...], type_: SqlType
+) -> e.Expression:
     """The aggregate's value as an expression over the columns that hold its amounts."""
     return e.Call(function, columns, type_)
 
 
-def _final(what: str, width: int, result: SqlType, python: Callable[..., Any]) -> Function:
+def _final_function(what: str, width: int, result: SqlType, python: Callable[..., Any]) -> Function:
     return Function(f"value of {what}", (BIGINT,) * width, result, python, strict=False)
 
 
 @lru_cache(maxsize=64)
-def exact(function: Function, argument: SqlType | None) -> Function:
+def exact_sum_function(function: Function, argument: SqlType | None) -> Function:
     """SUM and AVG of floats as a view computes them: from the exact total, independent of the order
     of rows. Other functions are returned unchanged."""
     if function.name not in ("sum", "avg") or argument is None or argument.kind not in FLOATS:
         return function
     narrow = function.name == "sum" and argument.kind is Kind.REAL
-    finish = _floats(average=function.name == "avg", narrow=narrow)
-    accumulator = Accumulator(lambda: [0, 0, 0, 0, 0], _exact_step, lambda state: finish(*state))
+    finish = _final_float(average=function.name == "avg", narrow=narrow)
+    accumulator = Accumulator(
+        lambda: [0, 0, 0, 0, 0], _add_exact_float, lambda state: finish(*state)
+    )
     return replace(function, python=accumulator)
 
 
-def _exact_step(state: list[int], value: float) -> list[int]:
-    for at, amount in enumerate(_float(value)):
+def _add_exact_float(state: list[int], value: float) -> list[int]:
+    for at, amount in enumerate(_float_amounts(value)):
         state[at] += amount
     return state
 
@@ -157,16 +177,16 @@ def _exact_step(state: list[int], value: float) -> list[int]:
 # -- amounts of one value --------------------------------------------------------------------------
 
 
-def _count(value: Any) -> Amounts:
+def _count_amounts(value: Any) -> Amounts:
     return (0,) if value is None else (1,)
 
 
-def _integer(value: int | None) -> Amounts:
+def _integer_amounts(value: int | None) -> Amounts:
     return (0, 0) if value is None else (1, value)
 
 
-def _numeric(scale: int) -> Callable[[Decimal | None], Amounts]:
-    def amounts(value: Decimal | None) -> Amounts:
+def _numeric_amounts(scale: int) -> Callable[[Decimal | None], Amounts]:
+    def to_amounts(value: Decimal | None) -> Amounts:
         if value is None:
             return (0, 0, 0)
         if value.is_nan():
@@ -175,24 +195,24 @@ def _numeric(scale: int) -> Callable[[Decimal | None], Amounts]:
             raise Unsupported("infinity in a sum that a view keeps")
         return (1, int(value.scaleb(scale, EXACT)), 0)
 
-    return amounts
+    return to_amounts
 
 
-def _moments(value: int | None) -> Amounts:
+def _moment_amounts(value: int | None) -> Amounts:
     return (0, 0, 0, 0) if value is None else (1, value, value * value, 0)
 
 
-def _numeric_moments(scale: int) -> Callable[[Decimal | None], Amounts]:
-    units = _numeric(scale)
+def _numeric_moment_amounts(scale: int) -> Callable[[Decimal | None], Amounts]:
+    units = _numeric_amounts(scale)
 
-    def amounts(value: Decimal | None) -> Amounts:
+    def to_amounts(value: Decimal | None) -> Amounts:
         values, total, nans = units(value)
         return (values, total, total * total, nans)
 
-    return amounts
+    return to_amounts
 
 
-def _float(value: float | None) -> Amounts:
+def _float_amounts(value: float | None) -> Amounts:
     if value is None:
         return (0, 0, 0, 0, 0)
     if math.isnan(value):
@@ -205,18 +225,18 @@ def _float(value: float | None) -> Amounts:
 # -- values of sums --------------------------------------------------------------------------------
 
 
-def _integer_sum(result: SqlType) -> Callable[[int, int], Any]:
+def _final_integer_sum(result: SqlType) -> Callable[[int, int], Any]:
     if result.kind is Kind.NUMERIC:
         return lambda values, total: Decimal(total) if values else None
     return lambda values, total: finish_bigint(total) if values else None
 
 
-def _integer_average(values: int, total: int) -> Decimal | None:
+def _final_integer_average(values: int, total: int) -> Decimal | None:
     return average_of(Decimal(total), values) if values else None
 
 
-def _exact(unit: Decimal, average: bool) -> Callable[[int, int, int], Decimal | None]:
-    def value(values: int, units: int, nans: int) -> Decimal | None:
+def _final_numeric(unit: Decimal, average: bool) -> Callable[[int, int, int], Decimal | None]:
+    def final_value(values: int, units: int, nans: int) -> Decimal | None:
         if not values:
             return None
         if nans:
@@ -224,23 +244,25 @@ def _exact(unit: Decimal, average: bool) -> Callable[[int, int, int], Decimal | 
         total = Decimal(units).scaleb(unit.adjusted(), EXACT)
         return average_of(total, values) if average else total
 
-    return value
+    return final_value
 
 
-def _spread_of(
+def _final_variance(
     scale: int, sample: bool, root: bool
 ) -> Callable[[int, int, int, int], Decimal | None]:
-    def value(values: int, total: int, squares: int, nans: int) -> Decimal | None:
+    def final_value(values: int, total: int, squares: int, nans: int) -> Decimal | None:
         if nans:
-            return spread_of(values, Decimal("NaN"), Decimal("NaN"), sample, root)
+            return compute_spread(values, Decimal("NaN"), Decimal("NaN"), sample, root)
         sums = Decimal(total).scaleb(-scale, EXACT), Decimal(squares).scaleb(-2 * scale, EXACT)
-        return spread_of(values, *sums, sample, root)
+        return compute_spread(values, *sums, sample, root)
 
-    return value
+    return final_value
 
 
-def _floats(*, average: bool, narrow: bool) -> Callable[[int, int, int, int, int], float | None]:
-    def value(values: int, fixed: int, nans: int, ups: int, downs: int) -> float | None:
+def _final_float(
+    *, average: bool, narrow: bool
+) -> Callable[[int, int, int, int, int], float | None]:
+    def final_value(values: int, fixed: int, nans: int, ups: int, downs: int) -> float | None:
         if not values:
             return None
         if nans or (ups and downs):
@@ -252,4 +274,4 @@ def _floats(*, average: bool, narrow: bool) -> Callable[[int, int, int, int, int
             return total / values
         return float4(total) if narrow else total
 
-    return value
+    return final_value

@@ -31,32 +31,38 @@ from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.function import Accumulator, Function, FunctionKind
 from belvedere.types import INTEGER, Row
-from belvedere.views.core import Branch, Expressions, refused
+from belvedere.views.core import CoreBranch, Expressions, unsupported_construct
 from belvedere.views.linear import AMOUNT_TYPE
-from belvedere.views.normal import columns_of
-from belvedere.views.tree import Core, Tree
+from belvedere.views.normal import output_columns
+from belvedere.views.tree import DeltaTree, LinearCore
 
 PARTITION = Field("partition", INTEGER)
 
 
-def partitioned(catalog: Catalog, tree: Tree) -> Core:
+def add_partition_column(catalog: Catalog, tree: DeltaTree) -> LinearCore:
     """The tree with the partition number of each row before its columns; Unsupported where its rows
     are of more than one table."""
-    if not isinstance(tree, Core):
-        raise refused("placement = 'local'", "what is not linear does not add up over partitions")
-    branches = tuple(_branch(catalog, branch) for branch in tree.branches)
+    if not isinstance(tree, LinearCore):
+        raise unsupported_construct(
+            "placement = 'local'", "what is not linear does not add up over partitions"
+        )
+    branches = tuple(_partition_branch(catalog, branch) for branch in tree.branches)
     if len({branch.leaves[0].relation for branch in branches}) > 1:
-        raise refused("placement = 'local'", "its tables are partitioned by different keys")
+        raise unsupported_construct(
+            "placement = 'local'", "its tables are partitioned by different keys"
+        )
     fields = (PARTITION, *tree.plan.fields)
-    plan = _plan(branches[0], fields)
+    plan = _plan_branch(branches[0], fields)
     for branch in branches[1:]:
-        plan = n.SetOperation(n.SetKind.UNION, True, plan, _plan(branch, fields))
-    return Core(branches, plan)
+        plan = n.SetOperation(n.SetKind.UNION, True, plan, _plan_branch(branch, fields))
+    return LinearCore(branches, plan)
 
 
-def _branch(catalog: Catalog, branch: Branch) -> Branch:
+def _partition_branch(catalog: Catalog, branch: CoreBranch) -> CoreBranch:
     if len(branch.leaves) != 1 or branch.leaves[0].constant is not None:
-        raise refused("placement = 'local'", "rows of a join are in no partition of either table")
+        raise unsupported_construct(
+            "placement = 'local'", "rows of a join are in no partition of either table"
+        )
     (leaf,) = branch.leaves
     table = catalog.table(leaf.relation)
     added = [slot for slot in table.primary_key if slot not in leaf.slots]
@@ -66,12 +72,12 @@ def _branch(catalog: Catalog, branch: Branch) -> Branch:
         e.Column(wide.slots.index(slot), table.columns[slot].type, table.columns[slot].name)
         for slot in table.primary_key
     )
-    number = e.Call(_partition_of(catalog, leaf.relation), key, INTEGER)
-    return Branch((wide,), branch.conditions, (number, *branch.columns))
+    number = e.Call(_build_partition_function(catalog, leaf.relation), key, INTEGER)
+    return CoreBranch((wide,), branch.conditions, (number, *branch.columns))
 
 
 @dataclass(frozen=True)
-class PartitionOf:
+class PartitionFunction:
     """The partition of a row, from its primary key. Pickles: other processes call it too."""
 
     columns: tuple[KeyColumn, ...]
@@ -79,25 +85,25 @@ class PartitionOf:
     partitions: int
 
     @cached_property
-    def _encode(self) -> Callable[[Row], bytes]:
+    def _encode_key(self) -> Callable[[Row], bytes]:
         return KeyCodec(self.columns, self.prefix).encode
 
     def __call__(self, *key: Any) -> int:
-        return zlib.crc32(self._encode(key)) % self.partitions
+        return zlib.crc32(self._encode_key(key)) % self.partitions
 
-    def __reduce__(self) -> tuple[type[PartitionOf], tuple[Any, ...]]:
-        return PartitionOf, (self.columns, self.prefix, self.partitions)
+    def __reduce__(self) -> tuple[type[PartitionFunction], tuple[Any, ...]]:
+        return PartitionFunction, (self.columns, self.prefix, self.partitions)
 
 
-def _partition_of(catalog: Catalog, relation: int) -> Function:
+def _build_partition_function(catalog: Catalog, relation: int) -> Function:
     table = catalog.table(relation)
     types = tuple(table.columns[slot].type for slot in table.primary_key)
     columns = tuple(map(KeyColumn, types))
-    number = PartitionOf(columns, keyspace.row_prefix(relation), max(table.partitions, 1))
+    number = PartitionFunction(columns, keyspace.row_prefix(relation), max(table.partitions, 1))
     return Function("partition of", types, INTEGER, number, strict=False)
 
 
-def _plan(branch: Branch, fields: Fields) -> n.Node:
+def _plan_branch(branch: CoreBranch, fields: Fields) -> n.Node:
     (leaf,) = branch.leaves
     scan = n.Scan(leaf.relation, leaf.name, leaf.slots, leaf.fields)
     condition = transform.conjunction(list(branch.conditions))
@@ -105,12 +111,12 @@ def _plan(branch: Branch, fields: Fields) -> n.Node:
     return n.Project(below, branch.columns, fields)
 
 
-def moved(expressions: Expressions) -> Expressions:
+def shift_expressions(expressions: Expressions) -> Expressions:
     """Expressions over the tree's row as ones over the row with the partition before it."""
-    return tuple(transform.shift(one, 1) for one in expressions)
+    return tuple(transform.shift_columns(one, 1) for one in expressions)
 
 
-_TOTAL = Function(
+_SUM_OF_AMOUNTS = Function(
     "total of amounts",
     (AMOUNT_TYPE,),
     AMOUNT_TYPE,
@@ -119,15 +125,16 @@ _TOTAL = Function(
 )
 
 
-def combined(scan: Callable[[int], n.Scan], columns: int) -> Callable[[int], n.Node]:
+def sum_partitions(scan: Callable[[int], n.Scan], columns: int) -> Callable[[int], n.Node]:
     """The state with its partitions added up: `columns` of its own, then the amounts."""
 
-    def reading(view: int) -> n.Node:
+    def build_reading(view: int) -> n.Node:
         state = scan(view)
-        found = columns_of(state)
+        found = output_columns(state)
         calls = tuple(
-            e.AggregateCall(_TOTAL, (amount,), AMOUNT_TYPE) for amount in found[1 + columns :]
+            e.AggregateCall(_SUM_OF_AMOUNTS, (amount,), AMOUNT_TYPE)
+            for amount in found[1 + columns :]
         )
         return n.Aggregate(state, found[1 : 1 + columns], calls, state.fields[1:])
 
-    return reading
+    return build_reading

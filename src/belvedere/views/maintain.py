@@ -15,25 +15,39 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_view
 from belvedere.codec import keyspace
-from belvedere.txn.border import Alone, Get, LockRequest, ParticipantsFor, Reader, RowChange, Writer
+from belvedere.txn.border import (
+    Get,
+    LockRequest,
+    ParticipantsFor,
+    Reader,
+    RowChange,
+    SingleRowWrites,
+    Writer,
+)
 from belvedere.types import Row
-from belvedere.views.compile import Compiled
-from belvedere.views.decoded import Decoded, decoded_beside
-from belvedere.views.fill_parts import Part, parts_of
-from belvedere.views.grouping import entries, entry_function
-from belvedere.views.kept import Kept
-from belvedere.views.large import Large
-from belvedere.views.quick import Quick, Remembered
-from belvedere.views.single import single_function
-from belvedere.views.source import Derived, Source, Step, Weighted, derived_beside
-from belvedere.views.sources import source_of
-from belvedere.views.summing import Sums, adder
-from belvedere.views.tree import Tree
+from belvedere.views.compile import MaintenancePlan
+from belvedere.views.decoded import DecodedChanges, decode_changes_once
+from belvedere.views.fill_parts import BackfillPart, find_backfill_parts
+from belvedere.views.grouping import compile_entry_function, weighted_entries
+from belvedere.views.kept import AuxiliaryViews
+from belvedere.views.large import DuckdbBatch
+from belvedere.views.quick import LookupCache, SingleRowPlans
+from belvedere.views.single import generate_single_row_function
+from belvedere.views.source import (
+    DeltaOperator,
+    DeltaStep,
+    DerivationCache,
+    WeightedRows,
+    get_derivation_cache,
+)
+from belvedere.views.sources import build_operator
+from belvedere.views.summing import GroupSums, compile_adder
+from belvedere.views.tree import DeltaTree
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
 
 
-class Maintainer:
+class ViewMaintainer:
     """Maintains one view. Holds no state between calls; also the view's commit participant."""
 
     checks = False  # a view refuses nothing
@@ -42,23 +56,23 @@ class Maintainer:
         self,
         catalog: Catalog,
         view: View,
-        compiled: Compiled,
+        compiled: MaintenancePlan,
         indexes: ParticipantsFor,
-        kept: Kept,
+        kept: AuxiliaryViews,
     ) -> None:
-        """`indexes` derives the indexes and auxiliary views that the view reads, those of `kept`
-        included."""
-        self._source = source_of(catalog, compiled.tree, kept)
+        """`indexes` derives the indexes and auxiliary views that the view reads, those of
+        `auxiliary_views` included."""
+        self._source = build_operator(catalog, compiled.tree, kept)
         self._stored = compiled_view(catalog, view.id)
         self._catalog = catalog
         self._group = compiled.group
-        self._alone: dict[bytes, Alone | None] = {}
-        self._entry_of = entry_function(catalog, compiled.group)
-        self._quick = Quick(catalog, compiled.tree, compiled.group)
-        self._add_up = adder(view.amounts)
+        self._single_row_functions: dict[bytes, SingleRowWrites | None] = {}
+        self._entry_of = compile_entry_function(catalog, compiled.group)
+        self._lookup_chains = SingleRowPlans(catalog, compiled.tree, compiled.group)
+        self._add_up = compile_adder(view.amounts)
         self.indexes = indexes
         self.tree = compiled.tree
-        self.kept = kept
+        self.auxiliary_views = kept
         self._compiled = compiled
 
     # -- as a participant ---------------------------------------------------------------------
@@ -79,131 +93,135 @@ class Maintainer:
     ) -> None:
         """Write the additions that the changes make; `reader` shows the state before them, and
         `after`, where it is already known, the state after them."""
-        decoded = decoded_beside(changes, writer)
-        if self._quick.covers_tables(decoded.tables):
-            sums = self._quick_sums(decoded, reader)
+        decoded = decode_changes_once(changes, writer)
+        if self._lookup_chains.covers_tables(decoded.tables):
+            sums = self._lookup_chain_sums(decoded, reader)
         elif after is not None:
-            sums = self._step_sums(Step(changes, reader, self.indexes, after))
+            sums = self._delta_sums(DeltaStep(changes, reader, self.indexes, after))
         else:
-            sums = self._shared_sums(derived_beside(changes, reader, writer))
+            sums = self._shared_sums(get_derivation_cache(changes, reader, writer))
         self.write_sums(sums, writer)
 
     def writes_beside(
-        self, changes: Sequence[RowChange], reader: Reader, writer: Writer, derived: Derived
+        self, changes: Sequence[RowChange], reader: Reader, writer: Writer, derived: DerivationCache
     ) -> None:
         """The same as `writes`, for an auxiliary view whose step is shared with other ones."""
-        decoded = decoded_beside(changes, writer)
-        covered = self._quick.covers_tables(decoded.tables)
-        sums = self._quick_sums(decoded, reader) if covered else self._shared_sums(derived)
+        decoded = decode_changes_once(changes, writer)
+        covered = self._lookup_chains.covers_tables(decoded.tables)
+        sums = self._lookup_chain_sums(decoded, reader) if covered else self._shared_sums(derived)
         self.write_sums(sums, writer)
 
-    def alone(self, prefix: bytes) -> Alone | None:
+    def single_row_writes(self, prefix: bytes) -> SingleRowWrites | None:
         """The generated function for one changed row of the table with this prefix."""
-        if prefix not in self._alone:
-            legs = self._quick.legs.get(prefix, ())
-            self._alone[prefix] = (
-                single_function(self._catalog, legs[0], self._group, self._stored)
-                if len(legs) == 1 and self._quick.covers([RowChange(prefix, None, b"")])
+        if prefix not in self._single_row_functions:
+            legs = self._lookup_chains.chains_by_table.get(prefix, ())
+            self._single_row_functions[prefix] = (
+                generate_single_row_function(self._catalog, legs[0], self._group, self._stored)
+                if len(legs) == 1
+                and self._lookup_chains.covers_changes([RowChange(prefix, None, b"")])
                 else None
             )
-        return self._alone[prefix]
+        return self._single_row_functions[prefix]
 
     # -- computing ----------------------------------------------------------------------------
 
-    def fill(self, reader: Reader, writer: Writer) -> None:
+    def backfill_state(self, reader: Reader, writer: Writer) -> None:
         """Compute the view from its tables at `reader` and add it to an empty state."""
-        sums: Sums = {}
-        self.add_rows(self._source.whole(reader), sums)
+        sums: GroupSums = {}
+        self.add_rows(self._source.all_rows(reader), sums)
         self.write_sums(sums, writer)
 
     @cached_property
-    def large(self) -> Large:
+    def duckdb_batch(self) -> DuckdbBatch:
         """The DuckDB evaluation of large batches."""
-        return Large(self._catalog, self._compiled)
+        return DuckdbBatch(self._catalog, self._compiled)
 
-    def takes_singly(self, changes: Sequence[RowChange]) -> bool:
+    def has_independent_changes(self, changes: Sequence[RowChange]) -> bool:
         """Whether each change adds independently of the others: no two tables of one join
         change."""
-        return self._quick.covers(changes)
+        return self._lookup_chains.covers_changes(changes)
 
     @property
-    def table(self) -> int | None:
+    def driving_table(self) -> int | None:
         """The table each of whose rows contributes to the view independently of the others; None
         where there is no such table."""
-        return self._quick.driving
+        return self._lookup_chains.driving_table
 
-    def sum_rows(self, values: Sequence[bytes], get: Get, sums: Sums) -> None:
-        """Add rows of the driving table to sums: a part of `fill`. `get` finds their join
+    def sum_rows(self, values: Sequence[bytes], get: Get, sums: GroupSums) -> None:
+        """Add rows of the driving table to sums: a part of `backfill_state`. `get` finds their join
         partners."""
-        assert self.table is not None
-        for leg in self._quick.legs[keyspace.row_prefix(self.table)]:
-            leg.come(sums, list(map(leg.project, values)), get)
+        assert self.driving_table is not None
+        for leg in self._lookup_chains.chains_by_table[keyspace.row_prefix(self.driving_table)]:
+            leg.add_inserted(sums, list(map(leg.project, values)), get)
 
-    def parts(self) -> list[Part] | None:
-        """The parts whose sum `fill` adds; None where the view cannot be computed in parts."""
-        return parts_of(self._source)
+    def backfill_parts(self) -> list[BackfillPart] | None:
+        """The parts whose sum `backfill_state` adds; None where the view cannot be computed in
+        parts."""
+        return find_backfill_parts(self._source)
 
-    def add_rows(self, rows: Iterable[Row], sums: Sums) -> None:
+    def add_rows(self, rows: Iterable[Row], sums: GroupSums) -> None:
         """Add rows of the tree to sums."""
-        self._add_up(sums, entries(self._entry_of, ((row, 1) for row in rows)))
+        self._add_up(sums, weighted_entries(self._entry_of, ((row, 1) for row in rows)))
 
     @property
     def reads_state(self) -> bool:
         """Whether a delta reads rows other than the changed ones."""
         return self._source.reads_state
 
-    def looks_back(self, changes: Sequence[RowChange]) -> bool:
+    def needs_state_before(self, changes: Sequence[RowChange]) -> bool:
         """Whether the delta of these changes needs the tables as they were before them. It does
         not where look-up chains cover the changes: they read only tables that did not change."""
-        return bool(changes) and self.reads_state and not self._quick.covers(changes)
+        return (
+            bool(changes) and self.reads_state and not self._lookup_chains.covers_changes(changes)
+        )
 
-    def source(self, part: Tree) -> Source:
+    def build_operator(self, part: DeltaTree) -> DeltaOperator:
         """The delta operator of a part of the view's tree."""
-        return source_of(self._catalog, part, self.kept)
+        return build_operator(self._catalog, part, self.auxiliary_views)
 
-    def rows(self, changes: Sequence[RowChange], reader: Reader) -> Weighted:
+    def delta_rows(self, changes: Sequence[RowChange], reader: Reader) -> WeightedRows:
         """The delta itself, before it is grouped; for display."""
-        return self._source.delta(Step(changes, reader, self.indexes))
+        return self._source.delta(DeltaStep(changes, reader, self.indexes))
 
-    def _quick_sums(self, decoded: Decoded, reader: Reader) -> Sums:
+    def _lookup_chain_sums(self, decoded: DecodedChanges, reader: Reader) -> GroupSums:
         """What the changes add to each group, change by change, by generated look-up chains."""
-        sums: Sums = {}
-        get = Remembered(reader.get).__getitem__
+        sums: GroupSums = {}
+        get = LookupCache(reader.get).__getitem__
         for prefix in decoded.tables:
-            for leg in self._quick.legs.get(prefix, ()):
-                went, came = decoded.sides(prefix, leg)
-                leg.gone(sums, went, get)
-                leg.come(sums, came, get)
+            for leg in self._lookup_chains.chains_by_table.get(prefix, ()):
+                went, came = decoded.deleted_and_inserted(prefix, leg)
+                leg.add_deleted(sums, went, get)
+                leg.add_inserted(sums, came, get)
         return sums
 
-    def _step_sums(self, step: Step) -> Sums:
+    def _delta_sums(self, step: DeltaStep) -> GroupSums:
         """What the step adds to each group, by the delta of the tree."""
-        sums: Sums = {}
-        self._add_up(sums, entries(self._entry_of, self._source.delta(step)))
+        sums: GroupSums = {}
+        self._add_up(sums, weighted_entries(self._entry_of, self._source.delta(step)))
         return sums
 
-    def _shared_sums(self, derived: Derived) -> Sums:
-        """The same as `_step_sums`, computed once for all callers of this step."""
+    def _shared_sums(self, derived: DerivationCache) -> GroupSums:
+        """The same as `_delta_sums`, computed once for all callers of this step."""
         known = derived.sums.get(id(self))
         if known is None:
-            step = Step(derived.changes, derived.before, self.indexes, derived=derived)
-            known = derived.sums[id(self)] = (self, self._step_sums(step))
+            step = DeltaStep(derived.changes, derived.before, self.indexes, derived=derived)
+            known = derived.sums[id(self)] = (self, self._delta_sums(step))
         return known[1]
 
-    def write_sums(self, sums: Sums, writer: Writer) -> None:
+    def write_sums(self, sums: GroupSums, writer: Writer) -> None:
         """Groups that are one key go together before any of them is added: a row that went and
         came back in another look must not be gone in between."""
         encode_row, add = self._stored.payload.encode, writer.add
         groups = [group for group, amounts in sums.items() if any(amounts)]
         keys = list(map(self._stored.key.encode, groups))
         if len(set(keys)) < len(keys):
-            self._write_met(sums, groups, keys, writer)
+            self._write_merged_groups(sums, groups, keys, writer)
             return
         for key, group in zip(keys, groups):
             add(key, encode_row(group), tuple(sums[group]))
 
-    def _write_met(
-        self, sums: Sums, groups: Sequence[Row], keys: Sequence[bytes], writer: Writer
+    def _write_merged_groups(
+        self, sums: GroupSums, groups: Sequence[Row], keys: Sequence[bytes], writer: Writer
     ) -> None:
         additions: dict[bytes, tuple[Row, list[int]]] = {}
         for key, group in zip(keys, groups, strict=True):

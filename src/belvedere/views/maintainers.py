@@ -12,17 +12,17 @@ from typing import Protocol
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.txn.border import ParticipantsFor
-from belvedere.views.maintain import Maintainer
-from belvedere.views.tiers import Tiers
+from belvedere.views.maintain import ViewMaintainer
+from belvedere.views.tiers import TierSelector
 
 
 class Maintainers(Protocol):
     """The views of a database, as those who maintain them see them."""
 
     indexes: ParticipantsFor
-    tiers: Tiers
+    tiers: TierSelector
 
-    def maintainer(self, catalog: Catalog, view: View) -> Maintainer: ...
+    def maintainer_for(self, catalog: Catalog, view: View) -> ViewMaintainer: ...
 
-    def require_kept(self, catalog: Catalog, plain_views: Sequence[int]) -> None:
+    def require_views_unchanged(self, catalog: Catalog, plain_views: Sequence[int]) -> None:
         """Refuse a catalog under which a view would no longer be what it is."""

@@ -19,83 +19,83 @@ from belvedere.plan import transform
 from belvedere.plan.looks import python_equal_may_differ
 from belvedere.txn.border import Reader, RowChange
 from belvedere.types import Row
-from belvedere.views.core import Expressions, Leaf
+from belvedere.views.core import CoreLeaf, Expressions
 from belvedere.views.delta import (
+    JOINT_TERM_LEAVES_MAX,
     KEYS_LEAF,
-    TOGETHER_MAX,
-    Term,
-    changes_leaf,
-    restricted_plan,
-    terms_of,
-    whole_plans,
+    DeltaTerm,
+    build_delta_terms,
+    build_full_plans,
+    build_restricted_plan,
+    changes_leaf_id,
 )
-from belvedere.views.fill_parts import Part, parts_of
+from belvedere.views.fill_parts import BackfillPart, find_backfill_parts
 from belvedere.views.source import (
-    Restricted,
-    Source,
-    Step,
-    Weighted,
-    by_weight,
-    chained,
-    leaf,
+    DeltaOperator,
+    DeltaStep,
+    KeyLookup,
+    WeightedRows,
+    build_input_leaf,
+    chain_rows,
+    group_by_weight,
     run_plan,
 )
-from belvedere.views.tree import Core, Map
+from belvedere.views.tree import LinearCore, Map
 
 
-class Sides(NamedTuple):
+class LeafChanges(NamedTuple):
     """The changed rows of a leaf: old ones, new ones, and the new ones of updates."""
 
     removed: list[Row]
     added: list[Row]
-    moved: list[Row]
+    updated_rows: list[Row]
 
 
-SidesOf = Callable[[Sequence[RowChange]], Sides]
+ExtractLeafChanges = Callable[[Sequence[RowChange]], LeafChanges]
 
 
-_Relevant = tuple[dict[int, SidesOf], list[tuple[Term, Rows]]]
+_AffectedTerms = tuple[dict[int, ExtractLeafChanges], list[tuple[DeltaTerm, Rows]]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Branch:
+class _BranchTerms:
     """A branch's leaves (relation, extractor of its changes) by number, and its terms."""
 
-    leaves: dict[int, tuple[int, SidesOf]]
-    terms: list[Term]
+    leaves: dict[int, tuple[int, ExtractLeafChanges]]
+    terms: list[DeltaTerm]
 
     @property
-    def relations(self) -> frozenset[int]:
+    def leaf_relations(self) -> frozenset[int]:
         return frozenset([relation for relation, _ in self.leaves.values()])
 
 
-class CoreSource:
+class LinearCoreOperator:
     """Runs the terms of a core's delta plan over old and new rows. Plans are compiled when they are
     first needed: a catalog change creates operators most of which see no change."""
 
-    def __init__(self, catalog: Catalog, tree: Core) -> None:
+    def __init__(self, catalog: Catalog, tree: LinearCore) -> None:
         self._catalog = catalog
         self._tree = tree
-        self._by_relations: dict[frozenset[int], list[_Relevant]] = {}
+        self._by_relations: dict[frozenset[int], list[_AffectedTerms]] = {}
 
     @cached_property
-    def _branches(self) -> list[_Branch]:
+    def _branch_terms(self) -> list[_BranchTerms]:
         tree, catalog = self._tree, self._catalog
-        terms, _ = terms_of(tree.branches, tree.plan.fields, catalog)
+        terms, _ = build_delta_terms(tree.branches, tree.plan.fields, catalog)
         found = []
         for number, branch in enumerate(tree.branches):
             leaves = {
-                at: (one.relation, _sides_of(catalog, one))
+                at: (one.relation, _build_change_extractor(catalog, one))
                 for at, one in enumerate(branch.leaves)
                 if one.constant is None
             }
-            found.append(_Branch(leaves, [term for term in terms if term.branch == number]))
+            found.append(_BranchTerms(leaves, [term for term in terms if term.branch == number]))
         return found
 
     @cached_property
-    def _whole(self) -> list[Rows]:
+    def _full_plans(self) -> list[Rows]:
         tree, catalog = self._tree, self._catalog
-        plans = whole_plans(tree.branches, tree.plan.fields, catalog)
+        plans = build_full_plans(tree.branches, tree.plan.fields, catalog)
         return [compile_plan(catalog, plan) for plan in plans]
 
     @property
@@ -105,32 +105,33 @@ class CoreSource:
             for branch in self._tree.branches
         )
 
-    def delta(self, step: Step) -> Weighted:
-        if len(step.relations) > 1 and self._too_many(step.relations):
-            for part in step.by_relation():
+    def delta(self, step: DeltaStep) -> WeightedRows:
+        if len(step.relations) > 1 and self._needs_separate_steps(step.relations):
+            for part in step.split_by_relation():
                 yield from self.delta(part)
             return
-        for leaves, terms in self._relevant(step.relations):
+        for leaves, terms in self._find_affected_terms(step.relations):
             sides = {at: of(step.changes) for at, of in leaves.items()}
             for term, rows in terms:
                 given = sides
-                if term.pruned and step.prunes:
-                    given = {at: _pruned(term, at, side) for at, side in sides.items()}
-                yield from _term_rows(term, rows, given, step.before)
+                if term.foreign_key_joins and step.prunes_foreign_keys:
+                    given = {at: _drop_pruned_inserts(term, at, side) for at, side in sides.items()}
+                yield from _run_term(term, rows, given, step.before)
 
-    def _too_many(self, relations: frozenset[int]) -> bool:
+    def _needs_separate_steps(self, relations: frozenset[int]) -> bool:
         """Whether several tables of a branch change that has no terms for that."""
         return any(
-            len(branch.leaves) > TOGETHER_MAX and len(branch.relations & relations) > 1
-            for branch in self._branches
+            len(branch.leaves) > JOINT_TERM_LEAVES_MAX
+            and len(branch.leaf_relations & relations) > 1
+            for branch in self._branch_terms
         )
 
-    def _relevant(self, relations: frozenset[int]) -> list[_Relevant]:
+    def _find_affected_terms(self, relations: frozenset[int]) -> list[_AffectedTerms]:
         """Of each branch the leaves and terms that changes of these relations affect."""
         found = self._by_relations.get(relations)
         if found is None:
             found = []
-            for branch in self._branches:
+            for branch in self._branch_terms:
                 leaves = {at: of for at, (r, of) in branch.leaves.items() if r in relations}
                 terms = [
                     (term, compile_plan(self._catalog, term.plan))
@@ -142,38 +143,44 @@ class CoreSource:
             self._by_relations[relations] = found
         return found
 
-    def whole(self, reader: Reader) -> Iterator[Row]:
-        return chained(run_plan(rows, reader, {}) for rows in self._whole)
+    def all_rows(self, reader: Reader) -> Iterator[Row]:
+        return chain_rows(run_plan(rows, reader, {}) for rows in self._full_plans)
 
-    def parts(self) -> list[Part]:
-        return [self._part(number) for number in range(len(self._branches))]
+    def split_backfill(self) -> list[BackfillPart]:
+        return [self._build_branch_part(number) for number in range(len(self._branch_terms))]
 
-    def _part(self, number: int) -> Part:
+    def _build_branch_part(self, number: int) -> BackfillPart:
         """A branch, driven by the rows of the leaf from which its others are reached at least
         cost."""
-        terms = [term for term in self._branches[number].terms if len(term.changed) == 1]
+        terms = [term for term in self._branch_terms[number].terms if len(term.changed) == 1]
         if not terms:
-            constant = self._whole[number]
-            return Part(None, lambda reader, _: run_plan(constant, reader, {}), "constant")
-        term = min(terms, key=lambda term: (term.scans, -_whole_keys(term.plan), term.changed))
+            constant = self._full_plans[number]
+            return BackfillPart(None, lambda reader, _: run_plan(constant, reader, {}), "constant")
+        term = min(
+            terms, key=lambda term: (term.scans, -_count_key_lookups(term.plan), term.changed)
+        )
         at = term.changed[0]
         one = self._tree.branches[number].leaves[at]
         project = compiled_table(self._catalog, one.relation).layout.projector(one.slots)
         rows = compile_plan(self._catalog, term.plan)
 
-        def of(reader: Reader, values: Sequence[bytes]) -> Iterator[Row]:
-            return run_plan(rows, reader, {changes_leaf(at): [project(value) for value in values]})
+        def join_rows(reader: Reader, values: Sequence[bytes]) -> Iterator[Row]:
+            return run_plan(
+                rows, reader, {changes_leaf_id(at): [project(value) for value in values]}
+            )
 
-        return Part(one.relation, of, f"leaf {at} of {one.relation}", scans=bool(term.scans))
+        return BackfillPart(
+            one.relation, join_rows, f"leaf {at} of {one.relation}", scans=bool(term.scans)
+        )
 
-    def restricted(self, keys: Expressions) -> Restricted:
+    def build_key_lookup(self, keys: Expressions) -> KeyLookup:
         """By look-ups that begin at the keys; keys with NULLs have plans of their own."""
         if not keys:
-            return lambda reader, wanted: self.whole(reader)
+            return lambda reader, wanted: self.all_rows(reader)
         branches, fields, catalog = self._tree.branches, self._tree.plan.fields, self._catalog
         plans: dict[frozenset[int], Rows] = {}
 
-        def rows(reader: Reader, wanted: list[Row]) -> Iterator[Row]:
+        def look_up_rows(reader: Reader, wanted: list[Row]) -> Iterator[Row]:
             by_nulls: dict[frozenset[int], list[Row]] = {}
             for key in wanted:
                 nulls = frozenset([i for i, value in enumerate(key) if value is None])
@@ -181,35 +188,37 @@ class CoreSource:
             for nulls, some in by_nulls.items():
                 plan = plans.get(nulls)
                 if plan is None:
-                    made = restricted_plan(branches, fields, keys, catalog, nulls)
+                    made = build_restricted_plan(branches, fields, keys, catalog, nulls)
                     plan = plans[nulls] = compile_plan(catalog, made)
                 yield from run_plan(plan, reader, {KEYS_LEAF: some})
 
-        return rows
+        return look_up_rows
 
 
-def _whole_keys(plan: n.Node) -> int:
+def _count_key_lookups(plan: n.Node) -> int:
     """How many joins of a plan are look-ups by a complete unique key."""
-    joins = [node for node in transform.walk(plan) if isinstance(node, n.Join)]
-    return sum(join.lookup is not None and join.lookup.access.whole for join in joins)
+    joins = [node for node in transform.walk_plan(plan) if isinstance(node, n.Join)]
+    return sum(join.lookup is not None and join.lookup.access.full_key for join in joins)
 
 
-def _pruned(term: Term, leaf: int, sides: Sides) -> Sides:
-    return sides._replace(added=sides.moved) if term.prunes(leaf) else sides
+def _drop_pruned_inserts(term: DeltaTerm, leaf: int, sides: LeafChanges) -> LeafChanges:
+    return sides._replace(added=sides.updated_rows) if term.prunes_inserts(leaf) else sides
 
 
-def _term_rows(term: Term, rows: Rows, sides: dict[int, Sides], before: Reader) -> Weighted:
+def _run_term(
+    term: DeltaTerm, rows: Rows, sides: dict[int, LeafChanges], before: Reader
+) -> WeightedRows:
     """Every combination of old (weight -1) and new (weight +1) rows of the changed leaves."""
     if len(term.changed) == 1:
         (number,) = term.changed
         for weight, given in zip((-1, 1), sides[number]):
             if given:
-                for row in run_plan(rows, before, {changes_leaf(number): given}):
+                for row in run_plan(rows, before, {changes_leaf_id(number): given}):
                     yield row, weight
         return
     for signs in itertools.product((-1, 1), repeat=len(term.changed)):
         deltas = {
-            changes_leaf(number): sides[number][sign > 0]
+            changes_leaf_id(number): sides[number][sign > 0]
             for number, sign in zip(term.changed, signs)
         }
         if all(deltas.values()):
@@ -218,13 +227,13 @@ def _term_rows(term: Term, rows: Rows, sides: dict[int, Sides], before: Reader) 
                 yield row, weight
 
 
-def _sides_of(catalog: Catalog, one: Leaf) -> SidesOf:
+def _build_change_extractor(catalog: Catalog, one: CoreLeaf) -> ExtractLeafChanges:
     """A function that projects changes to a leaf's columns and drops those that are equal there."""
     relation = one.relation
     project = compiled_table(catalog, relation).layout.projector(one.slots)
     disguised = any(python_equal_may_differ(field.type) for field in one.fields)
 
-    def sides(changes: Sequence[RowChange]) -> Sides:
+    def extract_changes(changes: Sequence[RowChange]) -> LeafChanges:
         removed: list[Row] = []
         added: list[Row] = []
         moved: list[Row] = []
@@ -239,78 +248,78 @@ def _sides_of(catalog: Catalog, one: Leaf) -> SidesOf:
                         added.append(new)
                     if old is not None and new is not None:
                         moved.append(new)
-        return Sides(removed, added, moved)
+        return LeafChanges(removed, added, moved)
 
-    return sides
+    return extract_changes
 
 
-class MapSource:
+class MapOperator:
     """A selection or projection of another operator's rows."""
 
-    def __init__(self, catalog: Catalog, tree: Map, below: Source) -> None:
+    def __init__(self, catalog: Catalog, tree: Map, below: DeltaOperator) -> None:
         self._input = below
         self._plan = tree.plan
-        node = replace(tree.plan, input=leaf(KEYS_LEAF, tree.plan.input))
+        node = replace(tree.plan, input=build_input_leaf(KEYS_LEAF, tree.plan.input))
         self._rows = compile_plan(catalog, node)
 
     @property
     def reads_state(self) -> bool:
         return self._input.reads_state
 
-    def delta(self, step: Step) -> Weighted:
-        for weight, rows in by_weight(self._input.delta(step)).items():
+    def delta(self, step: DeltaStep) -> WeightedRows:
+        for weight, rows in group_by_weight(self._input.delta(step)).items():
             for row in run_plan(self._rows, step.before, {KEYS_LEAF: rows}):
                 yield row, weight
 
-    def whole(self, reader: Reader) -> Iterator[Row]:
-        rows = list(self._input.whole(reader))
+    def all_rows(self, reader: Reader) -> Iterator[Row]:
+        rows = list(self._input.all_rows(reader))
         return run_plan(self._rows, reader, {KEYS_LEAF: rows})
 
-    def parts(self) -> list[Part] | None:
-        below = parts_of(self._input)
+    def split_backfill(self) -> list[BackfillPart] | None:
+        below = find_backfill_parts(self._input)
 
-        def of(reader: Reader, rows: list[Row]) -> Iterator[Row]:
+        def map_rows(reader: Reader, rows: list[Row]) -> Iterator[Row]:
             return run_plan(self._rows, reader, {KEYS_LEAF: rows})
 
-        return None if below is None else [part.mapped("map", of) for part in below]
+        return None if below is None else [part.map_rows("map", map_rows) for part in below]
 
-    def restricted(self, keys: Expressions) -> Restricted:
+    def build_key_lookup(self, keys: Expressions) -> KeyLookup:
         plan = self._plan
         if isinstance(plan, n.Project):
             columns = plan.expressions
             keys = tuple(transform.map_columns(key, lambda c: columns[c.index]) for key in keys)
-        below = self._input.restricted(keys)
+        below = self._input.build_key_lookup(keys)
 
-        def rows(reader: Reader, wanted: list[Row]) -> Iterator[Row]:
+        def look_up_rows(reader: Reader, wanted: list[Row]) -> Iterator[Row]:
             return run_plan(self._rows, reader, {KEYS_LEAF: list(below(reader, wanted))})
 
-        return rows
+        return look_up_rows
 
 
-class UnionSource:
-    def __init__(self, left: Source, right: Source) -> None:
+class UnionOperator:
+    def __init__(self, left: DeltaOperator, right: DeltaOperator) -> None:
         self._sides = (left, right)
 
     @property
     def reads_state(self) -> bool:
         return any(side.reads_state for side in self._sides)
 
-    def delta(self, step: Step) -> Weighted:
+    def delta(self, step: DeltaStep) -> WeightedRows:
         return itertools.chain.from_iterable(side.delta(step) for side in self._sides)
 
-    def whole(self, reader: Reader) -> Iterator[Row]:
-        return chained(side.whole(reader) for side in self._sides)
+    def all_rows(self, reader: Reader) -> Iterator[Row]:
+        return chain_rows(side.all_rows(reader) for side in self._sides)
 
-    def parts(self) -> list[Part] | None:
-        left, right = map(parts_of, self._sides)
+    def split_backfill(self) -> list[BackfillPart] | None:
+        left, right = map(find_backfill_parts, self._sides)
         return None if left is None or right is None else [*left, *right]
 
-    def restricted(self, keys: Expressions) -> Restricted:
-        sides = [side.restricted(keys) for side in self._sides]
+    def build_key_lookup(self, keys: Expressions) -> KeyLookup:
+        sides = [side.build_key_lookup(keys) for side in self._sides]
         return lambda reader, wanted: (row for side in sides for row in side(reader, wanted))
 
 
-def only_columns(keys: Expressions) -> list[int] | None:
+def match_plain_columns(keys: Expressions) -> list[int] | None:
     """The index of each key's column; None unless all keys are columns."""
     found = [key.index for key in keys if isinstance(key, e.Column)]
     return found if len(found) == len(keys) else None

@@ -5,18 +5,18 @@ from __future__ import annotations
 from belvedere.catalog.catalog import Catalog
 from belvedere.txn import constraints
 from belvedere.txn.border import Participant
-from belvedere.views.rekey import CompileExpression, index_participants
+from belvedere.views.rekey import CompileExpression, build_index_participants
 
 
-def participants(
+def build_commit_participants(
     catalog: Catalog, relations: frozenset[int], compile_expression: CompileExpression
 ) -> tuple[Participant, ...]:
     """The participants of a commit that changes these relations, cached per catalog."""
     memo_key = ("participants", relations)
-    found = catalog.memo.get(memo_key)
+    found = catalog.derived_cache.get(memo_key)
     if found is None:
-        found = catalog.memo[memo_key] = (
-            *index_participants(catalog, relations, compile_expression),
+        found = catalog.derived_cache[memo_key] = (
+            *build_index_participants(catalog, relations, compile_expression),
             *constraints.foreign_key_participants(catalog, relations),
         )
     return found  # type: ignore[return-value]

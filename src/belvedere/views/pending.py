@@ -15,58 +15,58 @@ from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.history.readers import OverlayReader
 from belvedere.txn.transaction import Transaction
 from belvedere.views.maintainers import Maintainers
-from belvedere.views.watermarks import position_of
-from belvedere.views.window import Window, state_before
+from belvedere.views.watermarks import applied_position
+from belvedere.views.window import LogWindow, state_before
 
 
-def with_pending(
+def overlay_pending_log(
     keeper: Maintainers, log: ChangeLog, transaction: Transaction, views: Sequence[View]
 ) -> Reader:
     """The transaction, with these deferred views brought to its position and its own writes."""
     marks = {view.id: required_position(transaction, view) for view in views}
     if not views:
         return transaction
-    window = _window(log, transaction, marks.values(), views)
+    window = _read_window(log, transaction, marks.values(), views)
     writer = DerivedRows(transaction)
     for view in views:
-        logged = window.stretch(marks[view.id]).of(frozenset(view.inputs))
-        changes = _with_own(logged, transaction, frozenset(view.inputs))
+        logged = window.log_range(marks[view.id]).changes_of(frozenset(view.inputs))
+        changes = _merge_own_changes(logged, transaction, frozenset(view.inputs))
         if changes:
-            maintainer = keeper.maintainer(transaction.catalog, view)
+            maintainer = keeper.maintainer_for(transaction.catalog, view)
             before = state_before(transaction, changes, maintainer.indexes)
             maintainer.writes(changes, before, writer, after=transaction)
     overlay = dict(writer.writes())
     return OverlayReader(transaction, overlay, transaction.position, transaction.catalog)
 
 
-def at_watermark(
+def tables_at_watermark(
     keeper: Maintainers, log: ChangeLog, transaction: Transaction, view: View
 ) -> tuple[Reader, int]:
     """The view's tables as of the view's watermark, and that position."""
     if view.maintenance is Maintenance.IMMEDIATE:
         return transaction, transaction.position
     mark = required_position(transaction, view)
-    window = _window(log, transaction, (mark,), (view,))
-    changes = window.stretch(mark).of(frozenset(view.inputs))
+    window = _read_window(log, transaction, (mark,), (view,))
+    changes = window.log_range(mark).changes_of(frozenset(view.inputs))
     return state_before(transaction, changes, keeper.indexes), mark
 
 
 def required_position(reader: Reader, view: View) -> int:
-    mark = position_of(reader, view)
+    mark = applied_position(reader, view)
     if mark is None:
         raise Unavailable("view has no watermark", sqlstate="XX000", name=view.name)
     return mark
 
 
-def _window(
+def _read_window(
     log: ChangeLog, reader: Reader, starts: Collection[int], views: Sequence[View]
-) -> Window:
+) -> LogWindow:
     relations = frozenset(r for view in views for r in view.inputs)
     records = log.read_bytes(min(starts), reader.position)
-    return Window(records, starts, reader.position, relations)
+    return LogWindow(records, starts, reader.position, relations)
 
 
-def _with_own(
+def _merge_own_changes(
     logged: list[RowChange], transaction: Transaction, relations: frozenset[int]
 ) -> list[RowChange]:
     """All pending changes: the log after the watermark, then the transaction's own changes."""

@@ -21,10 +21,10 @@ from typing import NamedTuple
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import ForeignKey
 from belvedere.plan import expressions as e
-from belvedere.views.core import Branch, Leaf
+from belvedere.views.core import CoreBranch, CoreLeaf
 
 
-class Pruned(NamedTuple):
+class ForeignKeyJoin(NamedTuple):
     """Rows inserted into leaf `parent` join no old row of leaf `child`."""
 
     parent: int
@@ -32,20 +32,21 @@ class Pruned(NamedTuple):
     foreign_key: str
 
 
-def prunes_of(branch: Branch, catalog: Catalog) -> tuple[Pruned, ...]:
+def find_foreign_key_joins(branch: CoreBranch, catalog: Catalog) -> tuple[ForeignKeyJoin, ...]:
     """Every pair of leaves of the branch that is joined along an enforced foreign key."""
-    equal = set(_equal_columns(branch))
+    equal = set(_find_equal_columns(branch))
     tables = [i for i, leaf in enumerate(branch.leaves) if leaf.constant is None]
     return tuple(
-        Pruned(parent, child, key.name)
+        ForeignKeyJoin(parent, child, key.name)
         for child in tables
         for key in catalog.table(branch.leaves[child].relation).foreign_keys
         for parent in tables
-        if parent != child and _joined(branch.leaves[child], branch.leaves[parent], key, equal)
+        if parent != child
+        and _is_foreign_key_join(branch.leaves[child], branch.leaves[parent], key, equal)
     )
 
 
-def _equal_columns(branch: Branch) -> Iterator[tuple[int, int]]:
+def _find_equal_columns(branch: CoreBranch) -> Iterator[tuple[int, int]]:
     """Pairs of columns of the branch's row that a condition sets equal, both ways."""
     for condition in branch.conditions:
         match condition:
@@ -55,7 +56,9 @@ def _equal_columns(branch: Branch) -> Iterator[tuple[int, int]]:
                     yield other.index, one.index
 
 
-def _joined(child: Leaf, parent: Leaf, key: ForeignKey, equal: set[tuple[int, int]]) -> bool:
+def _is_foreign_key_join(
+    child: CoreLeaf, parent: CoreLeaf, key: ForeignKey, equal: set[tuple[int, int]]
+) -> bool:
     if not key.enforced or key.parent != parent.relation:
         return False
     pairs = zip(key.columns, key.parent_columns, strict=True)

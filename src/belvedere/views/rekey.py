@@ -14,39 +14,39 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Index, Maintenance, State, Table
+from belvedere.catalog.model import Index, Maintenance, ObjectState, Table
 from belvedere.catalog.relation import compiled_index, compiled_table
 from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.looks import python_equal_may_differ
-from belvedere.txn.border import Alone, Get, LockRequest, Reader, RowChange, Rows, Writer
+from belvedere.txn.border import Get, LockRequest, Reader, RowChange, Rows, SingleRowWrites, Writer
 from belvedere.types import Row
 
-Evaluate = Callable[[Row], Any]
+EvaluateRow = Callable[[Row], Any]
 """An index expression or condition, compiled."""
 
-CompileExpression = Callable[[Catalog, Table, str], Evaluate]
+CompileExpression = Callable[[Catalog, Table, str], EvaluateRow]
 
 
-def no_expressions(catalog: Catalog, table: Table, text: str) -> Evaluate:
+def refuse_expressions(catalog: Catalog, table: Table, text: str) -> EvaluateRow:
     """The compiler of index expressions where the SQL part is absent: refuses them."""
     raise Unsupported("index expression without the SQL part", expression=text)
 
 
-def index_participants(
+def build_index_participants(
     catalog: Catalog, relations: frozenset[int], compile_expression: CompileExpression
-) -> tuple[RekeyParticipant, ...]:
+) -> tuple[IndexParticipant, ...]:
     """One participant for every immediate index of these tables, ready or being built."""
     return tuple(
-        RekeyParticipant(catalog, index, compile_expression)
+        IndexParticipant(catalog, index, compile_expression)
         for relation in sorted(relations)
-        for index in catalog.indexes_of(relation)
+        for index in catalog.table_indexes(relation)
         if index.maintenance is Maintenance.IMMEDIATE
-        and index.state in (State.READY, State.BUILDING)
+        and index.state in (ObjectState.READY, ObjectState.BUILDING)
     )
 
 
-class RekeyParticipant:
+class IndexParticipant:
     checks = False  # `writes` checks uniqueness
 
     def __init__(
@@ -57,7 +57,7 @@ class RekeyParticipant:
         table = self._table.table
         self._prefix = keyspace.row_prefix(table.id)
         self._values = [
-            _picker(part.slot)
+            _column_getter(part.slot)
             if part.slot is not None
             else compile_expression(catalog, table, part.expression or "")
             for part in index.parts
@@ -65,7 +65,7 @@ class RekeyParticipant:
         self._rest = (*table.primary_key, *index.include)
         self._where = compile_expression(catalog, table, index.where) if index.where else None
         types = [table.columns[slot].type for slot in self._rest] + list(self._index.key.types)
-        self._disguised = any(map(python_equal_may_differ, types))
+        self._varying_representation = any(map(python_equal_may_differ, types))
         self.unique = index.unique
         self._key_width = len(self._index.key.columns)
         slots = [part.slot for part in index.parts if part.slot is not None]
@@ -80,16 +80,16 @@ class RekeyParticipant:
         for change in changes:
             if change.relation != self._table.table.id:
                 continue
-            keys = [self._claimed(value) for value in (change.old, change.new)]
+            keys = [self._claimed_key(value) for value in (change.old, change.new)]
             if keys[0] != keys[1]:
                 yield from (LockRequest("claim", key) for key in keys if key is not None)
 
-    def _claimed(self, value: bytes | None) -> bytes | None:
+    def _claimed_key(self, value: bytes | None) -> bytes | None:
         """The key that no other row may have; NULLs that are distinct collide with nothing."""
-        entry = self.entry(value)
+        entry = self.build_entry(value)
         if entry is None or not self._index.index.nulls_distinct:
             return None if entry is None else entry[0]
-        parts = self._index.layout.decode(entry[1])[: self._index.parts]
+        parts = self._index.layout.decode(entry[1])[: self._index.part_count]
         return None if None in parts else entry[0]
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
@@ -102,9 +102,9 @@ class RekeyParticipant:
         for change in changes:
             if not change.key.startswith(prefix):
                 continue
-            if self._same(change.old, change.new):
+            if self._is_unchanged(change.old, change.new):
                 continue
-            old, new = self.entry(change.old), self.entry(change.new)
+            old, new = self.build_entry(change.old), self.build_entry(change.new)
             if old == new:
                 continue
             if old is not None:
@@ -117,13 +117,13 @@ class RekeyParticipant:
         for key, value in added:
             writer.put(key, value)
 
-    def alone(self, prefix: bytes) -> Alone | None:
+    def single_row_writes(self, prefix: bytes) -> SingleRowWrites | None:
         if prefix != self._prefix:
             return None
-        entry, unique = self.entry, self.unique
-        project = None if self._disguised else self._project
+        entry, unique = self.build_entry, self.unique
+        project = None if self._varying_representation else self._project
 
-        def alone(old: bytes | None, new: bytes | None, get: Get, rows: Rows) -> None:
+        def write_entry(old: bytes | None, new: bytes | None, get: Get, rows: Rows) -> None:
             if project is not None and old is not None and new is not None:
                 if project(old) == project(new):
                     return
@@ -135,19 +135,19 @@ class RekeyParticipant:
             if after is not None:
                 key, value = after
                 if unique and (before is None or key != before[0]) and get(key) is not None:
-                    raise self.duplicate(value)
+                    raise self.duplicate_key_error(value)
                 rows[key] = value
 
-        return alone
+        return write_entry
 
-    def _same(self, old: bytes | None, new: bytes | None) -> bool:
+    def _is_unchanged(self, old: bytes | None, new: bytes | None) -> bool:
         """Whether no column of the index changed; False when in doubt."""
         project = self._project
         if project is None or old is None or new is None:
             return False
-        return project(old) == project(new) and not self._disguised
+        return project(old) == project(new) and not self._varying_representation
 
-    def entry(self, value: bytes | None) -> tuple[bytes, bytes] | None:
+    def build_entry(self, value: bytes | None) -> tuple[bytes, bytes] | None:
         """The index entry (key, value) of a stored row; None when it has none."""
         if value is None:
             return None
@@ -161,7 +161,7 @@ class RekeyParticipant:
             stored = parts + tuple([row[slot] for slot in self._rest])
         index = self._index
         if self.unique:
-            parts = stored[: index.parts]
+            parts = stored[: index.part_count]
             if not (index.index.nulls_distinct and None in parts):
                 return index.unique_key.encode(parts), index.layout.encode(stored)
         return index.key.encode(stored[: self._key_width]), index.layout.encode(stored)
@@ -173,10 +173,10 @@ class RekeyParticipant:
         for key, value in added:
             taken = key in seen or (key not in removed and reader.get(key) is not None)
             if taken:
-                raise self.duplicate(value)
+                raise self.duplicate_key_error(value)
             seen.add(key)
 
-    def duplicate(self, value: bytes) -> InvalidInput:
+    def duplicate_key_error(self, value: bytes) -> InvalidInput:
         """The error for an entry whose key is taken."""
         index, table = self._index.index, self._table.table
         values = self._index.layout.decode(value)[: len(index.parts)]
@@ -192,5 +192,5 @@ class RekeyParticipant:
         )
 
 
-def _picker(slot: int) -> Evaluate:
+def _column_getter(slot: int) -> EvaluateRow:
     return lambda row: row[slot]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from belvedere.catalog.edit import Edit
+from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Maintenance, View
 from belvedere.catalog.view_options import Schedule
 
 
-def group_for(edit: Edit, schedule: Schedule) -> int:
+def assign_group(edit: CatalogEdit, schedule: Schedule) -> int:
     """The maintenance group of this schedule: that of another view with the same, or a new one."""
     for view in edit.catalog.views:
         if view.maintenance is Maintenance.DEFERRED and view.group:
             if view.options.schedule == schedule:
                 return view.group
-    return edit.allocate()
+    return edit.allocate_id()
 
 
-def schedules(views: tuple[View, ...]) -> dict[int, Schedule]:
+def schedules_by_group(views: tuple[View, ...]) -> dict[int, Schedule]:
     """The groups of these deferred views."""
     return {view.group: view.options.schedule for view in views}

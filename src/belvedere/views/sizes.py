@@ -15,66 +15,66 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from belvedere.txn.border import RowChange
-from belvedere.views.window import Stretch
+from belvedere.views.window import LogRange
 
 SHARE = 0.05
 """The share of the time that may be spent counting states."""
 
 
-class Span(NamedTuple):
+class PositionSpan(NamedTuple):
     """The positions of a batch's log range: start < position <= end."""
 
     start: int
     end: int
 
 
-class _Table(NamedTuple):
+class _TableCount(NamedTuple):
     position: int
     rows: float
 
 
-class _State(NamedTuple):
+class _StateCount(NamedTuple):
     again_at: float
     rows: float
 
 
-class Sizes:
-    """Row counts of an open store. `count` estimates how many rows a relation has now."""
+class RowCounts:
+    """Row counts of an open store. `count_rows` estimates how many rows a relation has now."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.count: Callable[[int], float] = lambda relation: math.inf
+        self.count_rows: Callable[[int], float] = lambda relation: math.inf
         self._clock = clock
-        self._tables: dict[int, _Table] = {}
-        self._states: dict[int, _State] = {}
+        self._tables: dict[int, _TableCount] = {}
+        self._states: dict[int, _StateCount] = {}
 
-    def table(self, relation: int, span: Span) -> float:
+    def table_rows(self, relation: int, span: PositionSpan) -> float:
         """About how many rows a table has at a position of the span."""
         known = self._tables.get(relation)
         if known is None or known.position < span.start:
-            known = self._tables[relation] = _Table(span.end, self.count(relation))
+            known = self._tables[relation] = _TableCount(span.end, self.count_rows(relation))
         return known.rows
 
-    def moved(self, span: Span, stretch: Stretch) -> None:
+    def add_changes(self, span: PositionSpan, stretch: LogRange) -> None:
         """Add the changes of a span to the counts of tables that are known at its start."""
         for relation, known in list(self._tables.items()):
             if known.position == span.start and relation in stretch.relations:
-                rows = known.rows + _net(stretch.of(frozenset((relation,))))
-                self._tables[relation] = _Table(span.end, max(rows, 0.0))
+                rows = known.rows + _net_row_count(stretch.changes_of(frozenset((relation,))))
+                self._tables[relation] = _TableCount(span.end, max(rows, 0.0))
 
-    def state(self, view: int) -> float:
+    def state_entries(self, view: int) -> float:
         """About how many entries a view's state has."""
         known, started = self._states.get(view), self._clock()
         if known is None or started >= known.again_at:
-            rows = self.count(view)
+            rows = self.count_rows(view)
             now = self._clock()
-            known = self._states[view] = _State(now + (now - started) / SHARE, rows)
+            known = self._states[view] = _StateCount(now + (now - started) / SHARE, rows)
         return known.rows
 
-    def forget(self) -> None:
+    def forget_counts(self) -> None:
         self._tables.clear()
         self._states.clear()
 
 
-def _net(changes: list[RowChange]) -> int:
+def _net_row_count(changes: list[RowChange]) -> int:
     """The number of inserted rows less that of deleted ones."""
     return sum([(old is None) - (new is None) for _, old, new, _ in changes])

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.direct.context import Context, row_keys
+from belvedere.execution.direct.context import CompileContext, row_keys
 from belvedere.execution.run import Interrupt, Rows, Run, Services
 from belvedere.kv.batch import Write
 from belvedere.plan import nodes as n
@@ -31,13 +31,13 @@ from belvedere.views.core import Expressions
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 ENVIRONMENT = Environment(_EPOCH, _EPOCH, lambda: _EPOCH, random.Random(0))
 
-Weighted = Iterator[tuple[Row, int]]
-Restricted = Callable[[Reader, list[Row]], Iterable[Row]]
+WeightedRows = Iterator[tuple[Row, int]]
+KeyLookup = Callable[[Reader, list[Row]], Iterable[Row]]
 """A look-up of the rows at a state whose keys are among these, computed lazily. Keys are given once
 each; a NULL finds NULLs."""
 
 
-class Step:
+class DeltaStep:
     """Changes, the state before them, and the state after them, which is computed on demand."""
 
     def __init__(
@@ -46,12 +46,14 @@ class Step:
         before: Reader,
         indexes: ParticipantsFor,
         after: Reader | None = None,
-        derived: Derived | None = None,
+        derived: DerivationCache | None = None,
     ) -> None:
         self.changes = changes
         self.before = before
         self.relations = frozenset([change.relation for change in changes])
-        self.prunes = isinstance(before, NewestReader)  # a commit's own state, constraints hold
+        self.prunes_foreign_keys = isinstance(
+            before, NewestReader
+        )  # a commit's own state, constraints hold
         self._indexes = indexes
         self._after = after
         self._derived = derived
@@ -59,21 +61,21 @@ class Step:
     @property
     def after(self) -> Reader:
         if self._after is None:
-            derived = self._derived or Derived(self.changes, self.before)
-            self._after = derived.state(self._indexes)
+            derived = self._derived or DerivationCache(self.changes, self.before)
+            self._after = derived.state_after(self._indexes)
         return self._after
 
-    def by_relation(self) -> Iterator[Step]:
+    def split_by_relation(self) -> Iterator[DeltaStep]:
         """The same changes, one table after the other, each on the state after the previous one."""
         before = self.before
         for relation in sorted(self.relations):
             mine = [change for change in self.changes if change.relation == relation]
-            step = Step(mine, before, self._indexes)
+            step = DeltaStep(mine, before, self._indexes)
             yield step
             before = step.after
 
 
-class Derived:
+class DerivationCache:
     """A cache of the rows of indexes and auxiliary views that one step changes. Those of an
     auxiliary view are computed once, however many others depend on it: without that, each further
     one in a chain of them would double the work. `sums` holds, by view, the view's maintainer and
@@ -86,19 +88,19 @@ class Derived:
         self._relations = frozenset([change.relation for change in changes])
         self._known: dict[int, tuple[Participant, list[Write]]] = {}
 
-    def state(self, indexes: ParticipantsFor) -> Reader:
+    def state_after(self, indexes: ParticipantsFor) -> Reader:
         """The tables and the rows that these participants derive from them, after the step."""
         before = self.before
         overlay: dict[bytes, bytes | None] = {change.key: change.new for change in self.changes}
         for participant in indexes(before.catalog, self._relations):
-            overlay.update(self._rows(participant))
+            overlay.update(self._derive_rows(participant))
         return OverlayReader(before, overlay, before.position, before.catalog)
 
-    def _rows(self, participant: Participant) -> list[Write]:
+    def _derive_rows(self, participant: Participant) -> list[Write]:
         known = self._known.get(id(participant))
         if known is None:
             writer = DerivedRows(self.before)
-            beside: _WritesBeside | None = getattr(participant, "writes_beside", None)
+            beside: _WritesWithCache | None = getattr(participant, "writes_beside", None)
             if beside is not None:
                 beside(self.changes, self.before, writer, self)
             else:
@@ -107,68 +109,70 @@ class Derived:
         return known[1]
 
 
-def derived_beside(changes: Sequence[RowChange], before: Reader, writer: Writer) -> Derived:
+def get_derivation_cache(
+    changes: Sequence[RowChange], before: Reader, writer: Writer
+) -> DerivationCache:
     """The cache of this step's derived rows, shared by all participants of one commit."""
-    known = writer.shared.get(Derived)
-    if isinstance(known, Derived) and known.changes is changes and known.before is before:
+    known = writer.shared_results.get(DerivationCache)
+    if isinstance(known, DerivationCache) and known.changes is changes and known.before is before:
         return known
-    made = writer.shared[Derived] = Derived(changes, before)
+    made = writer.shared_results[DerivationCache] = DerivationCache(changes, before)
     return made
 
 
-_WritesBeside = Callable[[Sequence[RowChange], Reader, Writer, Derived], None]
+_WritesWithCache = Callable[[Sequence[RowChange], Reader, Writer, DerivationCache], None]
 """`writes` of a participant that takes the rows derived by others from the step's cache."""
 
 
-class Source(Protocol):
+class DeltaOperator(Protocol):
     @property
     def reads_state(self) -> bool:
         """Whether a delta needs more than the changed rows themselves."""
 
-    def delta(self, step: Step) -> Weighted: ...
+    def delta(self, step: DeltaStep) -> WeightedRows: ...
 
-    def whole(self, reader: Reader) -> Iterator[Row]:
+    def all_rows(self, reader: Reader) -> Iterator[Row]:
         """All rows at a state, from which a backfill starts."""
 
-    def restricted(self, keys: Expressions) -> Restricted:
+    def build_key_lookup(self, keys: Expressions) -> KeyLookup:
         """A look-up of rows by these keys, which are expressions over the operator's rows."""
 
 
-NEVER = Interrupt()
+NO_INTERRUPT = Interrupt()
 """Maintenance is never interrupted: once begun, it must finish."""
 
 
 def run_plan(rows: Rows, reader: Reader, deltas: dict[int, list[Row]]) -> Iterator[Row]:
-    run = Run(reader, (), ENVIRONMENT, NO_SERVICES, NEVER)
+    run = Run(reader, (), ENVIRONMENT, NO_SERVICES, NO_INTERRUPT)
     run.deltas = deltas
     return rows(run)
 
 
-def bare_run(reader: Reader) -> Run:
-    return Run(reader, (), ENVIRONMENT, NO_SERVICES, NEVER)
+def run_with_reader(reader: Reader) -> Run:
+    return Run(reader, (), ENVIRONMENT, NO_SERVICES, NO_INTERRUPT)
 
 
-def nothing_run() -> Run:
+def run_without_reader() -> Run:
     """A run for expressions that depend on nothing but the row."""
     nothing: Reader = None  # type: ignore[assignment]
-    return bare_run(nothing)
+    return run_with_reader(nothing)
 
 
-class Keys:
+class KeyExtractor:
     """Extracts the keys of rows, each once: equal keys with different representations (NaN, blanks,
     intervals) count as one."""
 
     def __init__(self, catalog: Catalog, keys: Expressions) -> None:
-        context = Context(catalog, lambda node: compile_plan(catalog, node))
-        self._of = context.tuple_of(keys)
+        context = CompileContext(catalog, lambda node: compile_plan(catalog, node))
+        self._bind_key = context.tuple_of(keys)
         self.fields = tuple(Field(f"key {i}", key.type) for i, key in enumerate(keys))
         self.canonical = row_keys(self.fields)
 
-    def of_row(self, reader: Reader) -> Callable[[Row], Row]:
-        return self._of(bare_run(reader))
+    def key_function(self, reader: Reader) -> Callable[[Row], Row]:
+        return self._bind_key(run_with_reader(reader))
 
-    def distinct(self, rows: Iterable[Row], reader: Reader) -> list[Row]:
-        of_row, canonical = self.of_row(reader), self.canonical
+    def distinct_keys(self, rows: Iterable[Row], reader: Reader) -> list[Row]:
+        of_row, canonical = self.key_function(reader), self.canonical
         found: dict[Row, Row] = {}
         for row in rows:
             key = of_row(row)
@@ -176,19 +180,19 @@ class Keys:
         return list(found.values())
 
 
-def filtered(catalog: Catalog, source: Source, keys: Expressions) -> Restricted:
+def build_scan_lookup(catalog: Catalog, source: DeltaOperator, keys: Expressions) -> KeyLookup:
     """A look-up of the rows with these keys by a scan of all rows."""
-    known = Keys(catalog, keys)
+    known = KeyExtractor(catalog, keys)
 
-    def rows(reader: Reader, wanted: list[Row]) -> list[Row]:
-        of_row, canonical = known.of_row(reader), known.canonical
+    def look_up_rows(reader: Reader, wanted: list[Row]) -> list[Row]:
+        of_row, canonical = known.key_function(reader), known.canonical
         among = {canonical(key) for key in wanted}
-        return [row for row in source.whole(reader) if canonical(of_row(row)) in among]
+        return [row for row in source.all_rows(reader) if canonical(of_row(row)) in among]
 
-    return rows
+    return look_up_rows
 
 
-def by_weight(rows: Weighted) -> dict[int, list[Row]]:
+def group_by_weight(rows: WeightedRows) -> dict[int, list[Row]]:
     """Rows under their weight; the same row given twice stays twice."""
     found: dict[int, list[Row]] = {}
     for row, weight in rows:
@@ -196,12 +200,12 @@ def by_weight(rows: Weighted) -> dict[int, list[Row]]:
     return found
 
 
-def leaf(number: int, node: n.Node) -> n.Changes:
+def build_input_leaf(number: int, node: n.Node) -> n.Changes:
     """A leaf in place of a node: its rows are given when the plan is run."""
     return n.Changes(number, "rows", (), node.fields)
 
 
-def chained(parts: Iterator[Iterator[Row]]) -> Iterator[Row]:
+def chain_rows(parts: Iterator[Iterator[Row]]) -> Iterator[Row]:
     return itertools.chain.from_iterable(parts)
 
 

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.views.apply import ApplySource
-from belvedere.views.kept import Kept
-from belvedere.views.operators import CoreSource, MapSource, UnionSource
-from belvedere.views.partition import RecomputeSource
-from belvedere.views.source import Source
-from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union, Whole
-from belvedere.views.whole import WholeSource
+from belvedere.views.apply import ApplyOperator
+from belvedere.views.kept import AuxiliaryViews
+from belvedere.views.operators import LinearCoreOperator, MapOperator, UnionOperator
+from belvedere.views.partition import RecomputeOperator
+from belvedere.views.source import DeltaOperator
+from belvedere.views.tree import Apply, DeltaTree, FullRecompute, LinearCore, Map, Recompute, Union
+from belvedere.views.whole import FullRecomputeOperator
 
 
-def source_of(catalog: Catalog, tree: Tree, kept: Kept) -> Source:
+def build_operator(catalog: Catalog, tree: DeltaTree, kept: AuxiliaryViews) -> DeltaOperator:
     match tree:
-        case Core():
-            return CoreSource(catalog, tree)
-        case Whole():
-            return WholeSource(catalog, tree, kept.view)
+        case LinearCore():
+            return LinearCoreOperator(catalog, tree)
+        case FullRecompute():
+            return FullRecomputeOperator(catalog, tree, kept.view)
         case Map():
-            return MapSource(catalog, tree, source_of(catalog, tree.input, kept))
+            return MapOperator(catalog, tree, build_operator(catalog, tree.input, kept))
         case Union():
-            return UnionSource(
-                source_of(catalog, tree.left, kept), source_of(catalog, tree.right, kept)
+            return UnionOperator(
+                build_operator(catalog, tree.left, kept), build_operator(catalog, tree.right, kept)
             )
         case Apply():
-            rights = [source_of(catalog, right.tree, kept) for right in tree.rights]
-            return ApplySource(catalog, tree, source_of(catalog, tree.left, kept), rights, kept)
+            rights = [build_operator(catalog, right.tree, kept) for right in tree.rights]
+            return ApplyOperator(
+                catalog, tree, build_operator(catalog, tree.left, kept), rights, kept
+            )
         case Recompute():
-            inputs = [source_of(catalog, one.tree, kept) for one in tree.inputs]
-            return RecomputeSource(catalog, tree, inputs, kept)
+            inputs = [build_operator(catalog, one.tree, kept) for one in tree.inputs]
+            return RecomputeOperator(catalog, tree, inputs, kept)

@@ -23,8 +23,8 @@ from belvedere.catalog.model import View
 from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader
 from belvedere.views.additions import state_rows
-from belvedere.views.fill_place import Place, place_write
-from belvedere.views.stream import Addition, stream_writes
+from belvedere.views.fill_place import BackfillProgress, progress_write
+from belvedere.views.stream import Addition, build_changefeed_writes
 from belvedere.views.watermarks import watermark_write
 
 
@@ -37,7 +37,9 @@ class Commits(Protocol):
 class AddingCommits(Protocol):
     """What an update of state that cannot be read yet needs of a commit protocol."""
 
-    def add(self, make: Callable[[Reader], tuple[Sequence[Write], Sequence[Addition]]]) -> None: ...
+    def write_additions(
+        self, make: Callable[[Reader], tuple[Sequence[Write], Sequence[Addition]]]
+    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class StateUpdate:
     state_rows: Sequence[Write] | None = None
     changefeed: ChangefeedStep | None = None
     watermarks: Mapping[int, int | None] = field(default_factory=dict)
-    progress: Mapping[int, Place | None] = field(default_factory=dict)
+    progress: Mapping[int, BackfillProgress | None] = field(default_factory=dict)
     others: Sequence[Write] = ()
 
     def all_writes(self, reader: Reader) -> list[Write]:
@@ -73,9 +75,13 @@ class StateUpdate:
         """The rows of the update without the state itself."""
         feed = self.changefeed
         return [
-            *(stream_writes(reader, feed.views, feed.position, self.additions) if feed else ()),
+            *(
+                build_changefeed_writes(reader, feed.views, feed.position, self.additions)
+                if feed
+                else ()
+            ),
             *self.others,
-            *(place_write(view, place) for view, place in self.progress.items()),
+            *(progress_write(view, place) for view, place in self.progress.items()),
             *(watermark_write(id_, position) for id_, position in self.watermarks.items()),
         ]
 
@@ -102,4 +108,4 @@ def add_update(commits: AddingCommits, make: Callable[[Reader], StateUpdate]) ->
         update = make(newest)
         return update.writes_beside_state(newest), update.additions
 
-    commits.add(make_writes)
+    commits.write_additions(make_writes)

@@ -30,7 +30,7 @@ from belvedere.txn.history.merge import merge_scan
 from belvedere.txn.history.readers import ReaderWrapper, values_alone
 from belvedere.types import Row
 
-KEPT_POSITIONS = 100_000
+DEFAULT_RETAINED_POSITIONS = 100_000
 _POSITION = struct.Struct(">Q")
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[bytes, bytes]]).decode
@@ -39,7 +39,7 @@ Addition = tuple[bytes, bytes, tuple[int, ...]]
 """Key of a view's state, its payload, what is added to its amounts."""
 
 
-class Entry(NamedTuple):
+class ChangefeedEntry(NamedTuple):
     position: int
     additions: tuple[Addition, ...]
 
@@ -47,12 +47,12 @@ class Entry(NamedTuple):
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def entry_write(view: int, position: int, additions: Sequence[Addition], number: int = 0) -> Write:
+def encode_entry(view: int, position: int, additions: Sequence[Addition], number: int = 0) -> Write:
     listed = [(key, accumulator.encode(payload, amounts)) for key, payload, amounts in additions]
     return keyspace.stream_key(view, position, number), _encode(listed)
 
 
-def stream_writes(
+def build_changefeed_writes(
     reader: Reader, views: Iterable[View], position: int, additions: Sequence[Addition]
 ) -> Iterator[Write]:
     """The entries of a batch, for those of the views that have a changefeed."""
@@ -61,10 +61,12 @@ def stream_writes(
             prefix = keyspace.row_prefix(view.id)
             mine = [addition for addition in additions if addition[0].startswith(prefix)]
             if mine:
-                yield entry_write(view.id, position, mine, _next_number(reader, view.id, position))
+                yield encode_entry(
+                    view.id, position, mine, _next_free_number(reader, view.id, position)
+                )
 
 
-def _next_number(reader: Reader, view: int, position: int) -> int:
+def _next_free_number(reader: Reader, view: int, position: int) -> int:
     """The next free number at a position: a repair may add where an entry exists already."""
     number = 0
     while reader.get(keyspace.stream_key(view, position, number)) is not None:
@@ -72,38 +74,38 @@ def _next_number(reader: Reader, view: int, position: int) -> int:
     return number
 
 
-class Noting:
+class ChangefeedParticipant:
     """The participant of an immediate view with a changefeed: stores what is added to the view."""
 
     checks = False
 
     def __init__(self, view: int, inner: Participant) -> None:
         self._view = view
-        self._inner = inner
+        self._view_participant = inner
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
-        return self._inner.locks(changes, reader)
+        return self._view_participant.locks(changes, reader)
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
         """A view refuses nothing."""
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
-        noted = Noted(writer)
-        self._inner.writes(changes, reader, noted)
+        noted = RecordingWriter(writer)
+        self._view_participant.writes(changes, reader, noted)
         if noted.additions:
-            key, value = entry_write(self._view, reader.position + 1, noted.additions)
+            key, value = encode_entry(self._view, reader.position + 1, noted.additions)
             assert value is not None
             writer.put(key, value)
 
 
-class Noted:
+class RecordingWriter:
     """A Writer that also records the additions."""
 
     def __init__(self, writer: Writer) -> None:
         self.put = writer.put
         self.delete = writer.delete
         self._add = writer.add
-        self.shared = writer.shared
+        self.shared_results = writer.shared_results
         self.additions: list[Addition] = []
 
     def add(self, key: bytes, payload: bytes, amounts: tuple[int, ...]) -> None:
@@ -111,44 +113,48 @@ class Noted:
         self._add(key, payload, amounts)
 
 
-def start_stream(writer: Writer, view: int, position: int) -> None:
+def start_changefeed(writer: Writer, view: int, position: int) -> None:
     """Begin to retain the view's changes, those after `position`."""
     writer.put(keyspace.stream_key(view, 0), _POSITION.pack(position))
 
 
-def stream_start(view: int, position: int) -> Write:
+def changefeed_start_write(view: int, position: int) -> Write:
     return keyspace.stream_key(view, 0), _POSITION.pack(position)
 
 
-def end_stream(reader: Reader, writer: Writer, view: int) -> None:
-    for key in _keys(reader, keyspace.stream_key(view, 0), keyspace.stream_range(view)[1]):
+def end_changefeed(reader: Reader, writer: Writer, view: int) -> None:
+    for key in _scan_keys(reader, keyspace.stream_key(view, 0), keyspace.stream_range(view)[1]):
         writer.delete(key)
 
 
-def trimmed(reader: Reader, view: int, through: int, entries_max: int) -> list[Write]:
+def trim_changefeed(reader: Reader, view: int, through: int, entries_max: int) -> list[Write]:
     """Writes that delete the oldest entries, up to `through`."""
-    start = first_of(reader, view)
+    start = find_changefeed_start(reader, view)
     if start is None or start >= through:
         return []
     low, high = keyspace.stream_range(view, start, through)
-    gone = list(_keys(reader, low, high, limit=entries_max))
+    gone = list(_scan_keys(reader, low, high, limit=entries_max))
     reached = through
     if len(gone) == entries_max:
-        last = keyspace.parse(gone[-1])
+        last = keyspace.parse_key(gone[-1])
         assert isinstance(last, keyspace.StreamKey)
         reached = last.position
-        gone += [key for key in _keys(reader, *_at(view, reached)) if key > gone[-1]]
+        gone += [
+            key for key in _scan_keys(reader, *_position_range(view, reached)) if key > gone[-1]
+        ]
     return [
         (keyspace.stream_key(view, 0), _POSITION.pack(reached)),
         *((key, None) for key in gone),
     ]
 
 
-def _at(view: int, position: int) -> tuple[bytes, bytes]:
+def _position_range(view: int, position: int) -> tuple[bytes, bytes]:
     return keyspace.stream_range(view, position - 1, position)
 
 
-def _keys(reader: Reader, start: bytes, end: bytes, limit: int | None = None) -> Iterator[bytes]:
+def _scan_keys(
+    reader: Reader, start: bytes, end: bytes, limit: int | None = None
+) -> Iterator[bytes]:
     for batch in reader.scan(start, end, limit=limit):
         for key, _ in batch:
             yield key
@@ -157,13 +163,15 @@ def _keys(reader: Reader, start: bytes, end: bytes, limit: int | None = None) ->
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def first_of(reader: Reader, view: int) -> int | None:
+def find_changefeed_start(reader: Reader, view: int) -> int | None:
     """The position after which the view's changes are retained; None: they are not."""
     value = reader.get(keyspace.stream_key(view, 0))
     return None if value is None else int(_POSITION.unpack(value)[0])
 
 
-def entries(reader: Reader, view: int, after: int, limit: int | None = None) -> list[Entry]:
+def read_entries(
+    reader: Reader, view: int, after: int, limit: int | None = None
+) -> list[ChangefeedEntry]:
     """The additions after a position, one entry for each position, in order. A limit on the stored
     entries never cuts the last position short."""
     found: dict[int, list[Addition]] = {}
@@ -171,22 +179,24 @@ def entries(reader: Reader, view: int, after: int, limit: int | None = None) -> 
     start, end = keyspace.stream_range(view, after)
     for batch in reader.scan(start, end):
         for key, value in batch:
-            parsed = keyspace.parse(key)
+            parsed = keyspace.parse_key(key)
             assert isinstance(parsed, keyspace.StreamKey)
             if limit is not None and seen >= limit and parsed.position not in found:
-                return _entries(found)
+                return _build_entries(found)
             seen += 1
             there = found.setdefault(parsed.position, [])
             for state_key, addition in _decode(value):
                 there.append((state_key, *accumulator.decode(addition)))
-    return _entries(found)
+    return _build_entries(found)
 
 
-def _entries(found: dict[int, list[Addition]]) -> list[Entry]:
-    return [Entry(position, tuple(additions)) for position, additions in found.items()]
+def _build_entries(found: dict[int, list[Addition]]) -> list[ChangefeedEntry]:
+    return [ChangefeedEntry(position, tuple(additions)) for position, additions in found.items()]
 
 
-def undone(reader: Reader, all_entries: Sequence[Entry]) -> dict[bytes, bytes | None]:
+def undo_entries(
+    reader: Reader, all_entries: Sequence[ChangefeedEntry]
+) -> dict[bytes, bytes | None]:
     """The state of the touched keys before these entries; `reader` shows the state after them."""
     sums: dict[bytes, tuple[bytes, list[int]]] = {}
     for entry in all_entries:
@@ -203,8 +213,8 @@ def undone(reader: Reader, all_entries: Sequence[Entry]) -> dict[bytes, bytes | 
     }
 
 
-def done(
-    state: dict[bytes, bytes | None], entry: Entry
+def apply_entry(
+    state: dict[bytes, bytes | None], entry: ChangefeedEntry
 ) -> tuple[dict[bytes, bytes | None], dict[bytes, bytes | None]]:
     """The states of the keys an entry touches, before and after it; applies it to `state`."""
     before: dict[bytes, bytes | None] = {}
@@ -214,7 +224,7 @@ def done(
     return before, {key: state[key] for key in before}
 
 
-def difference(before: Iterable[Row], after: Iterable[Row]) -> list[tuple[Row, int]]:
+def net_row_changes(before: Iterable[Row], after: Iterable[Row]) -> list[tuple[Row, int]]:
     """Deleted rows (negative) and inserted ones, with their weights; unchanged rows are left
     out."""
     counts: Counter[str] = Counter()
@@ -227,7 +237,7 @@ def difference(before: Iterable[Row], after: Iterable[Row]) -> list[tuple[Row, i
     return sorted(changed, key=lambda pair: pair[1])
 
 
-class OnlyKeys(ReaderWrapper):
+class KeySubsetReader(ReaderWrapper):
     """A Reader that shows of one relation these keys alone, and everything else as it is."""
 
     def __init__(self, under: Reader, relation: int, rows: dict[bytes, bytes | None]) -> None:

@@ -13,30 +13,32 @@ from belvedere.codec import keyspace
 from belvedere.txn.border import AdditionLog, ChangeLog
 from belvedere.txn.transaction import Transaction
 from belvedere.views import stream
-from belvedere.views.stream import Entry
+from belvedere.views.stream import ChangefeedEntry
 
 
-def log_of(log: ChangeLog, view: View) -> AdditionLog | None:
+def find_entry_log(log: ChangeLog, view: View) -> AdditionLog | None:
     """The log that has the entries of a view; None: they are kept by themselves."""
     return log.additions if view.maintenance is Maintenance.IMMEDIATE else None
 
 
-def first_of(log: ChangeLog, reader: Transaction, view: View) -> int | None:
+def find_changefeed_start(log: ChangeLog, reader: Transaction, view: View) -> int | None:
     """The position after which the view's changes are retained; None: they are not."""
-    first, cells = stream.first_of(reader, view.id), log_of(log, view)
-    return first if first is None or cells is None else max(first, cells.first - 1)
+    first, cells = stream.find_changefeed_start(reader, view.id), find_entry_log(log, view)
+    return first if first is None or cells is None else max(first, cells.first_position - 1)
 
 
-def entries(log: ChangeLog, reader: Transaction, view: View, after: int) -> list[Entry]:
+def read_entries(
+    log: ChangeLog, reader: Transaction, view: View, after: int
+) -> list[ChangefeedEntry]:
     """The additions after a position, one entry for each position, in order."""
-    cells = log_of(log, view)
+    cells = find_entry_log(log, view)
     if cells is None:
-        return stream.entries(reader, view.id, after)
+        return stream.read_entries(reader, view.id, after)
     start, end = keyspace.relation_range(view.id)
-    found = cells.added(start, end, after, reader.snapshot.batch)
-    return [Entry(position, additions) for position, additions in found]
+    found = cells.read_additions(start, end, after, reader.snapshot.batch)
+    return [ChangefeedEntry(position, additions) for position, additions in found]
 
 
-def now(log: ChangeLog, reader: Transaction, view: View) -> int:
+def current_position(log: ChangeLog, reader: Transaction, view: View) -> int:
     """The position up to which the reader shows an immediate view's changes."""
-    return reader.position if log_of(log, view) is None else reader.snapshot.batch
+    return reader.position if find_entry_log(log, view) is None else reader.snapshot.batch

@@ -16,22 +16,22 @@ from belvedere.catalog.relation import compiled_view
 from belvedere.codec import keyspace
 from belvedere.txn.border import Reader
 
-State = dict[bytes, bytes | None]
+EntryStates = dict[bytes, bytes | None]
 
 
-class Kinship(NamedTuple):
+class RelatedEntryRule(NamedTuple):
     """Which entries are related: those with the same first column; or, with `partitions` (the
     encoded values of that column), those with the same other columns."""
 
     first_end: Callable[[bytes], int]
     partitions: tuple[bytes, ...]
 
-    def shared(self, key: bytes) -> bytes:
+    def shared_key(self, key: bytes) -> bytes:
         """The part of the key that an entry shares with all related ones."""
         end = self.first_end(key)
         return key[end:] if self.partitions else key[:end]
 
-    def all_of(self, reader: Reader, shared: bytes) -> State:
+    def read_related(self, reader: Reader, shared: bytes) -> EntryStates:
         """The related entries at the reader's state."""
         if self.partitions:
             keys = [partition + shared for partition in self.partitions]
@@ -41,36 +41,40 @@ class Kinship(NamedTuple):
         return {key: value for batch in reader.scan(shared, end) for key, value in batch}
 
 
-class Kin:
+class RelatedEntries:
     """The entries related to those that some changes touch, at each step of these changes."""
 
-    def __init__(self, kinship: Kinship, reader: Reader, touched: Collection[bytes]) -> None:
-        self._kinship = kinship
-        self._families: dict[bytes, State] = {}
-        for shared in {kinship.shared(key) for key in touched}:
-            found = kinship.all_of(reader, shared)
-            self._families[shared] = {k: v for k, v in found.items() if k not in touched}
-        self._touched: dict[bytes, list[bytes]] = {shared: [] for shared in self._families}
+    def __init__(
+        self, kinship: RelatedEntryRule, reader: Reader, touched: Collection[bytes]
+    ) -> None:
+        self._rule = kinship
+        self._untouched: dict[bytes, EntryStates] = {}
+        for shared in {kinship.shared_key(key) for key in touched}:
+            found = kinship.read_related(reader, shared)
+            self._untouched[shared] = {k: v for k, v in found.items() if k not in touched}
+        self._touched: dict[bytes, list[bytes]] = {shared: [] for shared in self._untouched}
         for key in touched:
-            self._touched[kinship.shared(key)].append(key)
+            self._touched[kinship.shared_key(key)].append(key)
 
-    def beside(self, keys: Iterable[bytes], state: State) -> State:
+    def find_related(self, keys: Iterable[bytes], state: EntryStates) -> EntryStates:
         """The entries related to these, without these; `state` has those that changes touch."""
         keys = set(keys)
-        found: State = {}
-        for shared in {self._kinship.shared(key) for key in keys}:
-            found |= self._families[shared]
+        found: EntryStates = {}
+        for shared in {self._rule.shared_key(key) for key in keys}:
+            found |= self._untouched[shared]
             found |= {key: state[key] for key in self._touched[shared] if key not in keys}
         return found
 
 
-def kinship_of(catalog: Catalog, view: View) -> Kinship | None:
+def find_related_entry_rule(catalog: Catalog, view: View) -> RelatedEntryRule | None:
     """None for a view that makes each row of one entry."""
     form = view.form
     codec = compiled_view(catalog, view.id).key
     if form.colocated:
-        return Kinship(codec.first_end, ())
+        return RelatedEntryRule(codec.first_column_end, ())
     if not form.local or view.reads:  # over a view a group is in one partition
         return None
     count = catalog.table(view.inputs[0]).partitions
-    return Kinship(codec.first_end, tuple(codec.encode_prefix((p,)) for p in range(count)))
+    return RelatedEntryRule(
+        codec.first_column_end, tuple(codec.encode_prefix((p,)) for p in range(count))
+    )

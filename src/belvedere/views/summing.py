@@ -13,18 +13,18 @@ from belvedere.codec.compile import compile_function
 from belvedere.execution.direct.source import tuple_source
 from belvedere.txn.border import Get
 from belvedere.types import Row
-from belvedere.views.entry import ONE
+from belvedere.views.entry import ONE_TEXT
 from belvedere.views.linear import Amounts
 
-Sums = dict[Row, list[int]]
-Found = Iterable[tuple[Row, Amounts, int]]
+GroupSums = dict[Row, list[int]]
+WeightedEntries = Iterable[tuple[Row, Amounts, int]]
 """Group, the amounts of one row, and its weight (negative: deleted)."""
 
-AddUp = Callable[[Sums, Found], None]
-AddRows = Callable[[Sums, Sequence[Row], Get], None]
+AddEntries = Callable[[GroupSums, WeightedEntries], None]
+AddRows = Callable[[GroupSums, Sequence[Row], Get], None]
 
 
-def adder(width: int) -> AddUp:
+def compile_adder(width: int) -> AddEntries:
     """A function that adds up groups with this many amounts."""
     names = [f"a{i}" for i in range(width)]
     taken = f"({', '.join(names)},)"
@@ -41,7 +41,7 @@ def adder(width: int) -> AddUp:
     return compile_function("add_up", "sums, found", lines, {})
 
 
-def summed(amounts: list[str], sign: str) -> list[str]:
+def generate_addition(amounts: list[str], sign: str) -> list[str]:
     """Lines that add amounts to those of the group `g`, or subtract them."""
     minus = "-" if sign == "-" else ""
     if any(text.startswith("*") for text in amounts):
@@ -49,8 +49,8 @@ def summed(amounts: list[str], sign: str) -> list[str]:
         lines = [f"m = {tuple_source(amounts)}", "known = known_of(g)", "if known is None:"]
         lines += [f"    sums[g] = [{each}]" if minus else "    sums[g] = list(m)", "else:"]
         return [*lines, f"    known[:] = [k {sign} a for k, a in zip(known, m)]"]
-    names = [ONE if text == ONE else f"m{i}" for i, text in enumerate(amounts)]
-    lines = [f"{name} = {text}" for name, text in zip(names, amounts) if name != ONE]
+    names = [ONE_TEXT if text == ONE_TEXT else f"m{i}" for i, text in enumerate(amounts)]
+    lines = [f"{name} = {text}" for name, text in zip(names, amounts) if name != ONE_TEXT]
     lines += ["known = known_of(g)", "if known is None:"]
     lines += [f"    sums[g] = [{', '.join(minus + name for name in names)}]", "else:"]
     return lines + [f"    known[{i}] {sign}= {name}" for i, name in enumerate(names)]

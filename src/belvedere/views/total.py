@@ -17,48 +17,50 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.frames import Frame, FrameBound, FrameMode, FrameSide
-from belvedere.plan.looks import all_keys
+from belvedere.plan.looks import column_sort_keys
 
-_BY_ROW = frozenset(("row_number", "ntile", "lag", "lead"))
-_OF_ONE = frozenset(("first_value", "last_value", "nth_value"))
-_WHOLE = Frame(FrameMode.ROWS, end=FrameBound(FrameSide.UNBOUNDED_FOLLOWING))
-_IN_ORDER = frozenset(("string_agg", "json_agg", "json_object_agg", "array_agg"))
+_ROW_POSITION_FUNCTIONS = frozenset(("row_number", "ntile", "lag", "lead"))
+_SINGLE_VALUE_FUNCTIONS = frozenset(("first_value", "last_value", "nth_value"))
+_ENTIRE_PARTITION = Frame(FrameMode.ROWS, end=FrameBound(FrameSide.UNBOUNDED_FOLLOWING))
+_ORDERED_AGGREGATES = frozenset(("string_agg", "json_agg", "json_object_agg", "array_agg"))
 
 
-def leaves_open(plan: n.Node) -> bool:
+def has_ambiguous_order(plan: n.Node) -> bool:
     """Whether the order of equal rows may show in the result."""
     return any(
         isinstance(node, n.Limit | n.TopN | n.Window)
         or (isinstance(node, n.Distinct) and node.on is not None)
-        or (isinstance(node, n.Aggregate) and any(map(_in_order, node.aggregates)))
-        for node in transform.walk(plan)
+        or (isinstance(node, n.Aggregate) and any(map(_is_order_sensitive, node.aggregates)))
+        for node in transform.walk_plan(plan)
     )
 
 
-def decided(plan: n.Node) -> n.Node:
+def with_total_order(plan: n.Node) -> n.Node:
     """The plan with a total order wherever the order of equal rows may show."""
 
-    def on_expression(one: e.Expression) -> e.Expression:
-        return transform.with_subplan(transform.rebuild(one, on_expression), decided)
+    def rewrite_expression(one: e.Expression) -> e.Expression:
+        return transform.with_subplan(
+            transform.rebuild_operands(one, rewrite_expression), with_total_order
+        )
 
-    node = transform.rebuild_inputs(plan, decided)
-    node = transform.rebuild_expressions(node, on_expression)
+    node = transform.rebuild_inputs(plan, with_total_order)
+    node = transform.rebuild_expressions(node, rewrite_expression)
     match node:
         case (
             n.Limit(input=n.Sort() as ordered, with_ties=False)
             | n.Distinct(input=n.Sort() as ordered)
         ):
-            return replace(node, input=_total(ordered))
+            return replace(node, input=_sort_by_all_columns(ordered))
         case n.Distinct() if node.on is not None:
-            return replace(node, input=n.Sort(node.input, all_keys(node.input.fields)))
+            return replace(node, input=n.Sort(node.input, column_sort_keys(node.input.fields)))
         case n.TopN(with_ties=False):
-            return replace(node, keys=node.keys + all_keys(node.fields))
+            return replace(node, keys=node.keys + column_sort_keys(node.fields))
         case n.Window():
-            return _window(node)
+            return _break_window_ties(node)
         case n.Aggregate():
-            more = all_keys(node.input.fields)
+            more = column_sort_keys(node.input.fields)
             calls = [
-                replace(call, order_by=call.order_by + more) if _in_order(call) else call
+                replace(call, order_by=call.order_by + more) if _is_order_sensitive(call) else call
                 for call in node.aggregates
             ]
             return replace(node, aggregates=tuple(calls))
@@ -66,15 +68,15 @@ def decided(plan: n.Node) -> n.Node:
             return node
 
 
-def _total(ordered: n.Sort) -> n.Sort:
-    return n.Sort(ordered.input, ordered.keys + all_keys(ordered.fields))
+def _sort_by_all_columns(ordered: n.Sort) -> n.Sort:
+    return n.Sort(ordered.input, ordered.keys + column_sort_keys(ordered.fields))
 
 
-def _in_order(call: e.AggregateCall) -> bool:
-    return call.function.name in _IN_ORDER and not call.distinct
+def _is_order_sensitive(call: e.AggregateCall) -> bool:
+    return call.function.name in _ORDERED_AGGREGATES and not call.distinct
 
 
-class _Form(NamedTuple):
+class _WindowDefinition(NamedTuple):
     """The window of a function: partition, order and frame."""
 
     partition: tuple[e.Expression, ...]
@@ -82,10 +84,10 @@ class _Form(NamedTuple):
     frame: Frame
 
 
-def _window(node: n.Window) -> n.Node:
+def _break_window_ties(node: n.Window) -> n.Node:
     """Functions that count rows, or take one of them, get a total order; those that compare peers
     keep theirs. Each distinct definition is a Window node of its own, one above the other."""
-    forms = [_form(node, call) for call in node.calls]
+    forms = [_define_total_window(node, call) for call in node.calls]
     if len(set(forms)) == 1:
         return replace(
             node, partition=forms[0].partition, order=forms[0].order, frame=forms[0].frame
@@ -102,18 +104,18 @@ def _window(node: n.Window) -> n.Node:
     return n.Project(below, columns, node.fields)
 
 
-def _form(node: n.Window, call: e.WindowCall) -> _Form:
-    name, frame, every = call.function.name, node.frame, all_keys(node.input.fields)
+def _define_total_window(node: n.Window, call: e.WindowCall) -> _WindowDefinition:
+    name, frame, every = call.function.name, node.frame, column_sort_keys(node.input.fields)
     total = node.order + every
-    if name in _BY_ROW or frame.mode is FrameMode.ROWS:
-        return _Form(node.partition, total, frame)
+    if name in _ROW_POSITION_FUNCTIONS or frame.mode is FrameMode.ROWS:
+        return _WindowDefinition(node.partition, total, frame)
     from_start = frame.start.side is FrameSide.UNBOUNDED_PRECEDING and not frame.exclude
-    if name in _OF_ONE and from_start:
+    if name in _SINGLE_VALUE_FUNCTIONS and from_start:
         if frame.end.side is FrameSide.UNBOUNDED_FOLLOWING:
-            return _Form(node.partition, total, _WHOLE)
+            return _WindowDefinition(node.partition, total, _ENTIRE_PARTITION)
         if frame.end.side is FrameSide.CURRENT_ROW and name == "first_value":
-            return _Form(node.partition, total, frame._replace(mode=FrameMode.ROWS))
+            return _WindowDefinition(node.partition, total, frame._replace(mode=FrameMode.ROWS))
         if frame.end.side is FrameSide.CURRENT_ROW and name == "last_value":
             peers = tuple(key.expression for key in node.order)
-            return _Form(node.partition + peers, every, _WHOLE)
-    return _Form(node.partition, node.order, frame)
+            return _WindowDefinition(node.partition + peers, every, _ENTIRE_PARTITION)
+    return _WindowDefinition(node.partition, node.order, frame)

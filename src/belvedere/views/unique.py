@@ -18,16 +18,16 @@ from belvedere.txn.border import LockRequest, Participant, Reader, RowChange, Wr
 from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.history.readers import OverlayReader
 from belvedere.types import Row
-from belvedere.views.stream import Noted
+from belvedere.views.stream import RecordingWriter
 
 
-class Unique:
+class UniqueIndexParticipant:
     """The participant of a unique index."""
 
     checks = False  # `writes` checks, where the additions are known
 
     def __init__(self, catalog: Catalog, view: View, inner: Participant) -> None:
-        self.keys = Keys(compiled_view(catalog, view.id))
+        self.keys = UniqueKeyReader(compiled_view(catalog, view.id))
         self.inner = inner
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
@@ -37,7 +37,7 @@ class Unique:
         """Nothing: `writes` has checked uniqueness."""
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
-        noted = Noted(writer)
+        noted = RecordingWriter(writer)
         self.inner.writes(changes, reader, noted)
         if not noted.additions:
             return
@@ -48,30 +48,30 @@ class Unique:
         after = OverlayReader(reader, states, reader.position + 1, reader.catalog)
         for state in states.values():
             if state is not None:
-                self.keys.require_alone(state, after)
+                self.keys.require_single_row(state, after)
 
 
 def require_unique(reader: Reader, view: View) -> None:
     """23505 when two rows of the index, at the state of `reader`, have one key."""
     stored = compiled_view(reader.catalog, view.id)
-    keys = Keys(stored)
+    keys = UniqueKeyReader(stored)
     before = b""
-    for state in _states(reader, stored.start, stored.end):
-        key, count = keys.of(state)
+    for state in _scan_states(reader, stored.start, stored.end):
+        key, count = keys.decode_key(state)
         if key is not None:
             start = stored.key.encode_prefix(key)
             if count > 1 or start == before:
-                raise keys.duplicate(key)
+                raise keys.duplicate_key_error(key)
             before = start
 
 
-def _states(reader: Reader, start: bytes, end: bytes) -> Iterator[bytes]:
+def _scan_states(reader: Reader, start: bytes, end: bytes) -> Iterator[bytes]:
     for batch in reader.scan(start, end):
         for _, state in batch:
             yield state
 
 
-class Keys:
+class UniqueKeyReader:
     """Reads the unique key, the first columns, from an index's rows."""
 
     def __init__(self, stored: CompiledView) -> None:
@@ -81,28 +81,28 @@ class Keys:
         assert index.unique_count is not None
         self._width = index.unique_count
 
-    def of(self, state: bytes) -> tuple[Row | None, int]:
+    def decode_key(self, state: bytes) -> tuple[Row | None, int]:
         """The key, None where a NULL is in it, and how many rows the state counts."""
         payload, amounts = accumulator.decode(state)
         key = self._stored.payload.decode(payload)[: self._width]
         return (None if None in key else key), amounts[0]
 
-    def claimed(self, payload: bytes) -> bytes | None:
+    def encode_claimed_key(self, payload: bytes) -> bytes | None:
         """The encoded key of a row, which a commit claims; None where a NULL is in it."""
         key = self._stored.payload.decode(payload)[: self._width]
         return None if None in key else self._stored.key.encode_prefix(key)
 
-    def require_alone(self, state: bytes, reader: Reader) -> None:
-        key, count = self.of(state)
+    def require_single_row(self, state: bytes, reader: Reader) -> None:
+        key, count = self.decode_key(state)
         if key is None:
             return
         start, end = self._stored.key.prefix_range(key)
         assert end is not None
         found = sum(len(batch) for batch in reader.scan(start, end, limit=2))
         if count > 1 or found > 1:
-            raise self.duplicate(key)
+            raise self.duplicate_key_error(key)
 
-    def duplicate(self, key: Row) -> InvalidInput:
+    def duplicate_key_error(self, key: Row) -> InvalidInput:
         view = self._stored.view
         names = [column.name for column in view.columns[: self._width]]
         return InvalidInput(

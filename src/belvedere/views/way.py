@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 
 
-class Way(enum.StrEnum):
+class MaintenanceTier(enum.StrEnum):
     PYTHON = "python"
     DUCKDB = "duckdb"
     REFILL = "refill"

@@ -24,30 +24,37 @@ from belvedere.plan.functions.function import Environment
 from belvedere.txn.border import Reader
 from belvedere.types import Row
 from belvedere.views.core import Expressions
-from belvedere.views.source import NEVER, NO_SERVICES, Restricted, Step, Weighted, filtered
-from belvedere.views.tree import Whole
+from belvedere.views.source import (
+    NO_INTERRUPT,
+    NO_SERVICES,
+    DeltaStep,
+    KeyLookup,
+    WeightedRows,
+    build_scan_lookup,
+)
+from belvedere.views.tree import FullRecompute
 
 
-class WholeSource:
+class FullRecomputeOperator:
     reads_state = True
 
-    def __init__(self, catalog: Catalog, tree: Whole, view: int) -> None:
+    def __init__(self, catalog: Catalog, tree: FullRecompute, view: int) -> None:
         self._catalog = catalog
         self._rows = compile_plan(catalog, tree.plan)
         self._relations = frozenset(tree.relations)
         self._key = row_keys(tree.plan.fields)
         self._view = view
 
-    def delta(self, step: Step) -> Weighted:
+    def delta(self, step: DeltaStep) -> WeightedRows:
         if not step.relations & self._relations:
             return
         counts: Counter[Row] = Counter()
         known: dict[Row, Row] = {}
-        for row in self.whole(step.after):
+        for row in self.all_rows(step.after):
             key = self._key(row)
             counts[key] += 1
             known.setdefault(key, row)
-        for row, times in self._stored(step.before):
+        for row, times in self._read_stored_rows(step.before):
             key = self._key(row)
             counts[key] -= times
             known[key] = row
@@ -55,18 +62,18 @@ class WholeSource:
             if weight:
                 yield known[key], weight
 
-    def whole(self, reader: Reader) -> Iterator[Row]:
+    def all_rows(self, reader: Reader) -> Iterator[Row]:
         now = datetime.datetime.now(datetime.UTC)
         environment = Environment(now, now, lambda: now, random.Random())
-        return self._rows(Run(reader, (), environment, NO_SERVICES, NEVER))
+        return self._rows(Run(reader, (), environment, NO_SERVICES, NO_INTERRUPT))
 
-    def parts(self) -> None:
+    def split_backfill(self) -> None:
         """None: it is not a sum of parts."""
 
-    def restricted(self, keys: Expressions) -> Restricted:
-        return filtered(self._catalog, self, keys)
+    def build_key_lookup(self, keys: Expressions) -> KeyLookup:
+        return build_scan_lookup(self._catalog, self, keys)
 
-    def _stored(self, reader: Reader) -> Iterator[tuple[Row, int]]:
+    def _read_stored_rows(self, reader: Reader) -> Iterator[tuple[Row, int]]:
         stored = compiled_view(self._catalog, self._view)
         decode = stored.payload.decode
         for batch in reader.scan(stored.start, stored.end):

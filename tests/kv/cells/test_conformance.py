@@ -12,14 +12,14 @@ from belvedere.kv.cell import (
     CELL_BYTES_MAX,
     TIMESTAMP_MAX,
     Cell,
+    CellDelete,
+    CellScan,
     CellStore,
     CheckAndMutate,
-    Delete,
     Get,
     Increment,
     Mutate,
     Put,
-    Scan,
 )
 from tests.kv.cells.stores import STORES
 
@@ -86,13 +86,13 @@ def test_an_older_put_does_not_hide_a_newer_one(store: CellStore) -> None:
 
 def test_a_delete_hides_all_versions_up_to_its_timestamp(store: CellStore) -> None:
     put(store, (A, 5, b"x"), (A, 9, b"y"), (A, 12, b"z"))
-    store.mutate(Mutate(ROW, (Delete(A, 9),)))
+    store.mutate(Mutate(ROW, (CellDelete(A, 9),)))
     assert read(store, all_versions=True) == [(A, 12, b"z")]
     assert read(store, 9) == [], "hidden also from a reader of the past"
 
 
 def test_a_tombstone_hides_what_is_put_under_it_later(store: CellStore) -> None:
-    store.mutate(Mutate(ROW, (Delete(A, 15),)))
+    store.mutate(Mutate(ROW, (CellDelete(A, 15),)))
     put(store, (A, 12, b"late"))
     assert read(store) == []
     put(store, (A, 16, b"above"))
@@ -101,7 +101,7 @@ def test_a_tombstone_hides_what_is_put_under_it_later(store: CellStore) -> None:
 
 def test_an_exact_delete_hides_one_version_and_later_puts_of_it(store: CellStore) -> None:
     put(store, (A, 5, b"x"), (A, 9, b"y"))
-    store.mutate(Mutate(ROW, (Delete(A, 9, exact=True),)))
+    store.mutate(Mutate(ROW, (CellDelete(A, 9, exact=True),)))
     assert read(store) == [(A, 5, b"x")]
     put(store, (A, 9, b"again"))
     assert read(store) == [(A, 5, b"x")]
@@ -110,13 +110,13 @@ def test_an_exact_delete_hides_one_version_and_later_puts_of_it(store: CellStore
 
 
 def test_a_delete_wins_over_a_put_of_the_same_cell_in_one_mutation(store: CellStore) -> None:
-    store.mutate(Mutate(ROW, (Delete(A, 5), Put(A, 5, b"x"), Put(B, 5, b"b"))))
+    store.mutate(Mutate(ROW, (CellDelete(A, 5), Put(A, 5, b"x"), Put(B, 5, b"b"))))
     assert read(store) == [(B, 5, b"b")]
 
 
 def test_a_delete_leaves_other_columns_alone(store: CellStore) -> None:
     put(store, (A, 5, b"a"), (B, 5, b"b"))
-    store.mutate(Mutate(ROW, (Delete(A, 9),)))
+    store.mutate(Mutate(ROW, (CellDelete(A, 9),)))
     assert read(store) == [(B, 5, b"b")]
 
 
@@ -141,7 +141,7 @@ def test_a_deleted_cell_is_absent_to_a_check_and_a_hidden_put_stays_hidden(
     store: CellStore,
 ) -> None:
     put(store, (A, 1, b"x"))
-    store.mutate(Mutate(ROW, (Delete(A, 1, exact=True),)))
+    store.mutate(Mutate(ROW, (CellDelete(A, 1, exact=True),)))
     assert store.check_and_mutate(CheckAndMutate(ROW, A, None, (Put(A, 1, b"zombie"),)))
     assert read(store) == []
     assert store.check_and_mutate(CheckAndMutate(ROW, A, None, (Put(A, 2, b"new"),)))
@@ -150,7 +150,7 @@ def test_a_deleted_cell_is_absent_to_a_check_and_a_hidden_put_stays_hidden(
 
 def test_puts_and_deletes_of_one_mutation_are_seen_together(store: CellStore) -> None:
     put(store, (A, 1, b"x"))
-    change = (Delete(A, 1, exact=True), Put(B, 2, b"y"))
+    change = (CellDelete(A, 1, exact=True), Put(B, 2, b"y"))
     assert store.check_and_mutate(CheckAndMutate(ROW, A, b"x", change))
     assert read(store) == [(B, 2, b"y")]
 
@@ -173,21 +173,24 @@ def test_a_multi_get_answers_in_the_order_asked(store: CellStore) -> None:
 def test_scans_are_in_key_order_with_limit_reverse_and_as_of(store: CellStore) -> None:
     for n, row in enumerate((b"c", b"a", b"b", b"a\x00", b"d")):
         put(store, (A, n + 1, row), row=row)
-    every = [row for row, _ in store.scan(Scan(b"a", None))]
+    every = [row for row, _ in store.scan(CellScan(b"a", None))]
     assert every == [b"a", b"a\x00", b"b", b"c", b"d"]
-    assert [row for row, _ in store.scan(Scan(b"a\x00", b"d"))] == [b"a\x00", b"b", b"c"]
-    assert [row for row, _ in store.scan(Scan(b"a", b"d", reverse=True, limit=2))] == [b"c", b"b"]
-    assert [row for row, _ in store.scan(Scan(b"a", None, as_of=2))] == [b"a", b"c"]
-    assert store.scan(Scan(b"a", None, limit=0)) == ()
-    assert store.scan(Scan(b"x", b"b")) == ()
+    assert [row for row, _ in store.scan(CellScan(b"a\x00", b"d"))] == [b"a\x00", b"b", b"c"]
+    assert [row for row, _ in store.scan(CellScan(b"a", b"d", reverse=True, limit=2))] == [
+        b"c",
+        b"b",
+    ]
+    assert [row for row, _ in store.scan(CellScan(b"a", None, as_of=2))] == [b"a", b"c"]
+    assert store.scan(CellScan(b"a", None, limit=0)) == ()
+    assert store.scan(CellScan(b"x", b"b")) == ()
 
 
 def test_a_scan_leaves_out_rows_without_a_visible_cell(store: CellStore) -> None:
     put(store, (A, 1, b"x"), row=b"r1")
     put(store, (B, 1, b"x"), row=b"r2")
-    store.mutate(Mutate(b"r1", (Delete(A, 1),)))
-    assert [row for row, _ in store.scan(Scan(b"r", b"s", limit=1))] == [b"r2"]
-    assert store.scan(Scan(b"r", b"s", (A,))) == ()
+    store.mutate(Mutate(b"r1", (CellDelete(A, 1),)))
+    assert [row for row, _ in store.scan(CellScan(b"r", b"s", limit=1))] == [b"r2"]
+    assert store.scan(CellScan(b"r", b"s", (A,))) == ()
 
 
 @pytest.mark.parametrize(

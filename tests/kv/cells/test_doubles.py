@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from belvedere.errors import Error, Unavailable
 from belvedere.kv.cell import (
     Acknowledge,
-    Begin,
+    BeginWork,
+    CellDelete,
     Change,
     CheckAndMutate,
-    Delete,
     Driver,
     Get,
     Increment,
@@ -30,14 +30,19 @@ from belvedere.kv.cell import (
 )
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.kv.doubles.cells_faults import FaultyCells
-from belvedere.kv.doubles.cells_network import Machine, Process, Weather, World
+from belvedere.kv.doubles.cells_network import (
+    NetworkFaults,
+    NetworkSimulation,
+    SimulatedMachine,
+    SimulatedProcess,
+)
 
 ROW, A = b"row", b"a"
 
 puts = st.builds(
     Put, st.sampled_from([b"a", b"b"]), st.integers(1, 6), st.binary(min_size=1, max_size=2)
 )
-deletes = st.builds(Delete, st.sampled_from([b"a", b"b"]), st.integers(1, 6), st.booleans())
+deletes = st.builds(CellDelete, st.sampled_from([b"a", b"b"]), st.integers(1, 6), st.booleans())
 
 
 @settings(max_examples=300, deadline=None)
@@ -52,7 +57,7 @@ def test_the_rules_hold_against_a_plain_model(changes: list[Change], as_of: int)
     expected = {}
     for (column, timestamp), value in values.items():
         hidden = any(
-            isinstance(change, Delete)
+            isinstance(change, CellDelete)
             and change.column == column
             and (timestamp == change.timestamp if change.exact else timestamp <= change.timestamp)
             for change in changes
@@ -72,7 +77,7 @@ def test_the_rules_hold_against_a_plain_model(changes: list[Change], as_of: int)
 
 def test_after_a_compaction_a_tombstone_hides_no_more() -> None:
     store = MemoryCells()
-    store.mutate(Mutate(ROW, (Delete(A, 15),)))
+    store.mutate(Mutate(ROW, (CellDelete(A, 15),)))
     store.compact(ROW)
     store.mutate(Mutate(ROW, (Put(A, 12, b"late"),)))
     assert store.get(Get(ROW))[0].value == b"late"
@@ -105,7 +110,7 @@ def test_the_driver_runs_a_step_and_counts_round_trips() -> None:
     acknowledged: list[int] = []
 
     def step() -> Step[int]:
-        yield Begin()
+        yield BeginWork()
         yield Many((Mutate(ROW, (Put(A, 1, b"x"),)), Increment(b"n", A)))
         yield Acknowledge(5)
         yield Pause(3.0)
@@ -113,7 +118,7 @@ def test_the_driver_runs_a_step_and_counts_round_trips() -> None:
         return len((yield Get(ROW)))
 
     run = driver([0.0])
-    assert run.run(step(), acknowledged.append) == 1
+    assert run.run_step(step(), acknowledged.append) == 1
     assert acknowledged == [5]
     assert run.round_trips == 2
 
@@ -122,16 +127,16 @@ def test_changes_are_refused_too_long_after_the_work_began_but_reads_are_not() -
     clock = [0.0]
 
     def step() -> Step[str]:
-        yield Begin()
+        yield BeginWork()
         clock[0] += 2.0
         yield Get(ROW)
         with pytest.raises(WorkExpired):
             yield Mutate(ROW, (Put(A, 1, b"x"),))
-        yield Begin()
+        yield BeginWork()
         yield Mutate(ROW, (Put(A, 1, b"x"),))
         return "done"
 
-    assert driver(clock).run(step()) == "done"
+    assert driver(clock).run_step(step()) == "done"
 
 
 def test_one_failure_among_many_does_not_keep_the_others_from_being_tried() -> None:
@@ -147,18 +152,18 @@ def test_one_failure_among_many_does_not_keep_the_others_from_being_tried() -> N
         yield Many((Mutate(b"bad", ()), Mutate(ROW, (Put(A, 1, b"x"),))))
 
     with pytest.raises(Unavailable):
-        driver([0.0], store).run(step())
+        driver([0.0], store).run_step(step())
     assert store.get(Get(ROW))
 
 
-def counting(world: World, trips: int) -> tuple[list[Any], Process]:
+def counting(world: NetworkSimulation, trips: int) -> tuple[list[Any], SimulatedProcess]:
     ended: list[Any] = []
 
     def step() -> Step[int]:
         done = 0
         for _ in range(trips):
             try:
-                yield Begin()
+                yield BeginWork()
                 yield Increment(ROW, A)
                 done += 1
             except ReplyLost:
@@ -168,17 +173,17 @@ def counting(world: World, trips: int) -> tuple[list[Any], Process]:
     def end(result: Any, error: Error | None) -> None:
         ended.append(result)
 
-    return ended, Process(Machine("m"), step(), end)
+    return ended, SimulatedProcess(SimulatedMachine("m"), step(), end)
 
 
 def test_the_same_seed_gives_the_same_history() -> None:
     def history(seed: int) -> tuple[Any, ...]:
-        world = World(
-            Random(seed), Weather(request_lost=0.1, reply_lost=0.1, delayed=0.1, twice=0.1)
+        world = NetworkSimulation(
+            Random(seed), NetworkFaults(request_lost=0.1, reply_lost=0.1, delayed=0.1, twice=0.1)
         )
         ended, process = counting(world, 50)
-        world.start(process)
-        world.run(1000.0)
+        world.start_process(process)
+        world.run_until(1000.0)
         return tuple(ended), dict(world.counts), world.store.get(Get(ROW))
 
     assert history(3) == history(3)
@@ -186,14 +191,14 @@ def test_the_same_seed_gives_the_same_history() -> None:
 
 
 def test_a_dead_machine_does_nothing_more_and_a_paused_one_goes_on_later() -> None:
-    world = World(Random(1))
+    world = NetworkSimulation(Random(1))
     ended, process = counting(world, 50)
     process.machine.paused_until = 10.0
-    world.start(process)
-    world.run(9.0)
+    world.start_process(process)
+    world.run_until(9.0)
     assert world.store.get(Get(ROW)) == ()
-    world.run(10.01)
+    world.run_until(10.01)
     process.machine.alive = False
-    world.run(100.0)
+    world.run_until(100.0)
     assert ended == []
     assert 0 < int.from_bytes(world.store.get(Get(ROW))[0].value) < 50

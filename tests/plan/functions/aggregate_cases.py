@@ -16,9 +16,9 @@ from belvedere.errors import Error, Unsupported
 from belvedere.plan.functions import Accumulator, build_sql
 from belvedere.plan.functions.comparison import element_key
 from belvedere.plan.functions.function import Function, type_name
-from belvedere.plan.functions.sqlform import duckdb_type, fill, sqlstate_of
-from belvedere.plan.functions.udf import _decoder
-from belvedere.types import Kind, SqlType, numeric
+from belvedere.plan.functions.sqlform import duckdb_type, sqlstate_of, substitute_arguments
+from belvedere.plan.functions.udf import _column_decoder
+from belvedere.types import Kind, SqlType, numeric_type
 from tests.oracle.postgres import Value
 from tests.plan.functions.cases import FULL, SEED, concrete, literal, parser_for
 from tests.plan.functions.corpus import VALUES
@@ -149,7 +149,7 @@ def bounded_types(types: Sequence[SqlType]) -> list[tuple[SqlType, ...]]:
     if all(one.kind is not Kind.NUMERIC for one in types):
         return [tuple(types)]
     return [
-        tuple(numeric(*bounds) if one.kind is Kind.NUMERIC else one for one in types)
+        tuple(numeric_type(*bounds) if one.kind is Kind.NUMERIC else one for one in types)
         for bounds in ((12, 2), (15, 0), (38, 4))
     ]
 
@@ -168,7 +168,9 @@ def sql_aggregate(
             found = _run(duck, [whole], types, rows)[0]
             return Value(str(case.result), show(case.result, _decoded(case.result, found)))
         assert partial is not None
-        parts = _run(duck, [fill(part, columns) for part in partial.columns], types, rows)
+        parts = _run(
+            duck, [substitute_arguments(part, columns) for part in partial.columns], types, rows
+        )
         value = partial.finish(*[part.to_pylist()[0] for part in parts])
         return Value(str(case.result), show(case.result, value))
     except Error as error:
@@ -180,7 +182,7 @@ def sql_aggregate(
 def _decoded(sql_type: SqlType, column: Any) -> Any:
     if sql_type.kind is Kind.NUMERIC:
         return column.to_pylist()[0]
-    return _decoder(sql_type)(column)[0]
+    return _column_decoder(sql_type)(column)[0]
 
 
 def _run(

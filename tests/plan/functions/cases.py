@@ -8,15 +8,15 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from belvedere.plan.functions.casts import base_casts, parser
+from belvedere.plan.functions.casts import base_casts, text_parser
 from belvedere.plan.functions.function import (
     Function,
     FunctionKind,
-    Poly,
-    named_type,
+    PseudoType,
+    type_by_name,
     type_name,
 )
-from belvedere.plan.functions.registry import registry, resolve
+from belvedere.plan.functions.registry import functions_by_name, resolve
 from belvedere.types import Kind, SqlType
 from tests.plan.functions.arguments import SPECIAL
 from tests.plan.functions.corpus import POLYMORPHIC, VALUES
@@ -60,7 +60,7 @@ def parser_for(sql_type: SqlType) -> object:
     if sql_type.kind is Kind.CHAR and sql_type.length is not None:
         length = sql_type.length
         return lambda text: text.ljust(length)
-    return parser(sql_type)
+    return text_parser(sql_type)
 
 
 def literal(sql_type: SqlType, text: str | None) -> str:
@@ -133,7 +133,9 @@ OWN = frozenset({"current_user", "session_user", "current_database", "current_sc
 
 
 def overloads(kind: FunctionKind) -> list[Function]:
-    known = [several for name, several in registry().items() if name not in OF_RECORDS | OWN]
+    known = [
+        several for name, several in functions_by_name().items() if name not in OF_RECORDS | OWN
+    ]
     functions = [f for several in known for f in several if f.kind is kind]
     return functions + (base_casts() if kind is FunctionKind.SCALAR else [])
 
@@ -143,7 +145,7 @@ def concrete(function: Function) -> Iterator[tuple[tuple[SqlType, ...], SqlType]
     arguments = function.arguments
     if function.variadic:
         arguments = (*arguments, arguments[-1])
-    polys = [a for a in arguments if isinstance(a, Poly)]
+    polys = [a for a in arguments if isinstance(a, PseudoType)]
     if not polys:
         assert isinstance(function.result, SqlType)
         yield tuple(a for a in arguments if isinstance(a, SqlType)), function.result
@@ -152,11 +154,11 @@ def concrete(function: Function) -> Iterator[tuple[tuple[SqlType, ...], SqlType]
     for i in range(choices):
         names = [
             POLYMORPHIC[a.value][i % len(POLYMORPHIC[a.value])]
-            if isinstance(a, Poly)
+            if isinstance(a, PseudoType)
             else type_name(a)
             for a in arguments
         ]
-        types = tuple(t for t in map(named_type, names) if isinstance(t, SqlType))
+        types = tuple(t for t in map(type_by_name, names) if isinstance(t, SqlType))
         resolved = resolve(function.name, types)
         if resolved.function is function and resolved.argument_types == types:
             yield types, resolved.result_type

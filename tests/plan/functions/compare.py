@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from belvedere.errors import Error
-from belvedere.plan.functions import FunctionKind, beyond_duckdb, formatter
+from belvedere.plan.functions import FunctionKind, exceeds_duckdb_digits, text_formatter
 from belvedere.plan.functions.function import Function
-from belvedere.types import Kind, SqlType, numeric
+from belvedere.types import Kind, SqlType, numeric_type
 from tests.oracle.postgres import Postgres, Value
 from tests.plan.functions.cases import Call, calls, literal, postgres_call
 from tests.plan.functions.corpus import NUMERIC_BOUNDS
@@ -95,7 +95,7 @@ def _compare_sql(
         )
     findings = []
     for precision, scale in NUMERIC_BOUNDS:
-        bound = numeric(precision, scale)
+        bound = numeric_type(precision, scale)
         types = tuple(bound if one.kind is Kind.NUMERIC else one for one in call.types)
         if sql_query(call, types) is None:
             continue
@@ -122,7 +122,7 @@ def _readable(call: Call) -> bool:
 
 
 def _text(sql_type: SqlType, value: Any) -> str | None:
-    return None if value is None else formatter(sql_type)(value)
+    return None if value is None else text_formatter(sql_type)(value)
 
 
 def _fitted(values: Sequence[Any], types: Sequence[SqlType]) -> list[Any] | None:
@@ -164,7 +164,7 @@ def _compare_rows(
 def _same_sql(expected: Value, got: Value) -> bool:
     if got.sqlstate == "0A000" and any(message in (got.text or "") for message in UNSUPPORTED):
         return True
-    if got.sqlstate == "22003" and beyond_duckdb(got.text or ""):
+    if got.sqlstate == "22003" and exceeds_duckdb_digits(got.text or ""):
         return True
     if expected.sqlstate is not None or got.sqlstate is not None:
         return expected.sqlstate == got.sqlstate

@@ -14,9 +14,15 @@ import sqlglot
 from sqlglot import exp
 
 from belvedere.errors import Error, Unsupported
-from belvedere.plan.functions import Environment, FunctionKind, build_sql, duckdb_udfs, formatter
+from belvedere.plan.functions import (
+    Environment,
+    FunctionKind,
+    build_sql,
+    duckdb_udfs,
+    text_formatter,
+)
 from belvedere.plan.functions.sqlform import duckdb_type, sqlstate_of
-from belvedere.plan.functions.udf import _arrow_type, _decoder, register
+from belvedere.plan.functions.udf import _arrow_type, _column_decoder, register_udfs
 from belvedere.plan.values.datetimes import EPOCH_UTC
 from belvedere.types import TEXT, Interval, Kind, SqlType, array_of
 from tests.oracle.postgres import Value
@@ -33,7 +39,7 @@ def show(sql_type: SqlType, value: Any) -> str | None:
         return "true" if value else "false"
     if sql_type.kind is Kind.CHAR:
         return str(value).rstrip(" ")
-    return formatter(sql_type)(value)
+    return text_formatter(sql_type)(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,7 @@ class Duck:
             "threads = 1",
         ):
             self.connection.execute(f"SET {setting}")
-        register(self.connection, duckdb_udfs().values())
+        register_udfs(self.connection, duckdb_udfs().values())
 
     def close(self) -> None:
         self.connection.close()
@@ -166,7 +172,7 @@ class Duck:
         column = self.connection.sql(statement).to_arrow_table().column(0)
         if result.kind is Kind.NUMERIC:
             return list(column.to_pylist())
-        return _decoder(result)(column)
+        return _column_decoder(result)(column)
 
 
 def _column_type(sql_type: SqlType) -> Any:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from belvedere.plan.functions import FunctionKind, beyond_duckdb
+from belvedere.plan.functions import FunctionKind, exceeds_duckdb_digits
 from belvedere.plan.functions.function import Function
 from belvedere.types import Kind
 from tests.oracle.postgres import Postgres, Value
@@ -70,7 +70,7 @@ def _extreme(value: object) -> bool:
 
 
 def _same(case: Aggregation, expected: Value, got: Value) -> bool:
-    if got.sqlstate == "22003" and beyond_duckdb(got.text or ""):
+    if got.sqlstate == "22003" and exceeds_duckdb_digits(got.text or ""):
         return True
     if expected.sqlstate is not None or got.sqlstate is not None:
         return expected.sqlstate == got.sqlstate

@@ -8,8 +8,8 @@ import pytest
 import sqlglot
 
 from belvedere.errors import Error, InvalidInput
-from belvedere.plan.functions import Context, build_sql, cast_function, is_relabelling
-from belvedere.plan.functions.function import Function, named_type
+from belvedere.plan.functions import CastContext, build_sql, cast_function, is_relabelling
+from belvedere.plan.functions.function import Function, type_by_name
 from belvedere.types import (
     BIGINT,
     BOOLEAN,
@@ -23,9 +23,9 @@ from belvedere.types import (
     VARCHAR,
     SqlType,
     array_of,
-    char,
-    numeric,
-    varchar,
+    char_type,
+    numeric_type,
+    varchar_type,
 )
 from tests.oracle.postgres import Postgres, Value
 from tests.plan.functions.cases import literal, parser_for
@@ -33,8 +33,8 @@ from tests.plan.functions.compare import _same_sql
 from tests.plan.functions.engines import Duck, show
 
 MODIFIED = [
-    varchar(3), varchar(1), char(3), char(6),
-    numeric(5, 2), numeric(3), numeric(10, 4), numeric(2, 2),
+    varchar_type(3), varchar_type(1), char_type(3), char_type(6),
+    numeric_type(5, 2), numeric_type(3), numeric_type(10, 4), numeric_type(2, 2),
 ]  # fmt: skip
 TEXTS = [
     "",
@@ -70,9 +70,9 @@ CASES = [
 
 
 def _type(name: str) -> SqlType:
-    found = named_type(name)
+    found = type_by_name(name)
     assert isinstance(found, SqlType)
-    return char(5) if name == "bpchar" else found
+    return char_type(5) if name == "bpchar" else found
 
 
 def _applied(function: Function, target: SqlType, value: object) -> Value:
@@ -83,7 +83,7 @@ def _applied(function: Function, target: SqlType, value: object) -> Value:
         return Value(None, None, error.sqlstate)
 
 
-def _cast(source: str, text: str, target: SqlType, context: Context) -> Value:
+def _cast(source: str, text: str, target: SqlType, context: CastContext) -> Value:
     given = _type(source)
     try:
         function = cast_function(given, target, context)
@@ -96,7 +96,7 @@ def test_explicit_casts_cut_or_round_as_in_postgres(postgres: Postgres) -> None:
     expressions = [f"({literal(_type(s), text)})::{target}" for s, text, target in CASES]
     wrong = []
     for (source, text, target), value in zip(CASES, postgres.evaluate(expressions)):
-        got = _cast(source, text, target, Context.EXPLICIT)
+        got = _cast(source, text, target, CastContext.EXPLICIT)
         if (got.sqlstate, got.text) != (value.sqlstate, value.text):
             wrong.append((source, text, str(target), got, value))
     assert not wrong, wrong[:5]
@@ -112,7 +112,7 @@ def test_assignments_refuse_what_postgres_refuses(postgres: Postgres) -> None:
             value = literal(_type(source), text)
             outcome = postgres.run(f"INSERT INTO assigned_{i} VALUES ({value}) RETURNING v::text")
             expected = outcome.rows[0][0] if outcome.rows else None
-            got = _cast(source, text, target, Context.ASSIGNMENT)
+            got = _cast(source, text, target, CastContext.ASSIGNMENT)
             if (got.sqlstate, got.text) != (outcome.sqlstate, expected):
                 wrong.append((source, text, str(target), got, outcome))
         postgres.run(f"DROP TABLE assigned_{i}")
@@ -121,10 +121,10 @@ def test_assignments_refuse_what_postgres_refuses(postgres: Postgres) -> None:
 
 def test_modified_casts_in_duckdb(postgres: Postgres, duck: Duck) -> None:
     wrong = []
-    bounds = {"numeric": numeric(15, 6)}
+    bounds = {"numeric": numeric_type(15, 6)}
     for source, target in itertools.product(SOURCES, MODIFIED):
         given = bounds.get(source, _type(source))
-        for context in (Context.EXPLICIT, Context.ASSIGNMENT):
+        for context in (CastContext.EXPLICIT, CastContext.ASSIGNMENT):
             try:
                 function = cast_function(given, target, context)
             except InvalidInput:
@@ -157,16 +157,16 @@ def _fit(given: SqlType, value: object) -> object:
 @pytest.mark.parametrize(
     ("source", "target", "context", "sqlstate"),
     [
-        (JSON, INTEGER, Context.EXPLICIT, "42846"),
-        (UUID, BIGINT, Context.EXPLICIT, "42846"),
-        (TEXT, INTEGER, Context.ASSIGNMENT, "42804"),
-        (NUMERIC, INTEGER, Context.IMPLICIT, "42804"),
-        (BOOLEAN, INTEGER, Context.ASSIGNMENT, "42804"),
-        (array_of(UUID), array_of(INTEGER), Context.EXPLICIT, "42846"),
+        (JSON, INTEGER, CastContext.EXPLICIT, "42846"),
+        (UUID, BIGINT, CastContext.EXPLICIT, "42846"),
+        (TEXT, INTEGER, CastContext.ASSIGNMENT, "42804"),
+        (NUMERIC, INTEGER, CastContext.IMPLICIT, "42804"),
+        (BOOLEAN, INTEGER, CastContext.ASSIGNMENT, "42804"),
+        (array_of(UUID), array_of(INTEGER), CastContext.EXPLICIT, "42846"),
     ],
 )
 def test_missing_casts_are_refused(
-    source: SqlType, target: SqlType, context: Context, sqlstate: str
+    source: SqlType, target: SqlType, context: CastContext, sqlstate: str
 ) -> None:
     with pytest.raises(InvalidInput) as raised:
         cast_function(source, target, context)
@@ -183,17 +183,17 @@ def test_arrays_are_cast_by_element() -> None:
 
 
 def test_untyped_literals_are_read_in_any_context() -> None:
-    form = cast_function(UNKNOWN, numeric(4, 1), Context.IMPLICIT).python
+    form = cast_function(UNKNOWN, numeric_type(4, 1), CastContext.IMPLICIT).python
     assert callable(form)
     assert str(form("12.35")) == "12.4"
-    array = cast_function(UNKNOWN, array_of(DOUBLE), Context.IMPLICIT).python
+    array = cast_function(UNKNOWN, array_of(DOUBLE), CastContext.IMPLICIT).python
     assert callable(array)
     assert array("{1,NULL,2.5}") == [1.0, None, 2.5]
 
 
 def test_only_casts_that_change_nothing_may_be_left_out() -> None:
     assert is_relabelling(VARCHAR, TEXT)
-    assert is_relabelling(varchar(3), TEXT)
+    assert is_relabelling(varchar_type(3), TEXT)
     assert is_relabelling(INTEGER, INTEGER)
-    assert not is_relabelling(TEXT, varchar(3))
-    assert not is_relabelling(char(3), TEXT)
+    assert not is_relabelling(TEXT, varchar_type(3))
+    assert not is_relabelling(char_type(3), TEXT)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from belvedere.errors import InvalidInput
-from belvedere.plan.functions import Function, FunctionKind, registry
-from belvedere.plan.functions.casts import Context, base_casts
+from belvedere.plan.functions import Function, FunctionKind, functions_by_name
+from belvedere.plan.functions.casts import CastContext, base_casts
 from belvedere.plan.functions.encodings import quote_identifier
-from belvedere.plan.functions.function import NAMED_TYPES, Poly, named_type, type_name
+from belvedere.plan.functions.function import NAMED_TYPES, PseudoType, type_by_name, type_name
 from belvedere.plan.functions.registry import is_operator, postgres_names, resolve
 from belvedere.types import SqlType
 from tests.oracle.postgres import Postgres
 from tests.plan.functions.cases import OF_RECORDS
 
-FUNCTIONS = [function for several in registry().values() for function in several]
+FUNCTIONS = [function for several in functions_by_name().values() for function in several]
 
 # Grammar in PostgreSQL, not functions of its catalog.
 GRAMMAR = {
@@ -130,12 +130,12 @@ def test_casts_are_those_of_postgres(postgres: Postgres) -> None:
 def _context(source: str, target: str) -> str | None:
     from belvedere.errors import InvalidInput
     from belvedere.plan.functions import cast_function
-    from belvedere.plan.functions.function import named_type
+    from belvedere.plan.functions.function import type_by_name
 
-    left, right = named_type(source), named_type(target)
+    left, right = type_by_name(source), type_by_name(target)
     assert isinstance(left, SqlType)
     assert isinstance(right, SqlType)
-    for context in Context:
+    for context in CastContext:
         try:
             cast_function(left, right, context)
         except InvalidInput:
@@ -177,8 +177,8 @@ _CONCRETE = {"any": "int4", "anyelement": "int4", "anyarray": "int4[]", "anynona
 
 
 def _type(name: str) -> SqlType:
-    found = named_type(name)
-    assert not isinstance(found, Poly)
+    found = type_by_name(name)
+    assert not isinstance(found, PseudoType)
     return found
 
 
@@ -194,7 +194,7 @@ def test_no_overload_of_a_known_function_is_missing(postgres: Postgres) -> None:
     ).fetchall()
     missing, tried = [], 0
     for name, variadic, arguments in overloads:
-        if name not in registry() or not set(arguments) <= set(types):
+        if name not in functions_by_name() or not set(arguments) <= set(types):
             continue
         given = [_type(_CONCRETE.get(one, one)) for one in arguments]
         if variadic and arguments[-1] != "any":

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.plan.functions import Environment, Volatility, registry, resolve
+from belvedere.plan.functions import Environment, Volatility, functions_by_name, resolve
 from belvedere.plan.functions.arrays import all_of, any_of
 from belvedere.plan.values.datetimes import UTC
 from belvedere.types import BIGINT, DATE, INTEGER, TEXT, TIMESTAMP, UNKNOWN, Interval
@@ -21,7 +21,7 @@ ENVIRONMENT = Environment(NOW, NOW, lambda: LATER, random.Random(7))
 
 
 def test_import_brings_no_heavy_library() -> None:
-    program = "import sys, belvedere.plan.functions as f; f.registry();"
+    program = "import sys, belvedere.plan.functions as f; f.functions_by_name();"
     program += "print([m for m in ('sqlglot', 'duckdb', 'pyarrow', 'numpy') if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -104,7 +104,7 @@ def test_random_functions_draw_from_the_environment() -> None:
 
 
 def test_every_function_that_is_not_immutable_is_declared_so() -> None:
-    environment = [f for several in registry().values() for f in several if f.environment]
+    environment = [f for several in functions_by_name().values() for f in several if f.environment]
     assert environment
     assert all(f.volatility is not Volatility.IMMUTABLE and f.sql is None for f in environment)
 

@@ -8,8 +8,8 @@ import random
 import pytest
 
 from belvedere.errors import InvalidInput
-from belvedere.plan.functions import FunctionKind, registry, require_common_type, resolve
-from belvedere.plan.functions.function import NAMED_TYPES, named_type
+from belvedere.plan.functions import FunctionKind, functions_by_name, require_common_type, resolve
+from belvedere.plan.functions.function import NAMED_TYPES, type_by_name
 from belvedere.types import SqlType
 from tests.oracle.postgres import Postgres
 from tests.plan.functions.cases import FULL, SEED, postgres_call
@@ -21,7 +21,7 @@ CALLS_PER_NAME = 2000 if FULL else 60
 
 
 def _typed(name: str) -> SqlType:
-    found = named_type(name)
+    found = type_by_name(name)
     assert isinstance(found, SqlType)
     return found
 
@@ -40,7 +40,7 @@ def _meaning(name: str, types: tuple[str, ...]) -> str:
 def _names() -> list[str]:
     return sorted(
         name
-        for name, several in registry().items()
+        for name, several in functions_by_name().items()
         if not any(in_grammar(function) for function in several)
         and several[0].kind in (FunctionKind.SCALAR, FunctionKind.AGGREGATE)
         and all(f.kind is several[0].kind and f.direct is None for f in several)
@@ -59,7 +59,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("name", _names())
 def test_call_means_what_it_means_in_postgres(postgres: Postgres, name: str) -> None:
-    functions = registry()[name]
+    functions = functions_by_name()[name]
     generator = random.Random(f"{SEED} {name}")
     calls: list[tuple[str, ...]] = []
     for count in sorted({len(function.arguments) for function in functions} - {0}):

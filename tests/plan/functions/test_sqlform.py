@@ -8,15 +8,15 @@ import sqlglot
 from sqlglot import exp
 
 from belvedere.plan.functions import (
-    beyond_duckdb,
     build_sql,
     duckdb_type,
     duckdb_udfs,
+    exceeds_duckdb_digits,
     resolve,
     sqlstate_of,
 )
-from belvedere.plan.functions.sqlform import fill
-from belvedere.types import BIGINT, DOUBLE, INTEGER, NUMERIC, TEXT, SqlType, array_of, numeric
+from belvedere.plan.functions.sqlform import substitute_arguments
+from belvedere.types import BIGINT, DOUBLE, INTEGER, NUMERIC, TEXT, SqlType, array_of, numeric_type
 from tests.plan.functions.engines import Duck
 
 
@@ -79,48 +79,50 @@ def test_unbounded_numerics_have_no_sql_form() -> None:
     types = (NUMERIC, NUMERIC)
     columns = [sqlglot.column("a"), sqlglot.column("b")]
     assert build_sql(resolve("+", types).function, types, columns) is None
-    bounded = (numeric(10, 2), numeric(10, 2))
+    bounded = (numeric_type(10, 2), numeric_type(10, 2))
     assert build_sql(resolve("+", types).function, bounded, columns) is not None
     assert build_sql(resolve("/", types).function, bounded, columns) is None
 
 
 def test_numeric_bounds_follow_the_operation() -> None:
-    price, rate = numeric(15, 2), numeric(16, 2)
+    price, rate = numeric_type(15, 2), numeric_type(16, 2)
     product = resolve("*", (NUMERIC, NUMERIC)).function
     assert product.bounds is not None
-    assert product.bounds((price, rate)) == numeric(31, 4)
-    assert product.bounds((numeric(31, 4), rate)) == numeric(38, 6)
+    assert product.bounds((price, rate)) == numeric_type(31, 4)
+    assert product.bounds((numeric_type(31, 4), rate)) == numeric_type(38, 6)
     total = resolve("+", (NUMERIC, NUMERIC)).function
     assert total.bounds is not None
-    assert total.bounds((price, numeric(10, 4))) == numeric(18, 4)
-    assert total.bounds((numeric(38, 0), numeric(38, 38))) is None
+    assert total.bounds((price, numeric_type(10, 4))) == numeric_type(18, 4)
+    assert total.bounds((numeric_type(38, 0), numeric_type(38, 38))) is None
 
 
 def test_overflow_of_38_digits_is_told_from_overflow_of_the_type(duck: Duck) -> None:
-    types = (numeric(38, 2), numeric(38, 2))
+    types = (numeric_type(38, 2), numeric_type(38, 2))
     function = resolve("*", (NUMERIC, NUMERIC)).function
     big = sqlglot.parse_one("99999999999999999999999.99::DECIMAL(38,2)", dialect="duckdb")
     tree = build_sql(function, types, [big, big.copy()])
     assert tree is not None
     with pytest.raises(duckdb.Error) as raised:
         _value(duck, tree)
-    assert beyond_duckdb(str(raised.value))
+    assert exceeds_duckdb_digits(str(raised.value))
     with pytest.raises(duckdb.Error) as raised:
         _value(duck, _sql("+", (BIGINT, BIGINT), "9223372036854775807::BIGINT", "1::BIGINT"))
-    assert not beyond_duckdb(str(raised.value))
+    assert not exceeds_duckdb_digits(str(raised.value))
     assert sqlstate_of(str(raised.value)) == "22003"
 
 
 def test_types_that_duckdb_cannot_hold_are_none() -> None:
     assert duckdb_type(NUMERIC) is None
-    assert duckdb_type(numeric(39, 2)) is None
-    assert duckdb_type(numeric(5, -2)) is None
+    assert duckdb_type(numeric_type(39, 2)) is None
+    assert duckdb_type(numeric_type(5, -2)) is None
     assert duckdb_type(array_of(NUMERIC)) is None
     assert duckdb_type(array_of(TEXT)) == "VARCHAR[]"
 
 
 def test_every_python_form_named_in_sql_is_listed() -> None:
-    tree = fill("belvedere_lpad_text_int4_text(_0, _1, _2)", [sqlglot.column(c) for c in "abc"])
+    tree = substitute_arguments(
+        "belvedere_lpad_text_int4_text(_0, _1, _2)", [sqlglot.column(c) for c in "abc"]
+    )
     names = {node.name.lower() for node in tree.find_all(exp.Anonymous)}
     assert names <= set(duckdb_udfs())
 

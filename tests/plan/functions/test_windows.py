@@ -10,7 +10,7 @@ import sqlglot
 from sqlglot import exp
 
 from belvedere.errors import InvalidInput
-from belvedere.plan.functions import Function, FunctionKind, Partition, build_sql
+from belvedere.plan.functions import Function, FunctionKind, WindowPartition, build_sql
 from belvedere.plan.functions.function import type_name
 from belvedere.plan.functions.sqlform import duckdb_type, sqlstate_of
 from belvedere.types import SqlType
@@ -75,7 +75,7 @@ def _python(
     values = [
         tuple(None if v is None else parser_for(t)(v) for t, v in zip(types, row)) for row in rows
     ]
-    partition = Partition(values, peers, [_frame(frame, i, peers) for i in range(len(rows))])
+    partition = WindowPartition(values, peers, [_frame(frame, i, peers) for i in range(len(rows))])
     assert callable(function.python)
     try:
         found = function.python(partition)

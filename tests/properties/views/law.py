@@ -31,13 +31,13 @@ from belvedere.errors import Error, InvalidInput, Unsupported
 from belvedere.kv.rocksdb_gather import GatheringStore
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.session import Session
-from belvedere.session.shared import Shared
+from belvedere.session.shared import SharedState
 from belvedere.session.views import bind_definition
 from belvedere.txn import recovery
 from belvedere.txn.border import Reader
 from belvedere.txn.commit.derived import DerivedRows
 from belvedere.views.host import ViewService
-from belvedere.views.keep import Nothing
+from belvedere.views.keep import EmptyReader
 from tests.properties.views.bags import Bag, Overflow, bag, exact_bag
 from tests.properties.views.histories import Case, Step
 from tests.properties.views.schemas import Column
@@ -146,7 +146,7 @@ class Law:
         counts.cases += 1
         counts.views += len(self._views)
 
-    def _open(self, db: Database, shared: Shared) -> None:
+    def _open(self, db: Database, shared: SharedState) -> None:
         self._db = db
         self._writer = Session(shared)
         tier = TIERS[self._case.seed % len(TIERS)]
@@ -342,15 +342,17 @@ class Law:
                 self._db.views.catch_up(view)
         with self._db.begin() as reader:
             for view in reader.catalog.views:
-                made = DerivedRows(Nothing(reader.catalog))
-                self._db.views.keeper.maintainer(reader.catalog, view).fill(reader, made)
+                made = DerivedRows(EmptyReader(reader.catalog))
+                self._db.views.keeper.maintainer_for(reader.catalog, view).backfill_state(
+                    reader, made
+                )
                 expected = {k: accumulator.decode(v)[1] for k, v in made.writes() if v}
                 if expected != stored_state(reader, view):
                     raise Broken(f"state of view {view.name} is not what a backfill makes")
                 self._counts.states += 1
 
     def _view(self, name: str) -> View:
-        return self._db.catalog.expect(View, name)
+        return self._db.catalog.require_relation(View, name)
 
 
 def stored_state(reader: Reader, view: View) -> dict[bytes, tuple[int, ...]]:

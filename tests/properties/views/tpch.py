@@ -25,7 +25,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from belvedere.benchmarks.tpch import schema
-from belvedere.benchmarks.tpch.generate import sizes, tables
+from belvedere.benchmarks.tpch.generate import compute_sizes, generate_tables
 from belvedere.errors import Unsupported
 from belvedere.session.session import Session
 from tests.properties.views.law import open_manual
@@ -55,7 +55,7 @@ class Tpch:
     def __init__(self, session: Session, lines: int, seed: int) -> None:
         self._session = session
         self._rng = random.Random(f"tpch/{seed}")
-        self.size = sizes(lines)
+        self.size = compute_sizes(lines)
         self.counts = Counts()
         self._new = 10_000_000
         self._load(seed)
@@ -63,7 +63,7 @@ class Tpch:
 
     def _load(self, seed: int) -> None:
         with tempfile.TemporaryDirectory() as directory:
-            for name, table in tables(self.size, seed).items():
+            for name, table in generate_tables(self.size, seed).items():
                 self._session.execute(schema.create_table(name))
                 file = Path(directory) / f"{name}.parquet"
                 pq.write_table(table, file)
@@ -88,7 +88,7 @@ class Tpch:
             (counts.whole if "over everything" in told else counts.incremental).append(number)
 
     def text(self, number: int) -> str:
-        return schema.query(number, self.size.fraction).strip().rstrip(";")
+        return schema.query_text(number, self.size.fraction).strip().rstrip(";")
 
     # -- changes ------------------------------------------------------------------------------
 

@@ -198,7 +198,7 @@ def _check_outcomes(database: Database, client: Client, replay: Replay, lossy: b
             found = database.outcome(bytes.fromhex(told.transaction))
         except Unavailable:
             began = int.from_bytes(bytes.fromhex(told.transaction)[:8])
-            if began + 1 >= database.log.first:
+            if began + 1 >= database.log.first_position:
                 problems.append(f"outcome of {told.transaction} is refused, but in the log")
             continue
         if found != want and not lossy:

@@ -65,7 +65,7 @@ def make_specimen(directory: Path, commits: int, seed: int, mutation: str = "") 
         file = AckFile(acks)
         database = workload.open_store(plan, file)
         writer = workload.Writer(plan, database, file, random.Random(f"{seed}/{points}"))
-        if database.catalog.find("customer") is None:
+        if database.catalog.find_relation("customer") is None:
             workload.create_shop(writer)
         while database.position < points:
             writer.commit(writer.buy)

@@ -19,7 +19,7 @@ from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
 from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.errors import Error, Unavailable
-from belvedere.kv.doubles.faults import FaultyStore, When
+from belvedere.kv.doubles.faults import FaultTiming, FaultyStore
 from belvedere.txn.recovery import open_directory
 from tests.simulation.crash import checks, workload
 from tests.simulation.crash.acks import AckFile
@@ -137,11 +137,11 @@ def _act(plan: workload.Plan, case: Case) -> tuple[bool, list[str]]:
     acks.note("open", incarnation=database.incarnation, position=database.position)
     failpoints.armed = points
     if case.when != "raise":
-        faulty.add(case.call, When(case.when), nth_from_now=case.nth)
+        faulty.add_fault(case.call, FaultTiming(case.when), nth_from_now=case.nth)
     writer = workload.Writer(plan, database, acks, random.Random(case.seed))
     problems = _operate(writer, case)
     struck = bool(faulty.struck) or (points and failpoints.hits[case.call] >= case.nth)
-    failpoints.disarm()
+    failpoints.disarm_all()
     if struck and case.operation != "close":
         problems += _look_around(writer, case)
     acks.note("closing")
@@ -169,8 +169,8 @@ def _operate(writer: workload.Writer, case: Case) -> list[str]:
 def _look_around(writer: workload.Writer, case: Case) -> list[str]:
     """Reads go on; after a failed write or sync no commit is acknowledged."""
     problems, database = [], writer.database
-    with database.snapshot() as reader:
-        table = database.table("customer")
+    with database.open_snapshot() as reader:
+        table = database.find_table("customer")
         found = [row for batch in reader.scan(table.start, table.end) for row in batch]
         if reader.position != database.position or not found:
             problems.append("reads do not go on at the published position")

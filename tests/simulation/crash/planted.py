@@ -65,10 +65,10 @@ def failed_sync(home: Path) -> list[str]:
 def unknown_outcome(home: Path) -> list[str]:
     """A failed sync is told as what it is, and nobody tries again behind the client's back."""
     machine = Machine(home / "machine", random.Random(1))
-    database, table = machine.database, machine.database.table("people")
+    database, table = machine.database, machine.database.find_table("people")
     failpoints.arm("sync.before", "raise", at=1)
     try:
-        database.run(lambda txn: rows.insert(txn, table, (1, "one")))
+        database.run_transaction(lambda txn: rows.insert_row(txn, table, (1, "one")))
     except Unavailable as error:
         return [] if error.sqlstate == "08007" else [f"a lost reply was told as {error.sqlstate}"]
     return ["acknowledged"]
@@ -100,13 +100,13 @@ def _open(home: Path, durability: Durability = Durability.FULL) -> Database:
 def _insert(database: Database, *ids: int, name: str = "name") -> int:
     with database.begin() as transaction:
         for id_ in ids:
-            rows.insert(transaction, database.table("people"), (id_, f"{name} {id_}"))
+            rows.insert_row(transaction, database.find_table("people"), (id_, f"{name} {id_}"))
         return transaction.commit().position
 
 
 def _ids(database: Database) -> list[int]:
-    table = database.table("people")
-    with database.snapshot() as reader:
+    table = database.find_table("people")
+    with database.open_snapshot() as reader:
         pairs = [pair for batch in reader.scan(table.start, table.end) for pair in batch]
     return [table.decode(value)[0] for _, value in pairs]
 
@@ -203,8 +203,8 @@ def torn(home: Path) -> list[str]:
 
     _die(home, work, points="commit.after_write=kill@99")
     with _open(home) as database:
-        table = database.table("people")
-        index = database.catalog.indexes_of(table.table.id)[0].id
+        table = database.find_table("people")
+        index = database.catalog.table_indexes(table.table.id)[0].id
         prefix = b"\x10" + index.to_bytes(4)
         entries = sum(len(b) for b in database.store.scan(prefix, prefix + b"\xff"))
         ids = _ids(database)
@@ -232,11 +232,11 @@ def slow_consumer(home: Path) -> list[str]:
     """Trimming waits for the slowest consumer."""
     with Database.open(":memory:") as database:
         database.change_schema(lambda edit: edit.create_table(PEOPLE))
-        database.log.consume("slow", 2)
+        database.log.advance_consumer("slow", 2)
         for id_ in range(8):
             _insert(database, id_)
         database.trim(7)
-        first = database.log.first
+        first = database.log.first_position
     return [] if first <= 3 else [f"the log begins at {first}, the consumer is at 2"]
 
 
@@ -247,7 +247,7 @@ def failed_catalog_change(home: Path) -> list[str]:
     try:
         database.change_schema(lambda edit: edit.create_table(PEOPLE))
     except Error:
-        shown = database.catalog.find("people")
+        shown = database.catalog.find_relation("people")
     return [] if shown is None else ["a table that was never made is there"]
 
 

@@ -39,22 +39,22 @@ def _database() -> Database:
     database = Database.open(":memory:", Config(lock_wait_ms_max=300))
     database.change_schema(lambda edit: (edit.create_table(PARENT), edit.create_table(CHILD)))
     for id_ in (1, 2):
-        database.run(lambda txn, id_=id_: _put(database, txn, id_, f"name {id_}"))
+        database.run_transaction(lambda txn, id_=id_: _put(database, txn, id_, f"name {id_}"))
     return database
 
 
 def _put(database: Database, transaction: Transaction, id_: int, name: str) -> None:
-    table = database.table("parent")
-    value = transaction.get(table.key.encode1(id_))
+    table = database.find_table("parent")
+    value = transaction.get(table.key.encode_first(id_))
     if value is None:
-        rows.insert(transaction, table, (id_, name))
+        rows.insert_row(transaction, table, (id_, name))
     else:
-        rows.update(transaction, table, table.decode(value), (id_, name))
+        rows.update_row(transaction, table, table.decode(value), (id_, name))
 
 
 def _name(database: Database, transaction: Transaction, id_: int) -> str | None:
-    table = database.table("parent")
-    value = transaction.get(table.key.encode1(id_))
+    table = database.find_table("parent")
+    value = transaction.get(table.key.encode_first(id_))
     return None if value is None else table.decode(value)[1]
 
 
@@ -79,7 +79,7 @@ def _both(
 def snapshot_stands_still(home: Path) -> list[str]:
     database = _database()
     with database.begin() as reader:
-        database.run(lambda txn: _put(database, txn, 1, "changed"))
+        database.run_transaction(lambda txn: _put(database, txn, 1, "changed"))
         found = _name(database, reader, 1)
     return [] if found == "name 1" else [f"a snapshot moved: {found}"]
 
@@ -87,9 +87,9 @@ def snapshot_stands_still(home: Path) -> list[str]:
 def old_snapshot_outlives_younger(home: Path) -> list[str]:
     database = _database()
     with database.begin() as reader:
-        database.run(lambda txn: _put(database, txn, 1, "changed"))
+        database.run_transaction(lambda txn: _put(database, txn, 1, "changed"))
         database.begin().rollback()
-        database.run(lambda txn: _put(database, txn, 1, "again"))
+        database.run_transaction(lambda txn: _put(database, txn, 1, "again"))
         database.begin().rollback()
         found = _name(database, reader, 1)
     return [] if found == "name 1" else [f"a snapshot moved: {found}"]
@@ -101,7 +101,7 @@ def snapshot_in_mid_write(home: Path) -> list[str]:
     with database.begin() as reader:
         look = lambda: seen.append(_name(database, reader, 1))  # noqa: E731
         failpoints.arm("commit.after_write", "call", call=look)
-        database.run(lambda txn: _put(database, txn, 1, "changed"))
+        database.run_transaction(lambda txn: _put(database, txn, 1, "changed"))
     return [] if seen == ["name 1"] else [f"a snapshot moved: {seen}"]
 
 
@@ -136,7 +136,7 @@ def phantom(home: Path) -> list[str]:
 
     def count_and_add(id_: int) -> Callable[[Database, Transaction], None]:
         def change(database: Database, transaction: Transaction) -> None:
-            table = database.table("parent")
+            table = database.find_table("parent")
             count = sum(len(batch) for batch in transaction.scan(table.start, table.end))
             _put(database, transaction, id_, f"{id_} is number {count}")
 
@@ -153,10 +153,10 @@ def same_unique_value(home: Path) -> list[str]:
 
 def deleted_parent(home: Path) -> list[str]:
     def delete(database: Database, transaction: Transaction) -> None:
-        rows.delete(transaction, database.table("parent"), (1, "name 1"))
+        rows.delete_row(transaction, database.find_table("parent"), (1, "name 1"))
 
     def add_child(database: Database, transaction: Transaction) -> None:
-        rows.insert(transaction, database.table("child"), (1, 1))
+        rows.insert_row(transaction, database.find_table("child"), (1, 1))
 
     return _both(delete, add_child)
 
@@ -192,14 +192,14 @@ def ended_locks(home: Path) -> list[str]:
             _put(database, transaction, 1, "changed")
     except Unavailable as error:
         return [str(error)]
-    held = database.locks.held()
+    held = database.locks.list_locks()
     return [] if not held else [f"still held: {held}"]
 
 
 def rolled_back(home: Path) -> list[str]:
     database = _database()
     with database.begin() as transaction:
-        savepoint = transaction.savepoint()
+        savepoint = transaction.set_savepoint()
         _put(database, transaction, 1, "changed")
         transaction.rollback_to(savepoint)
     with database.begin() as transaction:

@@ -24,7 +24,7 @@ from belvedere.kv.memory import MemoryStore
 from belvedere.txn import rows
 from belvedere.txn.anchor import Anchor
 from belvedere.txn.identity import Identity
-from belvedere.txn.recovery import OpenStore, open_anchored
+from belvedere.txn.recovery import RecoveredStore, open_anchored
 from belvedere.types import BIGINT, TEXT
 from tests.simulation.crash.report import Harness
 
@@ -62,13 +62,13 @@ class Machine:
         self.store = PowerStore(memory)
         self.database = Database(self._open(self.store), Config())
 
-    def _open(self, store: BatchStore) -> OpenStore:
+    def _open(self, store: BatchStore) -> RecoveredStore:
         anchor = Anchor.open(self.directory / "anchor")
         return open_anchored(store, anchor, self.identity, Config(), self.rng.randbytes)
 
     def insert(self, id_: int) -> None:
         with self.database.begin() as transaction:
-            rows.insert(transaction, self.database.table("people"), (id_, f"name {id_}"))
+            rows.insert_row(transaction, self.database.find_table("people"), (id_, f"name {id_}"))
             position = transaction.commit().position
         self.acknowledged[id_] = position
 
@@ -83,13 +83,13 @@ class Machine:
         return self._missing()
 
     def _missing(self) -> list[str]:
-        problems, table = [], self.database.table("people")
-        with self.database.snapshot() as reader:
+        problems, table = [], self.database.find_table("people")
+        with self.database.open_snapshot() as reader:
             for id_, position in self.acknowledged.items():
-                if reader.get(table.key.encode1(id_)) is None or position > reader.position:
+                if reader.get(table.key.encode_first(id_)) is None or position > reader.position:
                     problems.append(f"{id_}, acknowledged at {position}, is gone")
             count = sum(len(batch) for batch in reader.scan(table.start, table.end))
-            index = self.database.catalog.indexes_of(table.table.id)[0].id
+            index = self.database.catalog.table_indexes(table.table.id)[0].id
             prefix = b"\x10" + index.to_bytes(4)
             entries = sum(len(batch) for batch in reader.scan(prefix, prefix + b"\xff"))
         if entries != count:
@@ -136,4 +136,4 @@ def cuts(harness: Harness, directory: Path, runs: int) -> None:
             harness.count("power cut", f"at sync {at_sync}", problems)
             if problems:
                 break
-    failpoints.disarm()
+    failpoints.disarm_all()

@@ -29,8 +29,8 @@ from belvedere.catalog.definitions import (
     TableDefinition,
     UniqueDefinition,
 )
-from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Index, State
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.model import Index, ObjectState
 from belvedere.catalog.relation import CompiledTable, compiled_table
 from belvedere.codec import keyspace
 from belvedere.config import Config, Durability
@@ -131,7 +131,7 @@ def open_store(plan: Plan, acks: AckFile) -> Database:
 
 
 def _round(plan: Plan, database: Database, acks: AckFile, rng: random.Random) -> None:
-    if database.catalog.find("customer") is None:
+    if database.catalog.find_relation("customer") is None:
         create_shop(Writer(plan, database, acks, rng))
     writers = [
         Writer(plan, database, acks, random.Random(rng.random())) for _ in range(plan.threads)
@@ -243,7 +243,7 @@ class Writer:
         self.commit(change)
 
     def _take_back(self, transaction: Transaction) -> None:
-        effect, savepoint = dict(self._effect), transaction.savepoint()
+        effect, savepoint = dict(self._effect), transaction.set_savepoint()
         self.buy(transaction)
         transaction.rollback_to(savepoint)
         self._effect = effect
@@ -280,7 +280,7 @@ class Writer:
     def log_event(self, transaction: Transaction) -> None:
         table = self._table(transaction, "event")
         row = (f"event {self.rng.random()}", self.database.sequences.next_row_id(table.table.id))
-        rows.insert(transaction, table, row)
+        rows.insert_row(transaction, table, row)
         self._effect["event", row[1:]] = None, row
 
     def _email(self) -> str | None:
@@ -289,7 +289,7 @@ class Writer:
     # -- rows ---------------------------------------------------------------------------------
 
     def _table(self, transaction: Transaction, name: str) -> CompiledTable:
-        item = transaction.catalog.find(name)
+        item = transaction.catalog.find_relation(name)
         if item is None:
             raise InvalidInput("table does not exist", sqlstate="42P01")
         return compiled_table(transaction.catalog, item.id)
@@ -318,11 +318,11 @@ class Writer:
             return
         if row is None:
             assert old is not None
-            rows.delete(transaction, table, old)
+            rows.delete_row(transaction, table, old)
         elif old is None:
-            rows.insert(transaction, table, row)
+            rows.insert_row(transaction, table, row)
         else:
-            rows.update(transaction, table, old, row)
+            rows.update_row(transaction, table, old, row)
         first, _ = self._effect.get((name, key), (old, None))
         self._effect[name, key] = first, row
 
@@ -333,8 +333,8 @@ class Writer:
         name = f"extra{self.rng.randrange(3)}"
 
         def change(transaction: Transaction) -> None:
-            edit = Edit(transaction.catalog)
-            found = transaction.catalog.find(name)
+            edit = CatalogEdit(transaction.catalog)
+            found = transaction.catalog.find_relation(name)
             if found is None:
                 edit.create_table(_extra(name))
             elif self.rng.random() < 0.5:
@@ -359,9 +359,9 @@ class Writer:
         unique = self.rng.random() < 0.3
         name = f"{columns[0]}_built"
 
-        def change(edit: Edit) -> None:
-            found = edit.catalog.find(name)
-            if isinstance(found, Index) and found.state is State.READY:
+        def change(edit: CatalogEdit) -> None:
+            found = edit.catalog.find_relation(name)
+            if isinstance(found, Index) and found.state is ObjectState.READY:
                 edit.drop_index(found.id)
             elif found is None:
                 parts = (KeyPartDefinition(columns[1]),)
@@ -384,7 +384,7 @@ class Writer:
         beside = self.plan.directory.with_name(name)
         restored = beside.with_name(name + ".restored")
         position = self.database.back_up(beside)
-        first = max(self.database.log.first - 1, position - 3, 0)
+        first = max(self.database.log.first_position - 1, position - 3, 0)
         if first < position:
             restore_backup(beside, restored, first)
             shutil.rmtree(restored)
@@ -403,7 +403,7 @@ def maintain_counts(database: Database) -> None:
     watermark = keyspace.watermark_key(COUNT_GROUP)
     stored = database.store.get(watermark)
     applied = int.from_bytes(stored) if stored else 0
-    orders = database.catalog.find("orders")
+    orders = database.catalog.find_relation("orders")
     newest = database.position
     if orders is None or newest == applied:
         return
@@ -422,7 +422,7 @@ def maintain_counts(database: Database) -> None:
         count = int.from_bytes(database.store.get(key) or b"") + weight
         batch.append((key, count.to_bytes(8) if count else None))
     database.commits.derive(lambda reader: batch)
-    database.log.consume(CONSUMER, newest)
+    database.log.advance_consumer(CONSUMER, newest)
 
 
 def _extra(name: str) -> TableDefinition:
@@ -436,13 +436,13 @@ def _extra(name: str) -> TableDefinition:
 
 def create_shop(writer: Writer) -> None:
     def change(transaction: Transaction) -> None:
-        edit = Edit(transaction.catalog)
+        edit = CatalogEdit(transaction.catalog)
         for table in SHOP:
             edit.create_table(table)
         edit.create_index(BY_TOTAL)
         apply_edit(transaction, edit)
 
     writer.commit(change)
-    writer.database.log.consume(CONSUMER, 0)
-    if writer.database.catalog.find("customer") is None:
+    writer.database.log.advance_consumer(CONSUMER, 0)
+    if writer.database.catalog.find_relation("customer") is None:
         raise Unavailable("the tables could not be made")

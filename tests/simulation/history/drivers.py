@@ -50,7 +50,7 @@ def _judged(shared: Shared, run: str) -> Outcome:
     last_look(shared)
     history = shared.history
     outcome = Outcome(history, check(history, shared.level, TOTAL), run)
-    held = shared.database.locks.held()
+    held = shared.database.locks.list_locks()
     if held:
         outcome.problems.append(Anomaly("lock kept", f"{len(held)} locks are held by nobody"))
     if shared.timeouts:
@@ -88,7 +88,7 @@ def interleaved(
             _schedule(clients, transactions, rng)
         finally:
             if in_commit:
-                failpoints.unarm("commit.after_write")
+                failpoints.disarm_failpoint("commit.after_write")
         run = f"interleaved level={level!r} seed={seed} sessions={sessions} kinds={kinds}"
         return _judged(shared, run)
 

@@ -136,8 +136,8 @@ def interleavings(steps: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def _scan(txn: Transaction, base: int) -> dict[int, list[int]]:
-    table = compiled_table(txn.catalog, txn.catalog.expect(Table, "list").id)
-    start, end = (table.key.encode1(base + n) for n in (0, len(LETTERS)))
+    table = compiled_table(txn.catalog, txn.catalog.require_relation(Table, "list").id)
+    start, end = (table.key.encode_first(base + n) for n in (0, len(LETTERS)))
     found = {}
     for batch in txn.scan(start, end):
         for _, value in batch:

@@ -13,7 +13,7 @@ from belvedere.catalog.definitions import (
     TableDefinition,
     UniqueDefinition,
 )
-from belvedere.catalog.edit import Edit
+from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Index, Table
 from belvedere.catalog.relation import CompiledTable, compiled_index, compiled_table
 from belvedere.database import Database
@@ -73,7 +73,7 @@ INDEXES = (
 def prepare(database: Database) -> None:
     """Tables, and the rows that are there from the beginning."""
 
-    def create(edit: Edit) -> None:
+    def create(edit: CatalogEdit) -> None:
         for definition in TABLES:
             edit.create_table(definition)
         for index in INDEXES:
@@ -90,23 +90,23 @@ def prepare(database: Database) -> None:
             insert_row(txn, "staff", (id_, id_ % len(SHIFTS), 1))
 
     database.change_schema(create)
-    database.run(fill)
+    database.run_transaction(fill)
 
 
 # -- rows -------------------------------------------------------------------------------------
 
 
 def _compiled(reader: Reader, name: str) -> CompiledTable:
-    return compiled_table(reader.catalog, reader.catalog.expect(Table, name).id)
+    return compiled_table(reader.catalog, reader.catalog.require_relation(Table, name).id)
 
 
 def insert_row(txn: Transaction, name: str, row: Row) -> None:
-    rows.insert(txn, _compiled(txn, name), row)
+    rows.insert_row(txn, _compiled(txn, name), row)
 
 
 def get_row(reader: Reader, name: str, id_: int) -> Row | None:
     table = _compiled(reader, name)
-    value = reader.get(table.key.encode1(id_))
+    value = reader.get(table.key.encode_first(id_))
     return None if value is None else table.decode(value)
 
 
@@ -115,14 +115,14 @@ def put_row(txn: Transaction, name: str, row: Row) -> None:
     if old is None:
         insert_row(txn, name, row)
     else:
-        rows.update(txn, _compiled(txn, name), old, row)
+        rows.update_row(txn, _compiled(txn, name), old, row)
 
 
 def delete_row(txn: Transaction, name: str, id_: int) -> None:
     old = get_row(txn, name, id_)
     if old is None:
         raise InvalidInput("no such row")
-    rows.delete(txn, _compiled(txn, name), old)
+    rows.delete_row(txn, _compiled(txn, name), old)
 
 
 def scan_table(reader: Reader, name: str, **how: Any) -> list[Row]:
@@ -132,7 +132,7 @@ def scan_table(reader: Reader, name: str, **how: Any) -> list[Row]:
 
 
 def scan_index(reader: Reader, name: str) -> list[Row]:
-    index = compiled_index(reader.catalog, reader.catalog.expect(Index, name).id)
+    index = compiled_index(reader.catalog, reader.catalog.require_relation(Index, name).id)
     batches = reader.scan(index.start, index.end, batch_rows=3)
     return [index.layout.decode(value) for batch in batches for _, value in batch]
 
@@ -149,7 +149,7 @@ def read_list(reader: Reader, id_: int, by_index: bool = False) -> list[int]:
     if not by_index:
         row = get_row(reader, "list", id_)
         return [] if row is None else _elements(row[2])
-    index = compiled_index(reader.catalog, reader.catalog.expect(Index, "by_alias").id)
+    index = compiled_index(reader.catalog, reader.catalog.require_relation(Index, "by_alias").id)
     entry = reader.get(index.unique_key.encode((alias_of(id_),)))
     return [] if entry is None else _elements(index.layout.decode(entry)[2])
 
@@ -165,7 +165,7 @@ def swap_list(
     database: Database, id_: int, element: int, asked: Callable[[list[int]], None]
 ) -> int | None:
     """The same in one step; `asked` gets the elements from before. None: the list is not there."""
-    table = database.table("list")
+    table = database.find_table("list")
 
     def change(stored: bytes) -> bytes:
         _, alias, text = table.decode(stored)
@@ -173,7 +173,7 @@ def swap_list(
         return table.encode((id_, alias, ",".join(map(str, [*_elements(text), element]))))
 
     assert database.swaps is not None
-    return database.swaps.replace(table.key.encode1(id_), database.catalog, change)
+    return database.swaps.replace_row(table.key.encode_first(id_), database.catalog, change)
 
 
 def scan_lists(reader: Reader, by_index: bool = False, **how: Any) -> dict[int, list[int]]:

@@ -241,13 +241,13 @@ def second_thoughts(session: Session) -> Steps:
     assert session.txn is not None
     txn, id_ = session.txn, session.rng.choice(LISTS)
     yield from _append(session, id_)
-    outer = txn.savepoint()
+    outer = txn.set_savepoint()
     for _ in range(session.rng.randint(1, 2)):
         element = next(session.shared.numbers)
         session.aborted_append(id_, element)
         yield from session.statement(lambda txn, element=element: append_to_list(txn, id_, element))
         if session.rng.random() < 0.5:
-            txn.savepoint()
+            txn.set_savepoint()
     txn.rollback_to(outer)
     yield from _read(session, id_)
     if session.rng.random() < 0.5:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from belvedere.txn.row import layout
-from belvedere.txn.row.node import Settings
+from belvedere.txn.row.node import NodeSettings
 from tests.simulation.row import processes as p
 from tests.simulation.row.explorer import Case, Rows, run_alone
 from tests.simulation.row.judges import (
@@ -31,12 +31,12 @@ FAULTS = {
 def all_cases() -> dict[str, Case]:
     """Every case, by name."""
     config = p.settings()
-    groups: tuple[Callable[[Settings], list[Case]], ...]
+    groups: tuple[Callable[[NodeSettings], list[Case]], ...]
     groups = (core_cases, group_cases, fault_cases, reader_cases, forget_cases, ddl_and_fold_cases)
     return {case.name: case for group in groups for case in group(config)}
 
 
-def two(c: Settings, a: Sequence[str] = "x", b: Sequence[str] = "x", late: bool = True) -> Any:
+def two(c: NodeSettings, a: Sequence[str] = "x", b: Sequence[str] = "x", late: bool = True) -> Any:
     """Two transactions; `late`: they read only under their locks, so nothing else protects them."""
     if late:
         return (("a", p.append_newest(1, "a", a, c)), ("b", p.append_newest(2, "b", b, c)))
@@ -47,7 +47,7 @@ def lists(a: Sequence[str] = "x", b: Sequence[str] = "x") -> Any:
     return check_lists({"a": a, "b": b}, sorted({*a, *b}))
 
 
-def core_cases(c: Settings) -> list[Case]:
+def core_cases(c: NodeSettings) -> list[Case]:
     three = (*two(c), ("c", p.append_newest(3, "c", "x", c)))
     all_three = check_lists(dict.fromkeys("abc", "x"), "x")
     few = {"positions_max": 4, "ordered": True, "switches_max": 2}
@@ -64,7 +64,7 @@ def core_cases(c: Settings) -> list[Case]:
     ]
 
 
-def group_cases(c: Settings) -> list[Case]:
+def group_cases(c: NodeSettings) -> list[Case]:
     grouped: dict[str, Sequence[str]] = {"a": "x", "c": "y"}
     both = (("g", p.group(1, grouped, c)), ("b", p.append_newest(2, "b", "x", c)))
     check = check_group({**grouped, "b": "x"}, "xy")
@@ -77,7 +77,7 @@ def group_cases(c: Settings) -> list[Case]:
     ]
 
 
-def fault_cases(c: Settings) -> list[Case]:
+def fault_cases(c: NodeSettings) -> list[Case]:
     """One request, any request, is lost, delayed, repeated, or answered wrongly."""
     return [
         Case(
@@ -95,7 +95,7 @@ def fault_cases(c: Settings) -> list[Case]:
     ]
 
 
-def reader_cases(c: Settings) -> list[Case]:
+def reader_cases(c: NodeSettings) -> list[Case]:
     a = ("a", p.append(1, "a", "x", c))
     r, q = ("r", p.reader(2, "x", c)), ("q", p.reader(3, "x", c))
     helped = (*two(c), ("r", p.reader(3, "x", c)))
@@ -106,7 +106,7 @@ def reader_cases(c: Settings) -> list[Case]:
     ]
 
 
-def forget_cases(c: Settings) -> list[Case]:
+def forget_cases(c: NodeSettings) -> list[Case]:
     one = ("a", p.append_newest(1, "a", "x", c))
     forgetting = (one, ("b", p.forget_and_append(2, "b", c)))
     deleting = (one, ("d", p.delete_and_forget(2, c)))
@@ -148,7 +148,7 @@ def forget_cases(c: Settings) -> list[Case]:
     ]
 
 
-def ddl_and_fold_cases(c: Settings) -> list[Case]:
+def ddl_and_fold_cases(c: NodeSettings) -> list[Case]:
     writer = ("a", p.append(1, "a", "x", c, index_from=1))
     ddl = (writer, ("ddl", p.indexer(2, "x", c)))
     index = check_index({"a": "x"}, "x")
@@ -172,7 +172,7 @@ def ddl_and_fold_cases(c: Settings) -> list[Case]:
     ]
 
 
-def prepared(keys: Sequence[str], config: Settings) -> Rows:
+def prepared(keys: Sequence[str], config: NodeSettings) -> Rows:
     """A store in which every key has a list, so that positions, log and rows are not empty."""
     rows, _ = run_alone({}, p.append(80, "0", keys, config)())
     rows, _ = run_alone(rows, p.reader(81, [], config)())

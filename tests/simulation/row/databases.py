@@ -20,7 +20,7 @@ from random import Random
 from typing import Any
 
 from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
-from belvedere.catalog.model import Maintenance, State, Table
+from belvedere.catalog.model import Maintenance, ObjectState, Table
 from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.errors import Corruption, InvalidInput, Retry, Unavailable
@@ -29,14 +29,14 @@ from belvedere.kv.doubles.cells_faults import FaultyCells
 from belvedere.session.views import bind_definition
 from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.row import advance, sweep
-from belvedere.txn.row.engine import Cells
-from belvedere.txn.row.node import Settings
+from belvedere.txn.row.engine import CellStoreSetup
+from belvedere.txn.row.node import NodeSettings
 from belvedere.txn.row.protocol import RowCommit
 from belvedere.txn.transaction import Transaction
 from belvedere.types import TEXT
-from belvedere.views.additions import differences
-from belvedere.views.build import unfinished
-from belvedere.views.keep import Nothing
+from belvedere.views.additions import state_differences
+from belvedere.views.build import unfinished_builds
+from belvedere.views.keep import EmptyReader
 from tests.simulation.row.turns import Actor, TurnedCells, Turns
 from tests.txn.shop import (
     column,
@@ -52,7 +52,7 @@ from tests.txn.shop import (
 
 NODES, TRANSACTIONS, ACCOUNTS, PRODUCTS, BALANCE = 4, 6, 4, 3, 100
 LEASE = 4.0
-SETTINGS = Settings(
+SETTINGS = NodeSettings(
     lanes=3,
     lease_seconds=LEASE,
     grace_seconds=2.0,
@@ -74,7 +74,7 @@ def commits(node: Database) -> RowCommit:
     return node.commits
 
 
-def open_node(cells: Cells, random: Random) -> Database:
+def open_node(cells: CellStoreSetup, random: Random) -> Database:
     """A node whose deferred views move when its client says so: it has no thread but that one."""
     config = Config(statement_retries_max=30)
     node = Database(cells, config, bind=bind_definition, random=random.randbytes)
@@ -100,12 +100,16 @@ def create(node: Database) -> None:
     for name, query in VIEWS.items():
         node.views.create_view(name, query)
     node.views.create_view("late", LATE, Maintenance.DEFERRED)
-    node.run(lambda txn: insert(txn, "account", *[(n, BALANCE) for n in range(ACCOUNTS)]))
-    node.run(lambda txn: insert(txn, "product", *[(n, f"p{n}") for n in range(PRODUCTS)]))
+    node.run_transaction(
+        lambda txn: insert(txn, "account", *[(n, BALANCE) for n in range(ACCOUNTS)])
+    )
+    node.run_transaction(
+        lambda txn: insert(txn, "product", *[(n, f"p{n}") for n in range(PRODUCTS)])
+    )
 
 
 class Schedule:
-    def __init__(self, seed: int, settings: Settings = SETTINGS) -> None:
+    def __init__(self, seed: int, settings: NodeSettings = SETTINGS) -> None:
         self.settings = settings
         self.random = Random(seed)
         self.turns = Turns(Random(seed + 1))
@@ -117,7 +121,7 @@ class Schedule:
 
     def run(self) -> list[str]:
         """What is wrong in the end."""
-        cells = Cells(self.store, self.settings, beating=False)
+        cells = CellStoreSetup(self.store, self.settings, sends_heartbeats=False)
         create(open_node(cells, self.random))
         self.store.share = 0.01
         for number in range(NODES):
@@ -149,28 +153,30 @@ class Schedule:
     def _judge(self) -> list[str]:
         clock = [1_000_000.0]
         sleep: Callable[[float], None] = lambda seconds: clock.__setitem__(0, clock[0] + seconds)  # noqa: E731
-        cells = Cells(self.store, self.settings, lambda: clock[0], sleep, beating=False)
+        cells = CellStoreSetup(
+            self.store, self.settings, lambda: clock[0], sleep, sends_heartbeats=False
+        )
         judge = open_node(cells, self.random)
         protocol = commits(judge)
-        protocol.sweep()
+        protocol.sweep_locks()
         clock[0] += LEASE
-        protocol.sweep()
+        protocol.sweep_locks()
         judge.views.backfills.adopt_builds()
         clock[0] += LEASE
         self.counts["builds adopted"] += judge.views.backfills.adopt_builds()
-        wrong = [f"lock left: {row.hex()}" for row, _ in protocol.run(sweep.held_locks())]
-        wrong += [f"left unbuilt: {item.name}" for item in unfinished(judge.catalog)]
-        taken = protocol.run(advance.handed_out())
-        applied = protocol.run(advance.positions_from(protocol.node, taken)).applied
+        wrong = [f"lock left: {row.hex()}" for row, _ in protocol.run_step(sweep.held_locks())]
+        wrong += [f"left unbuilt: {item.name}" for item in unfinished_builds(judge.catalog)]
+        taken = protocol.run_step(advance.last_position_taken())
+        applied = protocol.run_step(advance.reach_positions(protocol.node, taken)).applied
         if applied != taken:
             wrong.append(f"{taken} positions, {applied} applied")
         with judge.begin(at_least=judge.position) as reader:
             wrong += self._check_rows(reader)
             for view in reader.catalog.views:
                 tables, _ = judge.views.at_watermark(reader, view)
-                made = DerivedRows(Nothing(reader.catalog))
-                judge.views.keeper.maintainer(reader.catalog, view).fill(tables, made)
-                found = list(differences(reader, view, dict(made.writes())))
+                made = DerivedRows(EmptyReader(reader.catalog))
+                judge.views.keeper.maintainer_for(reader.catalog, view).backfill_state(tables, made)
+                found = list(state_differences(reader, view, dict(made.writes())))
                 wrong += [f"view {view.name}: {found}"] if found else []
         return wrong
 
@@ -215,7 +221,7 @@ class Client:
             elif number == 4:
                 action = self._adopt
             try:
-                commits(node).beat()
+                commits(node).send_heartbeat()
                 action(node)
                 self._schedule.counts["done"] += 1
             except (Retry, InvalidInput) as error:
@@ -225,12 +231,12 @@ class Client:
 
     def _join(self) -> Database:
         schedule, actor = self._schedule, self._actor
-        cells = Cells(
+        cells = CellStoreSetup(
             TurnedCells(schedule.store, schedule.turns, actor, self._random),
             schedule.settings,
             lambda: schedule.turns.now,
             lambda seconds: schedule.turns.stop(actor, seconds),
-            beating=False,
+            sends_heartbeats=False,
         )
         while True:
             try:
@@ -248,14 +254,14 @@ class Client:
             update(txn, "account", (left, one[1] - 1))
             update(txn, "account", (right, two[1] + 1))
 
-        node.run(act)
+        node.run_transaction(act)
 
     def _order(self, node: Database) -> None:
         self._number += 1
         id_ = int(self._actor.name[1:]) * 1000 + self._number
         row = (id_, self._random.randrange(PRODUCTS), self._random.randrange(10))
         self._schedule.unsure.add(id_)
-        node.run(lambda txn: insert(txn, "orders", row))
+        node.run_transaction(lambda txn: insert(txn, "orders", row))
         self._schedule.inserted.add(id_)
         self._schedule.unsure.discard(id_)
 
@@ -266,16 +272,16 @@ class Client:
         if there:
             id_ = self._random.choice(there)
             self._schedule.cancelled.add(id_)
-            node.run(lambda txn: _delete_if_there(txn, "orders", id_))
+            node.run_transaction(lambda txn: _delete_if_there(txn, "orders", id_))
 
     def _product(self, node: Database) -> None:
         """Rename a product, or take it away and bring it back: orders must not be left alone."""
         id_ = self._random.randrange(PRODUCTS)
         if self._random.random() < 0.5:
             name = f"p{self._random.randrange(100)}"
-            node.run(lambda txn: _put_product(txn, (id_, name)))
+            node.run_transaction(lambda txn: _put_product(txn, (id_, name)))
         else:
-            node.run(lambda txn: _delete_if_there(txn, "product", id_))
+            node.run_transaction(lambda txn: _delete_if_there(txn, "product", id_))
 
     def _late(self, node: Database) -> None:
         view = next(view for view in node.catalog.views if view.name == "late")
@@ -302,9 +308,9 @@ class Client:
 
 
 def _has_index(reader: Transaction) -> bool:
-    orders = reader.catalog.expect(Table, "orders").id
-    indexes = reader.catalog.indexes_of(orders)
-    return any(i.name == "by_amount" and i.state is State.READY for i in indexes)
+    orders = reader.catalog.require_relation(Table, "orders").id
+    indexes = reader.catalog.table_indexes(orders)
+    return any(i.name == "by_amount" and i.state is ObjectState.READY for i in indexes)
 
 
 def _delete_if_there(txn: Transaction, name: str, id_: int) -> None:

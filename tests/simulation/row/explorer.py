@@ -30,7 +30,8 @@ from typing import Any, NamedTuple
 from belvedere.errors import Error
 from belvedere.kv.cell import (
     Acknowledge,
-    Begin,
+    BeginWork,
+    CellScan,
     CheckAndMutate,
     Get,
     Increment,
@@ -41,16 +42,15 @@ from belvedere.kv.cell import (
     Operation,
     Pause,
     ReplyLost,
-    Scan,
     Step,
     WorkExpired,
-    changes_something,
+    is_mutation,
 )
 from belvedere.kv.doubles.cells import (
     RowState,
     change_row,
-    incremented,
-    newest,
+    increment_cell,
+    newest_value,
     read_row,
 )
 from belvedere.txn.row import layout
@@ -176,7 +176,7 @@ def _next(step: Step[Outcome], result: Any, point: Point) -> Operation | Outcome
         match operation:
             case Now():
                 result = 0.0
-            case Begin():
+            case BeginWork():
                 point.begun = True
             case Acknowledge(position):
                 point.acknowledged = position
@@ -193,14 +193,14 @@ def operate(rows: Rows, operation: Operation) -> tuple[bytes, RowState | None, A
             return row, None, read_row(rows.get(row, ()), operation)
         case CheckAndMutate(row, column, expected, changes):
             state = rows.get(row, ())
-            if newest(state, column) != expected:
+            if newest_value(state, column) != expected:
                 return row, None, False
             return row, change_row(state, changes), True
         case Mutate(row, changes):
             return row, change_row(rows.get(row, ()), changes), None
         case Increment(row):
-            return row, *incremented(rows.get(row, ()), operation)
-        case Scan(start, end):
+            return row, *increment_cell(rows.get(row, ()), operation)
+        case CellScan(start, end):
             keys = sorted(row for row in rows if start <= row and (end is None or row < end))
             found = ((key, read_row(rows[key], operation)) for key in keys)
             return start, None, tuple(pair for pair in found if pair[1])[: operation.limit]
@@ -395,7 +395,7 @@ class Explorer:
             yield (name, None, "dies"), dead
         if isinstance(operation, Pause):
             yield (name, None, "the grace has passed"), self._after_grace(state, i)
-        elif i in state.expired and changes_something(operation):
+        elif i in state.expired and is_mutation(operation):
             yield (name, None, EXPIRED), self._sent(state, i, EXPIRED)
         elif isinstance(operation, MultiGet | Many):
             yield from self._part_moves(state, i, operation, done, mortal)
@@ -449,7 +449,7 @@ class Explorer:
         row, after, result = operate(state.rows, operation)
         done = state if after is None else changed(state, row, after)
         yield result, done, result
-        if not state.faults or not changes_something(operation):
+        if not state.faults or not is_mutation(operation):
             return
         if self.machines[i].name not in self.case.faulty:
             return
@@ -467,7 +467,7 @@ class Explorer:
 
 
 def _positions(rows: Rows) -> int:
-    return int.from_bytes(newest(rows.get(layout.COUNTER_ROW, ()), layout.NUMBER) or b"")
+    return int.from_bytes(newest_value(rows.get(layout.COUNTER_ROW, ()), layout.NUMBER) or b"")
 
 
 def _trace(came: dict[int, tuple[int, Label]], key: int) -> list[str]:

@@ -10,12 +10,14 @@ from typing import Any
 from belvedere.errors import Retry
 from belvedere.kv.cell import Step
 from belvedere.txn.row import advance, read
-from belvedere.txn.row.node import Node, Settings
+from belvedere.txn.row.node import Node, NodeSettings
 from tests.simulation.row.explorer import Outcome, Rows, run_alone
 from tests.simulation.row.processes import INDEX, LIST, append, key, reader, settings
 
 
-def final_look(rows: Rows, keys: Sequence[str], config: Settings) -> tuple[Rows, dict[str, bytes]]:
+def final_look(
+    rows: Rows, keys: Sequence[str], config: NodeSettings
+) -> tuple[Rows, dict[str, bytes]]:
     """What a fresh node finds, after it has itself committed to every key: so nothing can be
     stuck."""
     clean = settings()
@@ -96,8 +98,8 @@ def check_sum(names: Sequence[str]) -> Callable[..., list[str]]:
 
 
 def _read_sum(node: Node) -> Step[Outcome]:
-    at = yield from advance.latest(node)
-    row = yield from read.row(key("s"), at)
+    at = yield from advance.latest_position(node)
+    row = yield from read.get_row(key("s"), at)
     return ("sum", 0 if row is None or row.sum is None else row.sum.amounts[0])
 
 
@@ -118,9 +120,9 @@ def check_index(wrote: dict[str, Sequence[str]], keys: Sequence[str]) -> Callabl
 
 
 def _read_both(node: Node, keys: Sequence[str]) -> Step[Outcome]:
-    at = yield from advance.latest(node)
-    base = yield from read.rows([key(k) for k in keys], at)
-    index = yield from read.rows([INDEX + k.encode() for k in keys], at)
+    at = yield from advance.latest_position(node)
+    base = yield from read.get_rows([key(k) for k in keys], at)
+    index = yield from read.get_rows([INDEX + k.encode() for k in keys], at)
     found: list[Any] = ["both"]
     for k, left, right in zip(keys, base, index):
         found.append((k, left and left.columns[LIST], right and right.columns[LIST]))

@@ -14,17 +14,22 @@ from typing import Any
 
 from belvedere.errors import Error, Retry, Unavailable
 from belvedere.kv.cell import Pause, Step
-from belvedere.kv.doubles.cells_network import Machine, Process, Weather, World
+from belvedere.kv.doubles.cells_network import (
+    NetworkFaults,
+    NetworkSimulation,
+    SimulatedMachine,
+    SimulatedProcess,
+)
 from belvedere.txn.row import advance, cells, commit, layout
 from belvedere.txn.row import node as nodes
-from belvedere.txn.row.locks import Lock
-from belvedere.txn.row.node import Node, Settings
+from belvedere.txn.row.locks import RowLock
+from belvedere.txn.row.node import Node, NodeSettings
 
 TABLE = b"\x10\x00\x00\x00\x64"
 NODES = 8
 WRITER_SECONDS = 0.03
 """A writer's machine is busy: so long between an answer and the next request, on average."""
-SPEED = Weather(
+SPEED = NetworkFaults(
     parted=0.0,
     operations_per_second=3000.0,
     latency_seconds=0.0005,
@@ -56,13 +61,13 @@ class Load:
 
 
 class Fleet:
-    def __init__(self, writers: int, seed: int, settings: Settings) -> None:
-        self.world = World(Random(seed), SPEED)
+    def __init__(self, writers: int, seed: int, settings: NodeSettings) -> None:
+        self.world = NetworkSimulation(Random(seed), SPEED)
         self.random = Random(seed + 1)
         self.settings = replace(settings, work_seconds_max=SPEED.work_seconds_max)
         self.writers = writers // NODES
         self.members: list[Node] = []
-        self.machines: list[Machine] = []
+        self.machines: list[SimulatedMachine] = []
         self.done: list[float] = []
 
     def run(self, seconds: float) -> Load:
@@ -71,11 +76,13 @@ class Fleet:
         self._boot_reader()
         moment = 1.0
         while moment < seconds:
-            self.world.at(moment, lambda: self.world.stall(self.random.uniform(0.2, 1.0)))
-            self.world.at(moment + 0.7, self._pause_one)
-            self.world.at(moment + 1.1, self._kill_one)
+            self.world.schedule_at(
+                moment, lambda: self.world.stall_store(self.random.uniform(0.2, 1.0))
+            )
+            self.world.schedule_at(moment + 0.7, self._pause_one)
+            self.world.schedule_at(moment + 1.1, self._kill_one)
             moment += self.random.uniform(1.5, 3.0)
-        self.world.run(seconds)
+        self.world.run_until(seconds)
         counts = sum((member.counts for member in self.members), Counter())
         per_second = Counter(int(time) for time in self.done)
         rates = [per_second[n] for n in range(1, int(seconds))]
@@ -83,7 +90,7 @@ class Fleet:
         return Load(self.writers * NODES, seconds, len(self.done), closed, rates, counts)
 
     def _boot(self) -> None:
-        machine = Machine(f"m{len(self.machines)}", step_seconds=WRITER_SECONDS)
+        machine = SimulatedMachine(f"m{len(self.machines)}", step_seconds=WRITER_SECONDS)
         self.machines.append(machine)
 
         def joined(node: Node | None, error: Error | None) -> None:
@@ -93,10 +100,10 @@ class Fleet:
                 name = f"{machine.name}.{writer}"
                 step = _writer(node, Random(self.random.random()), name)
                 ack = self._acknowledged
-                self.world.start(Process(machine, step, _never, ack))
-            self.world.start(Process(machine, _heart(node), _never))
+                self.world.start_process(SimulatedProcess(machine, step, _never, ack))
+            self.world.start_process(SimulatedProcess(machine, _heart(node), _never))
 
-        self.world.start(Process(machine, nodes.join(self.settings), joined))
+        self.world.start_process(SimulatedProcess(machine, nodes.join_store(self.settings), joined))
 
     def _boot_reader(self) -> None:
         """A quick machine that always wants the latest, and never commits itself."""
@@ -105,14 +112,18 @@ class Fleet:
             assert node is not None, error
             self.members.append(node)
             for _ in range(4):
-                self.world.start(Process(Machine("reader"), _reader(node), _never))
+                self.world.start_process(
+                    SimulatedProcess(SimulatedMachine("reader"), _reader(node), _never)
+                )
 
-        self.world.start(Process(Machine("reader"), nodes.join(self.settings), joined))
+        self.world.start_process(
+            SimulatedProcess(SimulatedMachine("reader"), nodes.join_store(self.settings), joined)
+        )
 
     def _acknowledged(self, position: int) -> None:
         self.done.append(self.world.now)
 
-    def _one(self) -> Machine:
+    def _one(self) -> SimulatedMachine:
         return self.random.choice([machine for machine in self.machines if machine.alive])
 
     def _pause_one(self) -> None:
@@ -123,7 +134,7 @@ class Fleet:
         self._boot()
 
 
-def run(writers: int, seconds: float, seed: int, settings: Settings) -> Load:
+def run(writers: int, seconds: float, seed: int, settings: NodeSettings) -> Load:
     return Fleet(writers, seed, settings).run(seconds)
 
 
@@ -133,14 +144,14 @@ def _never(result: Any, error: Error | None) -> None:
 
 def _heart(node: Node) -> Step[None]:
     while True:
-        yield from nodes.beat(node)
+        yield from nodes.send_heartbeat(node)
         yield Pause(1.0)
 
 
 def _reader(node: Node) -> Step[None]:
     while True:
         try:
-            yield from advance.latest(node)
+            yield from advance.latest_position(node)
         except Unavailable:
             node.counts["unanswered"] += 1
         yield Pause(0.01)
@@ -153,13 +164,13 @@ def _writer(node: Node, random: Random, name: str) -> Step[None]:
         row = TABLE + str(random.randrange(2000)).encode()
         try:
             if random.random() < 0.5:
-                at = yield from advance.latest(node)
+                at = yield from advance.latest_position(node)
             else:
-                at = yield from advance.snapshot(node, token)
-            lock = Lock(layout.lock_row("root", row))
-            write = cells.put(row, {b"v": name.encode()})
-            work = commit.Work(f"{name}.{number}".encode(), at, 0, (lock,), (write,))
-            token = yield from commit.commit(node, work)
+                at = yield from advance.snapshot_position(node, token)
+            lock = RowLock(layout.lock_row("root", row))
+            write = cells.put_row(row, {b"v": name.encode()})
+            work = commit.CommitRequest(f"{name}.{number}".encode(), at, 0, (lock,), (write,))
+            token = yield from commit.commit_transaction(node, work)
         except Retry as retry:
             token = max(token, retry.lost_to)
         except Unavailable:

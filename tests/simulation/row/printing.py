@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from belvedere.kv.cell import (
+    CellDelete,
+    CellScan,
     CheckAndMutate,
-    Delete,
     Get,
     Increment,
     Mutate,
     Operation,
     Put,
-    Scan,
 )
 from belvedere.txn.row import layout
 
@@ -21,7 +21,7 @@ def describe(operation: Operation) -> str:
     match operation:
         case Get(row):
             return f"get {name(row)}"
-        case Scan(start):
+        case CellScan(start):
             return f"scan {name(start)}"
         case Increment(row):
             return f"increment {name(row)}"
@@ -70,10 +70,10 @@ def _holder(holder: layout.Holder) -> str:
     return f"(node {holder.attempt // layout.ATTEMPTS_PER_NODE}, {stamp})"
 
 
-def _changes(row: bytes, changes: tuple[Put | Delete, ...]) -> str:
+def _changes(row: bytes, changes: tuple[Put | CellDelete, ...]) -> str:
     shown = []
     for change in changes:
-        if isinstance(change, Delete):
+        if isinstance(change, CellDelete):
             shown.append("delete")
         elif row[:1] == layout.LOG and change.column == layout.RECORD:
             continue

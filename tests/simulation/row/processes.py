@@ -11,15 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from belvedere.errors import Retry, Unavailable
-from belvedere.kv.cell import Begin, Mutate, Put, Step, WorkExpired
+from belvedere.kv.cell import BeginWork, Mutate, Put, Step, WorkExpired
 from belvedere.txn.row import advance, barrier, cells, layout, read
-from belvedere.txn.row.commit import Work, commit, prepare
-from belvedere.txn.row.fold import fold
-from belvedere.txn.row.forget import forget
-from belvedere.txn.row.group import Member, complete_group
+from belvedere.txn.row.commit import CommitRequest, commit_transaction, prepare_commit
+from belvedere.txn.row.fold import fold_row
+from belvedere.txn.row.forget import vacuum_and_trim
+from belvedere.txn.row.group import GroupMember, complete_group
 from belvedere.txn.row.layout import RowWrite
-from belvedere.txn.row.locks import Held, Lock
-from belvedere.txn.row.node import Node, Settings
+from belvedere.txn.row.locks import AttemptLocks, RowLock
+from belvedere.txn.row.node import Node, NodeSettings
 from tests.simulation.row.explorer import Outcome
 from tests.txn.row.steps import change_version
 
@@ -29,8 +29,8 @@ END = b"\x11"
 LIST = b"l"
 
 
-def settings() -> Settings:
-    return Settings(
+def settings() -> NodeSettings:
+    return NodeSettings(
         lanes=1,
         lease_seconds=0.0,
         grace_seconds=5.0,
@@ -47,7 +47,7 @@ def append(
     id_: int,
     name: str,
     keys: Sequence[str],
-    config: Settings,
+    config: NodeSettings,
     *,
     newest: bool = False,
     index_from: int = 99,
@@ -66,27 +66,27 @@ def _append(
     node: Node, name: str, keys: Sequence[str], newest: bool, index_from: int
 ) -> Step[Outcome]:
     version = yield from barrier.read_version()
-    at = yield from (advance.latest(node) if newest else advance.snapshot(node))
-    found = yield from read.rows([key(k) for k in keys], at)
+    at = yield from (advance.latest_position(node) if newest else advance.snapshot_position(node))
+    found = yield from read.get_rows([key(k) for k in keys], at)
     writes = []
     for k, row in zip(keys, found):
         old = row.columns[LIST] if row else b""
-        writes.append(cells.put(key(k), {LIST: old + name.encode()}))
+        writes.append(cells.put_row(key(k), {LIST: old + name.encode()}))
         if version >= index_from:
-            writes.append(cells.put(INDEX + k.encode(), {LIST: old + name.encode()}))
-    taken = tuple(Lock(layout.lock_row("root", k.encode())) for k in keys)
-    return (yield from _end(node, Work(name.encode(), at, version, taken, tuple(writes))))
+            writes.append(cells.put_row(INDEX + k.encode(), {LIST: old + name.encode()}))
+    taken = tuple(RowLock(layout.lock_row("root", k.encode())) for k in keys)
+    return (yield from _end(node, CommitRequest(name.encode(), at, version, taken, tuple(writes))))
 
 
 def append_newest(
-    id_: int, name: str, keys: Sequence[str], config: Settings
+    id_: int, name: str, keys: Sequence[str], config: NodeSettings
 ) -> Callable[[], Step[Outcome]]:
     """The same, but the lists are read only once the locks are held, as derived rows are: nothing
     but the locks protects it."""
 
     def start() -> Step[Outcome]:
         node = Node(id_, config)
-        at = yield from advance.snapshot(node)
+        at = yield from advance.snapshot_position(node)
         work = replace(_reading_late(name, keys), snapshot=at)
         return (yield from _end(node, work))
 
@@ -94,20 +94,20 @@ def append_newest(
 
 
 def group(
-    id_: int, wrote: dict[str, Sequence[str]], config: Settings
+    id_: int, wrote: dict[str, Sequence[str]], config: NodeSettings
 ) -> Callable[[], Step[Outcome]]:
     """Transactions of one node that go through the log together, each with all its locks held."""
 
     def start() -> Step[Outcome]:
         node = Node(id_, config)
-        members: dict[str, Member] = {}
+        members: dict[str, GroupMember] = {}
         for name, keys in wrote.items():
-            held = Held(node.start_attempt(), 0)
+            held = AttemptLocks(node.start_attempt(), 0)
             try:
-                record = yield from prepare(node, held, _reading_late(name, keys))
+                record = yield from prepare_commit(node, held, _reading_late(name, keys))
             except Retry:
                 continue
-            members[name] = Member(held, record)
+            members[name] = GroupMember(held, record)
         if members:
             yield from complete_group(node, tuple(members.values()))
         return ("group", *(_fate(members.get(name)) for name in wrote))
@@ -115,25 +115,27 @@ def group(
     return start
 
 
-def _fate(member: Member | None) -> Outcome:
+def _fate(member: GroupMember | None) -> Outcome:
     if member is None or isinstance(member.error, Retry):
         return ("aborted",)
     return ("committed", member.position) if member.committed else ("unknown",)
 
 
-def _reading_late(name: str, keys: Sequence[str]) -> Work:
+def _reading_late(name: str, keys: Sequence[str]) -> CommitRequest:
     def derive() -> Step[tuple[RowWrite, ...]]:
-        found = yield from read.rows([key(k) for k in keys], None)
+        found = yield from read.get_rows([key(k) for k in keys], None)
         lists = [row.columns[LIST] if row else b"" for row in found]
-        return tuple(cells.put(key(k), {LIST: old + name.encode()}) for k, old in zip(keys, lists))
+        return tuple(
+            cells.put_row(key(k), {LIST: old + name.encode()}) for k, old in zip(keys, lists)
+        )
 
-    taken = tuple(Lock(layout.lock_row("root", k.encode())) for k in keys)
-    return Work(name.encode(), 0, 0, taken, (), derive=derive)
+    taken = tuple(RowLock(layout.lock_row("root", k.encode())) for k in keys)
+    return CommitRequest(name.encode(), 0, 0, taken, (), derive=derive)
 
 
-def _end(node: Node, work: Work) -> Step[Outcome]:
+def _end(node: Node, work: CommitRequest) -> Step[Outcome]:
     try:
-        position = yield from commit(node, work)
+        position = yield from commit_transaction(node, work)
     except Retry:
         return ("aborted",)
     except Unavailable:
@@ -142,61 +144,65 @@ def _end(node: Node, work: Work) -> Step[Outcome]:
 
 
 def add(
-    id_: int, name: str, config: Settings, fold_after: bool = False
+    id_: int, name: str, config: NodeSettings, fold_after: bool = False
 ) -> Callable[[], Step[Outcome]]:
     """A transaction that adds one to the sum 's', under a root of its own."""
 
     def start() -> Step[Outcome]:
         node = Node(id_, config)
-        at = yield from advance.snapshot(node)
-        lock = Lock(layout.lock_row("root", name.encode()))
-        work = Work(name.encode(), at, 0, (lock,), (cells.add(key("s"), b"", (1,)),))
+        at = yield from advance.snapshot_position(node)
+        lock = RowLock(layout.lock_row("root", name.encode()))
+        work = CommitRequest(
+            name.encode(), at, 0, (lock,), (cells.add_to_sum(key("s"), b"", (1,)),)
+        )
         outcome = yield from _end(node, work)
         if fold_after:
-            yield from fold(key("s"))
+            yield from fold_row(key("s"))
         return outcome
 
     return start
 
 
 def reader(
-    id_: int, keys: Sequence[str], config: Settings, *, newest: bool = True
+    id_: int, keys: Sequence[str], config: NodeSettings, *, newest: bool = True
 ) -> Callable[[], Step[Outcome]]:
     """Reads the lists at one position, closing and helping as needed."""
 
     def start() -> Step[Outcome]:
         node = Node(id_, config)
-        at = yield from (advance.latest(node) if newest else advance.snapshot(node))
-        found = yield from read.rows([key(k) for k in keys], at)
+        at = yield from (
+            advance.latest_position(node) if newest else advance.snapshot_position(node)
+        )
+        found = yield from read.get_rows([key(k) for k in keys], at)
         return ("read", at, *(row.columns[LIST] if row else b"" for row in found))
 
     return start
 
 
-def folder(id_: int, config: Settings) -> Callable[[], Step[Outcome]]:
+def folder(id_: int, config: NodeSettings) -> Callable[[], Step[Outcome]]:
     def start() -> Step[Outcome]:
-        yield from advance.latest(Node(id_, config))
+        yield from advance.latest_position(Node(id_, config))
         try:
-            return ("folded", (yield from fold(key("s"))))
+            return ("folded", (yield from fold_row(key("s"))))
         except WorkExpired:
             return ("folded", 0)
 
     return start
 
 
-def forgetter(id_: int, config: Settings) -> Callable[[], Step[Outcome]]:
+def forgetter(id_: int, config: NodeSettings) -> Callable[[], Step[Outcome]]:
     """Forgets as much as it may: old versions and the log."""
 
     def start() -> Step[Outcome]:
         node = Node(id_, config)
-        at = yield from advance.latest(node)
-        floors = yield from forget(node, TABLE, END, at, at)
+        at = yield from advance.latest_position(node)
+        floors = yield from vacuum_and_trim(node, TABLE, END, at, at)
         return ("forgot", floors.versions)
 
     return start
 
 
-def fold_and_forget(id_: int, config: Settings) -> Callable[[], Step[Outcome]]:
+def fold_and_forget(id_: int, config: NodeSettings) -> Callable[[], Step[Outcome]]:
     def start() -> Step[Outcome]:
         yield from folder(id_, config)()
         return (yield from forgetter(id_, config)())
@@ -204,26 +210,26 @@ def fold_and_forget(id_: int, config: Settings) -> Callable[[], Step[Outcome]]:
     return start
 
 
-def delete_and_forget(id_: int, config: Settings) -> Callable[[], Step[Outcome]]:
+def delete_and_forget(id_: int, config: NodeSettings) -> Callable[[], Step[Outcome]]:
     """Deletes 'x', whatever is there, then forgets as much as it may."""
 
     def start() -> Step[Outcome]:
         node = Node(id_, config)
-        at = yield from advance.latest(node)
-        lock = Lock(layout.lock_row("root", b"x"))
-        work = Work(b"d", at, 0, (lock,), (), derive=derive)
+        at = yield from advance.latest_position(node)
+        lock = RowLock(layout.lock_row("root", b"x"))
+        work = CommitRequest(b"d", at, 0, (lock,), (), derive=derive)
         outcome = yield from _end(node, work)
         yield from forgetter(id_ + 1, config)()
         return outcome
 
     def derive() -> Step[tuple[RowWrite, ...]]:
-        yield from read.rows([key("x")], None)
-        return (cells.delete(key("x")),)
+        yield from read.get_rows([key("x")], None)
+        return (cells.delete_row(key("x")),)
 
     return start
 
 
-def forget_and_append(id_: int, name: str, config: Settings) -> Callable[[], Step[Outcome]]:
+def forget_and_append(id_: int, name: str, config: NodeSettings) -> Callable[[], Step[Outcome]]:
     """Forgets as much as it may, then writes itself, breaking whatever is in its way."""
 
     def start() -> Step[Outcome]:
@@ -233,15 +239,15 @@ def forget_and_append(id_: int, name: str, config: Settings) -> Callable[[], Ste
     return start
 
 
-def indexer(id_: int, keys: Sequence[str], config: Settings) -> Callable[[], Step[Outcome]]:
+def indexer(id_: int, keys: Sequence[str], config: NodeSettings) -> Callable[[], Step[Outcome]]:
     """DDL: a new catalog version under which writers maintain an index; then its backfill."""
 
     def start() -> Step[Outcome]:
         node = Node(id_, config)
         version = yield from change_version(0)
-        at = yield from barrier.barrier(node, version)
-        found = yield from read.rows([key(k) for k in keys], at)
-        yield Begin()
+        at = yield from barrier.wait_for_older_locks(node, version)
+        found = yield from read.get_rows([key(k) for k in keys], at)
+        yield BeginWork()
         for k, row in zip(keys, found):
             if row is not None:
                 marker = Put(cells.MARKER, at, b"+" + at.to_bytes(8))

@@ -19,10 +19,16 @@ from typing import Any
 
 from belvedere.errors import Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.cell import Get, Pause, ReplyLost, Step, WorkExpired
-from belvedere.kv.doubles.cells_network import CALM, Machine, Process, Weather, World
+from belvedere.kv.doubles.cells_network import (
+    NO_NETWORK_FAULTS,
+    NetworkFaults,
+    NetworkSimulation,
+    SimulatedMachine,
+    SimulatedProcess,
+)
 from belvedere.txn.row import advance, barrier, commit, fold, forget, layout, log, read, sweep
 from belvedere.txn.row import node as nodes
-from belvedere.txn.row.node import Node, Settings
+from belvedere.txn.row.node import Node, NodeSettings
 from tests.simulation.row import workload
 from tests.simulation.row.history import violations
 from tests.simulation.row.workload import Kinds, Transaction
@@ -30,18 +36,18 @@ from tests.simulation.row.workload import Kinds, Transaction
 LEASE, GRACE, SWEEP = 2.0, 1.0, 0.5
 STORM_SECONDS = 6.0
 MACHINES, CLIENTS, TRANSACTIONS = 4, 3, 10
-SETTINGS = Settings(
+SETTINGS = NodeSettings(
     lanes=3,
     lease_seconds=LEASE,
     grace_seconds=GRACE,
-    work_seconds_max=CALM.work_seconds_max,
+    work_seconds_max=NO_NETWORK_FAULTS.work_seconds_max,
     lock_wait_seconds_max=6.0,
     lock_poll_seconds=0.01,
     close_seconds_min=0.02,
     log_batch=16,
     record_bytes_max=400,
 )
-STORM = Weather(
+STORM = NetworkFaults(
     request_lost=0.01,
     reply_lost=0.015,
     delayed=0.015,
@@ -63,7 +69,7 @@ class Result:
 @dataclass(eq=False)
 class Client:
     name: str
-    machine: Machine
+    machine: SimulatedMachine
     left: int
     over: bool = False
     current: Transaction | None = None
@@ -73,14 +79,14 @@ class Simulation:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.random = Random(seed)
-        self.world = World(Random(seed + 1), STORM)
+        self.world = NetworkSimulation(Random(seed + 1), STORM)
         self.settings = SETTINGS
         self.history: list[Transaction] = []
         self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
         self.running = 0
         self.storm = True
-        self.machines: dict[Machine, Node] = {}
+        self.machines: dict[SimulatedMachine, Node] = {}
         self.clients: list[Client] = []
         self.indexed: set[int] = set()
         self.outcomes: dict[str, int] = {}
@@ -90,13 +96,13 @@ class Simulation:
         for number in range(MACHINES):
             self._boot(f"m{number}", TRANSACTIONS)
         for _ in range(self.random.randint(1, 4)):
-            self.world.at(self.random.uniform(0.2, STORM_SECONDS), self._misfortune)
-        self.world.at(STORM_SECONDS, self._calm)
+            self.world.schedule_at(self.random.uniform(0.2, STORM_SECONDS), self._misfortune)
+        self.world.schedule_at(STORM_SECONDS, self._calm)
         deadline = STORM_SECONDS + 60.0
-        self.world.run(deadline, lambda: not self.storm and not self.running)
+        self.world.run_until(deadline, lambda: not self.storm and not self.running)
         if self.running:
             self.wrong.append(f"{self.running} clients have not finished: starved")
-        self.world.run(self.world.now + LEASE + 2 * SWEEP + GRACE)
+        self.world.run_until(self.world.now + LEASE + 2 * SWEEP + GRACE)
         self._check_free()
         self._check_history()
         return Result(
@@ -108,7 +114,7 @@ class Simulation:
         )
 
     def _boot(self, name: str, transactions: int) -> None:
-        machine = Machine(name, clock_offset=self.random.uniform(0, 1000))
+        machine = SimulatedMachine(name, clock_offset=self.random.uniform(0, 1000))
         self.running += 1
 
         def joined(node: Node | None, error: Error | None) -> None:
@@ -122,19 +128,19 @@ class Simulation:
             for task in (self._heart, self._janitor, self._forgetter, self._folder, self._ddl):
                 self._spawn(machine, task(node))
 
-        self.world.start(Process(machine, nodes.join(self.settings), joined))
+        self.world.start_process(SimulatedProcess(machine, nodes.join_store(self.settings), joined))
 
-    def _spawn(self, machine: Machine, step: Step[Any]) -> None:
+    def _spawn(self, machine: SimulatedMachine, step: Step[Any]) -> None:
         def ended(_: Any, error: Error | None) -> None:
             if error is not None:
                 self.wrong.append(f"background work failed: {error}")
 
-        self.world.start(Process(machine, step, ended))
+        self.world.start_process(SimulatedProcess(machine, step, ended))
 
     def _heart(self, node: Node) -> Step[None]:
         while True:
             try:
-                yield from nodes.beat(node)
+                yield from nodes.send_heartbeat(node)
             except (ReplyLost, WorkExpired):
                 self.counts["beats lost"] += 1
             yield Pause(LEASE / 5)
@@ -142,7 +148,7 @@ class Simulation:
     def _janitor(self, node: Node) -> Step[None]:
         while True:
             yield Pause(SWEEP * self.random.uniform(0.5, 1.0))
-            yield from self._tolerant(sweep.sweep(node))
+            yield from self._tolerant(sweep.sweep_locks(node))
 
     def _forgetter(self, node: Node) -> Step[None]:
         while True:
@@ -153,15 +159,15 @@ class Simulation:
         positions, _, _ = yield from advance.read_positions()
         keep = self.random.choice((0, 0, 5, 20))
         below = max(0, positions.applied - keep)
-        before = log.floors((yield Get(layout.FLOOR_ROW)))
+        before = log.decode_floors((yield Get(layout.FLOOR_ROW)))
         self._remember_outcomes()
         forgotten = yield from forget.forget_outcomes(before.trimmed)
         self.counts["outcomes forgotten"] += forgotten
-        yield from forget.forget(node, workload.TABLE, b"\x11", below, below)
+        yield from forget.vacuum_and_trim(node, workload.TABLE, b"\x11", below, below)
 
     def _remember_outcomes(self) -> None:
         """The judge asks the store itself, before anything is forgotten."""
-        stored = self.world.store.rows()
+        stored = self.world.store.copy_rows()
         for transaction in self.history:
             state = stored.get(layout.outcome_row(transaction.name.encode()))
             if state and state[0][1].cells:
@@ -170,7 +176,7 @@ class Simulation:
     def _folder(self, node: Node) -> Step[None]:
         while True:
             yield Pause(self.random.uniform(0.2, 2.0))
-            yield from self._tolerant(fold.fold(workload.row_key("s")))
+            yield from self._tolerant(fold.fold_row(workload.row_key("s")))
 
     def _ddl(self, node: Node) -> Step[None]:
         while True:
@@ -180,11 +186,11 @@ class Simulation:
     def _create_index(self, node: Node) -> Step[None]:
         version, _ = yield from workload.create_index(node)
         self.indexed.add(version)
-        at = yield from advance.latest(node)
+        at = yield from advance.latest_position(node)
         names = [f"l{n}" for n in range(workload.LISTS)]
-        base = yield from read.rows([workload.row_key(name) for name in names], at)
-        index = yield from read.rows([workload.index_key(version, name) for name in names], at)
-        yield from read.check_floor(at)
+        base = yield from read.get_rows([workload.row_key(name) for name in names], at)
+        index = yield from read.get_rows([workload.index_key(version, name) for name in names], at)
+        yield from read.require_above_floor(at)
         if (yield from barrier.read_version()) != version:
             return
         self.counts["indexes checked"] += 1
@@ -200,7 +206,7 @@ class Simulation:
         except (Retry, Unavailable):
             self.counts["background work given up"] += 1
 
-    def _client(self, machine: Machine, node: Node, name: str, transactions: int) -> None:
+    def _client(self, machine: SimulatedMachine, node: Node, name: str, transactions: int) -> None:
         client = Client(name, machine, transactions)
         self.clients.append(client)
         self.running += 1
@@ -215,7 +221,9 @@ class Simulation:
             assert client.current is not None
             client.current.outcome, client.current.position = "committed", position
 
-        self.world.start(Process(machine, self._session(node, client), ended, acknowledged))
+        self.world.start_process(
+            SimulatedProcess(machine, self._session(node, client), ended, acknowledged)
+        )
 
     def _session(self, node: Node, client: Client) -> Step[None]:
         kinds = Kinds(self.random)
@@ -245,15 +253,15 @@ class Simulation:
         try:
             version = yield from barrier.read_version()
             if self.random.random() < 0.2:
-                at = yield from advance.latest(node)
+                at = yield from advance.latest_position(node)
             else:
-                at = yield from advance.snapshot(node, transaction.token)
+                at = yield from advance.snapshot_position(node, transaction.token)
             node.snapshots[at] += 1
             transaction.snapshot = at
             work = yield from kinds.body(node, transaction, version)
-            yield from read.check_floor(transaction.snapshot)
+            yield from read.require_above_floor(transaction.snapshot)
             if work is not None:
-                yield from commit.commit(node, work)
+                yield from commit.commit_transaction(node, work)
             transaction.outcome = "committed"
         except Retry as retry:
             transaction.outcome = "aborted"
@@ -296,7 +304,7 @@ class Simulation:
 
     def _calm(self) -> None:
         self.storm = False
-        self.world.weather = CALM
+        self.world.faults = NO_NETWORK_FAULTS
 
     def _look(self, step: Step[Any]) -> Any:
         """Run a step by itself, on a machine of its own, until it ends."""
@@ -305,8 +313,8 @@ class Simulation:
         def ended(result: Any, error: Error | None) -> None:
             found.append(error if error is not None else result)
 
-        self.world.start(Process(Machine("judge"), step, ended))
-        self.world.run(self.world.now + 60.0, lambda: bool(found))
+        self.world.start_process(SimulatedProcess(SimulatedMachine("judge"), step, ended))
+        self.world.run_until(self.world.now + 60.0, lambda: bool(found))
         if not found or isinstance(found[0], Error):
             self.wrong.append(f"final look failed: {found}")
             return None
@@ -323,12 +331,12 @@ class Simulation:
 
     def _check_history(self) -> None:
         judge = Node(10_000, self.settings)
-        at = self._look(advance.latest(judge))
+        at = self._look(advance.latest_position(judge))
         names = [f"a{n}" for n in range(workload.ACCOUNTS)]
         names += [f"l{n}" for n in range(workload.LISTS)]
-        rows = self._look(read.rows([workload.row_key(name) for name in names], at)) or []
+        rows = self._look(read.get_rows([workload.row_key(name) for name in names], at)) or []
         final = {n: r.columns[workload.VALUE].decode() if r else None for n, r in zip(names, rows)}
-        total = self._look(read.row(workload.row_key("s"), at))
+        total = self._look(read.get_row(workload.row_key("s"), at))
         final["s"] = str(total.sum.amounts[0]) if total and total.sum else None
         self._remember_outcomes()
         self.wrong += violations(self.history, self.outcomes, final)
@@ -340,7 +348,7 @@ class Simulation:
             return
         self.counts["indexes checked"] += 1
         for n in range(workload.LISTS):
-            row = self._look(read.row(workload.index_key(version, f"l{n}"), at))
+            row = self._look(read.get_row(workload.index_key(version, f"l{n}"), at))
             value = row.columns[workload.VALUE].decode() if row else None
             if value != final[f"l{n}"]:
                 self.wrong.append(f"index {version} of l{n}: {value!r}, base {final[f'l{n}']!r}")
@@ -348,7 +356,7 @@ class Simulation:
 
 def _counter() -> Step[int]:
     cells = yield Get(layout.COUNTER_ROW)
-    return layout.number(cells, layout.NUMBER, layout.COUNTER_ROW)
+    return layout.read_number(cells, layout.NUMBER, layout.COUNTER_ROW)
 
 
 def run_seed(seed: int) -> Result:

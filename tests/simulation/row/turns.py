@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
-from belvedere.kv.cell import Cells, CellStore, CheckAndMutate, Get, Increment, Mutate, Scan
+from belvedere.kv.cell import Cells, CellScan, CellStore, CheckAndMutate, Get, Increment, Mutate
 
 T = TypeVar("T")
 SECONDS_A_STEP = 0.002
@@ -112,7 +112,7 @@ class TurnedCells:
     def multi_get(self, gets: tuple[Get, ...]) -> tuple[Cells, ...]:
         return self._do(lambda: self._under.multi_get(gets))
 
-    def scan(self, scan: Scan) -> tuple[tuple[bytes, Cells], ...]:
+    def scan(self, scan: CellScan) -> tuple[tuple[bytes, Cells], ...]:
         return self._do(lambda: self._under.scan(scan))
 
     def mutate(self, mutate: Mutate) -> None:

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from random import Random
 
 from belvedere.errors import InvalidInput
-from belvedere.kv.cell import Begin, Step
+from belvedere.kv.cell import BeginWork, Step
 from belvedere.txn.row import advance, barrier, cells, layout, read
-from belvedere.txn.row.commit import Expect, Work
+from belvedere.txn.row.commit import CommitRequest, RowExpectation
 from belvedere.txn.row.layout import RowWrite
-from belvedere.txn.row.locks import Lock
+from belvedere.txn.row.locks import RowLock
 from belvedere.txn.row.node import Node
 from tests.txn.row.steps import change_version
 
@@ -56,8 +56,8 @@ def index_key(version: int, name: str) -> bytes:
     return b"\x10" + (0x1000 + version).to_bytes(4) + name.encode()
 
 
-def root(name: str) -> Lock:
-    return Lock(layout.lock_row("root", name.encode()))
+def root(name: str) -> RowLock:
+    return RowLock(layout.lock_row("root", name.encode()))
 
 
 class Kinds:
@@ -72,13 +72,15 @@ class Kinds:
             (20, 30, 15, 12, 10, 5, 8),
         )[0]
 
-    def body(self, node: Node, transaction: Transaction, version: int) -> Step[Work | None]:
-        method: Callable[[Node, Transaction, int], Step[Work | None]]
+    def body(
+        self, node: Node, transaction: Transaction, version: int
+    ) -> Step[CommitRequest | None]:
+        method: Callable[[Node, Transaction, int], Step[CommitRequest | None]]
         method = getattr(self, "_" + transaction.kind)
         return method(node, transaction, version)
 
     def _get(self, transaction: Transaction, *names: str) -> Step[list[str | None]]:
-        found = yield from read.rows([row_key(name) for name in names], transaction.snapshot)
+        found = yield from read.get_rows([row_key(name) for name in names], transaction.snapshot)
         values = [row.columns[VALUE].decode() if row else None for row in found]
         transaction.reads.update(zip(names, values))
         return values
@@ -87,18 +89,18 @@ class Kinds:
         self,
         transaction: Transaction,
         version: int,
-        locks: list[Lock],
-        expects: tuple[Expect, ...] = (),
+        locks: list[RowLock],
+        expects: tuple[RowExpectation, ...] = (),
         derive: Callable[[], Step[tuple[RowWrite, ...]]] | None = None,
-    ) -> Work:
+    ) -> CommitRequest:
         writes: list[RowWrite] = []
         for name, value in transaction.writes.items():
             writes.append(_write(row_key(name), value))
             if name.startswith("l"):
                 writes.append(_write(index_key(version, name), value))
         if transaction.added:
-            writes.append(cells.add(row_key("s"), b"s", (transaction.added,)))
-        return Work(
+            writes.append(cells.add_to_sum(row_key("s"), b"s", (transaction.added,)))
+        return CommitRequest(
             transaction.name.encode(),
             transaction.snapshot,
             version,
@@ -108,7 +110,7 @@ class Kinds:
             derive,
         )
 
-    def _transfer(self, node: Node, transaction: Transaction, version: int) -> Step[Work]:
+    def _transfer(self, node: Node, transaction: Transaction, version: int) -> Step[CommitRequest]:
         names = [f"a{n}" for n in self.random.sample(range(ACCOUNTS), 2)]
         left, right = yield from self._get(transaction, *names)
         amount = self.random.randint(1, 9)
@@ -116,48 +118,50 @@ class Kinds:
         transaction.writes[names[1]] = str(int(right or BALANCE) + amount)
         return self._work(transaction, version, [root(name) for name in names])
 
-    def _append(self, node: Node, transaction: Transaction, version: int) -> Step[Work]:
+    def _append(self, node: Node, transaction: Transaction, version: int) -> Step[CommitRequest]:
         names = [f"l{n}" for n in self.random.sample(range(LISTS), self.random.randint(1, 2))]
         for name, old in zip(names, (yield from self._get(transaction, *names))):
             transaction.writes[name] = f"{old or ''}{transaction.name} "
         return self._work(transaction, version, [root(name) for name in names])
 
-    def _add(self, node: Node, transaction: Transaction, version: int) -> Step[Work]:
+    def _add(self, node: Node, transaction: Transaction, version: int) -> Step[CommitRequest]:
         yield from self._get(transaction, "a0")
         transaction.added = 1
         return self._work(transaction, version, [root(f"own {transaction.name}")])
 
-    def _claim(self, node: Node, transaction: Transaction, version: int) -> Step[Work]:
+    def _claim(self, node: Node, transaction: Transaction, version: int) -> Step[CommitRequest]:
         """Insert a key, or delete it if it is there: under the writer's root, so only the claim
         excludes."""
         name = f"u{self.random.randrange(UNIQUES)}"
         (old,) = yield from self._get(transaction, name)
         transaction.writes[name] = None if old else transaction.name
-        claim = Lock(layout.lock_row("claim", name.encode()))
-        expect = Expect(row_key(name), old is not None, InvalidInput("duplicate key"))
+        claim = RowLock(layout.lock_row("claim", name.encode()))
+        expect = RowExpectation(row_key(name), old is not None, InvalidInput("duplicate key"))
         locks = [root(f"node {node.id} {self.random.randrange(2)}"), claim]
         return self._work(transaction, version, locks, (expect,))
 
-    def _child(self, node: Node, transaction: Transaction, version: int) -> Step[Work]:
+    def _child(self, node: Node, transaction: Transaction, version: int) -> Step[CommitRequest]:
         parent = f"p{self.random.randrange(PARENTS)}"
         child = f"c{parent}/{self.random.randrange(3)}"
         _, old = yield from self._get(transaction, parent, child)
         transaction.writes[child] = None if old else transaction.name
-        guard = Lock(layout.lock_row("guard", parent.encode()), side=1)
-        expects = () if old else (Expect(row_key(parent), True, InvalidInput("no parent")),)
-        claim = Lock(layout.lock_row("claim", child.encode()))
+        guard = RowLock(layout.lock_row("guard", parent.encode()), side=1)
+        expects = () if old else (RowExpectation(row_key(parent), True, InvalidInput("no parent")),)
+        claim = RowLock(layout.lock_row("claim", child.encode()))
         return self._work(transaction, version, [claim, guard], expects)
 
-    def _parent(self, node: Node, transaction: Transaction, version: int) -> Step[Work]:
+    def _parent(self, node: Node, transaction: Transaction, version: int) -> Step[CommitRequest]:
         """Insert a parent, or delete it if it has no children when the guard is held."""
         name = f"p{self.random.randrange(PARENTS)}"
         (old,) = yield from self._get(transaction, name)
         transaction.writes[name] = None if old else transaction.name
-        locks = [root(name), Lock(layout.lock_row("guard", name.encode()), side=2)]
+        locks = [root(name), RowLock(layout.lock_row("guard", name.encode()), side=2)]
 
         def no_children() -> Step[tuple[RowWrite, ...]]:
             start = row_key(f"c{name}/")
-            found, _ = yield from read.scan(start, start + b"\xff", None, limit=None, reverse=False)
+            found, _ = yield from read.scan_rows(
+                start, start + b"\xff", None, limit=None, reverse=False
+            )
             if found:
                 raise InvalidInput("has children")
             return ()
@@ -172,20 +176,20 @@ class Kinds:
         for n in range(PARENTS):
             names += [f"p{n}", *(f"cp{n}/{child}" for child in range(3))]
         yield from self._get(transaction, *names)
-        row = yield from read.row(row_key("s"), transaction.snapshot)
+        row = yield from read.get_row(row_key("s"), transaction.snapshot)
         transaction.reads["s"] = str(row.sum.amounts[0]) if row and row.sum else None
 
 
 def _write(key: bytes, value: str | None) -> RowWrite:
-    return cells.delete(key) if value is None else cells.put(key, {VALUE: value.encode()})
+    return cells.delete_row(key) if value is None else cells.put_row(key, {VALUE: value.encode()})
 
 
 def create_index(node: Node) -> Step[tuple[int, int]]:
     """DDL: from the new version on, writers keep the index of that version; then backfill it."""
     version = yield from barrier.read_version()
     new = yield from change_version(version)
-    at = yield from barrier.barrier(node, new)
-    found = yield from read.rows([row_key(f"l{n}") for n in range(LISTS)], at)
+    at = yield from barrier.wait_for_older_locks(node, new)
+    found = yield from read.get_rows([row_key(f"l{n}") for n in range(LISTS)], at)
     writes = []
     for n, row in enumerate(found):
         if row is not None:
@@ -193,6 +197,6 @@ def create_index(node: Node) -> Step[tuple[int, int]]:
     if not writes:
         return new, at
     record = layout.Record(0, f"backfill {new}".encode(), new, 0, tuple(writes))
-    yield Begin()
+    yield BeginWork()
     yield from advance.write_cells(at, record)
     return new, at

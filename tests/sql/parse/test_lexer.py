@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from belvedere.errors import Error, InvalidInput
 from belvedere.sql.parse import lexer as x
 from belvedere.sql.parse.lexer import tokenize
-from belvedere.sql.parse.text import render
+from belvedere.sql.parse.text import render_tokens
 
 
 def shown(text: str) -> list[tuple[int, str]]:
@@ -74,7 +74,7 @@ def test_an_escape_that_is_no_character_is_refused() -> None:
 
 def test_bit_strings_are_tokens_of_their_own() -> None:
     assert shown("X'1f' b'01'") == [(x.BITS, "x1f"), (x.BITS, "b01")]
-    assert render(tokenize("X'1f'")[:-1]) == "x'1f'"
+    assert render_tokens(tokenize("X'1f'")[:-1]) == "x'1f'"
     with pytest.raises(InvalidInput) as caught:
         tokenize("b'12'")
     assert caught.value.sqlstate == "22P02"
@@ -95,7 +95,7 @@ def test_any_text_gives_tokens_that_cover_it_or_an_error(text: str) -> None:
 def test_rendered_tokens_read_as_the_same_tokens(text: str) -> None:
     try:
         tokens = tokenize(text)[:-1]
-        again = tokenize(render(tokens))[:-1]
+        again = tokenize(render_tokens(tokens))[:-1]
     except Error:
         return
     assert [(t.kind, t.text) for t in again] == [(t.kind, t.text) for t in tokens]

@@ -89,11 +89,11 @@ def test_sums_of_transactions_at_one_snapshot_add_up(summed: Database) -> None:
 
 def test_a_sum_without_rows_is_gone_and_comes_back(summed: Database) -> None:
     put(summed, "product", (1, "a"), (2, "b"))
-    summed.run(lambda txn: update(txn, "product", (1, "b")))
+    summed.run_transaction(lambda txn: update(txn, "product", (1, "b")))
     with summed.begin() as reader:
         assert amounts(reader, SUMS + b"a") is None
         assert amounts(reader, SUMS + b"b") == (2,)
-        summed.run(lambda txn: [delete(txn, "product", id_) for id_ in (1, 2)])
+        summed.run_transaction(lambda txn: [delete(txn, "product", id_) for id_ in (1, 2)])
         assert amounts(reader, SUMS + b"b") == (2,), "the snapshot keeps its sums"
     with summed.begin() as reader:
         assert reader.get(TOTAL) is None
@@ -129,7 +129,7 @@ def test_a_refused_commit_takes_no_position_and_leaves_nothing(shop: Database) -
     with shop.begin() as reader:
         for _ in range(3):
             with pytest.raises(InvalidInput):
-                shop.run(lambda txn: insert(txn, "orders", (1, 404, None)))
+                shop.run_transaction(lambda txn: insert(txn, "orders", (1, 404, None)))
         assert scan(reader, "orders") == []
     assert (key_space(shop), shop.position) == (before, position)
     assert len(shop.visibility.undo) == 0
@@ -153,7 +153,7 @@ def test_after_a_failed_write_reads_go_on_and_writes_do_not(shop: Database) -> N
     failpoints.arm("commit.before_write", "raise")
     with pytest.raises(Unavailable) as failed:
         put(shop, "product", (2, "y"))
-    failpoints.disarm()
+    failpoints.disarm_all()
     assert failed.value.sqlstate == "58030"
     assert shop.commits.failed
     with pytest.raises(Unavailable) as refused:
@@ -161,7 +161,7 @@ def test_after_a_failed_write_reads_go_on_and_writes_do_not(shop: Database) -> N
     assert refused.value.sqlstate == "25006"
     with shop.begin() as reader:
         assert scan(reader, "product") == [(1, "x")]
-    assert shop.locks.held() == []
+    assert shop.locks.list_locks() == []
 
 
 def test_a_closed_database_says_so(shop: Database) -> None:
@@ -271,7 +271,7 @@ def during_sync(database: Database, look: Callable[[], None]) -> list[BaseExcept
 
     failpoints.arm("sync.before", "call", at=1, call=run)
     put(database, "product", (1, "mine"))
-    failpoints.disarm()
+    failpoints.disarm_all()
     return failures
 
 
@@ -279,7 +279,7 @@ def test_nobody_sees_what_is_not_durable(durable: Database) -> None:
     position = durable.position
 
     def look() -> None:
-        assert durable.commits.newest.position == position + 1
+        assert durable.commits.newest_snapshot.position == position + 1
         assert durable.position == position
         with durable.begin() as reader:
             assert get(reader, "product", 1) is None
@@ -318,7 +318,7 @@ def test_an_outcome_that_is_not_durable_is_unknown(durable: Database) -> None:
     insert(txn, "product", (1, "x"))
     failpoints.arm("sync.before", "call", at=1, call=look)
     position = txn.commit().position
-    failpoints.disarm()
+    failpoints.disarm_all()
     assert durable.outcome(txn.id) == position
 
 

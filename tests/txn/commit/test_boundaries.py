@@ -124,11 +124,11 @@ def test_an_armed_commit_takes_the_path_that_it_takes_unarmed(
             if armed:
                 failpoints.arm("commit.before_write", "call", call=lambda: None)
             paths.taken.clear()
-            with store.db.snapshot() if observed else nullcontext():
+            with store.db.open_snapshot() if observed else nullcontext():
                 store.run(*STATEMENTS.values(), "UPDATE people SET age = 9")
                 store.run("BEGIN", "UPDATE people SET age = 7 WHERE id = 1", "COMMIT")
             taken.append(list(paths.taken))
-            failpoints.disarm()
+            failpoints.disarm_all()
     assert taken[0] == taken[1]
     hidden = config.durability is Durability.FULL
     assert ("_publish_images" in taken[0]) is (observed or hidden)
@@ -142,5 +142,5 @@ def test_a_single_row_that_fails_before_its_write_is_not_there(
         failpoints.arm(boundary, "raise")
         with pytest.raises(Unavailable):
             store.run(STATEMENTS["insert"])
-        failpoints.disarm()
+        failpoints.disarm_all()
         assert ages(store) == [("a", 1, 1), ("b", 1, 2)]

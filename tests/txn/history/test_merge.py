@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belvedere.catalog.catalog import empty
+from belvedere.catalog.catalog import empty_catalog
 from belvedere.kv.memory import MemoryStore
 from belvedere.txn.history.merge import merge_scan
 from belvedere.txn.history.readers import NewestReader, OverlayReader
@@ -50,7 +50,7 @@ def test_a_reader_with_an_overlay_reads_as_if_it_were_stored(
     reverse: bool,
     limit: int | None,
 ) -> None:
-    catalog = empty()
+    catalog = empty_catalog()
     under = NewestReader(MemoryStore(stored.items()), 1, catalog)
     reader = OverlayReader(under, overlay, 2, catalog)
     merged = dict(expected(stored, overlay, False, None))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from belvedere.catalog.catalog import empty
+from belvedere.catalog.catalog import empty_catalog
 from belvedere.kv.memory import MemoryStore
 from belvedere.txn.history.readers import NewestReader, ReaderWrapper
 
@@ -16,7 +16,7 @@ ROWS = [(bytes([n]), bytes([n, n])) for n in range(10)]
 def newest() -> NewestReader:
     store = MemoryStore()
     store.write(list(ROWS))
-    return NewestReader(store, 7, empty())
+    return NewestReader(store, 7, empty_catalog())
 
 
 def test_without_hooks_everything_is_as_below() -> None:

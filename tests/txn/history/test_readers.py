@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belvedere.catalog.catalog import empty
+from belvedere.catalog.catalog import empty_catalog
 from belvedere.kv.batch import Pair, Write
 from belvedere.kv.memory import MemoryStore
 from belvedere.txn.border import RowChange, Snapshot
@@ -49,7 +49,7 @@ class _History:
         self.states = [start]
         self.store = _Beside(start)
         self.visibility = Visibility(
-            self.store, UndoIndex(1000, MemoryStore), Snapshot(0, 0, empty()), hold=True
+            self.store, UndoIndex(1000, MemoryStore), Snapshot(0, 0, empty_catalog()), hold=True
         )
 
     def write(self, moved: set[int]) -> None:
@@ -57,13 +57,13 @@ class _History:
         after = before | {KEYS[n]: bytes([batch]) for n in moved}
         changes = [RowChange(key, before[key], after[key]) for key in map(KEYS.__getitem__, moved)]
         self.states.append(after)
-        successor = Snapshot(batch, batch, empty())
-        self.visibility.write([(c.key, c.new) for c in changes], successor, changes, {}, 0)
+        successor = Snapshot(batch, batch, empty_catalog())
+        self.visibility.write_batch([(c.key, c.new) for c in changes], successor, changes, {}, 0)
 
     def publish(self, through: int) -> None:
-        published, written = self.visibility.published[0], self.visibility.written[0]
+        published, written = self.visibility.published_snapshot[0], self.visibility.written[0]
         batch = min(max(through, published), written)
-        self.visibility.publish(Snapshot(batch, batch, empty()))
+        self.visibility.publish_through(Snapshot(batch, batch, empty_catalog()))
 
 
 BATCH = st.sets(st.integers(0, len(KEYS) - 1), min_size=1)
@@ -88,14 +88,14 @@ def test_a_scan_without_a_snapshot_is_of_one_published_moment(
 
     step()
     visibility = history.visibility
-    asked = visibility.published[0]
-    reader = visibility.reader(visibility.published)
+    asked = visibility.published_snapshot[0]
+    reader = visibility.reader(visibility.published_snapshot)
     history.store.beside = step
     if values:
         found = [one for batch in reader.scan_values(b"\0", b"\xff") for one in batch]
     else:
         found = [value for batch in reader.scan(b"\0", b"\xff") for _, value in batch]
-    published = history.states[asked : visibility.published[0] + 1]
+    published = history.states[asked : visibility.published_snapshot[0] + 1]
     assert found in [list(state.values()) for state in published]
 
 
@@ -121,9 +121,9 @@ def _one_hidden_change(scratch: _Scratch) -> tuple[Visibility, Snapshot]:
     """A row whose old value is spilled, and the state after its change."""
     undo = UndoIndex(0, lambda: scratch)
     store = MemoryStore([(b"k", b"old")])
-    visibility = Visibility(store, undo, Snapshot(0, 0, empty()), hold=True)
-    newer = Snapshot(1, 1, empty())
-    visibility.write([(b"k", b"new")], newer, [RowChange(b"k", b"old", b"new")], {}, 0)
+    visibility = Visibility(store, undo, Snapshot(0, 0, empty_catalog()), hold=True)
+    newer = Snapshot(1, 1, empty_catalog())
+    visibility.write_batch([(b"k", b"new")], newer, [RowChange(b"k", b"old", b"new")], {}, 0)
     return visibility, newer
 
 
@@ -134,7 +134,7 @@ def test_an_old_value_that_goes_while_it_is_read_is_not_a_missing_row(
 ) -> None:
     scratch = _Scratch()
     visibility, newer = _one_hidden_change(scratch)
-    reader = visibility.reader(visibility.published)  # without a snapshot that is open
+    reader = visibility.reader(visibility.published_snapshot)  # without a snapshot that is open
     found = []
 
     def read() -> None:
@@ -142,8 +142,8 @@ def test_an_old_value_that_goes_while_it_is_read_is_not_a_missing_row(
 
     if moment == "while it goes":
         scratch.after_delete = read
-        visibility.publish(newer)
+        visibility.publish_through(newer)
     else:
-        scratch.before_get = lambda: visibility.publish(newer)
+        scratch.before_get = lambda: visibility.publish_through(newer)
         read()
     assert found == [b"new"]

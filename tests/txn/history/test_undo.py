@@ -57,7 +57,7 @@ def test_every_snapshot_that_is_open_sees_its_own_past(
             undo.purge(floor)
         else:
             images = versions.write(step)
-            undo.publish(versions.batch, versions.batch * 10, images)
+            undo.publish_images(versions.batch, versions.batch * 10, images)
         _require_agreement(undo, versions, floor)
     undo.purge(versions.batch)
     assert len(undo) == 0
@@ -73,7 +73,7 @@ def _require_agreement(undo: UndoIndex, versions: Versions, floor: int) -> None:
             changed = versions.changed_after(key, batch)
             position = versions.history[key][-1][0] * 10
             assert undo.changed_after(key, batch) == (position if changed else 0)
-        images = undo.images(KEYS[1], KEYS[4], batch)
+        images = undo.images_at(KEYS[1], KEYS[4], batch)
         inside = [key for key in KEYS[1:4] if versions.changed_after(key, batch)]
         assert images == {key: versions.at(key, batch) for key in inside}
         assert bool(undo.range_changed_after(KEYS[1], KEYS[4], batch)) == bool(inside)
@@ -87,9 +87,9 @@ def _scratch(undo: UndoIndex) -> Iterator[bytes]:
 
 def test_a_withdrawn_batch_never_was() -> None:
     undo = UndoIndex(3, MemoryStore)
-    undo.publish(1, 1, [(b"a", b"one"), (b"b", None)])
-    undo.publish(2, 2, [(b"a", b"two"), (b"c", b"three")])
-    undo.withdraw(2)
+    undo.publish_images(1, 1, [(b"a", b"one"), (b"b", None)])
+    undo.publish_images(2, 2, [(b"a", b"two"), (b"c", b"three")])
+    undo.withdraw_batch(2)
     assert undo.changed_after(b"c", 0) == 0
     assert undo.changed_after(b"a", 0) == 1
     assert undo.value_at(b"a", 0, b"x") == b"one"
@@ -100,17 +100,17 @@ def test_a_withdrawn_batch_never_was() -> None:
 
 def test_only_what_does_not_fit_is_spilled() -> None:
     undo = UndoIndex(10, MemoryStore)
-    undo.publish(1, 1, [(b"a", b"12345678"), (b"b", b"123"), (b"c", b"12"), (b"d", None)])
-    assert (undo.bytes_in_memory, undo.spilled) == (10, 1)
+    undo.publish_images(1, 1, [(b"a", b"12345678"), (b"b", b"123"), (b"c", b"12"), (b"d", None)])
+    assert (undo.bytes_in_memory, undo.spilled_count) == (10, 1)
     assert undo.value_at(b"b", 0, None) == b"123"
     undo.purge(1)
-    undo.publish(2, 2, [(b"a", b"1234567890")])
-    assert (undo.bytes_in_memory, undo.spilled) == (10, 1)
+    undo.publish_images(2, 2, [(b"a", b"1234567890")])
+    assert (undo.bytes_in_memory, undo.spilled_count) == (10, 1)
 
 
 def test_a_closed_index_says_so() -> None:
     undo = UndoIndex(0, MemoryStore)
-    undo.publish(1, 1, [(b"a", b"value")])
+    undo.publish_images(1, 1, [(b"a", b"value")])
     undo.close()
     undo.close()
     with pytest.raises(Unavailable):

@@ -8,26 +8,28 @@ from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.kv.cell import CellStore
 from belvedere.kv.doubles.cells import MemoryCells
-from belvedere.txn.row.engine import Cells
-from belvedere.txn.row.node import Node, Settings
+from belvedere.txn.row.engine import CellStoreSetup
+from belvedere.txn.row.node import Node, NodeSettings
 from belvedere.txn.row.protocol import RowCommit
 
-DEFAULTS = Settings()
+DEFAULTS = NodeSettings()
 Made = TypeVar("Made", bound=Database)
 
 
-def cells(store: CellStore | None = None, settings: Settings = DEFAULTS) -> Cells:
+def cells(store: CellStore | None = None, settings: NodeSettings = DEFAULTS) -> CellStoreSetup:
     """A store to open; whoever uses it beats for itself."""
-    return Cells(store if store is not None else MemoryCells(), settings, beating=False)
+    return CellStoreSetup(
+        store if store is not None else MemoryCells(), settings, sends_heartbeats=False
+    )
 
 
-def open_node(store: CellStore | None = None, settings: Settings = DEFAULTS) -> Database:
+def open_node(store: CellStore | None = None, settings: NodeSettings = DEFAULTS) -> Database:
     """One more database on the store."""
     return Database.on_cells(cells(store, settings), Config(lock_wait_ms_max=5_000))
 
 
 def open_as(
-    kind: type[Made], store: CellStore | None = None, settings: Settings = DEFAULTS
+    kind: type[Made], store: CellStore | None = None, settings: NodeSettings = DEFAULTS
 ) -> Made:
     """The same, of a kind with participants of its own."""
     return kind(cells(store, settings), Config(lock_wait_ms_max=5_000))

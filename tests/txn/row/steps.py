@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from belvedere.errors import Retry
-from belvedere.kv.cell import Begin, CheckAndMutate, Driver, Put, ReplyLost, Step, WorkExpired
+from belvedere.kv.cell import BeginWork, CheckAndMutate, Driver, Put, ReplyLost, Step, WorkExpired
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.txn.row import advance, cells, layout
-from belvedere.txn.row.commit import Work
-from belvedere.txn.row.locks import Lock
-from belvedere.txn.row.node import Node, Settings
+from belvedere.txn.row.commit import CommitRequest
+from belvedere.txn.row.locks import RowLock
+from belvedere.txn.row.node import Node, NodeSettings
 
 TABLE = b"\x10\x00\x00\x00\x64"
 
@@ -21,7 +21,7 @@ class Bench:
     def __init__(self, **settings: Any) -> None:
         self.store = MemoryCells()
         self.now = 0.0
-        self.settings = Settings(**settings)
+        self.settings = NodeSettings(**settings)
         self.round_trips = 0
 
     def node(self, id_: int) -> Node:
@@ -30,7 +30,7 @@ class Bench:
     def run(self, step: Step[Any]) -> Any:
         driver = Driver(self.store, lambda: self.now, self._sleep, 2.0)
         try:
-            return driver.run(step)
+            return driver.run_step(step)
         finally:
             self.round_trips = driver.round_trips
 
@@ -46,15 +46,15 @@ def root(name: str) -> bytes:
     return layout.lock_row("root", name.encode())
 
 
-def work(name: str, at: int, *rows: str, value: bytes = b"v", **more: Any) -> Work:
+def work(name: str, at: int, *rows: str, value: bytes = b"v", **more: Any) -> CommitRequest:
     """A transaction that writes `rows`, each under its own root lock."""
-    more.setdefault("locks", tuple(Lock(root(row)) for row in rows))
-    more.setdefault("writes", tuple(cells.put(key(row), {b"c": value}) for row in rows))
-    return Work(name.encode(), at, 0, **more)
+    more.setdefault("locks", tuple(RowLock(root(row)) for row in rows))
+    more.setdefault("writes", tuple(cells.put_row(key(row), {b"c": value}) for row in rows))
+    return CommitRequest(name.encode(), at, 0, **more)
 
 
 def latest(bench: Bench, node: Node) -> int:
-    found: int = bench.run(advance.latest(node))
+    found: int = bench.run(advance.latest_position(node))
     return found
 
 
@@ -64,7 +64,7 @@ def change_version(seen: int) -> Step[int]:
     new = seen + 1
     expected = seen.to_bytes(8) if seen else None
     put = Put(layout.VERSION, layout.ONLY, new.to_bytes(8))
-    yield Begin()
+    yield BeginWork()
     try:
         won = yield CheckAndMutate(layout.CATALOG_ROW, layout.VERSION, expected, (put,))
     except (ReplyLost, WorkExpired):

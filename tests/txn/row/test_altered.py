@@ -23,16 +23,16 @@ def alter(bench: Bench, row: bytes, column: bytes, value: bytes, timestamp: int 
 
 
 def refused(bench: Bench, row: bytes, act: Callable[[], Any]) -> None:
-    before = dict(bench.store.rows())
+    before = dict(bench.store.copy_rows())
     with pytest.raises(Corruption) as caught:
         act()
     assert caught.value.facts["row"] == row.hex()
-    after = bench.store.rows()
+    after = bench.store.copy_rows()
     assert after.get(row) == before.get(row), "the altered row was overwritten"
 
 
 def write(bench: Bench) -> Any:
-    return bench.run(commit.commit(bench.node(1), work("t", 0, "x")))
+    return bench.run(commit.commit_transaction(bench.node(1), work("t", 0, "x")))
 
 
 @pytest.mark.parametrize("value", [b"garbage", b"\x93\x01\x02\x03", b"\xc0"])
@@ -41,7 +41,7 @@ def test_a_lock_value_of_unknown_form(value: bytes) -> None:
     alter(bench, root("x"), layout.HOLDERS, value)
     refused(bench, root("x"), lambda: write(bench))
     assert bench.store.get(Get(layout.COUNTER_ROW)) == ()
-    refused(bench, root("x"), lambda: bench.run(sweep.sweep(bench.node(2))))
+    refused(bench, root("x"), lambda: bench.run(sweep.sweep_locks(bench.node(2))))
 
 
 @pytest.mark.parametrize("cut", [0, 5, 20])
@@ -71,9 +71,11 @@ def test_cells_newer_than_the_counter() -> None:
     at = latest(bench, bench.node(1))
     alter(bench, key("x"), cells.MARKER, b"+" + (900).to_bytes(8), timestamp=900)
     later = work("later", 1000, "x")
-    refused(bench, key("x"), lambda: bench.run(commit.commit(bench.node(1), later)))
+    refused(bench, key("x"), lambda: bench.run(commit.commit_transaction(bench.node(1), later)))
     assert bench.run(sweep.held_locks()) == []
-    assert bench.run(read.row(key("x"), at)) is not None, "readers of the past are not disturbed"
+    assert bench.run(read.get_row(key("x"), at)) is not None, (
+        "readers of the past are not disturbed"
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,7 @@ def test_altered_system_rows(row: bytes, column: bytes, value: bytes) -> None:
 
     def everything() -> None:
         at = latest(bench, bench.node(2))
-        bench.run(commit.commit(bench.node(2), work("u", at, "x")))
+        bench.run(commit.commit_transaction(bench.node(2), work("u", at, "x")))
 
     refused(bench, row, everything)
 
@@ -109,20 +111,26 @@ def test_a_marker_of_unknown_form() -> None:
     write(bench)
     at = latest(bench, bench.node(1))
     alter(bench, key("x"), cells.MARKER, b"?", timestamp=1)
-    refused(bench, key("x"), lambda: bench.run(read.row(key("x"), at)))
-    refused(bench, key("x"), lambda: bench.run(commit.commit(bench.node(1), work("u", at, "x"))))
+    refused(bench, key("x"), lambda: bench.run(read.get_row(key("x"), at)))
+    refused(
+        bench,
+        key("x"),
+        lambda: bench.run(commit.commit_transaction(bench.node(1), work("u", at, "x"))),
+    )
 
 
 def test_a_heartbeat_of_unknown_form_is_named() -> None:
     bench = Bench()
-    step, sent = commit.commit(bench.node(1), work("t", 0, "x")), None
+    step, sent = commit.commit_transaction(bench.node(1), work("t", 0, "x")), None
     operation = step.send(sent)
     while not getattr(operation, "row", b"").startswith(layout.LOCKS):
         operation = step.send(0.0)
     bench.run(iter_one(operation))
     row = layout.heartbeat_row(1)
     alter(bench, row, layout.BEAT, b"dead")
-    refused(bench, row, lambda: bench.run(commit.commit(bench.node(2), work("u", 0, "x"))))
+    refused(
+        bench, row, lambda: bench.run(commit.commit_transaction(bench.node(2), work("u", 0, "x")))
+    )
 
 
 def iter_one(operation: Any) -> Any:
@@ -133,10 +141,10 @@ def test_nothing_is_altered_by_reading() -> None:
     bench = Bench()
     write(bench)
     latest(bench, bench.node(1))
-    before = dict(bench.store.rows())
-    bench.run(advance.snapshot(bench.node(2)))
-    bench.run(read.row(key("x"), 1))
-    assert bench.store.rows() == before
+    before = dict(bench.store.copy_rows())
+    bench.run(advance.snapshot_position(bench.node(2)))
+    bench.run(read.get_row(key("x"), 1))
+    assert bench.store.copy_rows() == before
 
 
 # -- a database that meets it ----------------------------------------------------------------------
@@ -161,7 +169,7 @@ def test_a_statement_that_meets_a_lock_of_unknown_form_names_it(shop: Database) 
     put(shop, "product", (1, "a"))
     row = layout.lock_row("root", table(shop, "product").key.encode((1,)))
     altered(shop, row, layout.HOLDERS, b"garbage")
-    damaged(shop, row, lambda: shop.run(lambda txn: update(txn, "product", (1, "b"))))
+    damaged(shop, row, lambda: shop.run_transaction(lambda txn: update(txn, "product", (1, "b"))))
     put(shop, "product", (2, "b"))
     with shop.begin() as reader:
         assert scan(reader, "product") == [(1, "a"), (2, "b")], "nothing else is hurt"
@@ -181,7 +189,7 @@ def test_a_statement_that_meets_a_cell_newer_than_the_counter_names_it(shop: Dat
     altered(shop, key, cells.MARKER, b"+" + at.to_bytes(8), at + 1000)
     with shop.begin() as reader:
         assert scan(reader, "product") == [(1, "a")]
-    damaged(shop, key, lambda: shop.run(lambda txn: update_unseen(txn, key)))
+    damaged(shop, key, lambda: shop.run_transaction(lambda txn: update_unseen(txn, key)))
 
 
 def update_unseen(txn: Transaction, key: bytes) -> None:

@@ -16,7 +16,7 @@ from belvedere.kv.cell import CELL_BYTES_MAX, Get, Mutate, Put
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.txn import rows
 from belvedere.txn.row import cells
-from belvedere.txn.row.columns import KEPT_NULL, TableCells
+from belvedere.txn.row.columns import STORED_NULL, TableCells
 from belvedere.types import (
     BIGINT,
     BOOLEAN,
@@ -34,7 +34,7 @@ from belvedere.types import (
     TIMESTAMPTZ,
     Interval,
     SqlType,
-    numeric,
+    numeric_type,
 )
 from belvedere.types import UUID as UUID_TYPE
 from tests.txn.row.nodes import open_node
@@ -54,8 +54,8 @@ VALUES: list[tuple[SqlType, list[Any]]] = [
     (TIME, [datetime.time(0, 0), datetime.time(23, 59, 59, 999999)]),
     (TIMESTAMP, [datetime.datetime(1970, 1, 1), datetime.datetime(2026, 1, 2, 3, 4, 5)]),
     (TIMESTAMPTZ, [datetime.datetime(1970, 1, 1, tzinfo=UTC)]),
-    (numeric(10, 2), [Decimal("0.00"), Decimal("-12.34"), Decimal("NaN")]),
-    (numeric(30, 5), [Decimal("0.00000"), Decimal("1234567890123456789012345.67890")]),
+    (numeric_type(10, 2), [Decimal("0.00"), Decimal("-12.34"), Decimal("NaN")]),
+    (numeric_type(30, 5), [Decimal("0.00000"), Decimal("1234567890123456789012345.67890")]),
     (NUMERIC, [Decimal("0"), Decimal("1.500"), Decimal("Infinity")]),
     (INTERVAL, [Interval(0, 0, 0), Interval(1, -2, 3)]),
     (UUID_TYPE, [UUID(int=0), UUID(int=2**127)]),
@@ -76,10 +76,10 @@ def test_every_value_comes_back_and_is_never_taken_for_null(
     made, compiled = cells_of_table([column("v", type_)])
     for value in (*values, None):
         row = compiled.encode((7, value))
-        found = {c: cell for c, cell in made.cells(row).items() if cell is not None}
+        found = {c: cell for c, cell in made.encode_cells(row).items() if cell is not None}
         assert (b"c1" in found) == (value is not None)
-        assert all(cell not in (b"", cells.NULL_CELL, KEPT_NULL) for cell in found.values())
-        assert made.stored(b"", found) == row
+        assert all(cell not in (b"", cells.NULL_CELL, STORED_NULL) for cell in found.values())
+        assert made.decode_row(b"", found) == row
 
 
 def stored_cells(store: MemoryCells, node: Database, *key: int) -> dict[bytes, tuple[int, bytes]]:
@@ -111,47 +111,49 @@ def test_an_update_writes_only_the_cells_that_changed() -> None:
 
 def test_a_row_that_comes_again_has_nothing_of_its_earlier_life() -> None:
     _, node = opened(column("a", TEXT))
-    node.run(lambda txn: insert(txn, "t", (1, "old")))
-    node.run(lambda txn: rows.delete(txn, table(txn, "t"), (1, "old")))
-    node.run(lambda txn: insert(txn, "t", (1, None)))
+    node.run_transaction(lambda txn: insert(txn, "t", (1, "old")))
+    node.run_transaction(lambda txn: rows.delete_row(txn, table(txn, "t"), (1, "old")))
+    node.run_transaction(lambda txn: insert(txn, "t", (1, None)))
     with node.begin() as reader:
         assert scan(reader, "t") == [(1, None)]
 
 
 def test_a_column_that_comes_later_has_its_default_where_there_is_no_cell() -> None:
     store, node = opened(column("a", TEXT))
-    node.run(lambda txn: insert(txn, "t", (1, "a"), (2, "b")))
+    node.run_transaction(lambda txn: insert(txn, "t", (1, "a"), (2, "b")))
     id_ = table(node, "t").table.id
     node.change_schema(lambda edit: edit.add_column(id_, column("n", BIGINT, missing=5)))
-    node.run(lambda txn: update(txn, "t", (2, "b", None)))
-    node.run(lambda txn: insert(txn, "t", (3, "c", 7)))
+    node.run_transaction(lambda txn: update(txn, "t", (2, "b", None)))
+    node.run_transaction(lambda txn: insert(txn, "t", (3, "c", 7)))
     with node.begin() as reader:
         assert scan(reader, "t") == [(1, "a", 5), (2, "b", None), (3, "c", 7)]
     assert b"c2" not in stored_cells(store, node, 1)
-    assert stored_cells(store, node, 2)[b"c2"][1] == KEPT_NULL
+    assert stored_cells(store, node, 2)[b"c2"][1] == STORED_NULL
 
 
 def test_a_cell_that_somebody_altered_is_named_and_left_alone() -> None:
     store, node = opened(column("n", BIGINT))
-    node.run(lambda txn: insert(txn, "t", (1, 2)))
+    node.run_transaction(lambda txn: insert(txn, "t", (1, 2)))
     key = table(node, "t").key.encode((1,))
     at = node.position
     store.mutate(Mutate(key, (Put(b"c1", at, b"oops"),)))
-    before = store.rows()[key]
+    before = store.copy_rows()[key]
     with pytest.raises(Corruption) as caught, node.begin() as reader:
         get(reader, "t", 1)
     assert caught.value.facts["row"] == key.hex()
-    assert store.rows()[key] == before
+    assert store.copy_rows()[key] == before
 
 
 def test_a_value_too_large_for_a_cell_is_refused_before_anything_is_written() -> None:
     store, node = opened(column("a", TEXT))
-    before = dict(store.rows())
+    before = dict(store.copy_rows())
     large = "x" * (CELL_BYTES_MAX + 1)
     with pytest.raises(InvalidInput) as caught:
-        node.run(lambda txn: insert(txn, "t", (1, large)))
+        node.run_transaction(lambda txn: insert(txn, "t", (1, large)))
     assert caught.value.sqlstate == "54000"
-    assert {r for r in store.rows() if r[:1] == b"\x10"} == {r for r in before if r[:1] == b"\x10"}
-    node.run(lambda txn: insert(txn, "t", (1, large[:-1])))
+    assert {r for r in store.copy_rows() if r[:1] == b"\x10"} == {
+        r for r in before if r[:1] == b"\x10"
+    }
+    node.run_transaction(lambda txn: insert(txn, "t", (1, large[:-1])))
     with node.begin() as reader:
         assert get(reader, "t", 1) == (1, large[:-1])

@@ -9,7 +9,7 @@ import pytest
 from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.kv.cell import (
     Acknowledge,
-    Begin,
+    BeginWork,
     CheckAndMutate,
     Get,
     Mutate,
@@ -18,15 +18,15 @@ from belvedere.kv.cell import (
     Put,
     ReplyLost,
     Step,
-    changes_something,
-    execute,
+    execute_operation,
+    is_mutation,
 )
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.txn.row import barrier, cells, commit, layout, log, read, sweep
 from belvedere.txn.row import node as nodes
-from belvedere.txn.row.commit import Expect
-from belvedere.txn.row.forget import forget
-from belvedere.txn.row.locks import Lock
+from belvedere.txn.row.commit import RowExpectation
+from belvedere.txn.row.forget import vacuum_and_trim
+from belvedere.txn.row.locks import RowLock
 from tests.txn.row.steps import TABLE, Bench, change_version, key, latest, root, work
 
 
@@ -43,18 +43,18 @@ def count_steps(store: MemoryCells, step: Step[Any]) -> tuple[int, int]:
             part = 1
         elif isinstance(operation, Now):
             sent = 0.0
-        elif not isinstance(operation, Begin | Pause):
+        elif not isinstance(operation, BeginWork | Pause):
             counts[part] += 1
-            sent = execute(store, operation)
+            sent = execute_operation(store, operation)
 
 
 @pytest.mark.parametrize("rows", [1, 10])
 def test_a_one_lock_transaction_takes_five_steps_and_two_after(rows: int) -> None:
     bench = Bench()
     names = [f"x{n}" for n in range(rows)]
-    writes = tuple(cells.put(key(name), {b"c": b"v"}) for name in names)
-    one_lock = work("t", 0, locks=(Lock(root("x")),), writes=writes)
-    before, after = count_steps(bench.store, commit.commit(bench.node(1), one_lock))
+    writes = tuple(cells.put_row(key(name), {b"c": b"v"}) for name in names)
+    one_lock = work("t", 0, locks=(RowLock(root("x")),), writes=writes)
+    before, after = count_steps(bench.store, commit.commit_transaction(bench.node(1), one_lock))
     print(f"{rows} rows under one lock: {before} steps before the acknowledgement, {after} after")
     assert (before, after) == (5, 2)
 
@@ -62,25 +62,27 @@ def test_a_one_lock_transaction_takes_five_steps_and_two_after(rows: int) -> Non
 def test_a_commit_is_seen_whole_and_frees_its_locks() -> None:
     bench = Bench()
     node = bench.node(1)
-    position = bench.run(commit.commit(node, work("t", 0, "x", "y")))
+    position = bench.run(commit.commit_transaction(node, work("t", 0, "x", "y")))
     assert latest(bench, bench.node(2)) == position == 1
-    found = bench.run(read.rows([key("x"), key("y")], 1))
+    found = bench.run(read.get_rows([key("x"), key("y")], 1))
     assert [row.columns for row in found] == [{b"c": b"v"}] * 2
-    assert bench.run(read.rows([key("x")], 0)) == [None]
+    assert bench.run(read.get_rows([key("x")], 0)) == [None]
     assert bench.run(sweep.held_locks()) == []
-    assert bench.run(commit.outcome(node, b"t")) == 1
-    assert bench.run(commit.outcome(node, b"other")) is None
+    assert bench.run(commit.read_outcome(node, b"t")) == 1
+    assert bench.run(commit.read_outcome(node, b"other")) is None
 
 
 def test_a_row_changed_since_the_snapshot_is_a_conflict_also_when_deleted_or_set_null() -> None:
     bench = Bench()
     node = bench.node(1)
-    bench.run(commit.commit(node, work("a", 0, "x")))
-    for n, write in enumerate((cells.delete(key("x")), cells.put(key("x"), {b"c": None}))):
+    bench.run(commit.commit_transaction(node, work("a", 0, "x")))
+    for n, write in enumerate((cells.delete_row(key("x")), cells.put_row(key("x"), {b"c": None}))):
         at = latest(bench, node)
-        position = bench.run(commit.commit(node, work(f"b{n}", at, "x", writes=(write,))))
+        position = bench.run(
+            commit.commit_transaction(node, work(f"b{n}", at, "x", writes=(write,)))
+        )
         with pytest.raises(Retry) as lost:
-            bench.run(commit.commit(node, work(f"c{n}", at, "x")))
+            bench.run(commit.commit_transaction(node, work(f"c{n}", at, "x")))
         assert lost.value.lost_to == position
         assert bench.run(sweep.held_locks()) == []
 
@@ -88,29 +90,32 @@ def test_a_row_changed_since_the_snapshot_is_a_conflict_also_when_deleted_or_set
 def test_columns_of_an_earlier_life_of_a_key_do_not_come_back() -> None:
     bench = Bench()
     node = bench.node(1)
-    full = cells.put(key("x"), {b"c": b"1", b"d": b"2"})
-    bench.run(commit.commit(node, work("a", 0, "x", writes=(full,))))
-    gone = (cells.delete(key("x")),)
-    bench.run(commit.commit(node, work("b", latest(bench, node), "x", writes=gone)))
-    bench.run(commit.commit(node, work("c", latest(bench, node), "x")))
+    full = cells.put_row(key("x"), {b"c": b"1", b"d": b"2"})
+    bench.run(commit.commit_transaction(node, work("a", 0, "x", writes=(full,))))
+    gone = (cells.delete_row(key("x")),)
+    bench.run(commit.commit_transaction(node, work("b", latest(bench, node), "x", writes=gone)))
+    bench.run(commit.commit_transaction(node, work("c", latest(bench, node), "x")))
     at = latest(bench, node)
-    assert bench.run(read.row(key("x"), at)).columns == {b"c": b"v"}
-    assert bench.run(read.row(key("x"), at - 1)) is None
-    assert bench.run(read.row(key("x"), at - 2)).columns == {b"c": b"1", b"d": b"2"}
-    only_c = (cells.put(key("x"), {b"d": b"3"}),)
-    bench.run(commit.commit(node, work("d", at, "x", writes=only_c)))
-    assert bench.run(read.row(key("x"), latest(bench, node))).columns == {b"c": b"v", b"d": b"3"}
+    assert bench.run(read.get_row(key("x"), at)).columns == {b"c": b"v"}
+    assert bench.run(read.get_row(key("x"), at - 1)) is None
+    assert bench.run(read.get_row(key("x"), at - 2)).columns == {b"c": b"1", b"d": b"2"}
+    only_c = (cells.put_row(key("x"), {b"d": b"3"}),)
+    bench.run(commit.commit_transaction(node, work("d", at, "x", writes=only_c)))
+    assert bench.run(read.get_row(key("x"), latest(bench, node))).columns == {
+        b"c": b"v",
+        b"d": b"3",
+    }
 
 
 def test_expectations_are_checked_once_the_locks_are_held() -> None:
     bench = Bench()
     node = bench.node(1)
-    parent = Expect(key("p"), True, InvalidInput("no parent"))
+    parent = RowExpectation(key("p"), True, InvalidInput("no parent"))
     with pytest.raises(InvalidInput, match="no parent"):
-        bench.run(commit.commit(node, work("a", 0, "x", expects=(parent,))))
+        bench.run(commit.commit_transaction(node, work("a", 0, "x", expects=(parent,))))
     assert bench.run(sweep.held_locks()) == []
-    bench.run(commit.commit(node, work("b", 0, "p")))
-    bench.run(commit.commit(node, work("c", 0, "x", expects=(parent,))))
+    bench.run(commit.commit_transaction(node, work("b", 0, "p")))
+    bench.run(commit.commit_transaction(node, work("c", 0, "x", expects=(parent,))))
 
 
 def test_holders_of_one_side_share_a_lock_and_exclude_the_other_side() -> None:
@@ -118,8 +123,8 @@ def test_holders_of_one_side_share_a_lock_and_exclude_the_other_side() -> None:
     guard = layout.lock_row("guard", b"p")
 
     def holding(name: str, side: int) -> Step[Any]:
-        return commit.commit(
-            bench.node(side * 10 + len(name)), work(name, 0, locks=(Lock(guard, side),))
+        return commit.commit_transaction(
+            bench.node(side * 10 + len(name)), work(name, 0, locks=(RowLock(guard, side),))
         )
 
     def paused_at_increment(step: Step[Any]) -> None:
@@ -129,8 +134,8 @@ def test_holders_of_one_side_share_a_lock_and_exclude_the_other_side() -> None:
             if type(operation).__name__ == "Increment":
                 return
             sent = 0.0 if isinstance(operation, Now) else None
-            if not isinstance(operation, Now | Begin | Pause):
-                sent = execute(bench.store, operation)
+            if not isinstance(operation, Now | BeginWork | Pause):
+                sent = execute_operation(bench.store, operation)
 
     paused_at_increment(holding("a", 1))
     paused_at_increment(holding("bb", 1))
@@ -143,24 +148,24 @@ def test_holders_of_one_side_share_a_lock_and_exclude_the_other_side() -> None:
 
 def test_a_record_too_large_for_a_cell_goes_to_chunk_rows_and_is_put_together_again() -> None:
     bench = Bench(record_bytes_max=100)
-    bench.run(commit.commit(bench.node(1), work("a", 0, "x", value=b"v" * 1000)))
+    bench.run(commit.commit_transaction(bench.node(1), work("a", 0, "x", value=b"v" * 1000)))
     entry = log.read_entry(bench.node(2), 1, bench.store.get(Get(layout.log_row(1, 16))))
     assert entry is not None
-    whole = bench.run(log.whole(bench.node(2), entry))
+    whole = bench.run(log.assemble_record(bench.node(2), entry))
     assert whole.writes[0].cells == ((b"c", b"v" * 1000),)
     at = latest(bench, bench.node(2))
-    bench.run(forget(bench.node(2), TABLE, b"\x11", at, at))
-    left = [row for row, _ in bench.store.rows().items() if row[:1] == layout.CHUNKS]
+    bench.run(vacuum_and_trim(bench.node(2), TABLE, b"\x11", at, at))
+    left = [row for row, _ in bench.store.copy_rows().items() if row[:1] == layout.CHUNKS]
     assert all(not bench.store.get(Get(row)) for row in left)
 
 
 def test_a_reply_lost_below_the_trim_floor_is_answered_by_the_outcome_cell_or_not_at_all() -> None:
     bench = Bench()
     node = bench.node(1)
-    bench.run(commit.commit(node, work("a", 0, "x")))
+    bench.run(commit.commit_transaction(node, work("a", 0, "x")))
     record = layout.Record(node.id * layout.ATTEMPTS_PER_NODE + 1, b"a", 0, 0, ())
     at = latest(bench, node)
-    bench.run(forget(bench.node(2), TABLE, b"\x11", at, at))
+    bench.run(vacuum_and_trim(bench.node(2), TABLE, b"\x11", at, at))
     assert bench.run(log.resolve_doubt(node, 1, record)) is True
     nobody = layout.Record(77, b"nobody", 0, 0, ())
     with pytest.raises(Unavailable, match="unknown") as caught:
@@ -171,7 +176,7 @@ def test_a_reply_lost_below_the_trim_floor_is_answered_by_the_outcome_cell_or_no
 def test_a_closed_writer_keeps_its_locks_and_commits_at_a_new_position() -> None:
     bench = Bench()
     node, step, sent, closed = bench.node(1), None, None, False
-    step = commit.commit(node, work("a", 0, "x"))
+    step = commit.commit_transaction(node, work("a", 0, "x"))
     while True:
         try:
             operation = step.send(sent)
@@ -179,65 +184,65 @@ def test_a_closed_writer_keeps_its_locks_and_commits_at_a_new_position() -> None
             position = stop.value
             break
         sent = 0.0 if isinstance(operation, Now) else None
-        if isinstance(operation, Now | Begin | Pause | Acknowledge):
+        if isinstance(operation, Now | BeginWork | Pause | Acknowledge):
             continue
         row = getattr(operation, "row", b"")
-        if row.startswith(layout.LOG) and not closed and changes_something(operation):
+        if row.startswith(layout.LOG) and not closed and is_mutation(operation):
             closed = True
-            bench.run(log.close(bench.node(2), 1))
-        sent = execute(bench.store, operation)
+            bench.run(log.close_position(bench.node(2), 1))
+        sent = execute_operation(bench.store, operation)
     assert position == 2
     assert node.counts["live writers closed"] == 1
     assert latest(bench, bench.node(3)) == 2
-    assert bench.run(read.row(key("x"), 2)).columns == {b"c": b"v"}
+    assert bench.run(read.get_row(key("x"), 2)).columns == {b"c": b"v"}
 
 
 def test_a_reader_finishes_what_a_dead_writer_committed() -> None:
     bench = Bench(lease_seconds=10.0)
-    step, sent = commit.commit(bench.node(1), work("a", 0, "x", "y")), None
+    step, sent = commit.commit_transaction(bench.node(1), work("a", 0, "x", "y")), None
     while True:
         operation = step.send(sent)
         if isinstance(operation, Acknowledge):
             break
         sent = 0.0 if isinstance(operation, Now) else None
-        if not isinstance(operation, Now | Begin | Pause):
-            sent = execute(bench.store, operation)
+        if not isinstance(operation, Now | BeginWork | Pause):
+            sent = execute_operation(bench.store, operation)
     reader = bench.node(2)
     assert latest(bench, reader) == 1
-    found = bench.run(read.rows([key("x"), key("y")], 1))
+    found = bench.run(read.get_rows([key("x"), key("y")], 1))
     assert [row.columns for row in found] == [{b"c": b"v"}] * 2
     assert len(bench.run(sweep.held_locks())) == 2
-    bench.run(sweep.sweep(reader))
+    bench.run(sweep.sweep_locks(reader))
     bench.now += 11.0
-    assert bench.run(sweep.sweep(reader)) == 2
+    assert bench.run(sweep.sweep_locks(reader)) == 2
     assert bench.run(sweep.held_locks()) == []
 
 
 def test_a_snapshot_below_the_floor_is_told_so() -> None:
     bench = Bench()
     node = bench.node(1)
-    bench.run(commit.commit(node, work("a", 0, "x")))
+    bench.run(commit.commit_transaction(node, work("a", 0, "x")))
     at = latest(bench, node)
-    bench.run(forget(bench.node(2), TABLE, b"\x11", at, at))
+    bench.run(vacuum_and_trim(bench.node(2), TABLE, b"\x11", at, at))
     with pytest.raises(Retry, match="snapshot too old"):
-        bench.run(commit.commit(node, work("b", 0, "y")))
+        bench.run(commit.commit_transaction(node, work("b", 0, "y")))
     with pytest.raises(Unavailable, match="snapshot too old"):
-        bench.run(read.check_floor(0))
-    bench.run(read.check_floor(at))
+        bench.run(read.require_above_floor(0))
+    bench.run(read.require_above_floor(at))
 
 
 def test_an_open_snapshot_holds_the_floor_of_live_nodes() -> None:
     bench = Bench()
     node = bench.node(1)
-    bench.run(commit.commit(node, work("a", 0, "x")))
+    bench.run(commit.commit_transaction(node, work("a", 0, "x")))
     at = latest(bench, node)
     node.open_snapshot(at)
-    bench.run(nodes.beat(node))
-    bench.run(commit.commit(node, work("b", at, "x")))
+    bench.run(nodes.send_heartbeat(node))
+    bench.run(commit.commit_transaction(node, work("b", at, "x")))
     later = latest(bench, node)
-    floors = bench.run(forget(bench.node(2), TABLE, b"\x11", later, later))
+    floors = bench.run(vacuum_and_trim(bench.node(2), TABLE, b"\x11", later, later))
     assert floors.versions == at
-    assert bench.run(read.row(key("x"), at)) is not None
+    assert bench.run(read.get_row(key("x"), at)) is not None
 
 
 def test_a_writer_under_an_older_catalog_is_refused_and_the_barrier_outlasts_it() -> None:
@@ -245,19 +250,19 @@ def test_a_writer_under_an_older_catalog_is_refused_and_the_barrier_outlasts_it(
     node = bench.node(1)
     assert bench.run(change_version(0)) == 1
     with pytest.raises(Retry, match="catalog changed"):
-        bench.run(commit.commit(node, work("a", 0, "x")))
+        bench.run(commit.commit_transaction(node, work("a", 0, "x")))
     with pytest.raises(Retry, match="catalog changed"):
         bench.run(change_version(0))
     bench.run(barrier.raise_version(7))
     bench.run(barrier.raise_version(5))
     assert bench.run(barrier.read_version()) == 7
-    assert bench.run(barrier.barrier(node, 7)) == 0
+    assert bench.run(barrier.wait_for_older_locks(node, 7)) == 0
 
 
 def test_a_lost_increment_leaves_a_hole_that_readers_close() -> None:
     bench = Bench()
     bench.store.increment(commit.Increment(layout.COUNTER_ROW, layout.NUMBER))
-    position = bench.run(commit.commit(bench.node(1), work("a", 0, "x")))
+    position = bench.run(commit.commit_transaction(bench.node(1), work("a", 0, "x")))
     assert position == 2
     reader = bench.node(2)
     assert latest(bench, reader) == 2
@@ -276,24 +281,24 @@ def test_replies_that_stay_lost_end_in_unknown_and_never_in_aborted() -> None:
     bench = Bench()
     bench.store = Mute()
     with pytest.raises(Unavailable, match="outcome of the transaction is unknown"):
-        bench.run(commit.commit(bench.node(1), work("a", 0, "x")))
+        bench.run(commit.commit_transaction(bench.node(1), work("a", 0, "x")))
     quiet = MemoryCells()
-    for row, state in bench.store.rows().items():
+    for row, state in bench.store.copy_rows().items():
         for column, versions in state:
             for timestamp, value in versions.cells:
                 quiet.mutate(Mutate(row, (Put(column, timestamp, value),)))
     bench.store = quiet
     assert latest(bench, bench.node(2)) == 1
-    assert bench.run(commit.outcome(bench.node(2), b"a")) == 1
+    assert bench.run(commit.read_outcome(bench.node(2), b"a")) == 1
 
 
 def test_forgetting_announces_waits_out_the_grace_and_only_then_removes() -> None:
     bench = Bench(grace_seconds=5.0)
     node = bench.node(1)
     for n in range(3):
-        bench.run(commit.commit(node, work(f"t{n}", latest(bench, node), "x")))
+        bench.run(commit.commit_transaction(node, work(f"t{n}", latest(bench, node), "x")))
     at = latest(bench, node)
-    seen, step, sent = [], forget(bench.node(2), TABLE, b"\x11", at, at), None
+    seen, step, sent = [], vacuum_and_trim(bench.node(2), TABLE, b"\x11", at, at), None
     while True:
         try:
             operation = step.send(sent)
@@ -303,11 +308,11 @@ def test_forgetting_announces_waits_out_the_grace_and_only_then_removes() -> Non
         if isinstance(operation, Pause):
             assert operation.seconds >= 5.0
             seen.append("grace")
-        elif not isinstance(operation, Now | Begin):
-            if changes_something(operation):
+        elif not isinstance(operation, Now | BeginWork):
+            if is_mutation(operation):
                 floor = getattr(operation, "row", b"") == layout.FLOOR_ROW
                 seen.append("floor" if floor else "remove")
-            sent = execute(bench.store, operation)
+            sent = execute_operation(bench.store, operation)
     assert seen == ["floor", "grace", "remove", "remove", "floor"]
     assert len(bench.store.get(Get(key("x"), all_versions=True))) == 2, "marker and one value"
 
@@ -319,37 +324,37 @@ def test_a_trim_of_holes_alone_ends_although_the_grace_is_longer_than_the_work_l
         bench.store.increment(commit.Increment(layout.COUNTER_ROW, layout.NUMBER))
     at = latest(bench, node)
     assert at == 3, "all closed"
-    assert bench.run(forget(node, TABLE, b"\x11", at, at)).log == 3
-    assert log.floors(bench.store.get(Get(layout.FLOOR_ROW))).trimmed == 3
+    assert bench.run(vacuum_and_trim(node, TABLE, b"\x11", at, at)).log == 3
+    assert log.decode_floors(bench.store.get(Get(layout.FLOOR_ROW))).trimmed == 3
 
 
 def test_work_that_has_gone_on_for_long_can_still_announce_a_floor() -> None:
     bench = Bench(grace_seconds=5.0)
     node = bench.node(1)
-    bench.run(commit.commit(node, work("a", 0, "x")))
+    bench.run(commit.commit_transaction(node, work("a", 0, "x")))
     at = latest(bench, node)
 
     def after_long_work() -> Step[Any]:
         yield Pause(100.0)
-        return (yield from forget(node, TABLE, b"\x11", at, at))
+        return (yield from vacuum_and_trim(node, TABLE, b"\x11", at, at))
 
     assert bench.run(after_long_work()).log == 1
 
 
 def test_a_dead_writer_below_the_log_floor_is_settled_and_its_locks_go() -> None:
     bench = Bench(lease_seconds=10.0)
-    step, sent = commit.commit(bench.node(1), work("a", 0, "x")), None
+    step, sent = commit.commit_transaction(bench.node(1), work("a", 0, "x")), None
     while not isinstance(operation := step.send(sent), Acknowledge):
         sent = 0.0 if isinstance(operation, Now) else None
-        if not isinstance(operation, Now | Begin | Pause):
-            sent = execute(bench.store, operation)
+        if not isinstance(operation, Now | BeginWork | Pause):
+            sent = execute_operation(bench.store, operation)
     reader = bench.node(2)
     at = latest(bench, reader)
-    bench.run(forget(reader, TABLE, b"\x11", at, at))
-    bench.run(sweep.sweep(reader))
+    bench.run(vacuum_and_trim(reader, TABLE, b"\x11", at, at))
+    bench.run(sweep.sweep_locks(reader))
     bench.now += 11.0
-    before = dict(bench.store.rows())
-    assert bench.run(sweep.sweep(reader)) == 1
-    changed = {row for row, state in bench.store.rows().items() if before.get(row) != state}
+    before = dict(bench.store.copy_rows())
+    assert bench.run(sweep.sweep_locks(reader)) == 1
+    changed = {row for row, state in bench.store.copy_rows().items() if before.get(row) != state}
     assert changed == {root("x")}, "no marker is written where a record was"
     assert bench.run(sweep.held_locks()) == []

@@ -10,8 +10,8 @@ from belvedere.errors import Error, Retry
 from belvedere.kv.cell import Get, Increment
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.txn.row import commit, layout, locks, log, read, sweep
-from belvedere.txn.row.group import GroupCommit, Member, complete_group
-from belvedere.txn.row.locks import Held
+from belvedere.txn.row.group import GroupCommit, GroupMember, complete_group
+from belvedere.txn.row.locks import AttemptLocks
 from belvedere.txn.row.node import Node
 from tests.txn.row.steps import Bench, key, latest, root, work
 
@@ -26,18 +26,18 @@ class Counting(MemoryCells):
         return super().increment(increment)
 
 
-def prepared(bench: Bench, node: Node, *names: str) -> list[Member]:
+def prepared(bench: Bench, node: Node, *names: str) -> list[GroupMember]:
     members = []
     for name in names:
-        held = Held(node.start_attempt(), 0)
-        record = bench.run(commit.prepare(node, held, work(name, 0, name)))
-        members.append(Member(held, record))
+        held = AttemptLocks(node.start_attempt(), 0)
+        record = bench.run(commit.prepare_commit(node, held, work(name, 0, name)))
+        members.append(GroupMember(held, record))
     return members
 
 
 def values(bench: Bench, *names: str) -> list[bool]:
     at = latest(bench, bench.node(9))
-    return [row is not None for row in bench.run(read.rows([key(name) for name in names], at))]
+    return [row is not None for row in bench.run(read.get_rows([key(name) for name in names], at))]
 
 
 def test_a_group_takes_its_positions_with_one_increment_and_as_many_trips_as_one() -> None:
@@ -61,7 +61,7 @@ def test_a_member_that_was_broken_fails_and_the_others_commit() -> None:
     bench = Bench()
     node = bench.node(1)
     members = prepared(bench, node, "x", "y")
-    bench.run(locks.remove(root("x"), members[0].held.attempt))
+    bench.run(locks.remove_holder(root("x"), members[0].held.attempt))
     bench.run(complete_group(node, members))
     assert isinstance(members[0].error, Retry)
     assert members[1].committed
@@ -72,7 +72,7 @@ def test_a_member_that_was_closed_goes_on_alone_at_a_new_position() -> None:
     bench = Bench()
     node = bench.node(1)
     members = prepared(bench, node, "x", "y")
-    bench.run(log.close(bench.node(2), 1))
+    bench.run(log.close_position(bench.node(2), 1))
     bench.run(complete_group(node, members))
     assert [m.position for m in members] == [3, 2]
     assert all(m.committed for m in members)
@@ -96,8 +96,8 @@ def test_threads_that_come_while_a_group_is_under_way_form_the_next() -> None:
     group = GroupCommit(run, node)
     found: list[int | Error] = []
 
-    def complete(member: Member) -> None:
-        found.append(group.complete(member.held, member.record))
+    def complete(member: GroupMember) -> None:
+        found.append(group.complete_commit(member.held, member.record))
 
     threads = [threading.Thread(target=complete, args=(member,)) for member in members]
     threads[0].start()
@@ -126,6 +126,6 @@ def test_a_leader_that_is_interrupted_leaves_the_next_one_free_to_lead() -> None
 
     group = GroupCommit(run, node)
     with pytest.raises(KeyboardInterrupt):
-        group.complete(first.held, first.record)
+        group.complete_commit(first.held, first.record)
     interrupt.append(False)
-    assert group.complete(second.held, second.record) == 1
+    assert group.complete_commit(second.held, second.record) == 1

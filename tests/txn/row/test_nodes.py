@@ -12,18 +12,18 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
 from belvedere.database import Database
 from belvedere.errors import Error, InvalidInput, Retry, Unavailable
-from belvedere.kv.cell import Scan
+from belvedere.kv.cell import CellScan
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.kv.doubles.cells_faults import FaultyCells
 from belvedere.txn.border import LockRequest, Participant, Reader, RowChange, Writer
 from belvedere.txn.row import layout, sweep
-from belvedere.txn.row.engine import Heart
-from belvedere.txn.row.node import Settings
+from belvedere.txn.row.engine import HeartbeatThread
+from belvedere.txn.row.node import NodeSettings
 from belvedere.txn.transaction import Transaction
 from tests.txn.row.nodes import commits, open_as, open_node
 from tests.txn.shop import create_shop, delete, entries, get, insert, scan, update
 
-SETTINGS = Settings(lease_seconds=3.0, lock_poll_seconds=0.002, close_seconds_min=0.01)
+SETTINGS = NodeSettings(lease_seconds=3.0, lock_poll_seconds=0.002, close_seconds_min=0.01)
 ACCOUNTS, BALANCE = 5, 100
 
 
@@ -44,10 +44,10 @@ def test_two_nodes_that_write_one_row_lose_no_update() -> None:
     store = MemoryCells()
     first, second = open_node(store), open_node(store)
     create_shop(first)
-    first.run(lambda txn: insert(txn, "product", (1, "0")))
+    first.run_transaction(lambda txn: insert(txn, "product", (1, "0")))
     with second.begin(at_least=first.position) as late:
         assert get(late, "product", 1) == (1, "0")
-        first.run(lambda txn: update(txn, "product", (1, "1")))
+        first.run_transaction(lambda txn: update(txn, "product", (1, "1")))
         update(late, "product", (1, "lost"))
         with pytest.raises(Retry):
             late.commit()
@@ -59,7 +59,7 @@ def test_nodes_insert_one_key_under_different_roots_and_one_wins() -> None:
     store = MemoryCells()
     first, second = open_node(store), open_node(store)
     create_shop(first)
-    first.run(lambda txn: insert(txn, "customer", (1, "a", "x"), (2, "b", "y")))
+    first.run_transaction(lambda txn: insert(txn, "customer", (1, "a", "x"), (2, "b", "y")))
     one, two = first.begin(), second.begin(at_least=first.position)
     insert(one, "orders", (7, 1, "one"))
     insert(two, "orders", (7, 2, "two"))
@@ -76,17 +76,17 @@ def test_a_parent_deleted_by_another_node_is_missed_by_its_child() -> None:
     create_shop(first)
     setup = [("customer", (1, "a", "x")), ("orders", (1, 1, None)), ("product", (5, "p"))]
     for name, row in setup:
-        first.run(lambda txn, name=name, row=row: insert(txn, name, row))
+        first.run_transaction(lambda txn, name=name, row=row: insert(txn, name, row))
     child = second.begin(at_least=first.position)
     insert(child, "line", (1, 1, 5))
-    first.run(lambda txn: delete(txn, "product", 5))
+    first.run_transaction(lambda txn: delete(txn, "product", 5))
     with pytest.raises(InvalidInput) as caught:
         child.commit()
     assert caught.value.sqlstate == "23503"
     other = first.begin()
     delete(other, "orders", 1)
-    second.run(lambda txn: insert(txn, "product", (5, "again")))
-    second.run(lambda txn: insert(txn, "line", (1, 1, 5)))
+    second.run_transaction(lambda txn: insert(txn, "product", (5, "again")))
+    second.run_transaction(lambda txn: insert(txn, "line", (1, 1, 5)))
     with pytest.raises(Error):
         other.commit()
 
@@ -112,7 +112,7 @@ class Watcher:
         return ()
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
-        rows = [row for row, _ in commits(self._database).run(sweep.held_locks())]
+        rows = [row for row, _ in commits(self._database).run_step(sweep.held_locks())]
         self._database.held = tuple(layout.LOCK_KINDS[row[1]] for row in rows)
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
@@ -138,8 +138,8 @@ def test_a_commit_takes_the_locks_it_needs_and_no_more(
     setup = [("customer", (1, "a", "x")), ("orders", (1, 1, None)), ("product", (5, "p"))]
     create_shop(node)
     for table_name, each in setup:
-        node.run(lambda txn, t=table_name, each=each: insert(txn, t, each))
-    node.run(lambda txn: insert(txn, name, row))
+        node.run_transaction(lambda txn, t=table_name, each=each: insert(txn, t, each))
+    node.run_transaction(lambda txn: insert(txn, name, row))
     assert node.held == expected
 
 
@@ -157,8 +157,10 @@ def test_threads_of_three_nodes_keep_the_total_and_lose_no_order(seed: int) -> N
     store = FaultyCells(MemoryCells(), seed, share=0.0)
     setup = open_node(store, SETTINGS)
     create_shop(setup)
-    setup.run(lambda txn: insert(txn, "product", *[(n, str(BALANCE)) for n in range(ACCOUNTS)]))
-    setup.run(lambda txn: insert(txn, "customer", *[(n, None, "c") for n in range(3)]))
+    setup.run_transaction(
+        lambda txn: insert(txn, "product", *[(n, str(BALANCE)) for n in range(ACCOUNTS)])
+    )
+    setup.run_transaction(lambda txn: insert(txn, "customer", *[(n, None, "c") for n in range(3)]))
     store.share = 0.04
     done: list[int] = []
     unknown: list[int] = []
@@ -169,9 +171,11 @@ def test_threads_of_three_nodes_keep_the_total_and_lose_no_order(seed: int) -> N
         for n in range(8):
             order = number * 100 + n
             try:
-                commits(node).beat()
-                node.run(lambda txn: transfer(txn, random))
-                node.run(lambda txn, order=order: insert(txn, "orders", (order, order % 3, None)))
+                commits(node).send_heartbeat()
+                node.run_transaction(lambda txn: transfer(txn, random))
+                node.run_transaction(
+                    lambda txn, order=order: insert(txn, "orders", (order, order % 3, None))
+                )
                 done.append(order)
             except Unavailable:
                 unknown.append(order)
@@ -204,7 +208,7 @@ def test_an_index_made_while_other_nodes_write_holds_every_row(share: float) -> 
     store = FaultyCells(MemoryCells(), 5, share=0.0)
     first = open_node(store, SETTINGS)
     create_shop(first)
-    first.run(lambda txn: insert(txn, "product", *[(n, f"old {n}") for n in range(5)]))
+    first.run_transaction(lambda txn: insert(txn, "product", *[(n, f"old {n}") for n in range(5)]))
     nodes = [open_node(store, SETTINGS) for _ in range(2)]
     store.share = share
     started = threading.Barrier(3)
@@ -215,8 +219,8 @@ def test_an_index_made_while_other_nodes_write_holds_every_row(share: float) -> 
         for n in range(12):
             row = (100 * number + n, f"new {n}")
             try:
-                commits(node).beat()
-                node.run(lambda txn, row=row: insert(txn, "product", row))
+                commits(node).send_heartbeat()
+                node.run_transaction(lambda txn, row=row: insert(txn, "product", row))
             except Unavailable:
                 continue
             except BaseException as error:
@@ -249,12 +253,12 @@ def join_until_answered(store: FaultyCells) -> Database:
 
 def outcome_rows(store: MemoryCells) -> int:
     """How many outcomes the store holds."""
-    return len(store.scan(Scan(layout.OUTCOMES, layout.HEARTBEATS)))
+    return len(store.scan(CellScan(layout.OUTCOMES, layout.HEARTBEATS)))
 
 
 def test_outcomes_are_forgotten_one_trim_after_their_records() -> None:
     store = MemoryCells()
-    node = open_node(store, Settings(grace_seconds=0.0))
+    node = open_node(store, NodeSettings(grace_seconds=0.0))
     create_shop(node)
     known: list[bytes] = []
     for number in range(200):  # more than are read in one trip
@@ -288,8 +292,8 @@ def test_a_node_keeps_what_its_heart_failed_with_until_it_beats_again() -> None:
         if error is not None:
             raise error
 
-    commits_.beat = beat  # type: ignore[method-assign]
-    heart = Heart(commits_, Settings(lease_seconds=0.01), lambda: None)
+    commits_.send_heartbeat = beat  # type: ignore[method-assign]
+    heart = HeartbeatThread(commits_, NodeSettings(lease_seconds=0.01), lambda: None)
     try:
         assert over.wait(10)
     finally:

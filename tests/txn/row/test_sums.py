@@ -13,14 +13,14 @@ from belvedere.errors import Corruption
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.txn.border import LockRequest, Participant, Reader, RowChange, Writer
 from belvedere.txn.row import cells, sweep
-from belvedere.txn.row.fold import fold
-from belvedere.txn.row.forget import forget
-from belvedere.txn.row.node import Settings
+from belvedere.txn.row.fold import fold_row
+from belvedere.txn.row.forget import vacuum_and_trim
+from belvedere.txn.row.node import NodeSettings
 from tests.txn.row.nodes import commits, memory, open_as
 from tests.txn.shop import create_shop, delete, insert, table
 
 GROUP = keyspace.row_prefix(5000) + b"all"
-SETTINGS = Settings(grace_seconds=0.0, close_seconds_min=0.01)
+SETTINGS = NodeSettings(grace_seconds=0.0, close_seconds_min=0.01)
 
 
 class CountProducts:
@@ -71,14 +71,14 @@ def counted(node: Database) -> tuple[int, ...] | None:
 
 def test_adds_of_several_rows_of_one_transaction_count_each() -> None:
     (node,) = opened(1)
-    node.run(lambda txn: insert(txn, "product", (1, "a"), (2, "b"), (3, "c")))
+    node.run_transaction(lambda txn: insert(txn, "product", (1, "a"), (2, "b"), (3, "c")))
     assert counted(node) == (3, 6)
-    node.run(lambda txn: delete(txn, "product", 2))
+    node.run_transaction(lambda txn: delete(txn, "product", 2))
     assert counted(node) == (2, 4)
     for id_ in (1, 3):
-        node.run(lambda txn, id_=id_: delete(txn, "product", id_))
+        node.run_transaction(lambda txn, id_=id_: delete(txn, "product", id_))
     assert counted(node) is None, "no rows: no state"
-    node.run(lambda txn: insert(txn, "product", (9, "z")))
+    node.run_transaction(lambda txn: insert(txn, "product", (9, "z")))
     assert counted(node) == (1, 9)
 
 
@@ -99,29 +99,29 @@ def test_folds_and_vacuum_change_nothing_that_is_read(forgotten: bool) -> None:
     (node,) = opened(1)
     past = {}
     for id_ in range(1, 7):
-        node.run(lambda txn, id_=id_: insert(txn, "product", (id_, "p")))
+        node.run_transaction(lambda txn, id_=id_: insert(txn, "product", (id_, "p")))
         past[node.position] = counted(node)
         if id_ % 2:
-            assert commits(node).run(fold(GROUP)) == node.position
-            assert commits(node).run(fold(GROUP)) == 0, "nothing new to fold"
+            assert commits(node).run_step(fold_row(GROUP)) == node.position
+            assert commits(node).run_step(fold_row(GROUP)) == 0, "nothing new to fold"
     at = node.position
     if forgotten:
-        commits(node).run(forget(memory(node), b"\x10", b"\x11", at, at))
+        commits(node).run_step(vacuum_and_trim(memory(node), b"\x10", b"\x11", at, at))
     assert counted(node) == (6, 21)
     if not forgotten:
         for position, expected in past.items():
-            snapshot = node.commits.snapshot()._replace(batch=position)
+            snapshot = node.commits.open_snapshot()._replace(batch=position)
             stored = node.commits.reader(snapshot).get(GROUP)
             assert stored is not None
             assert accumulator.decode(stored)[1] == expected
-    node.run(lambda txn: insert(txn, "product", (7, "p")))
+    node.run_transaction(lambda txn: insert(txn, "product", (7, "p")))
     assert counted(node) == (7, 28)
-    assert commits(node).run(sweep.held_locks()) == []
+    assert commits(node).run_step(sweep.held_locks()) == []
 
 
 def test_a_sum_that_counts_fewer_than_zero_rows_is_never_shown() -> None:
     (node,) = opened(1)
-    node.run(lambda txn: insert(txn, "product", (1, "a")))
-    commits(node).fill(node.position, [cells.add(GROUP, b"all", (-1, 0))])
+    node.run_transaction(lambda txn: insert(txn, "product", (1, "a")))
+    commits(node).write_backfill(node.position, [cells.add_to_sum(GROUP, b"all", (-1, 0))])
     with pytest.raises(Corruption, match="fewer than zero"):
         counted(node)

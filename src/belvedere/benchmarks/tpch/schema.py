@@ -93,7 +93,7 @@ def create_table(table: str) -> str:
     return f"CREATE TABLE {table} ({TABLES[table]})"
 
 
-def query(number: int, fraction: str) -> str:
+def query_text(number: int, fraction: str) -> str:
     """The text of a query; `fraction` is query 11's share, 0.0001 / scale factor."""
     file = resources.files(__package__) / "queries" / f"q{number:02}.sql"
     return file.read_text(encoding="utf-8").replace(":fraction", fraction)

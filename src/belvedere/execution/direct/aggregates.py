@@ -12,10 +12,10 @@ from typing import Any
 
 from belvedere.codec.compile import indent
 from belvedere.errors import Unsupported
-from belvedere.execution.direct.context import Bound, Context, key_text
-from belvedere.execution.direct.expressions import Writer
-from belvedere.execution.direct.order import Passes, compile_order, sort_rows
-from belvedere.execution.direct.source import Source, tuple_source
+from belvedere.execution.direct.context import BindRun, CompileContext, key_text
+from belvedere.execution.direct.expressions import ExpressionWriter
+from belvedere.execution.direct.order import SortPasses, compile_order, sort_rows
+from belvedere.execution.direct.source import GeneratedFunction, tuple_source
 from belvedere.execution.memory import CHUNK_ROWS
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import expressions as e
@@ -27,7 +27,7 @@ Step = Callable[[Any, Row], Any]
 """The state after one more row."""
 
 
-class Reckoner:
+class BoundAggregate:
     """One aggregate within one run: a fresh state, a step per row, the result of a state."""
 
     __slots__ = ("initial", "result", "step")
@@ -40,18 +40,18 @@ class Reckoner:
         self.result = result
 
 
-CompiledCall = Callable[[Run], Reckoner]
+CompiledAggregate = Callable[[Run], BoundAggregate]
 
 
-def compile_call(context: Context, call: e.AggregateCall) -> CompiledCall:
+def compile_call(context: CompileContext, call: e.AggregateCall) -> CompiledAggregate:
     ordered_set = call.function.direct is not None
     inputs = tuple(key.expression for key in call.order_by) if ordered_set else call.arguments
     accumulator = accumulator_of(call.function, tuple([one.type for one in inputs]))
     arguments = context.tuple_of(inputs)
     keep = None if call.filter is None else context.truth_of(call.filter)
     if not call.distinct and not call.order_by:
-        return _stepping(accumulator, arguments, keep, call.function.strict)
-    return _collecting(context, call, accumulator, arguments, keep)
+        return _compile_stepping(accumulator, arguments, keep, call.function.strict)
+    return _compile_collecting(context, call, accumulator, arguments, keep)
 
 
 def accumulator_of(function: Function, types: tuple[SqlType, ...]) -> Accumulator:
@@ -61,16 +61,16 @@ def accumulator_of(function: Function, types: tuple[SqlType, ...]) -> Accumulato
     return form
 
 
-def _stepping(
-    accumulator: Accumulator, arguments: Bound, keep: Bound | None, strict: bool
-) -> CompiledCall:
+def _compile_stepping(
+    accumulator: Accumulator, arguments: BindRun, keep: BindRun | None, strict: bool
+) -> CompiledAggregate:
     step = accumulator.step
 
-    def compiled(run: Run) -> Reckoner:
+    def bind_run(run: Run) -> BoundAggregate:
         given = arguments(run)
         kept = None if keep is None else keep(run)
 
-        def stepped(state: Any, row: Row) -> Any:
+        def step_row(state: Any, row: Row) -> Any:
             if kept is not None and not kept(row):
                 return state
             values = given(row)
@@ -78,9 +78,9 @@ def _stepping(
                 return state
             return step(state, *values)
 
-        return Reckoner(accumulator.initial, stepped, accumulator.finish)
+        return BoundAggregate(accumulator.initial, step_row, accumulator.finish)
 
-    return compiled
+    return bind_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,52 +88,56 @@ class _Collection:
     """How the collected rows of an ordered or distinct aggregate become its value."""
 
     accumulator: Accumulator
-    arguments: Bound
-    key: Bound | None
-    order: Passes | None
-    direct: Bound | None
+    arguments: BindRun
+    key: BindRun | None
+    order: SortPasses | None
+    direct: BindRun | None
     strict: bool
 
 
-def _collecting(
-    context: Context,
+def _compile_collecting(
+    context: CompileContext,
     call: e.AggregateCall,
     accumulator: Accumulator,
-    arguments: Bound,
-    keep: Bound | None,
-) -> CompiledCall:
+    arguments: BindRun,
+    keep: BindRun | None,
+) -> CompiledAggregate:
     ordered_set = call.function.direct is not None
     inputs = tuple(key.expression for key in call.order_by) if ordered_set else call.arguments
     collection = _Collection(
         accumulator,
         arguments,
         context.key_of(inputs) if call.distinct else None,
-        compile_order(context, call.order_by) if call.order_by else _natural(context, inputs),
+        compile_order(context, call.order_by)
+        if call.order_by
+        else _ascending_order(context, inputs),
         context.tuple_of(call.arguments) if ordered_set else None,
         call.function.strict,
     )
 
-    def compiled(run: Run) -> Reckoner:
+    def bind_run(run: Run) -> BoundAggregate:
         kept = None if keep is None else keep(run)
 
-        def collected(state: list[Row], row: Row) -> list[Row]:
+        def collect_row(state: list[Row], row: Row) -> list[Row]:
             if kept is None or kept(row):
                 state.append(row)
                 if not len(state) % CHUNK_ROWS:
-                    run.memory.grown(CHUNK_ROWS, row)
+                    run.memory.reserve_rows(CHUNK_ROWS, row)
             return state
 
-        return Reckoner(list, collected, lambda state: _reckon(run, collection, state))
+        return BoundAggregate(
+            list, collect_row, lambda state: _aggregate_collected(run, collection, state)
+        )
 
-    return compiled
+    return bind_run
 
 
-def _natural(context: Context, inputs: tuple[e.Expression, ...]) -> Passes:
+def _ascending_order(context: CompileContext, inputs: tuple[e.Expression, ...]) -> SortPasses:
     """DISTINCT without an order: PostgreSQL sorts, so the values are in ascending order."""
     return compile_order(context, [e.SortKey(one) for one in inputs])
 
 
-def _reckon(run: Run, collection: _Collection, rows: list[Row]) -> Any:
+def _aggregate_collected(run: Run, collection: _Collection, rows: list[Row]) -> Any:
     rows = list(rows)
     if collection.key is not None:
         rows = list(_first_of_each(rows, collection.key(run)))
@@ -163,25 +167,25 @@ def _first_of_each(rows: Iterable[Row], key: Callable[[Row], Any]) -> Iterator[R
 # -- groups ----------------------------------------------------------------------------------------
 
 
-def compile_aggregate(context: Context, node: n.Aggregate) -> Rows:
+def compile_aggregate(context: CompileContext, node: n.Aggregate) -> Rows:
     each = context.plan(node.input)
-    if node.grouping_sets is None and not any(map(_collects, node.aggregates)):
-        return _plain_loop(context, node, each)
+    if node.grouping_sets is None and not any(map(_needs_collecting, node.aggregates)):
+        return _generate_loop(context, node, each)
     calls = [compile_call(context, call) for call in node.aggregates]
     if not node.groups and node.grouping_sets is None:
-        return _one_group(each, calls)
+        return _compile_one_group(each, calls)
     key_of, values_of = context.key_of(node.groups), context.tuple_of(node.groups)
     if node.grouping_sets is None:
-        return _grouped(each, calls, key_of, values_of)
-    return _grouping_sets(node, each, calls, (key_of, values_of))
+        return _compile_groups(each, calls, key_of, values_of)
+    return _compile_grouping_sets(node, each, calls, (key_of, values_of))
 
 
-def _collects(call: e.AggregateCall) -> bool:
+def _needs_collecting(call: e.AggregateCall) -> bool:
     return call.distinct or bool(call.order_by)
 
 
-def _one_group(each: Rows, calls: list[CompiledCall]) -> Rows:
-    def rows(run: Run) -> Iterator[Row]:
+def _compile_one_group(each: Rows, calls: list[CompiledAggregate]) -> Rows:
+    def aggregate_rows(run: Run) -> Iterator[Row]:
         reckoners = [call(run) for call in calls]
         states = [one.initial() for one in reckoners]
         steps = [one.step for one in reckoners]
@@ -189,18 +193,18 @@ def _one_group(each: Rows, calls: list[CompiledCall]) -> Rows:
             states = [step(state, row) for step, state in zip(steps, states)]
         yield tuple([one.result(state) for one, state in zip(reckoners, states)])
 
-    return rows
+    return aggregate_rows
 
 
-def _plain_loop(context: Context, node: n.Aggregate, each: Rows) -> Rows:
+def _generate_loop(context: CompileContext, node: n.Aggregate, each: Rows) -> Rows:
     """Aggregates that only step, as one generated loop:
 
     for row in rows(run):
         t1 = row[0]; group = groups.get(t1) ...
         if (t2 := row[3]) is not None: group[1] = step_0(group[1], t2)
     """
-    source = Source()
-    writer = Writer(source, context.plan)
+    source = GeneratedFunction()
+    writer = ExpressionWriter(source, context.plan)
     accumulators = [
         accumulator_of(call.function, tuple([one.type for one in call.arguments]))
         for call in node.aggregates
@@ -208,16 +212,17 @@ def _plain_loop(context: Context, node: n.Aggregate, each: Rows) -> Rows:
     steps: list[str] = []
     for number, (call, accumulator) in enumerate(zip(node.aggregates, accumulators)):
         steps += _step_lines(writer, call, accumulator, f"states[{number}]")
-    made = "[" + ", ".join(f"{source.constant(a.initial, 'new')}()" for a in accumulators) + "]"
+    made = "[" + ", ".join(f"{source.add_constant(a.initial, 'new')}()" for a in accumulators) + "]"
     results = tuple_source(
-        f"{source.constant(a.finish, 'finish')}(states[{i}])" for i, a in enumerate(accumulators)
+        f"{source.add_constant(a.finish, 'finish')}(states[{i}])"
+        for i, a in enumerate(accumulators)
     )
-    rows = source.constant(each, "rows")
+    rows = source.add_constant(each, "rows")
     if not node.groups:
         body = [f"states = {made}", f"for row in {rows}(run):", *indent(steps or ["pass"])]
-        return source.function("aggregate", [*body, f"yield {results}"])
+        return source.build_function("aggregate", [*body, f"yield {results}"])
     key = tuple_source(key_text(writer, group) for group in node.groups)
-    values = tuple_source(writer.value(group) for group in node.groups)
+    values = tuple_source(writer.write_value(group) for group in node.groups)
     loop = [
         f"key = {key}",
         "group = groups.get(key)",
@@ -227,49 +232,56 @@ def _plain_loop(context: Context, node: n.Aggregate, each: Rows) -> Rows:
         "states = group[1]",
         *steps,
     ]
-    body = ["groups = {}", "grown = run.memory.grown", f"for row in {rows}(run):", *indent(loop)]
+    body = [
+        "groups = {}",
+        "grown = run.memory.reserve_rows",
+        f"for row in {rows}(run):",
+        *indent(loop),
+    ]
     body += ["for values, states in groups.values():", f"    yield values + {results}"]
-    return source.function("aggregate", body)
+    return source.build_function("aggregate", body)
 
 
 def _step_lines(
-    writer: Writer, call: e.AggregateCall, accumulator: Accumulator, state: str
+    writer: ExpressionWriter, call: e.AggregateCall, accumulator: Accumulator, state: str
 ) -> list[str]:
     """The lines that step one state by one row."""
-    step = writer.source.constant(accumulator.step, "step")
+    step = writer.source.add_constant(accumulator.step, "step")
     if call.function.strict:
-        tests, given = writer.held(call.arguments)
+        tests, given = writer.hold_arguments(call.arguments)
         test = f"not ({tests})" if tests else ""
     else:
-        test, given = "", [writer.value(argument) for argument in call.arguments]
+        test, given = "", [writer.write_value(argument) for argument in call.arguments]
     if call.filter is not None:
-        kept = writer.truth(call.filter)
+        kept = writer.write_truth(call.filter)
         test = f"{kept} and {test}" if test else kept
     line = f"{state} = {step}({', '.join([state, *given])})"
     return [f"if {test}: {line}" if test else line]
 
 
-def _grouped(each: Rows, calls: list[CompiledCall], key_of: Bound, values_of: Bound) -> Rows:
-    def rows(run: Run) -> Iterator[Row]:
+def _compile_groups(
+    each: Rows, calls: list[CompiledAggregate], key_of: BindRun, values_of: BindRun
+) -> Rows:
+    def aggregate_groups(run: Run) -> Iterator[Row]:
         reckoners = [call(run) for call in calls]
-        groups = _fill(run, each(run), reckoners, key_of(run), values_of(run))
+        groups = _accumulate_groups(run, each(run), reckoners, key_of(run), values_of(run))
         for values, states in groups.values():
             yield values + tuple([one.result(s) for one, s in zip(reckoners, states)])
 
-    return rows
+    return aggregate_groups
 
 
-Groups = dict[Any, tuple[Row, list[Any]]]
+GroupStates = dict[Any, tuple[Row, list[Any]]]
 
 
-def _fill(
+def _accumulate_groups(
     run: Run,
     rows: Iterable[Row],
-    reckoners: list[Reckoner],
+    reckoners: list[BoundAggregate],
     key: Callable[[Row], Any],
     values: Callable[[Row], Row],
-) -> Groups:
-    groups: Groups = {}
+) -> GroupStates:
+    groups: GroupStates = {}
     steps = list(enumerate([one.step for one in reckoners]))
     for row in rows:
         at = key(row)
@@ -277,37 +289,42 @@ def _fill(
         if group is None:
             group = groups[at] = (values(row), [one.initial() for one in reckoners])
             if not len(groups) % CHUNK_ROWS:
-                run.memory.grown(CHUNK_ROWS, row)
+                run.memory.reserve_rows(CHUNK_ROWS, row)
         states = group[1]
         for i, step in steps:
             states[i] = step(states[i], row)
     return groups
 
 
-def _grouping_sets(
-    node: n.Aggregate, each: Rows, calls: list[CompiledCall], of_groups: tuple[Bound, Bound]
+def _compile_grouping_sets(
+    node: n.Aggregate,
+    each: Rows,
+    calls: list[CompiledAggregate],
+    of_groups: tuple[BindRun, BindRun],
 ) -> Rows:
     assert node.grouping_sets is not None
     width = len(node.groups)
     sets = [(frozenset(one), _grouping_values(node, frozenset(one))) for one in node.grouping_sets]
 
-    def rows(run: Run) -> Iterator[Row]:
+    def aggregate_sets(run: Run) -> Iterator[Row]:
         reckoners = [call(run) for call in calls]
         key, values = of_groups[0](run), of_groups[1](run)
-        found = run.memory.hold(each(run))
+        found = run.memory.hold_rows(each(run))
         for chosen, numbers in sets:
             mask = [i in chosen for i in range(width)]
-            groups = _fill(run, found, reckoners, _masked(key, mask), _masked(values, mask))
+            groups = _accumulate_groups(
+                run, found, reckoners, _mask_columns(key, mask), _mask_columns(values, mask)
+            )
             if not chosen and not groups:
                 groups[()] = ((None,) * width, [one.initial() for one in reckoners])
             for group, states in groups.values():
                 results = [one.result(s) for one, s in zip(reckoners, states)]
                 yield (*group, *results, *numbers)
 
-    return rows
+    return aggregate_sets
 
 
-def _masked(function: Callable[[Row], Row], mask: list[bool]) -> Callable[[Row], Row]:
+def _mask_columns(function: Callable[[Row], Row], mask: list[bool]) -> Callable[[Row], Row]:
     return lambda row: tuple([v if shown else None for v, shown in zip(function(row), mask)])
 
 

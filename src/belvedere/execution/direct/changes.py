@@ -1,8 +1,8 @@
 """INSERT, UPDATE and DELETE: evaluate all rows first, then write.
 
 A statement sees its tables as they were when it began, also where it changes them and in its
-RETURNING. So these operators compute the new rows and add a `Write` to the run; the statement
-applies the writes after its last row has been read.
+RETURNING. So these operators compute the new rows and add a `PendingWrite` to the run; the
+statement applies the writes after its last row has been read.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from belvedere.catalog.relation import CompiledTable, compiled_table
 from belvedere.errors import InvalidInput
 from belvedere.execution import bulk, writes
 from belvedere.execution.direct.conflicts import Arbiter, compile_arbiters
-from belvedere.execution.direct.context import Bound, Context
-from belvedere.execution.run import Rows, Run, Write
+from belvedere.execution.direct.context import BindRun, CompileContext
+from belvedere.execution.run import PendingWrite, Rows, Run
 from belvedere.plan import nodes as n
-from belvedere.txn.rows import failing, null_refused
+from belvedere.txn.rows import describe_failing_row, null_violation
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
 
@@ -26,54 +26,54 @@ Widen = Callable[[Row], Row]
 """A row of the plan (live columns) to a stored row (every slot)."""
 
 
-def compile_delete(context: Context, node: n.Delete) -> Rows:
+def compile_delete(context: CompileContext, node: n.Delete) -> Rows:
     each, table = context.plan(node.input), compiled_table(context.catalog, node.relation)
-    widen, returning = widener(table), _returning(context, node.returning)
+    widen, returning = row_widener(table), _compile_returning(context, node.returning)
     width = node.width
 
-    def rows(run: Run) -> Iterator[Row]:
-        found = _first_of_each(each(run), table, widen, width)
+    def run_delete(run: Run) -> Iterator[Row]:
+        found = _rows_by_key(each(run), table, widen, width)
 
-        def apply(txn: Transaction) -> None:
+        def apply_deletes(txn: Transaction) -> None:
             for row in found.values():
                 writes.delete(txn, table, widen(row[:width]))
 
-        run.changes.append(Write(node, len(found), apply))
+        run.changes.append(PendingWrite(node, len(found), apply_deletes))
         return iter(()) if returning is None else map(returning(run), list(found.values()))
 
-    return rows
+    return run_delete
 
 
-def compile_update(context: Context, node: n.Update) -> Rows:
+def compile_update(context: CompileContext, node: n.Update) -> Rows:
     each, table = context.plan(node.input), compiled_table(context.catalog, node.relation)
-    widen, returning = widener(table), _returning(context, node.returning)
+    widen, returning = row_widener(table), _compile_returning(context, node.returning)
     assigned = context.tuple_of([assignment.value for assignment in node.assignments])
     ordinals = [assignment.ordinal for assignment in node.assignments]
     finish = compile_rules(context, table, node.rules)
     width = node.width
 
-    def rows(run: Run) -> Iterator[Row]:
+    def run_update(run: Run) -> Iterator[Row]:
         values, finished = assigned(run), finish(run)
         changed = []
-        for row in _first_of_each(each(run), table, widen, width).values():
+        for row in _rows_by_key(each(run), table, widen, width).values():
             new = list(row[:width])
             for ordinal, value in zip(ordinals, values(row)):
                 new[ordinal] = value
             changed.append((row, finished(new)))
 
-        def apply(txn: Transaction) -> None:
+        def apply_updates(txn: Transaction) -> None:
             pairs = [(widen(row[:width]), widen(new)) for row, new in changed]
             writes.update_all(txn, table, pairs)
 
-        run.changes.append(Write(node, len(changed), apply))
+        run.changes.append(PendingWrite(node, len(changed), apply_updates))
         if returning is None:
             return iter(())
         return map(returning(run), [new + row[width:] for row, new in changed])
 
-    return rows
+    return run_update
 
 
-def _first_of_each(
+def _rows_by_key(
     rows: Iterator[Row], table: CompiledTable, widen: Widen, width: int
 ) -> dict[bytes, Row]:
     """Input rows by the key of their table row; the first of several wins."""
@@ -84,31 +84,31 @@ def _first_of_each(
     return found
 
 
-def _returning(context: Context, expressions: tuple[Any, ...]) -> Bound | None:
+def _compile_returning(context: CompileContext, expressions: tuple[Any, ...]) -> BindRun | None:
     return context.tuple_of(expressions) if expressions else None
 
 
-def widener(table: CompiledTable) -> Widen:
+def row_widener(table: CompiledTable) -> Widen:
     columns = table.table.columns
-    if len(table.live) == len(columns):
+    if len(table.live_columns) == len(columns):
         return lambda row: row
-    slots = [column.slot for column in table.live]
+    slots = [column.slot for column in table.live_columns]
     width = len(columns)
 
-    def widen(row: Row) -> Row:
+    def widen_row(row: Row) -> Row:
         whole = [None] * width
         for slot, value in zip(slots, row):
             whole[slot] = value
         return tuple(whole)
 
-    return widen
+    return widen_row
 
 
-def narrower(table: CompiledTable) -> Widen:
-    """The opposite of `widener`."""
-    if len(table.live) == len(table.table.columns):
+def row_narrower(table: CompiledTable) -> Widen:
+    """The opposite of `row_widener`."""
+    if len(table.live_columns) == len(table.table.columns):
         return lambda row: row
-    slots = [column.slot for column in table.live]
+    slots = [column.slot for column in table.live_columns]
     return lambda row: tuple([row[slot] for slot in slots])
 
 
@@ -116,39 +116,39 @@ def narrower(table: CompiledTable) -> Widen:
 
 
 def compile_rules(
-    context: Context, table: CompiledTable, rules: n.RowRules
+    context: CompileContext, table: CompiledTable, rules: n.RowRules
 ) -> Callable[[Run], Callable[[list[Any]], Row]]:
     """Generated columns, then NOT NULL, then CHECK."""
     generated = context.tuple_of([one.value for one in rules.generated])
     places = [one.ordinal for one in rules.generated]
     checks = [(check.name, context.value_of(check.condition)) for check in rules.checks]
 
-    def bind(run: Run) -> Callable[[list[Any]], Row]:
+    def bind_run(run: Run) -> Callable[[list[Any]], Row]:
         make = generated(run) if places else None
         tests = [(name, bound(run)) for name, bound in checks]
 
-        def finish(values: list[Any]) -> Row:
+        def apply_rules(values: list[Any]) -> Row:
             if make is not None:
                 for place, value in zip(places, make(values)):
                     values[place] = value
             for ordinal in rules.not_null:
                 if values[ordinal] is None:
-                    raise null_refused(table, table.live[ordinal].name, values)
+                    raise null_violation(table, table.live_columns[ordinal].name, values)
             for name, test in tests:
                 if test(values) is False:
                     raise _check_violated(table, name, values)
             return tuple(values)
 
-        return finish
+        return apply_rules
 
-    return bind
+    return bind_run
 
 
 def _check_violated(table: CompiledTable, name: str, values: list[Any]) -> InvalidInput:
     return InvalidInput(
         "new row violates check constraint",
         sqlstate="23514",
-        detail=failing(values),
+        detail=describe_failing_row(values),
         constraint=name,
         table=table.table.name,
     )
@@ -162,29 +162,29 @@ class _Upsert:
     """ON CONFLICT, compiled: the arbiters that detect a conflict, and the action then taken."""
 
     arbiters: tuple[Arbiter, ...]
-    assigned: Bound | None
+    assigned: BindRun | None
     ordinals: tuple[int, ...]
-    where: Bound | None
+    where: BindRun | None
     finish: Callable[[Run], Callable[[list[Any]], Row]]
 
 
-def compile_insert(context: Context, node: n.Insert) -> Rows:
+def compile_insert(context: CompileContext, node: n.Insert) -> Rows:
     each, table = context.plan(node.input), compiled_table(context.catalog, node.relation)
     make = row_maker(context, node, table)
-    returning = _returning(context, node.returning)
+    returning = _compile_returning(context, node.returning)
     upsert = _compile_upsert(context, node, table)
-    widen = widener(table)
+    widen = row_widener(table)
 
-    def rows(run: Run) -> Iterator[Row]:
+    def run_insert(run: Run) -> Iterator[Row]:
         made = list(map(make(run), each(run)))
         if upsert is None:
             changed: list[tuple[Row | None, Row]] = [(None, row) for row in made]
         else:
-            changed = list(_settle(run, upsert, made, table))
+            changed = list(_resolve_conflicts(run, upsert, made, table))
 
-        def apply(txn: Transaction) -> None:
+        def apply_inserts(txn: Transaction) -> None:
             if upsert is None and len(made) >= bulk.ROWS_MIN:
-                bulk.Loader(txn, table).add_rows([widen(row) for row in made])
+                bulk.BulkLoader(txn, table).add_rows([widen(row) for row in made])
                 return
             for old, new in changed:
                 if old is None:
@@ -192,26 +192,26 @@ def compile_insert(context: Context, node: n.Insert) -> Rows:
                 else:
                     writes.update(txn, table, widen(old), widen(new))
 
-        run.changes.append(Write(node, len(changed), apply))
+        run.changes.append(PendingWrite(node, len(changed), apply_inserts))
         return iter(()) if returning is None else map(returning(run), [new for _, new in changed])
 
-    return rows
+    return run_insert
 
 
 def row_maker(
-    context: Context, node: n.Insert, table: CompiledTable
+    context: CompileContext, node: n.Insert, table: CompiledTable
 ) -> Callable[[Run], Callable[[Row], Row]]:
     """Converts rows of an INSERT's input to rows of the table (live columns), by its rules."""
-    width = len(table.live)
-    hidden = [i for i, column in enumerate(table.live) if column.hidden]
+    width = len(table.live_columns)
+    hidden = [i for i, column in enumerate(table.live_columns) if column.hidden]
     finish = compile_rules(context, table, node.rules)
     ordinals = node.ordinals
     whole = ordinals == tuple(range(width))
 
-    def bind(run: Run) -> Callable[[Row], Row]:
+    def bind_run(run: Run) -> Callable[[Row], Row]:
         finished, row_id = finish(run), run.services.row_id
 
-        def make(row: Row) -> Row:
+        def make_row(row: Row) -> Row:
             if whole:
                 return finished(list(row))
             values: list[Any] = [None] * width
@@ -221,18 +221,20 @@ def row_maker(
                 values[ordinal] = row_id(node.relation)
             return finished(values)
 
-        return make
+        return make_row
 
-    return bind
+    return bind_run
 
 
-def _compile_upsert(context: Context, node: n.Insert, table: CompiledTable) -> _Upsert | None:
+def _compile_upsert(
+    context: CompileContext, node: n.Insert, table: CompiledTable
+) -> _Upsert | None:
     conflict = node.on_conflict
     if conflict is None:
         return None
     assignments = conflict.assignments
     return _Upsert(
-        compile_arbiters(context.catalog, table, conflict, narrower(table), widener(table)),
+        compile_arbiters(context.catalog, table, conflict, row_narrower(table), row_widener(table)),
         None if assignments is None else context.tuple_of([one.value for one in assignments]),
         tuple(one.ordinal for one in assignments or ()),
         None if conflict.where is None else context.truth_of(conflict.where),
@@ -240,7 +242,7 @@ def _compile_upsert(context: Context, node: n.Insert, table: CompiledTable) -> _
     )
 
 
-def _settle(
+def _resolve_conflicts(
     run: Run, upsert: _Upsert, proposed: list[Row], table: CompiledTable
 ) -> Iterator[tuple[Row | None, Row]]:
     """The rows to write: (None, row) for an insert, (existing row, new row) for an update."""
@@ -249,13 +251,13 @@ def _settle(
     for row in proposed:
         claims = [claim for arbiter in upsert.arbiters if (claim := arbiter.claim(row)) is not None]
         again = not taken.isdisjoint(claims)
-        existing = None if again else _existing(run, upsert.arbiters, row)
+        existing = None if again else _find_existing(run, upsert.arbiters, row)
         if not again and existing is None:
             taken.update(claims)
             yield None, row
         elif upsert.assigned is not None:
             if again:
-                raise _second_time()
+                raise _second_update_error()
             assert existing is not None
             taken.update(claims)
             both = existing + row
@@ -266,7 +268,7 @@ def _settle(
                 yield existing, finish(new)
 
 
-def _existing(run: Run, arbiters: tuple[Arbiter, ...], row: Row) -> Row | None:
+def _find_existing(run: Run, arbiters: tuple[Arbiter, ...], row: Row) -> Row | None:
     for arbiter in arbiters:
         found = arbiter.find(run.reader, row)
         if found is not None:
@@ -274,7 +276,7 @@ def _existing(run: Run, arbiters: tuple[Arbiter, ...], row: Row) -> Row | None:
     return None
 
 
-def _second_time() -> InvalidInput:
+def _second_update_error() -> InvalidInput:
     return InvalidInput(
         "ON CONFLICT DO UPDATE cannot affect a row a second time",
         sqlstate="21000",

@@ -50,12 +50,12 @@ def interval_key(value: Interval) -> int:
 
 
 def array_key(element: KeyForm | None) -> KeyForm:
-    def key(value: list[Any]) -> tuple[Any, ...]:
+    def tuple_key(value: list[Any]) -> tuple[Any, ...]:
         if element is None:
             return tuple([NULL_ELEMENT if item is None else item for item in value])
         return tuple([NULL_ELEMENT if item is None else element(item) for item in value])
 
-    return key
+    return tuple_key
 
 
 def key_form(sql_type: SqlType) -> KeyForm | None:

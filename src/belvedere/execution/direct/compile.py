@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from belvedere.catalog.catalog import Catalog
 from belvedere.errors import Unsupported
 from belvedere.execution.direct import aggregates, changes, joins, order, rows, scans, sets, windows
-from belvedere.execution.direct.context import Context
+from belvedere.execution.direct.context import CompileContext
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import nodes as n
 from belvedere.types import Row
@@ -18,10 +18,10 @@ Wrap = Callable[[n.Node, Rows], Rows]
 
 def compile_plan(catalog: Catalog, node: n.Node, wrap: Wrap | None = None) -> Rows:
     """The rows of a plan, by Python closures made for it."""
-    return compile_with(catalog, node, None, wrap)
+    return compile_with_other_tier(catalog, node, None, wrap)
 
 
-def compile_with(
+def compile_with_other_tier(
     catalog: Catalog,
     node: n.Node,
     elsewhere: Callable[[n.Node], Rows | None] | None,
@@ -29,15 +29,15 @@ def compile_with(
 ) -> Rows:
     """Like `compile_plan`, but another tier may compile each node first."""
 
-    def plan(inner: n.Node) -> Rows:
-        compiled = (elsewhere(inner) if elsewhere else None) or _compile(context, inner)
+    def compile_node(inner: n.Node) -> Rows:
+        compiled = (elsewhere(inner) if elsewhere else None) or _compile_node(context, inner)
         return compiled if wrap is None else wrap(inner, compiled)
 
-    context = Context(catalog, plan, fuses=elsewhere is None and wrap is None)
-    return plan(node)
+    context = CompileContext(catalog, compile_node, fuses=elsewhere is None and wrap is None)
+    return compile_node(node)
 
 
-def _compile(context: Context, node: n.Node) -> Rows:
+def _compile_node(context: CompileContext, node: n.Node) -> Rows:
     match node:
         case n.Scan():
             return scans.compile_scan(context, node)
@@ -64,10 +64,10 @@ def _compile(context: Context, node: n.Node) -> Rows:
         case n.SetOperation():
             return sets.compile_set_operation(context, node)
         case _:
-            return _compile_rarer(context, node)
+            return _compile_rare_node(context, node)
 
 
-def _compile_rarer(context: Context, node: n.Node) -> Rows:
+def _compile_rare_node(context: CompileContext, node: n.Node) -> Rows:
     match node:
         case n.With():
             return sets.compile_with(context, node)
@@ -78,7 +78,7 @@ def _compile_rarer(context: Context, node: n.Node) -> Rows:
         case n.TableFunction():
             return rows.compile_table_function(context, node)
         case n.VirtualScan():
-            return _virtual(node)
+            return _compile_virtual_scan(node)
         case n.Lock():
             return rows.compile_lock(context, node)
         case n.Changes():
@@ -93,8 +93,8 @@ def _compile_rarer(context: Context, node: n.Node) -> Rows:
             raise Unsupported("plan node outside of a delta plan", node=type(node).__name__)
 
 
-def _virtual(node: n.VirtualScan) -> Rows:
-    def virtual(run: Run) -> Iterator[Row]:
+def _compile_virtual_scan(node: n.VirtualScan) -> Rows:
+    def scan_virtual(run: Run) -> Iterator[Row]:
         return iter(run.services.virtual_rows(node.schema, node.name))
 
-    return virtual
+    return scan_virtual

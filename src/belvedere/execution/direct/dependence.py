@@ -28,7 +28,7 @@ def dependence_of(plan: n.Node) -> Dependence:
     depths: list[int] = []
     read: set[int] = set()
     bound: set[int] = set()
-    for item, level in walk(plan, 0):
+    for item, level in walk_plan(plan, 0):
         match item:
             case e.OuterColumn() if item.depth > level:
                 depths.append(item.depth - level)
@@ -53,7 +53,7 @@ def nearest_columns(plan: n.Node) -> tuple[int, ...] | None:
     """The columns of the nearest outer row that decide the result; None when it depends on more, or
     when equal values of them may differ in representation."""
     columns: set[int] = set()
-    for item, level in walk(plan, 0):
+    for item, level in walk_plan(plan, 0):
         match item:
             case e.OuterColumn() if item.depth == level + 1:
                 if item.type.kind not in _ONE_FORM:
@@ -70,7 +70,7 @@ def nearest_columns(plan: n.Node) -> tuple[int, ...] | None:
 
 def is_constant(expression: e.Expression) -> bool:
     """Whether the value is the same for all rows, at all times and for any data."""
-    for item, _ in walk(expression, 0):
+    for item, _ in walk_plan(expression, 0):
         if isinstance(item, _NEVER_CONSTANT):
             return False
         if isinstance(item, e.Call | e.Cast) and item.function.volatility is Volatility.VOLATILE:
@@ -78,23 +78,23 @@ def is_constant(expression: e.Expression) -> bool:
     return True
 
 
-def walk(item: Any, level: int) -> Iterator[tuple[Any, int]]:
+def walk_plan(item: Any, level: int) -> Iterator[tuple[Any, int]]:
     """Every node and expression below `item`, with its depth in nested queries."""
     if item is None or isinstance(item, _OPAQUE):
         return
     if isinstance(item, tuple) and not hasattr(item, "_fields"):
         for part in item:
-            yield from walk(part, level)
+            yield from walk_plan(part, level)
         return
     yield item, level
-    for name, value in _parts(item):
+    for name, value in _child_items(item):
         inner = (isinstance(item, SUBQUERIES) and name == "plan") or (
             isinstance(item, n.Join) and item.lateral and name == "right"
         )
-        yield from walk(value, level + 1 if inner else level)
+        yield from walk_plan(value, level + 1 if inner else level)
 
 
-def _parts(item: Any) -> Iterator[tuple[str, Any]]:
+def _child_items(item: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(item, tuple):
         yield from zip(item._fields, item)  # type: ignore[attr-defined]
     elif dataclasses.is_dataclass(item):

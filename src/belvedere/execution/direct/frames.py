@@ -20,7 +20,7 @@ Edge = Callable[[int], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class OrderedPartition:
     """A partition in order. `peers[i]` is the number of row i's peer group; `starts` where each
     group begins, with the length at the end; `values` the one ORDER BY value of each row, for
     RANGE with an offset."""
@@ -42,21 +42,21 @@ class RangeOrder:
 
 
 def frames_of(
-    frame: n.Frame, rows: Ordered, start: Any, end: Any, order: RangeOrder | None
+    frame: n.Frame, rows: OrderedPartition, start: Any, end: Any, order: RangeOrder | None
 ) -> list[Sequence[int]]:
     """The frame of every row; `start` and `end` are the offsets' values."""
     for bound, offset in ((frame.start, start), (frame.end, end)):
         if bound.offset is not None:
             _check_offset(offset)
-    first = _edge(frame, frame.start, rows, start, order, last=False)
-    after = _edge(frame, frame.end, rows, end, order, last=True)
+    first = _frame_edge(frame, frame.start, rows, start, order, last=False)
+    after = _frame_edge(frame, frame.end, rows, end, order, last=True)
     found: list[Sequence[int]] = []
     for i in range(rows.length):
         low, high = max(first(i), 0), min(after(i), rows.length)
         found.append(range(low, max(low, high)))
     if not frame.exclude:
         return found
-    return [_excluded(frame.exclude, one, i, rows) for i, one in enumerate(found)]
+    return [_exclude_rows(frame.exclude, one, i, rows) for i, one in enumerate(found)]
 
 
 def _check_offset(offset: Any) -> None:
@@ -67,10 +67,10 @@ def _check_offset(offset: Any) -> None:
         raise InvalidInput("frame offset must not be negative", sqlstate="22013")
 
 
-def _edge(
+def _frame_edge(
     frame: n.Frame,
     bound: n.FrameBound,
-    rows: Ordered,
+    rows: OrderedPartition,
     offset: Any,
     order: RangeOrder | None,
     *,
@@ -92,7 +92,12 @@ def _edge(
 
 
 def _offset_edge(
-    mode: n.FrameMode, rows: Ordered, offset: Any, sign: int, order: RangeOrder | None, last: bool
+    mode: n.FrameMode,
+    rows: OrderedPartition,
+    offset: Any,
+    sign: int,
+    order: RangeOrder | None,
+    last: bool,
 ) -> Edge:
     match mode:
         case n.FrameMode.ROWS:
@@ -100,36 +105,38 @@ def _offset_edge(
         case n.FrameMode.GROUPS:
             groups = len(rows.starts) - 1
 
-            def edge(i: int) -> int:
+            def group_edge(i: int) -> int:
                 group: int = rows.peers[i] + sign * offset + last
                 return rows.starts[min(max(group, 0), groups)]
 
-            return edge
+            return group_edge
         case n.FrameMode.RANGE:
             assert order is not None
             return _range_edge(rows, offset, sign, order, last)
 
 
-def _range_edge(rows: Ordered, offset: Any, sign: int, order: RangeOrder, last: bool) -> Edge:
+def _range_edge(
+    rows: OrderedPartition, offset: Any, sign: int, order: RangeOrder, last: bool
+) -> Edge:
     """By value: rows from `value - offset` on, or up to it; NULL rows see only NULL rows."""
     known = [i for i, value in enumerate(rows.values) if value is not None]
     low = known[0] if known else 0
     flip = -1 if order.descending else 1
-    keys = [_Comparable(rows.values[i], flip) for i in known]
-    move = _mover(order, offset, sign * flip)
+    keys = [_DirectedValue(rows.values[i], flip) for i in known]
+    move = _offset_adder(order, offset, sign * flip)
 
-    def edge(i: int) -> int:
+    def value_edge(i: int) -> int:
         value = rows.values[i]
         if value is None:
             return rows.starts[rows.peers[i] + last]
-        target = _Comparable(move(value), flip)
+        target = _DirectedValue(move(value), flip)
         place = bisect.bisect_right(keys, target) if last else bisect.bisect_left(keys, target)
         return low + place
 
-    return edge
+    return value_edge
 
 
-class _Comparable:
+class _DirectedValue:
     """Orders values by the direction of their column."""
 
     __slots__ = ("flip", "value")
@@ -142,13 +149,13 @@ class _Comparable:
         self.value = value
         self.flip = flip
 
-    def __lt__(self, other: _Comparable) -> bool:
+    def __lt__(self, other: _DirectedValue) -> bool:
         if self.flip < 0:
             return bool(other.value < self.value)
         return bool(self.value < other.value)
 
 
-def _mover(order: RangeOrder, offset: Any, sign: int) -> Callable[[Any], Any]:
+def _offset_adder(order: RangeOrder, offset: Any, sign: int) -> Callable[[Any], Any]:
     if order.type.kind in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT):
         return lambda value: value + sign * offset  # unbounded here: the edge is only compared
     if order.type.kind in (Kind.NUMERIC, Kind.REAL, Kind.DOUBLE):
@@ -160,7 +167,9 @@ def _mover(order: RangeOrder, offset: Any, sign: int) -> Callable[[Any], Any]:
     return lambda value: form(value, offset)
 
 
-def _excluded(exclude: str, frame: Sequence[int], i: int, rows: Ordered) -> Sequence[int]:
+def _exclude_rows(
+    exclude: str, frame: Sequence[int], i: int, rows: OrderedPartition
+) -> Sequence[int]:
     if exclude == "current row":
         return [one for one in frame if one != i]
     peers = rows.peers

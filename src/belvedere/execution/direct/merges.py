@@ -18,19 +18,19 @@ Emit = Callable[[Row, Iterable[Row]], Iterable[Row]]
 Test = Callable[[Row, Row], bool]
 
 
-def merged(
+def merge_join(
     left: Iterator[Row], right: Iterator[Row], keys: tuple[Key, Key], emit: Emit, test: Test | None
 ) -> Iterator[Row]:
     """Inner, left, semi and anti joins."""
-    key, groups = keys[0], Groups(right, keys[1], [])
+    key, groups = keys[0], MergeGroups(right, keys[1], [])
     for row in left:
-        matches: Iterable[Row] = groups.at(key(row))
+        matches: Iterable[Row] = groups.rows_with_key(key(row))
         if test is not None:
             matches = [other for other in matches if test(row, other)]
         yield from emit(row, matches)
 
 
-def merged_outer(
+def merge_outer_join(
     left: Iterator[Row],
     right: Iterator[Row],
     keys: tuple[Key, Key],
@@ -41,10 +41,10 @@ def merged_outer(
     left_padding = (None,) * len(node.left.fields)
     right_padding = (None,) * len(node.right.fields)
     passed: list[Row] = []
-    key, groups = keys[0], Groups(right, keys[1], passed)
+    key, groups = keys[0], MergeGroups(right, keys[1], passed)
     for row in left:
         found = False
-        for place, other in enumerate(groups.at(key(row))):
+        for place, other in enumerate(groups.rows_with_key(key(row))):
             if test is None or test(row, other):
                 found = True
                 groups.matched.add(place)
@@ -54,11 +54,11 @@ def merged_outer(
         if passed:
             yield from [left_padding + other for other in passed]
             passed.clear()
-    for other in chain(passed, groups.rest()):
+    for other in chain(passed, groups.remaining_rows()):
         yield left_padding + other
 
 
-class Groups:
+class MergeGroups:
     """The right rows, grouped by key value. Unmatched ones are added to `passed`."""
 
     def __init__(self, rows: Iterator[Row], key: Key, passed: list[Row]) -> None:
@@ -69,25 +69,25 @@ class Groups:
         self._group: list[Row] = []
         self._next = next(rows, None)
         self.matched: set[int] = set()
-        self._advance()
+        self._advance_group()
 
-    def at(self, value: Any) -> list[Row]:
+    def rows_with_key(self, value: Any) -> list[Row]:
         """The rows with this key. Keys must be requested in ascending order."""
         if value is None:
             return []
         while self._value is not None and self._value < value:
-            self._advance()
+            self._advance_group()
         return self._group if self._value == value else []
 
-    def rest(self) -> Iterator[Row]:
+    def remaining_rows(self) -> Iterator[Row]:
         """All remaining rows, which no left row has matched."""
         while self._value is not None:
-            self._advance()
+            self._advance_group()
             yield from self._passed
             self._passed.clear()
         yield from self._passed
 
-    def _advance(self) -> None:
+    def _advance_group(self) -> None:
         self._passed += [row for i, row in enumerate(self._group) if i not in self.matched]
         self._group, self._value = [], None
         self.matched.clear()

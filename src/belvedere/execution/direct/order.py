@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from belvedere.errors import InvalidInput
-from belvedere.execution.direct.context import Bound, Context, key_text
-from belvedere.execution.direct.expressions import Writer
-from belvedere.execution.direct.source import Source, tuple_source
-from belvedere.execution.direct.spill import Runs
+from belvedere.execution.direct.context import BindRun, CompileContext, key_text
+from belvedere.execution.direct.expressions import ExpressionWriter
+from belvedere.execution.direct.source import GeneratedFunction, tuple_source
+from belvedere.execution.direct.spill import SpilledRuns
 from belvedere.execution.memory import CHUNK_ROWS
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import expressions as e
@@ -26,56 +26,56 @@ from belvedere.types import Row
 TOP_SLACK_ROWS = 1000
 
 
-class Pass(NamedTuple):
+class SortPass(NamedTuple):
     key: Callable[[Row], Any]
     reverse: bool
 
 
-Passes = Callable[[Run], list[Pass]]
+SortPasses = Callable[[Run], list[SortPass]]
 
 
-def compile_order(context: Context, keys: Sequence[e.SortKey]) -> Passes:
+def compile_order(context: CompileContext, keys: Sequence[e.SortKey]) -> SortPasses:
     """The sort passes for this order; the pass of the last key is first."""
-    groups: list[tuple[Bound, bool]] = []
+    groups: list[tuple[BindRun, bool]] = []
     for descending, group in itertools.groupby(keys, key=lambda key: key.descending):
         groups.append((_key_of(context, list(group)), descending))
     groups.reverse()
-    return lambda run: [Pass(bound(run), reverse) for bound, reverse in groups]
+    return lambda run: [SortPass(bound(run), reverse) for bound, reverse in groups]
 
 
-def _key_of(context: Context, keys: list[e.SortKey]) -> Bound:
-    source = Source()
-    writer = Writer(source, context.plan)
+def _key_of(context: CompileContext, keys: list[e.SortKey]) -> BindRun:
+    source = GeneratedFunction()
+    writer = ExpressionWriter(source, context.plan)
     parts = []
     for key in keys:
-        held = source.temporary()
+        held = source.new_temporary()
         sign = "is" if key.nulls_first == key.descending else "is not"
         parts.append(f"(({held} := {key_text(writer, key.expression)}) {sign} None, {held})")
-    return source.row_function(parts[0] if len(parts) == 1 else tuple_source(parts))
+    return source.build_row_function(parts[0] if len(parts) == 1 else tuple_source(parts))
 
 
-def sort_rows(rows: list[Row], passes: list[Pass]) -> None:
+def sort_rows(rows: list[Row], passes: list[SortPass]) -> None:
     for key, reverse in passes:
         rows.sort(key=key, reverse=reverse)
 
 
-def compile_sort(context: Context, node: n.Sort) -> Rows:
+def compile_sort(context: CompileContext, node: n.Sort) -> Rows:
     each, order = context.plan(node.input), compile_order(context, node.keys)
-    return lambda run: _sorted(each(run), order(run), run)
+    return lambda run: _sort_or_spill(each(run), order(run), run)
 
 
-def _sorted(rows: Iterator[Row], passes: list[Pass], run: Run) -> Iterator[Row]:
-    held, runs, memory = list[Row](), Runs(_one_key(passes)), run.memory
+def _sort_or_spill(rows: Iterator[Row], passes: list[SortPass], run: Run) -> Iterator[Row]:
+    held, runs, memory = list[Row](), SpilledRuns(_combined_key(passes)), run.memory
     before = memory.used_bytes
     try:
         while chunk := list(itertools.islice(rows, CHUNK_ROWS)):
             run.interrupt.check()
             if held and memory.may_spill and not memory.has_room(len(chunk), chunk[0]):
                 sort_rows(held, passes)
-                runs.add(held)
+                runs.add_run(held)
                 held, memory.used_bytes = [], before
             if held or len(chunk) == CHUNK_ROWS:  # a few rows are not worth counting
-                memory.grown(len(chunk), chunk[0])
+                memory.reserve_rows(len(chunk), chunk[0])
             held += chunk
     except BaseException:
         runs.close()
@@ -83,42 +83,42 @@ def _sorted(rows: Iterator[Row], passes: list[Pass], run: Run) -> Iterator[Row]:
     sort_rows(held, passes)
     if not len(runs):
         return iter(held)
-    runs.add(held)
+    runs.add_run(held)
     memory.used_bytes = before
-    return runs.merged()
+    return runs.merge_runs()
 
 
-def _one_key(passes: list[Pass]) -> Callable[[Row], Any]:
+def _combined_key(passes: list[SortPass]) -> Callable[[Row], Any]:
     """The order of all passes as one key."""
     if len(passes) == 1 and not passes[0].reverse:
         return passes[0].key
     return lambda row: [
-        _Descending(key(row)) if reverse else key(row) for key, reverse in reversed(passes)
+        _DescendingKey(key(row)) if reverse else key(row) for key, reverse in reversed(passes)
     ]
 
 
 @functools.total_ordering
-class _Descending:
+class _DescendingKey:
     __slots__ = ("key",)
 
     def __init__(self, key: Any) -> None:
         self.key = key
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Descending) and bool(self.key == other.key)
+        return isinstance(other, _DescendingKey) and bool(self.key == other.key)
 
-    def __lt__(self, other: _Descending) -> bool:
+    def __lt__(self, other: _DescendingKey) -> bool:
         return bool(other.key < self.key)
 
     __hash__ = None  # type: ignore[assignment]
 
 
-def compile_limit(context: Context, node: n.Limit) -> Rows:
+def compile_limit(context: CompileContext, node: n.Limit) -> Rows:
     if node.with_ties:
-        return _with_ties(context, node)
+        return _compile_with_ties(context, node)
     each, limits = context.plan(node.input), compile_limits(context, node.count, node.offset)
 
-    def rows(run: Run) -> Iterator[Row]:
+    def limit_rows(run: Run) -> Iterator[Row]:
         count, offset = limits(run)
         if count == 0:
             return iter(())
@@ -127,16 +127,16 @@ def compile_limit(context: Context, node: n.Limit) -> Rows:
         run.wanted = offset + count
         return itertools.islice(each(run), offset, offset + count)
 
-    return rows
+    return limit_rows
 
 
 def compile_limits(
-    context: Context, count: e.Expression | None, offset: e.Expression | None
+    context: CompileContext, count: e.Expression | None, offset: e.Expression | None
 ) -> Callable[[Run], tuple[int | None, int]]:
     count_of = None if count is None else context.value_of(count)
     offset_of = None if offset is None else context.value_of(offset)
 
-    def limits(run: Run) -> tuple[int | None, int]:
+    def evaluate_limits(run: Run) -> tuple[int | None, int]:
         most = None if count_of is None else count_of(run)(run.outer)
         skipped = (None if offset_of is None else offset_of(run)(run.outer)) or 0
         if most is not None and most < 0:
@@ -145,34 +145,34 @@ def compile_limits(
             raise InvalidInput("OFFSET must not be negative", sqlstate="2201X")
         return most, skipped
 
-    return limits
+    return evaluate_limits
 
 
-def compile_top(context: Context, node: n.TopN) -> Rows:
+def compile_top(context: CompileContext, node: n.TopN) -> Rows:
     """Holds at most twice the wanted rows (and some) at a time."""
     if node.with_ties:
-        return _with_ties(
+        return _compile_with_ties(
             context, n.Limit(n.Sort(node.input, node.keys), node.count, node.offset, True)
         )
     each, order = context.plan(node.input), compile_order(context, node.keys)
     limits = compile_limits(context, node.count, node.offset)
 
-    def rows(run: Run) -> Iterator[Row]:
+    def top_rows(run: Run) -> Iterator[Row]:
         count, offset = limits(run)
         passes = order(run)
         if count == 0:
             return iter(())
         if count is None:
-            kept = run.memory.hold(each(run))
+            kept = run.memory.hold_rows(each(run))
         else:
-            kept = _top(each(run), passes, offset + count)
+            kept = _select_top(each(run), passes, offset + count)
         sort_rows(kept, passes)
         return iter(kept[offset : None if count is None else offset + count])
 
-    return rows
+    return top_rows
 
 
-def _top(rows: Iterator[Row], passes: list[Pass], wanted: int) -> list[Row]:
+def _select_top(rows: Iterator[Row], passes: list[SortPass], wanted: int) -> list[Row]:
     kept: list[Row] = []
     while more := list(itertools.islice(rows, wanted + TOP_SLACK_ROWS)):
         kept += more
@@ -181,12 +181,12 @@ def _top(rows: Iterator[Row], passes: list[Pass], wanted: int) -> list[Row]:
     return kept
 
 
-def _with_ties(context: Context, node: n.Limit) -> Rows:
+def _compile_with_ties(context: CompileContext, node: n.Limit) -> Rows:
     assert isinstance(node.input, n.Sort)
     each, order = context.plan(node.input), compile_order(context, node.input.keys)
     limits = compile_limits(context, node.count, node.offset)
 
-    def rows(run: Run) -> Iterator[Row]:
+    def limit_with_ties(run: Run) -> Iterator[Row]:
         count, offset = limits(run)
         keys = [key for key, _ in order(run)]
         last: list[Any] | None = None
@@ -200,4 +200,4 @@ def _with_ties(context: Context, node: n.Limit) -> Rows:
             else:
                 yield row
 
-    return rows
+    return limit_with_ties

@@ -14,8 +14,13 @@ from collections.abc import Iterator
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation import compiled_relation
-from belvedere.execution.direct.access import ranges_of
-from belvedere.execution.direct.points import PointRead, PointRun, is_given, plain_context
+from belvedere.execution.direct.access import compile_ranges
+from belvedere.execution.direct.points import (
+    FastPathRead,
+    FastPathRun,
+    is_known_value,
+    plain_context,
+)
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -25,23 +30,23 @@ from belvedere.types import Row
 ROWS_MAX = 1024
 
 
-def compile_page(catalog: Catalog, node: n.Node) -> PointRead | None:
+def compile_page_read(catalog: Catalog, node: n.Node) -> FastPathRead | None:
     """The fast path of a page query, or None when the plan is no such query."""
-    outer, node = columns_of(node)
+    outer, node = projected_columns(node)
     if not isinstance(node, n.Limit) or node.offset is not None or node.with_ties:
         return None
-    if node.count is None or not is_given(node.count):
+    if node.count is None or not is_known_value(node.count):
         return None
-    inner, scan = columns_of(node.input)
+    inner, scan = projected_columns(node.input)
     if not isinstance(scan, n.Scan) or not _is_one_range(scan):
         return None
     slots = scan.slots
     for columns in (inner, outer):
         slots = slots if columns is None else tuple([slots[index] for index in columns])
-    return _page(catalog, scan, slots, node.count)
+    return _compile_range_read(catalog, scan, slots, node.count)
 
 
-def columns_of(node: n.Node) -> tuple[list[int] | None, n.Node]:
+def projected_columns(node: n.Node) -> tuple[list[int] | None, n.Node]:
     """The columns a projection selects of its input, in order (None: all as they are), and the
     input."""
     if isinstance(node, n.Project):
@@ -56,38 +61,40 @@ def _is_one_range(scan: n.Scan) -> bool:
     access = scan.access
     if scan.residual is not None or access.index is not None:
         return False
-    if access.whole and access.range is None:
+    if access.full_key and access.range is None:
         return False
-    values = [part.value for part in access.parts if isinstance(part, paths.OnePart)]
+    values = [part.value for part in access.parts if isinstance(part, paths.EqualityPart)]
     if len(values) < len(access.parts):
         return False
     if access.range is not None:
         limits = (access.range.low, access.range.high)
         values += [limit.value for limit in limits if limit is not None]
-    return all(map(is_given, values))
+    return all(map(is_known_value, values))
 
 
-def _page(catalog: Catalog, scan: n.Scan, slots: tuple[int, ...], count: e.Expression) -> PointRead:
+def _compile_range_read(
+    catalog: Catalog, scan: n.Scan, slots: tuple[int, ...], count: e.Expression
+) -> FastPathRead:
     context, compiled = plain_context(catalog), compiled_relation(catalog, scan.relation)
     wanted_of, project = context.value_of(count), compiled.layout.projector(slots)
-    ranges, reverse = ranges_of(context, scan.access, compiled.key), scan.access.reverse
+    ranges, reverse = compile_ranges(context, scan.access, compiled.key), scan.access.reverse
 
-    def page(reader: Reader, run: PointRun) -> list[Row] | None:
+    def read_page(reader: Reader, run: FastPathRun) -> list[Row] | None:
         wanted = wanted_of(run)(())  # type: ignore[arg-type]
         if wanted is None or not 0 < wanted <= ROWS_MAX:
             return None
         rows: list[Row] = []
         for start, end in ranges(run, ()):  # type: ignore[arg-type]
-            for values in _values(reader, start, end, reverse, wanted):
+            for values in _scan_batches(reader, start, end, reverse, wanted):
                 rows += map(project, values)
                 if len(rows) >= wanted:
                     return rows[:wanted]
         return rows
 
-    return page
+    return read_page
 
 
-def _values(
+def _scan_batches(
     reader: Reader, start: bytes, end: bytes, reverse: bool, wanted: int
 ) -> Iterator[list[bytes]]:
     if not reverse:

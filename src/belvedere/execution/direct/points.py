@@ -7,7 +7,7 @@ iterators or a list of writes:
     write    UPDATE, DELETE by key; INSERT of one row    (transaction, run) -> rows changed
     commit   UPDATE by key, INSERT, of a row that is its own root  (swaps, run) -> position
 
-`run` here is a `PointRun`, which has only what expressions need. Everything that needs more
+`run` here is a `FastPathRun`, which has only what expressions need. Everything that needs more
 (sub-queries, the clock, conflicts, RETURNING) takes the general path.
 """
 
@@ -20,23 +20,23 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation import CompiledTable, compiled_table
 from belvedere.codec.compile import compile_function
 from belvedere.execution import writes
-from belvedere.execution.direct.changes import compile_rules, narrower, widener
-from belvedere.execution.direct.context import Context
-from belvedere.execution.direct.dependence import walk
-from belvedere.execution.direct.expressions import Writer
-from belvedere.execution.direct.source import Source, tuple_source
+from belvedere.execution.direct.changes import compile_rules, row_narrower, row_widener
+from belvedere.execution.direct.context import CompileContext
+from belvedere.execution.direct.dependence import walk_plan
+from belvedere.execution.direct.expressions import ExpressionWriter
+from belvedere.execution.direct.source import GeneratedFunction, tuple_source
 from belvedere.execution.run import Services
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.txn import rows as stored_rows
 from belvedere.txn.border import Reader, SingleRowCommits
-from belvedere.txn.roots import root_of
+from belvedere.txn.roots import root_finder
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
 
 
-class PointRun:
+class FastPathRun:
     __slots__ = ("parameters", "services")
 
     def __init__(self, parameters: Row, services: Services) -> None:
@@ -44,12 +44,12 @@ class PointRun:
         self.services = services
 
 
-PointRead = Callable[[Reader, PointRun], list[Row] | None]
+FastPathRead = Callable[[Reader, FastPathRun], list[Row] | None]
 """None: the general path has to run this execution."""
-PointWrite = Callable[[Transaction, PointRun], int]
-PointSwap = Callable[[SingleRowCommits, PointRun], int | None]
+FastPathWrite = Callable[[Transaction, FastPathRun], int]
+FastPathCommit = Callable[[SingleRowCommits, FastPathRun], int | None]
 FindKey = Callable[[Row], bytes | None]
-NewRow = Callable[[PointRun, Row], Row]
+NewRow = Callable[[FastPathRun, Row], Row]
 
 _MORE = (
     e.ScalarSubquery,
@@ -60,10 +60,10 @@ _MORE = (
 )
 
 
-def compile_point_read(catalog: Catalog, node: n.Node) -> PointRead | None:
+def compile_fast_read(catalog: Catalog, node: n.Node) -> FastPathRead | None:
     """The fast path of a query, or None when the plan is not that simple."""
     if isinstance(node, n.Project) and node.input == n.EMPTY_ROW:
-        return _constant(catalog, node.expressions)
+        return _compile_constant_row(catalog, node.expressions)
     columns: list[int] | None = None
     if isinstance(node, n.Project):
         if not all(isinstance(one, e.Column) for one in node.expressions):
@@ -86,7 +86,9 @@ def compile_point_read(catalog: Catalog, node: n.Node) -> PointRead | None:
     return compile_function("point", "reader, run", body, constants)
 
 
-def _constant(catalog: Catalog, expressions: tuple[e.Expression, ...]) -> PointRead | None:
+def _compile_constant_row(
+    catalog: Catalog, expressions: tuple[e.Expression, ...]
+) -> FastPathRead | None:
     """A SELECT without FROM."""
     if not all(map(_is_simple, expressions)):
         return None
@@ -101,13 +103,13 @@ def _key_values(node: n.Node) -> list[e.Expression] | None:
     access = node.access
     if access.index is not None or access.kind is not paths.AccessKind.KEY:
         return None
-    values = [part.value for part in access.parts if isinstance(part, paths.OnePart)]
+    values = [part.value for part in access.parts if isinstance(part, paths.EqualityPart)]
     if len(values) < len(access.parts):
         return None
-    return values if all(map(is_given, values)) else None
+    return values if all(map(is_known_value, values)) else None
 
 
-def is_given(value: e.Expression) -> bool:
+def is_known_value(value: e.Expression) -> bool:
     """Whether the value is known before anything is read."""
     return isinstance(value, e.Parameter | e.Literal)
 
@@ -127,7 +129,7 @@ def _key_source(
             texts.append(f"c{number}")
     nulls = " or ".join(f"{text} is None" for text in texts)
     if len(texts) == 1:
-        constants["encode"] = table.key.encode1
+        constants["encode"] = table.key.encode_first
         return constants, nulls, f"encode({texts[0]})"
     constants["encode"] = table.key.encode
     return constants, nulls, f"encode({tuple_source(texts)})"
@@ -135,7 +137,7 @@ def _key_source(
 
 def _is_simple(expression: e.Expression) -> bool:
     """Whether it needs nothing but its row, parameters and sequences."""
-    for item, _ in walk(expression, 0):
+    for item, _ in walk_plan(expression, 0):
         if isinstance(item, _MORE):
             return False
         if isinstance(item, e.Call | e.Cast) and item.function.environment:
@@ -143,26 +145,26 @@ def _is_simple(expression: e.Expression) -> bool:
     return True
 
 
-def plain_context(catalog: Catalog) -> Context:
+def plain_context(catalog: Catalog) -> CompileContext:
     """For expressions without plans inside."""
 
     def no_plan(node: n.Node) -> Any:
         raise AssertionError("a point has no plans inside")
 
-    return Context(catalog, no_plan)
+    return CompileContext(catalog, no_plan)
 
 
 # -- writes ----------------------------------------------------------------------------------------
 
 
-def compile_point_write(catalog: Catalog, node: n.Node) -> PointWrite | None:
+def compile_fast_write(catalog: Catalog, node: n.Node) -> FastPathWrite | None:
     match node:
         case n.Update() if not node.returning:
-            return _update(catalog, node)
+            return _compile_update(catalog, node)
         case n.Delete() if not node.returning:
-            return _delete(catalog, node)
+            return _compile_delete(catalog, node)
         case n.Insert() if not node.returning and node.on_conflict is None:
-            return _insert(catalog, node)
+            return _compile_insert(catalog, node)
         case _:
             return None
 
@@ -179,16 +181,16 @@ def _rules_are_simple(rules: n.RowRules) -> bool:
     return all(map(_is_simple, expressions))
 
 
-class _Update(NamedTuple):
+class _KeyedUpdate(NamedTuple):
     """An update of one row by its key."""
 
     table: CompiledTable
     find: FindKey
     make: NewRow
-    alone: bool  # no assigned column belongs to a key
+    keeps_keys: bool  # no assigned column belongs to a key
 
 
-def _update_of(catalog: Catalog, node: n.Update) -> _Update | None:
+def _analyze_update(catalog: Catalog, node: n.Update) -> _KeyedUpdate | None:
     values = _key_values(node.input)
     if values is None or not _rules_are_simple(node.rules):
         return None
@@ -196,23 +198,23 @@ def _update_of(catalog: Catalog, node: n.Update) -> _Update | None:
         return None
     assert isinstance(node.input, n.Scan)
     context, table = plain_context(catalog), compiled_table(catalog, node.relation)
-    if node.input.slots != tuple(column.slot for column in table.live):
+    if node.input.slots != tuple(column.slot for column in table.live_columns):
         return None
     find = _find_key(catalog, node.input, values)
-    alone = _stays_alone(catalog, table, node)
-    return _Update(table, find, _new_row(context, table, node), alone)
+    alone = _keeps_keys(catalog, table, node)
+    return _KeyedUpdate(table, find, _compile_new_row(context, table, node), alone)
 
 
-def _update(catalog: Catalog, node: n.Update) -> PointWrite | None:
-    update = _update_of(catalog, node)
+def _compile_update(catalog: Catalog, node: n.Update) -> FastPathWrite | None:
+    update = _analyze_update(catalog, node)
     if update is None:
         return None
     table, find, make, alone = update
     if not alone:
-        return _moving(table, find, make)
-    decode, replace = table.decode, stored_rows.replace
+        return _compile_key_update(table, find, make)
+    decode, replace = table.decode, stored_rows.replace_row
 
-    def write(transaction: Transaction, run: PointRun) -> int:
+    def update_row(transaction: Transaction, run: FastPathRun) -> int:
         key = find(run.parameters)
         stored = None if key is None else transaction.get(key)
         if stored is None:
@@ -221,55 +223,57 @@ def _update(catalog: Catalog, node: n.Update) -> PointWrite | None:
         replace(transaction, table, key, old, make(run, old), stored)  # type: ignore[arg-type]
         return 1
 
-    return write
+    return update_row
 
 
-def compile_point_swap(catalog: Catalog, node: n.Node) -> PointSwap | None:
+def compile_fast_commit(catalog: Catalog, node: n.Node) -> FastPathCommit | None:
     """An update or insert committed directly, without a transaction, where that is enough."""
     if not isinstance(node, n.Update | n.Insert) or node.returning:
         return None
     table = compiled_table(catalog, node.relation)
-    if table.table.foreign_keys or root_of(catalog, node.relation) is not None:
+    if table.table.foreign_keys or root_finder(catalog, node.relation) is not None:
         return None
     if isinstance(node, n.Insert):
-        return _insert_swap(catalog, node)
-    return _update_swap(catalog, node)
+        return _compile_insert_commit(catalog, node)
+    return _compile_update_commit(catalog, node)
 
 
-def _insert_swap(catalog: Catalog, node: n.Insert) -> PointSwap | None:
-    make = _row_of(catalog, node) if node.on_conflict is None else None
+def _compile_insert_commit(catalog: Catalog, node: n.Insert) -> FastPathCommit | None:
+    make = _compile_insert_row(catalog, node) if node.on_conflict is None else None
     if make is None:
         return None
-    table, checked = compiled_table(catalog, node.relation), stored_rows.checked
+    table, checked = compiled_table(catalog, node.relation), stored_rows.encode_checked_row
     key_of = table.key_of
 
-    def swap(swaps: SingleRowCommits, run: PointRun) -> int | None:
+    def commit_insert(swaps: SingleRowCommits, run: FastPathRun) -> int | None:
         row = make(run)
-        return swaps.insert(key_of(row), catalog, checked(table, row))
+        return swaps.insert_row(key_of(row), catalog, checked(table, row))
 
-    return swap
+    return commit_insert
 
 
-def _update_swap(catalog: Catalog, node: n.Update) -> PointSwap | None:
-    update = _update_of(catalog, node)
-    if update is None or not update.alone:
+def _compile_update_commit(catalog: Catalog, node: n.Update) -> FastPathCommit | None:
+    update = _analyze_update(catalog, node)
+    if update is None or not update.keeps_keys:
         return None
     table, find, make, _ = update
-    decode, checked = table.decode, stored_rows.checked
+    decode, checked = table.decode, stored_rows.encode_checked_row
 
-    def swap(swaps: SingleRowCommits, run: PointRun) -> int | None:
+    def commit_update(swaps: SingleRowCommits, run: FastPathRun) -> int | None:
         key = find(run.parameters)
         if key is None:
             return None
-        return swaps.replace(key, catalog, lambda stored: checked(table, make(run, decode(stored))))
+        return swaps.replace_row(
+            key, catalog, lambda stored: checked(table, make(run, decode(stored)))
+        )
 
-    return swap
+    return commit_update
 
 
-def _moving(table: CompiledTable, find: FindKey, make: NewRow) -> PointWrite:
+def _compile_key_update(table: CompiledTable, find: FindKey, make: NewRow) -> FastPathWrite:
     """An update that may change the key, or columns that foreign keys refer to."""
 
-    def write(transaction: Transaction, run: PointRun) -> int:
+    def update_row(transaction: Transaction, run: FastPathRun) -> int:
         key = find(run.parameters)
         stored = None if key is None else transaction.get(key)
         if stored is None:
@@ -278,49 +282,51 @@ def _moving(table: CompiledTable, find: FindKey, make: NewRow) -> PointWrite:
         writes.update(transaction, table, old, make(run, old), stored)
         return 1
 
-    return write
+    return update_row
 
 
-def _stays_alone(catalog: Catalog, table: CompiledTable, node: n.Update) -> bool:
+def _keeps_keys(catalog: Catalog, table: CompiledTable, node: n.Update) -> bool:
     """Whether no assigned column is in the primary key or in a key that other tables refer to."""
-    changed = {table.live[assignment.ordinal].slot for assignment in node.assignments}
-    changed |= {table.live[one.ordinal].slot for one in node.rules.generated}
-    pointed = {s for _, key in writes.referring(catalog, node.relation) for s in key.parent_columns}
+    changed = {table.live_columns[assignment.ordinal].slot for assignment in node.assignments}
+    changed |= {table.live_columns[one.ordinal].slot for one in node.rules.generated}
+    pointed = {
+        s for _, key in writes.referring_keys(catalog, node.relation) for s in key.parent_columns
+    }
     return not changed & (pointed | set(table.table.primary_key))
 
 
-def _new_row(context: Context, table: CompiledTable, node: n.Update) -> NewRow:
+def _compile_new_row(context: CompileContext, table: CompiledTable, node: n.Update) -> NewRow:
     """A function from the stored row before the update to the stored row after."""
-    source = Source()
-    writer = Writer(source, context.plan)
-    assigned = {one.ordinal: writer.value(one.value) for one in node.assignments}
+    source = GeneratedFunction()
+    writer = ExpressionWriter(source, context.plan)
+    assigned = {one.ordinal: writer.write_value(one.value) for one in node.assignments}
     parts, at = [], 0
     for ordinal, text in sorted(assigned.items()):
         parts += [f"*row[{at}:{ordinal}]", text] if at < ordinal else [text]
         at = ordinal + 1
-    if at < len(table.live):
+    if at < len(table.live_columns):
         parts.append(f"*row[{at}:]")
-    made = source.row_function(tuple_source(parts))
+    made = source.build_row_function(tuple_source(parts))
     finish, narrow, widen = (
         compile_rules(context, table, node.rules),
-        narrower(table),
-        widener(table),
+        row_narrower(table),
+        row_widener(table),
     )
     if node.rules.generated or node.rules.checks:
         return lambda run, row: widen(finish(run)(list(made(run)(narrow(row)))))  # type: ignore[arg-type]
-    if len(table.live) < len(table.table.columns):
+    if len(table.live_columns) < len(table.table.columns):
         return lambda run, row: widen(made(run)(narrow(row)))
     return lambda run, row: made(run)(row)
 
 
-def _delete(catalog: Catalog, node: n.Delete) -> PointWrite | None:
+def _compile_delete(catalog: Catalog, node: n.Delete) -> FastPathWrite | None:
     values = _key_values(node.input)
     if values is None:
         return None
     assert isinstance(node.input, n.Scan)
     find, table = _find_key(catalog, node.input, values), compiled_table(catalog, node.relation)
 
-    def write(transaction: Transaction, run: PointRun) -> int:
+    def delete_row(transaction: Transaction, run: FastPathRun) -> int:
         key = find(run.parameters)
         stored = None if key is None else transaction.get(key)
         if stored is None:
@@ -328,24 +334,24 @@ def _delete(catalog: Catalog, node: n.Delete) -> PointWrite | None:
         writes.delete(transaction, table, table.decode(stored), stored)
         return 1
 
-    return write
+    return delete_row
 
 
-def _insert(catalog: Catalog, node: n.Insert) -> PointWrite | None:
-    make, table = _row_of(catalog, node), compiled_table(catalog, node.relation)
+def _compile_insert(catalog: Catalog, node: n.Insert) -> FastPathWrite | None:
+    make, table = _compile_insert_row(catalog, node), compiled_table(catalog, node.relation)
     if make is None:
         return None
 
-    def write(transaction: Transaction, run: PointRun) -> int:
+    def insert_row(transaction: Transaction, run: FastPathRun) -> int:
         writes.insert(transaction, table, make(run))
         return 1
 
-    return write
+    return insert_row
 
 
-def _row_of(catalog: Catalog, node: n.Insert) -> Callable[[PointRun], Row] | None:
+def _compile_insert_row(catalog: Catalog, node: n.Insert) -> Callable[[FastPathRun], Row] | None:
     """A function that returns the row of a single-row insert, None for other inserts."""
-    expressions = _one_row(node.input)
+    expressions = _single_row_values(node.input)
     if expressions is None or not _rules_are_simple(node.rules):
         return None
     if not all(map(_is_simple, expressions)):
@@ -354,13 +360,13 @@ def _row_of(catalog: Catalog, node: n.Insert) -> Callable[[PointRun], Row] | Non
     made, finish, widen = (
         context.tuple_of(expressions),
         compile_rules(context, table, node.rules),
-        widener(table),
+        row_widener(table),
     )
-    width, relation = len(table.live), node.relation
-    hidden = [i for i, column in enumerate(table.live) if column.hidden]
+    width, relation = len(table.live_columns), node.relation
+    hidden = [i for i, column in enumerate(table.live_columns) if column.hidden]
     whole = node.ordinals == tuple(range(width))
 
-    def make(run: PointRun) -> Row:
+    def make_row(run: FastPathRun) -> Row:
         given = made(run)(())  # type: ignore[arg-type]
         if whole:
             values = list(given)
@@ -372,10 +378,10 @@ def _row_of(catalog: Catalog, node: n.Insert) -> Callable[[PointRun], Row] | Non
                 values[ordinal] = run.services.row_id(relation)
         return widen(finish(run)(values))  # type: ignore[arg-type]
 
-    return make
+    return make_row
 
 
-def _one_row(node: n.Node) -> tuple[e.Expression, ...] | None:
+def _single_row_values(node: n.Node) -> tuple[e.Expression, ...] | None:
     """The expressions of an input that is one row of constants and parameters."""
     match node:
         case n.Values() if len(node.rows) == 1 and node.fields:

@@ -6,8 +6,8 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from belvedere.execution.direct.context import Context, row_keys
-from belvedere.execution.direct.rows import distinct
+from belvedere.execution.direct.context import CompileContext, row_keys
+from belvedere.execution.direct.rows import distinct_rows
 from belvedere.execution.memory import CHUNK_ROWS
 from belvedere.execution.run import CteRows, Rows, Run
 from belvedere.plan import nodes as n
@@ -16,27 +16,37 @@ from belvedere.types import Row
 KeyOf = Callable[[Row], Row]
 
 
-def compile_set_operation(context: Context, node: n.SetOperation) -> Rows:
+def compile_set_operation(context: CompileContext, node: n.SetOperation) -> Rows:
     left, right = context.plan(node.left), context.plan(node.right)
     key = row_keys(node.fields)
     match node.kind:
         case n.SetKind.UNION:
 
-            def union(run: Run) -> Iterator[Row]:
-                return itertools.chain(left(run), _later(right, run))
+            def union_rows(run: Run) -> Iterator[Row]:
+                return itertools.chain(left(run), _run_lazily(right, run))
 
-            return union if node.all else lambda run: distinct(union(run), key, run.memory)
+            return (
+                union_rows
+                if node.all
+                else lambda run: distinct_rows(union_rows(run), key, run.memory)
+            )
         case n.SetKind.INTERSECT:
-            return lambda run: _intersect(left(run), run.memory.passing(right(run)), key, node.all)
+            return lambda run: _intersect_rows(
+                left(run), run.memory.count_held(right(run)), key, node.all
+            )
         case n.SetKind.EXCEPT:
-            return lambda run: _except(left(run), run.memory.passing(right(run)), key, node.all)
+            return lambda run: _except_rows(
+                left(run), run.memory.count_held(right(run)), key, node.all
+            )
 
 
-def _later(rows: Rows, run: Run) -> Iterator[Row]:
+def _run_lazily(rows: Rows, run: Run) -> Iterator[Row]:
     yield from rows(run)
 
 
-def _intersect(left: Iterator[Row], right: Iterator[Row], key: KeyOf, all_: bool) -> Iterator[Row]:
+def _intersect_rows(
+    left: Iterator[Row], right: Iterator[Row], key: KeyOf, all_: bool
+) -> Iterator[Row]:
     counts = Counter(map(key, right))
     for row in left:
         value = key(row)
@@ -45,7 +55,9 @@ def _intersect(left: Iterator[Row], right: Iterator[Row], key: KeyOf, all_: bool
             yield row
 
 
-def _except(left: Iterator[Row], right: Iterator[Row], key: KeyOf, all_: bool) -> Iterator[Row]:
+def _except_rows(
+    left: Iterator[Row], right: Iterator[Row], key: KeyOf, all_: bool
+) -> Iterator[Row]:
     counts = Counter(map(key, right))
     for row in left:
         value = key(row)
@@ -58,24 +70,24 @@ def _except(left: Iterator[Row], right: Iterator[Row], key: KeyOf, all_: bool) -
             yield row
 
 
-def compile_with(context: Context, node: n.With) -> Rows:
+def compile_with(context: CompileContext, node: n.With) -> Rows:
     """Each CTE is computed once, as far as it is read; those that change data always to the end."""
     plans = [(cte.number, context.plan(cte.plan), _changes_data(cte.plan)) for cte in node.ctes]
     body = context.plan(node.body)
 
-    def rows(run: Run) -> Iterator[Row]:
+    def run_with_ctes(run: Run) -> Iterator[Row]:
         inner = run
         changing = []
         for number, plan, changes in plans:
-            found = CteRows(run.memory.passing(plan(inner)))
+            found = CteRows(run.memory.count_held(plan(inner)))
             if changes:
                 changing.append(found)
-            inner = inner.beside({number: found})
+            inner = inner.with_ctes({number: found})
         yield from body(inner)
         for one in changing:
-            one.whole()
+            one.read_all()
 
-    return rows
+    return run_with_ctes
 
 
 def _changes_data(node: n.Node) -> bool:
@@ -86,11 +98,11 @@ def compile_cte_scan(node: n.CteScan) -> Rows:
     return lambda run: iter(run.ctes[node.cte])
 
 
-def compile_recursive_union(context: Context, node: n.RecursiveUnion) -> Rows:
+def compile_recursive_union(context: CompileContext, node: n.RecursiveUnion) -> Rows:
     base, step = context.plan(node.base), context.plan(node.step)
     key = row_keys(node.fields)
 
-    def rows(run: Run) -> Iterator[Row]:
+    def iterate_union(run: Run) -> Iterator[Row]:
         seen: set[Row] = set()
         added = base(run)
         while True:
@@ -102,12 +114,12 @@ def compile_recursive_union(context: Context, node: n.RecursiveUnion) -> Rows:
                         continue
                     seen.add(value)
                     if not len(seen) % CHUNK_ROWS:
-                        run.memory.grown(CHUNK_ROWS, row)
+                        run.memory.reserve_rows(CHUNK_ROWS, row)
                 work.append(row)
                 yield row
             if not work:
                 return
             run.interrupt.check()
-            added = step(run.beside({node.cte: CteRows(work)}))
+            added = step(run.with_ctes({node.cte: CteRows(work)}))
 
-    return rows
+    return iterate_union

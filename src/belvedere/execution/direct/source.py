@@ -20,7 +20,7 @@ from typing import Any
 from belvedere.codec.compile import compile_function, indent
 
 
-class Source:
+class GeneratedFunction:
     """A function under construction."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Source:
         self._temporaries = 0
         self._prelude: dict[str, str] = {}
 
-    def constant(self, value: Any, hint: str = "c") -> str:
+    def add_constant(self, value: Any, hint: str = "c") -> str:
         """Adds an object as a constant; returns the variable by which the text refers to it."""
         known = self._names.get(id(value))
         if known is not None:
@@ -39,41 +39,41 @@ class Source:
         self._names[id(value)] = name
         return name
 
-    def temporary(self) -> str:
+    def new_temporary(self) -> str:
         self._temporaries += 1
         return f"t{self._temporaries}"
 
-    def parameters(self) -> str:
-        return self._of_run("p", "run.parameters")
+    def use_parameters(self) -> str:
+        return self._use_run_value("p", "run.parameters")
 
-    def environment(self) -> str:
-        return self._of_run("environment", "run.environment")
+    def use_environment(self) -> str:
+        return self._use_run_value("environment", "run.environment")
 
-    def services(self) -> str:
-        return self._of_run("services", "run.services")
+    def use_services(self) -> str:
+        return self._use_run_value("services", "run.services")
 
-    def outer(self, depth: int) -> str:
+    def use_outer_row(self, depth: int) -> str:
         """The variable of the row `depth` queries further out."""
-        return self._of_run(f"o{depth}", "run" + ".parent" * (depth - 1) + ".outer")
+        return self._use_run_value(f"o{depth}", "run" + ".parent" * (depth - 1) + ".outer")
 
-    def bound(self, bind: Callable[..., Any]) -> str:
+    def bind_to_run(self, bind: Callable[..., Any]) -> str:
         """The variable of a row function that is bound to the run once."""
-        factory = self.constant(bind, "bind")
-        return self._of_run(f"b_{factory}", f"{factory}(run)")
+        factory = self.add_constant(bind, "bind")
+        return self._use_run_value(f"b_{factory}", f"{factory}(run)")
 
-    def _of_run(self, name: str, source: str) -> str:
+    def _use_run_value(self, name: str, source: str) -> str:
         self._prelude[name] = f"{name} = {source}"
         return name
 
-    def function(self, name: str, body: Iterable[str]) -> Callable[..., Any]:
+    def build_function(self, name: str, body: Iterable[str]) -> Callable[..., Any]:
         """`def name(run)` of the prelude and these lines."""
         lines = [*self._prelude.values(), *body]
         return compile_function(name, "run", lines, self.constants)
 
-    def row_function(self, result: str, arguments: str = "row") -> Callable[..., Any]:
+    def build_row_function(self, result: str, arguments: str = "row") -> Callable[..., Any]:
         """A function from run to a function of rows that returns `result`."""
         body = [f"def evaluate({arguments}):", *indent([f"return {result}"]), "return evaluate"]
-        return self.function("bind", body)
+        return self.build_function("bind", body)
 
 
 def tuple_source(parts: Iterable[str]) -> str:

@@ -25,20 +25,20 @@ CHUNK_ROWS = 64
 """Rows of a run read at a time."""
 
 
-class Runs:
+class SpilledRuns:
     """Sorted rows, run by run; `key` is the order they are sorted by."""
 
     def __init__(self, key: Callable[[Row], Any]) -> None:
         self._key = key
-        self._files: list[_File] = []
+        self._files: list[_RunFile] = []
 
     def __len__(self) -> int:
         return len(self._files)
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def add_run(self, rows: Iterable[Row]) -> None:
         each = iter(rows)
         try:
-            file = _File()
+            file = _RunFile()
             self._files.append(file)
             while chunk := list(islice(each, CHUNK_ROWS)):
                 pickle.dump(chunk, file.stream, protocol=5)
@@ -49,19 +49,19 @@ class Runs:
                 "no room on disk for a sort", sqlstate="53100", detail=str(error)
             ) from error
         if len(self._files) >= RUNS_MAX:
-            whole = self.merged()
+            whole = self.merge_runs()
             self._files = []
-            self.add(whole)
+            self.add_run(whole)
 
-    def merged(self) -> Iterator[Row]:
+    def merge_runs(self) -> Iterator[Row]:
         """All rows in order, once."""
-        return _merged(self._files, self._key)
+        return _merge_files(self._files, self._key)
 
     def close(self) -> None:
-        _close(self._files)
+        _close_files(self._files)
 
 
-class _File:
+class _RunFile:
     """A file without a name, closed when the statement that created it ends, also by an error."""
 
     __slots__ = ("__weakref__", "close", "stream")
@@ -72,7 +72,7 @@ class _File:
         self.close = weakref.finalize(self, os.close, number)
         self.stream = open(number, "w+b", closefd=False)  # noqa: SIM115
 
-    def rows(self) -> Iterator[Row]:
+    def read_rows(self) -> Iterator[Row]:
         self.stream.seek(0)
         while True:
             try:
@@ -81,13 +81,13 @@ class _File:
                 return
 
 
-def _merged(files: list[_File], key: Callable[[Row], Any]) -> Iterator[Row]:
+def _merge_files(files: list[_RunFile], key: Callable[[Row], Any]) -> Iterator[Row]:
     try:
-        yield from heapq.merge(*(file.rows() for file in files), key=key)
+        yield from heapq.merge(*(file.read_rows() for file in files), key=key)
     finally:
-        _close(files)
+        _close_files(files)
 
 
-def _close(files: list[_File]) -> None:
+def _close_files(files: list[_RunFile]) -> None:
     for file in files:
         file.close()

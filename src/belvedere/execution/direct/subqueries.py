@@ -11,7 +11,7 @@ from typing import Any
 
 from belvedere.execution.direct.comparison import KeyForm, key_form
 from belvedere.execution.direct.dependence import Dependence, dependence_of, nearest_columns
-from belvedere.execution.run import Rows, Run, one_value
+from belvedere.execution.run import Rows, Run, scalar_value
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.types import Row
@@ -20,7 +20,7 @@ Compare = Callable[[Any, Any], Any]
 OfRow = Callable[[Run, Row], Any]
 
 
-def in_set(
+def compile_in_set(
     keys: frozenset[Any], has_null: bool, form: KeyForm | None, negated: bool
 ) -> Callable[[Any], bool | None]:
     absent = None if has_null else negated
@@ -28,16 +28,16 @@ def in_set(
     if form is None:
         return lambda value: None if value is None else present if value in keys else absent
 
-    def test(value: Any) -> bool | None:
+    def test_key(value: Any) -> bool | None:
         if value is None:
             return None
         return present if form(value) in keys else absent
 
-    return test
+    return test_key
 
 
-def in_items(equal: Compare, negated: bool) -> Callable[[Any, Iterable[Any]], bool | None]:
-    def test(value: Any, items: Iterable[Any]) -> bool | None:
+def compile_in_items(equal: Compare, negated: bool) -> Callable[[Any, Iterable[Any]], bool | None]:
+    def test_items(value: Any, items: Iterable[Any]) -> bool | None:
         if value is None:
             return None
         unknown = False
@@ -48,17 +48,19 @@ def in_items(equal: Compare, negated: bool) -> Callable[[Any, Iterable[Any]], bo
                 return not negated
         return None if unknown else negated
 
-    return test
+    return test_items
 
 
-def quantified(compare: Compare, every: bool) -> Callable[[Any, list[Any] | None], bool | None]:
+def compile_quantified(
+    compare: Compare, every: bool
+) -> Callable[[Any, list[Any] | None], bool | None]:
     """`value op ANY | ALL (array)`."""
 
-    def test(value: Any, array: list[Any] | None) -> bool | None:
+    def compare_array(value: Any, array: list[Any] | None) -> bool | None:
         if array is None:
             return None
         unknown = False
-        for item in _flat(array):
+        for item in _flatten_array(array):
             found = None if value is None or item is None else compare(value, item)
             if found is None:
                 unknown = True
@@ -66,13 +68,13 @@ def quantified(compare: Compare, every: bool) -> Callable[[Any, list[Any] | None
                 return not every
         return None if unknown else every
 
-    return test
+    return compare_array
 
 
-def _flat(array: list[Any]) -> Iterable[Any]:
+def _flatten_array(array: list[Any]) -> Iterable[Any]:
     for item in array:
         if isinstance(item, list):
-            yield from _flat(item)
+            yield from _flatten_array(item)
         else:
             yield item
 
@@ -80,20 +82,22 @@ def _flat(array: list[Any]) -> Iterable[Any]:
 # -- plans -----------------------------------------------------------------------------------------
 
 
-def of_plan(expression: e.ScalarSubquery | e.Exists | e.ArraySubquery, rows: Rows) -> OfRow:
+def compile_subquery(
+    expression: e.ScalarSubquery | e.Exists | e.ArraySubquery, rows: Rows
+) -> OfRow:
     match expression:
         case e.ScalarSubquery():
-            return _kept(expression.plan, lambda run: one_value(rows(run)))
+            return _cache_result(expression.plan, lambda run: scalar_value(rows(run)))
         case e.Exists():
             negated = expression.negated
-            return _kept(
+            return _cache_result(
                 expression.plan, lambda run: (next(rows(run), None) is not None) is not negated
             )
         case e.ArraySubquery():
-            return _kept(expression.plan, lambda run: [row[0] for row in rows(run)])
+            return _cache_result(expression.plan, lambda run: [row[0] for row in rows(run)])
 
 
-def quantified_plan(
+def compile_quantified_plan(
     expression: e.QuantifiedSubquery, compares: tuple[Compare, ...], rows: Rows
 ) -> Callable[[Run, Row, Row], bool | None]:
     every = expression.quantifier is e.Quantifier.ALL
@@ -104,11 +108,11 @@ def quantified_plan(
             for operand, field in zip(expression.operands, expression.plan.fields)
         )
         if same_types:
-            return _membership(expression, rows, negated=every)
-    fetch = _kept(expression.plan, lambda run: list(rows(run)))
+            return _compile_membership(expression, rows, negated=every)
+    fetch = _cache_result(expression.plan, lambda run: list(rows(run)))
     one_is_enough = names == {"<>"}
 
-    def test(run: Run, row: Row, values: Row) -> bool | None:
+    def compare_result_rows(run: Run, row: Row, values: Row) -> bool | None:
         unknown = False
         for found in fetch(run, row):
             match = _compare_rows(values, found, compares, one_is_enough)
@@ -118,31 +122,31 @@ def quantified_plan(
                 return not every
         return None if unknown else every
 
-    return test
+    return compare_result_rows
 
 
-def _membership(
+def _compile_membership(
     expression: e.QuantifiedSubquery, rows: Rows, *, negated: bool
 ) -> Callable[[Run, Row, Row], bool | None]:
     """IN and NOT IN by a hash of the sub-query's rows; those with NULLs are compared one by one."""
     forms = [key_form(operand.type) for operand in expression.operands]
 
-    def keys_of(run: Run) -> tuple[set[Row], list[Row]]:
+    def collect_keys(run: Run) -> tuple[set[Row], list[Row]]:
         whole: set[Row] = set()
         partial: dict[Row, None] = {}
         for found in rows(run):
-            key = _key(found, forms)
+            key = _row_key(found, forms)
             if None in key:
                 partial[key] = None
             else:
                 whole.add(key)
         return whole, list(partial)
 
-    fetch = _kept(expression.plan, keys_of)
+    fetch = _cache_result(expression.plan, collect_keys)
 
-    def test(run: Run, row: Row, values: Row) -> bool | None:
+    def test_membership(run: Run, row: Row, values: Row) -> bool | None:
         whole, partial = fetch(run, row)
-        key = _key(values, forms)
+        key = _row_key(values, forms)
         if None not in key:
             if key in whole:
                 return not negated
@@ -154,10 +158,10 @@ def _membership(
                 return None
         return negated
 
-    return test
+    return test_membership
 
 
-def _key(values: Row, forms: list[KeyForm | None]) -> Row:
+def _row_key(values: Row, forms: list[KeyForm | None]) -> Row:
     return tuple([v if v is None or form is None else form(v) for v, form in zip(values, forms)])
 
 
@@ -174,39 +178,39 @@ def _compare_rows(
     return None if unknown else not one_is_enough
 
 
-def _kept(plan: n.Node, compute: Callable[[Run], Any]) -> OfRow:
+def _cache_result(plan: n.Node, compute: Callable[[Run], Any]) -> OfRow:
     """`compute`, evaluated again only when what it depends on has changed."""
     depends = dependence_of(plan)
     if depends.nearest == 1:
-        return _kept_for_same_row(plan, compute)
+        return _cache_for_same_row(plan, compute)
     levels = _levels_out(depends)
     number = id(compute)
 
-    def fetch(run: Run, row: Row) -> Any:
-        cache = run.out(levels).cache
+    def cached_result(run: Run, row: Row) -> Any:
+        cache = run.outer_run(levels).cache
         if number not in cache:
-            cache[number] = compute(run.nested(row))
+            cache[number] = compute(run.nested_run(row))
         return cache[number]
 
-    return fetch
+    return cached_result
 
 
-def _kept_for_same_row(plan: n.Node, compute: Callable[[Run], Any]) -> OfRow:
+def _cache_for_same_row(plan: n.Node, compute: Callable[[Run], Any]) -> OfRow:
     """Reuses the last result while rows have the same values in the columns used: a join returns
     all matches of one left row consecutively."""
     columns = nearest_columns(plan)
     if columns is None:
-        return lambda run, row: compute(run.nested(row))
+        return lambda run, row: compute(run.nested_run(row))
     number = id(compute)
 
-    def fetch(run: Run, row: Row) -> Any:
+    def cached_result(run: Run, row: Row) -> Any:
         key = [row[column] for column in columns]
         last = run.cache.get(number)
         if last is None or last[0] != key:
-            last = run.cache[number] = (key, compute(run.nested(row)))
+            last = run.cache[number] = (key, compute(run.nested_run(row)))
         return last[1]
 
-    return fetch
+    return cached_result
 
 
 def _levels_out(depends: Dependence) -> int:

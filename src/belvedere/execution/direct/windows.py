@@ -10,66 +10,68 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from belvedere.execution.direct.aggregates import CompiledCall, compile_call
-from belvedere.execution.direct.context import Bound, Context
+from belvedere.execution.direct.aggregates import CompiledAggregate, compile_call
+from belvedere.execution.direct.context import BindRun, CompileContext
 from belvedere.execution.direct.expressions import python_form
-from belvedere.execution.direct.frames import Ordered, RangeOrder, frames_of
+from belvedere.execution.direct.frames import OrderedPartition, RangeOrder, frames_of
 from belvedere.execution.direct.order import compile_order, sort_rows
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.plan.functions.function import FunctionKind, Partition
+from belvedere.plan.functions.function import FunctionKind, WindowPartition
 from belvedere.plan.functions.registry import resolve
 from belvedere.types import INTERVAL, Kind, Row
 
 Sequences = Sequence[Sequence[int]]
 
 
-class _Call(NamedTuple):
+class _WindowFunctionCall(NamedTuple):
     """Either an aggregate or the Python form of a window function with its arguments."""
 
-    aggregate: CompiledCall | None
+    aggregate: CompiledAggregate | None
     form: Callable[..., Any] | None
-    arguments: Bound | None
+    arguments: BindRun | None
 
 
-def compile_window(context: Context, node: n.Window) -> Rows:
+def compile_window(context: CompileContext, node: n.Window) -> Rows:
     each = context.plan(node.input)
     partition = context.key_of(node.partition) if node.partition else None
     order = compile_order(context, node.order)
     peers = context.key_of([key.expression for key in node.order])
-    offsets = [_offset(context, bound) for bound in (node.frame.start, node.frame.end)]
+    offsets = [_compile_offset(context, bound) for bound in (node.frame.start, node.frame.end)]
     calls = [_compile_call(context, call) for call in node.calls]
     range_order = _range_order(node)
     value_of = context.value_of(node.order[0].expression) if range_order is not None else None
 
-    def rows(run: Run) -> Iterator[Row]:
-        found = run.memory.hold(each(run))
+    def window_rows(run: Run) -> Iterator[Row]:
+        found = run.memory.hold_rows(each(run))
         passes, key = order(run), peers(run)
         start, end = (None if one is None else one(run)(run.outer) for one in offsets)
         value = None if value_of is None else value_of(run)
-        for part in _partitions(found, None if partition is None else partition(run)):
+        for part in _split_partitions(found, None if partition is None else partition(run)):
             run.interrupt.check()
             sort_rows(part, passes)
-            ordered = _ordered(part, key, value)
+            ordered = _find_peers(part, key, value)
             frames = frames_of(node.frame, ordered, start, end, range_order)
-            columns = [_reckon(run, call, part, ordered, frames) for call in calls]
+            columns = [_compute_column(run, call, part, ordered, frames) for call in calls]
             for row, *values in zip(part, *columns):
                 yield (*row, *values)
 
-    return rows
+    return window_rows
 
 
-def _offset(context: Context, bound: n.FrameBound) -> Bound | None:
+def _compile_offset(context: CompileContext, bound: n.FrameBound) -> BindRun | None:
     return None if bound.offset is None else context.value_of(bound.offset)
 
 
-def _compile_call(context: Context, call: e.WindowCall) -> _Call:
+def _compile_call(context: CompileContext, call: e.WindowCall) -> _WindowFunctionCall:
     if call.function.kind is FunctionKind.AGGREGATE:
         aggregate = e.AggregateCall(call.function, call.arguments, call.type, filter=call.filter)
-        return _Call(compile_call(context, aggregate), None, None)
+        return _WindowFunctionCall(compile_call(context, aggregate), None, None)
     types = tuple([argument.type for argument in call.arguments])
-    return _Call(None, python_form(call.function, types), context.tuple_of(call.arguments))
+    return _WindowFunctionCall(
+        None, python_form(call.function, types), context.tuple_of(call.arguments)
+    )
 
 
 def _range_order(node: n.Window) -> RangeOrder | None:
@@ -96,7 +98,7 @@ def _range_order(node: n.Window) -> RangeOrder | None:
     )
 
 
-def _partitions(rows: list[Row], key: Callable[[Row], Any] | None) -> Iterator[list[Row]]:
+def _split_partitions(rows: list[Row], key: Callable[[Row], Any] | None) -> Iterator[list[Row]]:
     if key is None:
         if rows:
             yield rows
@@ -107,9 +109,9 @@ def _partitions(rows: list[Row], key: Callable[[Row], Any] | None) -> Iterator[l
     yield from parts.values()
 
 
-def _ordered(
+def _find_peers(
     rows: list[Row], key: Callable[[Row], Any], value: Callable[[Row], Any] | None
-) -> Ordered:
+) -> OrderedPartition:
     peers: list[int] = []
     starts: list[int] = []
     last: Any = None
@@ -121,23 +123,29 @@ def _ordered(
         peers.append(len(starts) - 1)
     starts.append(len(rows))
     values = [] if value is None else [value(row) for row in rows]
-    return Ordered(len(rows), peers, starts, values)
+    return OrderedPartition(len(rows), peers, starts, values)
 
 
-def _reckon(
-    run: Run, call: _Call, rows: list[Row], ordered: Ordered, frames: Sequences
+def _compute_column(
+    run: Run,
+    call: _WindowFunctionCall,
+    rows: list[Row],
+    ordered: OrderedPartition,
+    frames: Sequences,
 ) -> Sequence[Any]:
     if call.aggregate is not None:
-        return _aggregated(run, call.aggregate, rows, frames)
+        return _aggregate_frames(run, call.aggregate, rows, frames)
     assert call.form is not None
     assert call.arguments is not None
     given = call.arguments(run)
     arguments = [given(row) for row in rows]
-    found: Sequence[Any] = call.form(Partition(arguments, ordered.peers, frames))
+    found: Sequence[Any] = call.form(WindowPartition(arguments, ordered.peers, frames))
     return found
 
 
-def _aggregated(run: Run, call: CompiledCall, rows: list[Row], frames: Sequences) -> list[Any]:
+def _aggregate_frames(
+    run: Run, call: CompiledAggregate, rows: list[Row], frames: Sequences
+) -> list[Any]:
     reckoner = call(run)
     values: list[Any] = []
     state: Any = None

@@ -32,11 +32,11 @@ import duckdb
 from belvedere.catalog import model
 from belvedere.catalog.relation import CompiledTable, compiled_table
 from belvedere.codec import keyspace
-from belvedere.codec.record import Change, Record
+from belvedere.codec.record import Change, LogRecord
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.duck import copy as copying
-from belvedere.execution.duck.columns import Columns
-from belvedere.execution.duck.copy import Copy, Filling, Images
+from belvedere.execution.duck.columns import TableColumns
+from belvedere.execution.duck.copy import ColumnarCopy, CopyTableWriter, RowImages
 from belvedere.execution.run import Run
 from belvedere.kv.batch import BULK_BATCH_ROWS
 from belvedere.txn.transaction import Transaction
@@ -59,23 +59,25 @@ DEAD_SHARE_MAX = 0.25
 OWN_ROWS_MAX = 20_000
 
 
-class Log(Protocol):
-    def read(self, after: int, through: int | None = None) -> Iterator[Record]: ...
+class LogRecords(Protocol):
+    def read(self, after: int, through: int | None = None) -> Iterator[LogRecord]: ...
 
 
-class Budget(NamedTuple):
+class CacheBudget(NamedTuple):
     """`rows_min`: smaller tables are scanned for every statement."""
 
     bytes_max: int
     rows_min: int
 
 
-class Copies:
-    def __init__(self, log: Log, budget: Budget) -> None:
+class ColumnarCache:
+    def __init__(self, log: LogRecords, budget: CacheBudget) -> None:
         self._log = log
         self._budget = budget
         self._mutex = threading.Lock()
-        self._copies: OrderedDict[int, Copy] = OrderedDict()  # the least recently read first
+        self._copies: OrderedDict[int, ColumnarCopy] = (
+            OrderedDict()
+        )  # the least recently read first
         self._position = 0
         self._building: set[int] = set()
         self._refused: dict[int, int] = {}  # relation to the catalog version it was refused at
@@ -87,7 +89,7 @@ class Copies:
     def bytes_max(self) -> int:
         return self._budget.bytes_max
 
-    def attach(self, cursor: Any) -> None:
+    def attach_cursor(self, cursor: Any) -> None:
         """Use this cursor of DuckDB for the copies' own work; None: the engine is closed."""
         with self._mutex:
             self._cursor = cursor
@@ -100,12 +102,12 @@ class Copies:
     def size_bytes(self) -> int:
         return sum(copy.size_bytes for copy in self._copies.values())
 
-    def names(self) -> tuple[str, ...]:
+    def table_names(self) -> tuple[str, ...]:
         """The tables there are copies of, the least recently read first."""
         with self._mutex:
             return tuple(copy.compiled.table.name for copy in self._copies.values())
 
-    def lend(
+    def lend_copies(
         self,
         cursor: Any,
         wanted: Mapping[int, Sequence[int]],
@@ -121,19 +123,19 @@ class Copies:
             return {}
         if statement is not None:
             for relation in wanted:
-                self._build(relation, reader, run)
+                self._build_copy(relation, reader, run)
         with self._mutex:
             if not any(relation in self._copies for relation in wanted):
                 return {}
-            self._advance(reader.position)
-            again = self._read_again(statement)
+            self._advance_position(reader.position)
+            again = self._is_repeated(statement)
             found = [
-                self._usable(relation, slots, reader, run, again=again)
+                self._find_usable(relation, slots, reader, run, again=again)
                 for relation, slots in wanted.items()
             ]
             usable = [copy for copy in found if copy is not None]
             try:
-                past = _past(self._log, reader.position, self._position)
+                past = _changes_since(self._log, reader.position, self._position)
             except InvalidInput:  # trimmed
                 return {}
             cursor.execute("BEGIN")
@@ -141,9 +143,9 @@ class Copies:
                 if copy.columns is None:
                     cursor.execute(f"SELECT 1 FROM {copy.name} LIMIT 0")  # takes the snapshot
                     break
-            return self._lent_all(cursor, usable, wanted, reader, past)
+            return self._lend_usable(cursor, usable, wanted, reader, past)
 
-    def _read_again(self, statement: str | None) -> bool:
+    def _is_repeated(self, statement: str | None) -> bool:
         """Whether this statement was run before."""
         if statement is None:
             return False
@@ -153,78 +155,82 @@ class Copies:
             self._statements.popitem(last=False)
         return known
 
-    def _usable(
+    def _find_usable(
         self, relation: int, slots: Sequence[int], reader: Transaction, run: Run, *, again: bool
-    ) -> Copy | None:
+    ) -> ColumnarCopy | None:
         copy = self._copies.get(relation)
         if copy is None:
             return None
         table = reader.catalog.get(relation)
-        if not isinstance(table, model.Table) or not copying.same_rows(table, copy.compiled.table):
+        if not isinstance(table, model.Table) or not copying.has_same_layout(
+            table, copy.compiled.table
+        ):
             return None
         own = sum(1 for change in reader.changes if change.relation == relation)
         if own > OWN_ROWS_MAX:
             return None
         self._copies.move_to_end(relation)
-        return copy if self._brought_up(copy, slots, run, again=again) else None
+        return copy if self._bring_up_to_date(copy, slots, run, again=again) else None
 
-    def _lent_all(
+    def _lend_usable(
         self,
         cursor: Any,
-        copies: list[Copy],
+        copies: list[ColumnarCopy],
         wanted: Mapping[int, Sequence[int]],
         reader: Transaction,
-        past: dict[bytes, Images],
+        past: dict[bytes, RowImages],
     ) -> dict[int, str]:
         lent = {}
         for copy in copies:
             slots = wanted[copy.relation]
             try:
-                seen = _differences(copy, slots, reader, past)
-                lent[copy.relation] = _lent(cursor, copy, slots, seen)
+                seen = _find_differences(copy, slots, reader, past)
+                lent[copy.relation] = _register_copy(cursor, copy, slots, seen)
             except Unsupported:  # not representable in Arrow
-                self._refuse(copy.compiled.table)
-                self._drop(copy)
-        self._shrink()
+                self._refuse_table(copy.compiled.table)
+                self._drop_copy(copy)
+        self._shrink_to_budget()
         return lent
 
-    def note_of(self, relation: int) -> str | None:
+    def describe_copy(self, relation: int) -> str | None:
         """A line about the copy of a table, for EXPLAIN."""
         with self._mutex:
             copy = self._copies.get(relation)
             if copy is None:
                 return None
-            made = "" if copy.columns is None else f", {copy.columns.made} columns so far"
+            made = "" if copy.columns is None else f", {copy.columns.decoded_count} columns so far"
             return f"columnar copy of {copy.rows} rows{made}, last at position {self._position}"
 
     # -- the log ------------------------------------------------------------------------------
 
-    def _advance(self, position: int) -> None:
+    def _advance_position(self, position: int) -> None:
         """Reads the log up to `position` and records its changes as pending in every copy."""
         if position <= self._position:
             return
         try:
             if position - self._position > CATCH_UP_POSITIONS_MAX:
-                self._drop_all()
+                self._drop_all_copies()
             elif self._copies:
                 for record in self._log.read(self._position, position):
                     for change in record.changes():
-                        self._note(change, self._copies)
+                        self._record_change(change, self._copies)
         except InvalidInput:  # trimmed
-            self._drop_all()
+            self._drop_all_copies()
         self._position = position
 
-    def _note(self, change: Change, copies: dict[int, Copy] | OrderedDict[int, Copy]) -> None:
+    def _record_change(
+        self, change: Change, copies: dict[int, ColumnarCopy] | OrderedDict[int, ColumnarCopy]
+    ) -> None:
         relation = change.relation
         if relation == model.CATALOG_RELATION:
-            self._note_definition(change, copies)
+            self._record_definition(change, copies)
             return
         copy = copies.get(relation)
         if copy is not None:
-            copy.note(keyspace.row_prefix(relation) + change.key, change.old, change.new)
+            copy.add_change(keyspace.row_prefix(relation) + change.key, change.old, change.new)
 
-    def _note_definition(
-        self, change: Change, copies: dict[int, Copy] | OrderedDict[int, Copy]
+    def _record_definition(
+        self, change: Change, copies: dict[int, ColumnarCopy] | OrderedDict[int, ColumnarCopy]
     ) -> None:
         """Drops a copy when the definition of its table's rows changes."""
         stored = change.new if change.new is not None else change.old
@@ -233,35 +239,39 @@ class Copies:
         copy = copies.get(found.id)
         if copy is None:
             return
-        same = isinstance(found, model.Table) and copying.same_rows(found, copy.compiled.table)
+        same = isinstance(found, model.Table) and copying.has_same_layout(
+            found, copy.compiled.table
+        )
         if change.new is None or not same:
             del copies[found.id]
-            self._forget(copy)
+            self._drop_table(copy)
 
-    def _brought_up(self, copy: Copy, slots: Sequence[int], run: Run, *, again: bool) -> bool:
+    def _bring_up_to_date(
+        self, copy: ColumnarCopy, slots: Sequence[int], run: Run, *, again: bool
+    ) -> bool:
         """Converts the copy to a DuckDB table if that pays, and applies pending changes to a table
         if they affect these slots; False when the copy had to be dropped."""
         if len(copy.pending) > max(copy.rows * PENDING_SHARE_MAX, DEAD_ROWS_MIN):
-            self._drop(copy)
+            self._drop_copy(copy)
             return False
         if copy.columns is not None and not again and not _is_worn(copy):
             return True
         try:
-            if copy.columns is not None and not self._move(copy, copy.columns, run):
+            if copy.columns is not None and not self._move_to_table(copy, copy.columns, run):
                 return False
-            if copy.concerns(slots):
-                copying.apply(self._cursor, copy)
+            if copy.affects_slots(slots):
+                copying.apply_pending(self._cursor, copy)
             if copy.dead > max(copy.rows * DEAD_SHARE_MAX, DEAD_ROWS_MIN):
-                copying.compact(self._cursor, copy, self._name(copy.relation))
+                copying.compact_table(self._cursor, copy, self._next_name(copy.relation))
         except (Unsupported, duckdb.Error):  # not representable in Arrow, or out of memory
-            self._refuse(copy.compiled.table)
-            self._drop(copy)
+            self._refuse_table(copy.compiled.table)
+            self._drop_copy(copy)
             return False
         return True
 
     # -- making and dropping ------------------------------------------------------------------
 
-    def _build(self, relation: int, reader: Transaction, run: Run) -> None:
+    def _build_copy(self, relation: int, reader: Transaction, run: Run) -> None:
         """Builds a copy of the table as this reader sees it, unless it exists or was refused."""
         table = reader.catalog.table(relation)
         with self._mutex:
@@ -274,53 +284,53 @@ class Copies:
             self._building.add(relation)
         try:
             compiled = compiled_table(reader.catalog, relation)
-            self._fill(compiled, reader, run)
+            self._load_copy(compiled, reader, run)
         except (Unsupported, duckdb.Error):  # not representable in Arrow, or out of memory
-            self._refuse(table)
+            self._refuse_table(table)
         finally:
             self._building.discard(relation)
 
-    def _fill(self, compiled: CompiledTable, reader: Transaction, run: Run) -> None:
-        columns = Columns(compiled)
-        if not self._scan(compiled, reader, run, columns):
+    def _load_copy(self, compiled: CompiledTable, reader: Transaction, run: Run) -> None:
+        columns = TableColumns(compiled)
+        if not self._scan_rows(compiled, reader, run, columns):
             return
         relation = compiled.table.id
         with self._mutex:
-            self._advance(reader.position)
-            made = {relation: Copy(compiled, columns, columns.rows)}
+            self._advance_position(reader.position)
+            made = {relation: ColumnarCopy(compiled, columns, columns.rows)}
             try:
                 for record in self._log.read(reader.position, self._position):
                     for change in record.changes():
-                        self._note(change, made)
+                        self._record_change(change, made)
             except InvalidInput:  # trimmed meanwhile: the log no longer has what happened since
                 return
             if made and self._cursor is not None:
                 self._copies[relation] = made[relation]
-                self._shrink()
+                self._shrink_to_budget()
 
-    def _scan(
-        self, compiled: CompiledTable, reader: Transaction, run: Run, columns: Columns
+    def _scan_rows(
+        self, compiled: CompiledTable, reader: Transaction, run: Run, columns: TableColumns
     ) -> bool:
         """Scans all rows into `columns`; False when they are too few or too many."""
         scan = reader.scan_values(compiled.start, compiled.end, batch_rows=SCAN_BATCH_ROWS)
         for values in scan:
-            run.interrupt.read(len(values))
+            run.interrupt.count_rows(len(values))
             if not columns.rows and len(values) < min(self._budget.rows_min, SCAN_BATCH_ROWS):
                 return False
-            columns.add(list(values))
+            columns.add_rows(list(values))
             if columns.size_bytes > self._budget.bytes_max:
-                self._refuse(compiled.table)
+                self._refuse_table(compiled.table)
                 return False
         return columns.rows > 0
 
-    def _move(self, copy: Copy, columns: Columns, run: Run) -> bool:
+    def _move_to_table(self, copy: ColumnarCopy, columns: TableColumns, run: Run) -> bool:
         """Converts a copy to a DuckDB table; False when it is too large and was dropped."""
-        filling = Filling(self._cursor.cursor(), self._name(copy.relation))
+        filling = CopyTableWriter(self._cursor.cursor(), self._next_name(copy.relation))
         kept = False
         try:
-            for batch in columns.batches(copying.live_slots(copy.compiled.table)):
+            for batch in columns.decode_batches(copying.live_slots(copy.compiled.table)):
                 run.interrupt.check()
-                filling.add(batch)
+                filling.add_batch(batch)
             filling.finish()
             kept = filling.size_bytes <= self._budget.bytes_max
         finally:
@@ -330,35 +340,35 @@ class Copies:
             finally:
                 filling.close()
         if not kept:
-            self._refuse(copy.compiled.table)
-            self._drop(copy)
+            self._refuse_table(copy.compiled.table)
+            self._drop_copy(copy)
             return False
         copy.name, copy.table_bytes, copy.columns = filling.name, filling.size_bytes, None
         return True
 
-    def _shrink(self) -> None:
+    def _shrink_to_budget(self) -> None:
         for copy in self._copies.values():
             if self.size_bytes > self._budget.bytes_max and copy.columns is not None:
-                copy.columns.forget()
+                copy.columns.drop_columns()
         while self.size_bytes > self._budget.bytes_max and len(self._copies) > 1:
-            self._drop(next(iter(self._copies.values())))
+            self._drop_copy(next(iter(self._copies.values())))
 
-    def _name(self, relation: int) -> str:
+    def _next_name(self, relation: int) -> str:
         self._number += 1
         return f"copy_{relation}_{self._number}"
 
-    def _refuse(self, table: model.Table) -> None:
+    def _refuse_table(self, table: model.Table) -> None:
         self._refused[table.id] = table.version
 
-    def _drop(self, copy: Copy) -> None:
+    def _drop_copy(self, copy: ColumnarCopy) -> None:
         self._copies.pop(copy.relation, None)
-        self._forget(copy)
+        self._drop_table(copy)
 
-    def _drop_all(self) -> None:
+    def _drop_all_copies(self) -> None:
         for copy in list(self._copies.values()):
-            self._drop(copy)
+            self._drop_copy(copy)
 
-    def _forget(self, copy: Copy) -> None:
+    def _drop_table(self, copy: ColumnarCopy) -> None:
         if self._cursor is not None and copy.name:
             self._cursor.execute(f"DROP TABLE IF EXISTS {copy.name}")
 
@@ -370,32 +380,34 @@ def _is_plain(reader: Transaction) -> bool:
     return not reader.isolation.validates_reads and not own_catalog
 
 
-def _is_worn(copy: Copy) -> bool:
+def _is_worn(copy: ColumnarCopy) -> bool:
     """Whether reading it as columns has cost, or will cost, more than a DuckDB table."""
     columns_read = copy.reads / len(copying.live_slots(copy.compiled.table))
     return columns_read > READS_MAX or len(copy.pending) > CHANGED_ROWS_MAX
 
 
-def _differences(
-    copy: Copy, slots: Sequence[int], reader: Transaction, past: dict[bytes, Images]
-) -> dict[bytes, Images]:
+def _find_differences(
+    copy: ColumnarCopy, slots: Sequence[int], reader: Transaction, past: dict[bytes, RowImages]
+) -> dict[bytes, RowImages]:
     """For every row that differs between the copy and this reader of these slots: the row in the
     copy, and the row the reader sees."""
     prefix, pending = keyspace.row_prefix(copy.relation), copy.pending
-    seen = dict(pending) if copy.concerns(slots) else {}
+    seen = dict(pending) if copy.affects_slots(slots) else {}
     for key, image in past.items():
         if key.startswith(prefix):
             before = pending[key].before if key in pending else image.before
-            seen[key] = Images(before, image.after)
+            seen[key] = RowImages(before, image.after)
     for change in reader.changes:
         key = change.key
         if change.relation == copy.relation:
             known = seen.get(key) or pending.get(key)
-            seen[key] = Images(change.old if known is None else known.before, change.new)
+            seen[key] = RowImages(change.old if known is None else known.before, change.new)
     return seen
 
 
-def _lent(cursor: Any, copy: Copy, wanted: Sequence[int], differences: dict[bytes, Images]) -> str:
+def _register_copy(
+    cursor: Any, copy: ColumnarCopy, wanted: Sequence[int], differences: dict[bytes, RowImages]
+) -> str:
     """The FROM item for one copy, registered on the cursor."""
     if copy.columns is None:
         source, slots = copy.name, list(copying.live_slots(copy.compiled.table))
@@ -403,19 +415,23 @@ def _lent(cursor: Any, copy: Copy, wanted: Sequence[int], differences: dict[byte
         key = copy.compiled.table.primary_key
         slots = list(dict.fromkeys([*wanted, *key] if differences or not wanted else wanted))
         source = f"held_{copy.relation}"
-        cursor.register(source, copy.columns.table(slots))
+        cursor.register(source, copy.columns.arrow_table(slots))
         copy.reads += len(slots)
-    return copying.around(cursor, copy, source, slots, differences) if differences else source
+    return (
+        copying.source_with_differences(cursor, copy, source, slots, differences)
+        if differences
+        else source
+    )
 
 
-def _past(log: Log, position: int, reached: int) -> dict[bytes, Images]:
+def _changes_since(log: LogRecords, position: int, reached: int) -> dict[bytes, RowImages]:
     """For every key changed after `position`: its row at `reached`, and its row at `position`."""
-    seen: dict[bytes, Images] = {}
+    seen: dict[bytes, RowImages] = {}
     if position == reached:
         return seen
     for record in log.read(position, reached):
         for relation, key, old, new in record.changes():
             whole = keyspace.row_prefix(relation) + key
             known = seen.get(whole)
-            seen[whole] = Images(new, old if known is None else known.after)
+            seen[whole] = RowImages(new, old if known is None else known.after)
     return seen

@@ -23,7 +23,7 @@ import pyarrow as pa
 from belvedere.catalog.model import Table
 from belvedere.catalog.relation import CompiledTable
 from belvedere.codec.arrow import rows_to_arrow
-from belvedere.execution.duck.columns import Columns
+from belvedere.execution.duck.columns import TableColumns
 
 COMPARED_ROWS_MAX = 200
 """Up to this many pending changes are tracked by slot; more affect every reader."""
@@ -36,7 +36,7 @@ ROWS = -1
 """Among touched slots: rows were inserted or deleted."""
 
 
-class Images(NamedTuple):
+class RowImages(NamedTuple):
     """A row of the table before and after changes; None: absent."""
 
     before: bytes | None
@@ -44,19 +44,19 @@ class Images(NamedTuple):
 
 
 @dataclass(slots=True)
-class Copy:
+class ColumnarCopy:
     """`columns` until it is a table of DuckDB, which then has `name` and `table_bytes`. `pending`
     are the changes since that are in neither yet, by key, and `touched` the slots that differ by
     them. `reads` counts the columns that statements have read of `columns`."""
 
     compiled: CompiledTable
-    columns: Columns | None
+    columns: TableColumns | None
     rows: int
     name: str = ""
     table_bytes: int = 0
     reads: int = 0
     dead: int = 0
-    pending: dict[bytes, Images] = field(default_factory=dict)
+    pending: dict[bytes, RowImages] = field(default_factory=dict)
     touched: set[int] = field(default_factory=set)
 
     @property
@@ -67,20 +67,20 @@ class Copy:
     def size_bytes(self) -> int:
         return self.table_bytes if self.columns is None else self.columns.size_bytes
 
-    def note(self, key: bytes, old: bytes | None, new: bytes | None) -> None:
+    def add_change(self, key: bytes, old: bytes | None, new: bytes | None) -> None:
         known = self.pending.get(key)
-        self.pending[key] = Images(old if known is None else known.before, new)
+        self.pending[key] = RowImages(old if known is None else known.before, new)
         if len(self.pending) <= COMPARED_ROWS_MAX:
-            self.touched |= _differing(self.compiled, old, new)
+            self.touched |= _changed_slots(self.compiled, old, new)
 
-    def concerns(self, slots: Iterable[int]) -> bool:
+    def affects_slots(self, slots: Iterable[int]) -> bool:
         """Whether pending changes affect these slots, or insert or delete rows."""
         if not self.pending:
             return False
         return len(self.pending) > COMPARED_ROWS_MAX or not self.touched.isdisjoint((*slots, ROWS))
 
 
-def _differing(compiled: CompiledTable, old: bytes | None, new: bytes | None) -> set[int]:
+def _changed_slots(compiled: CompiledTable, old: bytes | None, new: bytes | None) -> set[int]:
     """The slots a change touches. Values are compared by representation: 1.0 differs from 1.00."""
     if old is None or new is None:
         return {ROWS}
@@ -92,7 +92,7 @@ def live_slots(table: Table) -> tuple[int, ...]:
     return tuple(column.slot for column in table.columns if not column.dropped)
 
 
-def same_rows(one: Table, other: Table) -> bool:
+def has_same_layout(one: Table, other: Table) -> bool:
     """Whether rows mean the same to both definitions: names and constraints do not matter."""
     if one is other:
         return True
@@ -103,7 +103,7 @@ def same_rows(one: Table, other: Table) -> bool:
     return shapes[0] == shapes[1] and one.primary_key == other.primary_key
 
 
-def columns_of(compiled: CompiledTable, values: list[bytes], slots: Sequence[int]) -> Any:
+def arrow_columns(compiled: CompiledTable, values: list[bytes], slots: Sequence[int]) -> Any:
     names = [f"s{slot}" for slot in slots]
     return pa.Table.from_batches([rows_to_arrow(compiled.layout, values, slots, names)])
 
@@ -111,7 +111,7 @@ def columns_of(compiled: CompiledTable, values: list[bytes], slots: Sequence[int
 # -- keeping it up to date -------------------------------------------------------------------------
 
 
-class Filling:
+class CopyTableWriter:
     """Writes the DuckDB table of a copy: DuckDB loads each batch in a separate thread while the
     next batch is prepared."""
 
@@ -124,35 +124,35 @@ class Filling:
         self._made = False
         self.rows = self.size_bytes = 0
 
-    def add(self, batch: pa.RecordBatch) -> None:
+    def add_batch(self, batch: pa.RecordBatch) -> None:
         self._waiting.append(batch)
         self.rows += batch.num_rows
         self.size_bytes += batch.nbytes
         if sum(one.num_rows for one in self._waiting) >= FILL_ROWS:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(1, "belvedere-copy")
-            self._settle()
+            self._wait_for_load()
             taken, self._waiting = self._waiting, []
-            self._begun = self._pool.submit(self._take_in, taken)
+            self._begun = self._pool.submit(self._load_batches, taken)
 
     def finish(self) -> None:
-        self._settle()
+        self._wait_for_load()
         if self._waiting:
-            self._take_in(self._waiting)
+            self._load_batches(self._waiting)
 
     def abandon(self) -> None:
         try:
-            self._settle()
+            self._wait_for_load()
         finally:
             self._cursor.execute(f"DROP TABLE IF EXISTS {self.name}")
 
-    def _settle(self) -> None:
+    def _wait_for_load(self) -> None:
         """Waits for the load in progress, and raises its error."""
         begun, self._begun = self._begun, None
         if begun is not None:
             begun.result()
 
-    def _take_in(self, batches: list[pa.RecordBatch]) -> None:
+    def _load_batches(self, batches: list[pa.RecordBatch]) -> None:
         verb = f"INSERT INTO {self.name}" if self._made else f"CREATE TABLE {self.name} AS"
         self._cursor.register("made", pa.Table.from_batches(batches))
         try:
@@ -167,16 +167,16 @@ class Filling:
         self._cursor.close()
 
 
-def apply(cursor: Any, copy: Copy) -> None:
+def apply_pending(cursor: Any, copy: ColumnarCopy) -> None:
     """Applies the pending changes to DuckDB's table in one of its transactions."""
     gone = [image.before for image in copy.pending.values() if image.before is not None]
     come = [image.after for image in copy.pending.values() if image.after is not None]
     cursor.execute("BEGIN")
     try:
         if gone:
-            _delete(cursor, copy, gone)
+            _delete_rows(cursor, copy, gone)
         if come:
-            _insert(cursor, copy, come)
+            _insert_rows(cursor, copy, come)
     except BaseException:
         cursor.execute("ROLLBACK")
         raise
@@ -187,25 +187,25 @@ def apply(cursor: Any, copy: Copy) -> None:
     copy.rows += len(come) - len(gone)
 
 
-def _delete(cursor: Any, copy: Copy, rows: list[bytes]) -> None:
+def _delete_rows(cursor: Any, copy: ColumnarCopy, rows: list[bytes]) -> None:
     slots = copy.compiled.table.primary_key
-    cursor.register("gone", columns_of(copy.compiled, rows, slots))
+    cursor.register("gone", arrow_columns(copy.compiled, rows, slots))
     try:
         cursor.execute(f"DELETE FROM {copy.name} AS k USING gone AS m WHERE {_same_key(slots)}")
     finally:
         cursor.unregister("gone")
 
 
-def _insert(cursor: Any, copy: Copy, rows: list[bytes]) -> None:
+def _insert_rows(cursor: Any, copy: ColumnarCopy, rows: list[bytes]) -> None:
     slots = live_slots(copy.compiled.table)
-    cursor.register("come", columns_of(copy.compiled, rows, slots))
+    cursor.register("come", arrow_columns(copy.compiled, rows, slots))
     try:
         cursor.execute(f"INSERT INTO {copy.name} SELECT * FROM come")
     finally:
         cursor.unregister("come")
 
 
-def compact(cursor: Any, copy: Copy, name: str) -> None:
+def compact_table(cursor: Any, copy: ColumnarCopy, name: str) -> None:
     """Rebuilds the table without the space of deleted rows."""
     cursor.execute(f"CREATE TABLE {name} AS SELECT * FROM {copy.name}")
     cursor.execute(f"DROP TABLE {copy.name}")
@@ -219,12 +219,12 @@ def _same_key(slots: Iterable[int]) -> str:
 # -- reads with differences ------------------------------------------------------------------------
 
 
-def around(
+def source_with_differences(
     cursor: Any,
-    copy: Copy,
+    copy: ColumnarCopy,
     source: str,
     slots: Sequence[int],
-    differences: Mapping[bytes, Images],
+    differences: Mapping[bytes, RowImages],
 ) -> str:
     """The FROM item for a reader for whom some rows differ: `before` is the row in the source,
     `after` the row the reader sees."""
@@ -234,9 +234,9 @@ def around(
     columns = ", ".join(f"s{slot}" for slot in slots)
     text = f"SELECT {columns} FROM {source} AS k"
     if hidden:
-        cursor.register(f"mask_{copy.relation}", columns_of(copy.compiled, hidden, key))
+        cursor.register(f"mask_{copy.relation}", arrow_columns(copy.compiled, hidden, key))
         text += f" ANTI JOIN mask_{copy.relation} AS m ON {_same_key(key)}"
     if added:
-        cursor.register(f"extra_{copy.relation}", columns_of(copy.compiled, added, slots))
+        cursor.register(f"extra_{copy.relation}", arrow_columns(copy.compiled, added, slots))
         text += f" UNION ALL SELECT {columns} FROM extra_{copy.relation}"
     return f"({text})"

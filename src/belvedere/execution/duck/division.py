@@ -11,27 +11,34 @@ from decimal import Decimal
 from typing import Any
 
 from belvedere.errors import Error
-from belvedere.plan.values.decimals import divide, rounded, scale_of
+from belvedere.plan.values.decimals import divide, round_to_scale, scale_of
 
-NAME = "belvedere_quotient"
+QUOTIENT_FUNCTION = "belvedere_quotient"
 _PARAMETERS = ["VARCHAR", "INTEGER", "VARCHAR", "INTEGER", "INTEGER"]
 
 
-def register(connection: Any) -> None:
+def register_quotient(connection: Any) -> None:
     """Registers the function on a connection, for all its cursors."""
     connection.create_function(
-        NAME, _quotients, _PARAMETERS, "VARCHAR", type="arrow", null_handling="special"
+        QUOTIENT_FUNCTION,
+        _divide_columns,
+        _PARAMETERS,
+        "VARCHAR",
+        type="arrow",
+        null_handling="special",
     )
 
 
-def _quotients(dividends: Any, shown: Any, divisors: Any, others_shown: Any, places: Any) -> Any:
+def _divide_columns(
+    dividends: Any, shown: Any, divisors: Any, others_shown: Any, places: Any
+) -> Any:
     import pyarrow as pa  # heavy
 
     columns = [one.to_pylist() for one in (dividends, shown, divisors, others_shown, places)]
-    return pa.array([_quotient(*row) for row in zip(*columns)], pa.string())
+    return pa.array([_divide_values(*row) for row in zip(*columns)], pa.string())
 
 
-def _quotient(
+def _divide_values(
     dividend: str | None, shown: int, divisor: str | None, other_shown: int, places: int
 ) -> str | None:
     """`shown`: how many digits after the point the operands have; the quotient may have `places`
@@ -39,7 +46,9 @@ def _quotient(
     if dividend is None or divisor is None:
         return None
     try:
-        found = divide(rounded(Decimal(dividend), shown), rounded(Decimal(divisor), other_shown))
+        found = divide(
+            round_to_scale(Decimal(dividend), shown), round_to_scale(Decimal(divisor), other_shown)
+        )
     except Error as error:  # DuckDB carries text only
         raise ValueError(f"[belvedere {error.sqlstate}] {error.message}") from None
     if found and scale_of(found) > places:

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.execution.duck import division
-from belvedere.execution.duck.types import NotExact, leaf_place
-from belvedere.execution.run import Interrupt, Run, interrupted
+from belvedere.execution.duck.types import NotExact, leaf_placeholder
+from belvedere.execution.run import Interrupt, Run, cancel_error
 from belvedere.plan.functions import duckdb_udfs, sqlstate_of
 from belvedere.plan.functions import udf as udfs
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from belvedere.execution.duck.copies import Copies
-    from belvedere.execution.duck.leaves import Leaf
+    from belvedere.execution.duck.copies import ColumnarCache
+    from belvedere.execution.duck.leaves import DuckLeaf
 
 PROGRESS_S = 0.1
 SETTINGS = (
@@ -44,7 +44,7 @@ class DuckEngine:
         self,
         memory_limit_mb: int = 1024,
         threads: int = 2,
-        make_copies: Callable[[], Copies] | None = None,
+        make_copies: Callable[[], ColumnarCache] | None = None,
     ) -> None:
         """`memory_limit_mb` is for statements; the copies have a budget of their own."""
         self._memory_limit_mb = memory_limit_mb
@@ -53,12 +53,12 @@ class DuckEngine:
         self._connection: Any = None
         self._registered: set[str] = set()
         self._make_copies = make_copies
-        self.copies: Copies | None = None
+        self.copies: ColumnarCache | None = None
 
     def fetch(
         self,
         text: str,
-        leaves: Sequence[Leaf],
+        leaves: Sequence[DuckLeaf],
         functions: Iterable[str],
         run: Run,
         *,
@@ -68,52 +68,54 @@ class DuckEngine:
 
         `few`: the result is small, and is stored in a table of DuckDB first. A relation is planned
         twice, when it is created and when it is read, which can take longer than the statement."""
-        cursor, interrupt = self._cursor(functions), run.interrupt
+        cursor, interrupt = self._open_cursor(functions), run.interrupt
         stop = cursor.interrupt
         interrupt.add_hook(stop)
         try:
             interrupt.check()
-            sources = self._sources(cursor, leaves, run, text)
+            sources = self._leaf_sources(cursor, leaves, run, text)
             interrupt.check()
             for number, source in enumerate(sources):
-                text = text.replace(leaf_place(number), source)
-            with _told(interrupt):
+                text = text.replace(leaf_placeholder(number), source)
+            with _report_progress(interrupt):
                 if few:
                     cursor.execute(f"CREATE TEMP TABLE result AS {text}")
                     text = "FROM result"
                 return cursor.sql(text).to_arrow_table()
         except self._duckdb.Error as error:
-            raise self._meaning(error, interrupt) from error
+            raise self._translate_error(error, interrupt) from error
         finally:
             interrupt.remove_hook(stop)
             cursor.close()
 
-    def copied(self, leaf: Leaf, run: Run) -> pa.Table | None:
+    def read_copy(self, leaf: DuckLeaf, run: Run) -> pa.Table | None:
         """An entire table from its columnar copy, if there is one."""
         if self.copies is None or leaf.relation is None or not len(self.copies):
             return None
-        cursor, interrupt = self._cursor(()), run.interrupt
+        cursor, interrupt = self._open_cursor(()), run.interrupt
         stop = cursor.interrupt
         interrupt.add_hook(stop)
         try:
-            lent = self.copies.lend(cursor, {leaf.relation: leaf.slots}, run)
+            lent = self.copies.lend_copies(cursor, {leaf.relation: leaf.slots}, run)
             if not lent:
                 return None
-            source = _columns(leaf, lent[leaf.relation])
+            source = _leaf_select(leaf, lent[leaf.relation])
             return cursor.sql(f"SELECT * FROM {source}").to_arrow_table()
         except self._duckdb.Error as error:
-            raise self._meaning(error, interrupt) from error
+            raise self._translate_error(error, interrupt) from error
         finally:
             interrupt.remove_hook(stop)
             cursor.close()
 
-    def source_of(self, leaf: Leaf) -> str:
+    def describe_source(self, leaf: DuckLeaf) -> str:
         """What a leaf is read from, for EXPLAIN."""
         if self.copies is not None and leaf.relation is not None:
-            return self.copies.note_of(leaf.relation) or "scan"
+            return self.copies.describe_copy(leaf.relation) or "scan"
         return "scan"
 
-    def _sources(self, cursor: Any, leaves: Sequence[Leaf], run: Run, text: str) -> list[str]:
+    def _leaf_sources(
+        self, cursor: Any, leaves: Sequence[DuckLeaf], run: Run, text: str
+    ) -> list[str]:
         """The FROM item of each leaf."""
         lent: dict[int, str] = {}
         if self.copies is not None:
@@ -121,35 +123,35 @@ class DuckEngine:
             for leaf in leaves:
                 if leaf.relation is not None:
                     wanted.setdefault(leaf.relation, []).extend(leaf.slots)
-            lent = self.copies.lend(cursor, wanted, run, statement=text)
+            lent = self.copies.lend_copies(cursor, wanted, run, statement=text)
         sources = []
         for number, leaf in enumerate(leaves):
             found = None if leaf.relation is None else lent.get(leaf.relation)
             if found is None:
-                cursor.register(f"leaf_{number}", self._scanned(leaf, run))
+                cursor.register(f"leaf_{number}", self._read_leaf(leaf, run))
                 sources.append(f"leaf_{number}")
             else:
-                sources.append(_columns(leaf, found))
+                sources.append(_leaf_select(leaf, found))
         return sources
 
-    def _scanned(self, leaf: Leaf, run: Run) -> pa.Table:
+    def _read_leaf(self, leaf: DuckLeaf, run: Run) -> pa.Table:
         return leaf.read(run)
 
-    def _cursor(self, functions: Iterable[str]) -> Any:
+    def _open_cursor(self, functions: Iterable[str]) -> Any:
         with self._opening:
             if self._connection is None:
-                self._connection = self._open()
+                self._connection = self._open_connection()
             missing = set(functions) - self._registered
             if missing:
                 known = duckdb_udfs()
-                if division.NAME in missing:
-                    division.register(self._connection)
-                others = sorted(missing - {division.NAME})
-                udfs.register(self._connection, [known[name] for name in others])
+                if division.QUOTIENT_FUNCTION in missing:
+                    division.register_quotient(self._connection)
+                others = sorted(missing - {division.QUOTIENT_FUNCTION})
+                udfs.register_udfs(self._connection, [known[name] for name in others])
                 self._registered |= missing
             return self._connection.cursor()
 
-    def _open(self) -> Any:
+    def _open_connection(self) -> Any:
         import duckdb  # heavy
 
         self._duckdb = duckdb
@@ -157,7 +159,7 @@ class DuckEngine:
         limit = self._memory_limit_mb
         if self._make_copies is not None:
             self.copies = self._make_copies()
-            self.copies.attach(connection.cursor())
+            self.copies.attach_cursor(connection.cursor())
             limit += self.copies.bytes_max // 2**20
         connection.execute(f"SET GLOBAL memory_limit = '{limit}MB'")
         spills = Path(tempfile.gettempdir()) / f"belvedere-{os.getpid()}-{id(self)}"
@@ -166,11 +168,11 @@ class DuckEngine:
             connection.execute(f"SET GLOBAL {setting}")
         return connection
 
-    def _meaning(self, error: Exception, interrupt: Interrupt) -> Exception:
+    def _translate_error(self, error: Exception, interrupt: Interrupt) -> Exception:
         """The error of ours that a DuckDB error means."""
         duckdb, text = self._duckdb, str(error)
         if interrupt.reason is not None or isinstance(error, duckdb.InterruptException):
-            return interrupted(interrupt.reason or "interrupted")
+            return cancel_error(interrupt.reason or "interrupted")
         if isinstance(error, duckdb.OutOfMemoryException):
             return Unavailable("statement needs more memory than it may use", sqlstate="53200")
         if "More than one row returned by a subquery" in text:
@@ -187,7 +189,7 @@ class DuckEngine:
     def close(self) -> None:
         with self._opening:
             if self.copies is not None:
-                self.copies.attach(None)
+                self.copies.attach_cursor(None)
                 self.copies = None
             if self._connection is not None:
                 self._connection.close()
@@ -196,7 +198,7 @@ class DuckEngine:
 
 
 @contextmanager
-def _told(interrupt: Interrupt) -> Iterator[None]:
+def _report_progress(interrupt: Interrupt) -> Iterator[None]:
     """Reports progress from another thread while DuckDB blocks this one."""
     progress = interrupt.progress
     if progress is None:
@@ -204,11 +206,11 @@ def _told(interrupt: Interrupt) -> Iterator[None]:
         return
     ended = threading.Event()
 
-    def tell() -> None:
+    def report_rows() -> None:
         while not ended.wait(PROGRESS_S):
             progress(interrupt.rows)
 
-    thread = threading.Thread(target=tell, name="belvedere-progress", daemon=True)
+    thread = threading.Thread(target=report_rows, name="belvedere-progress", daemon=True)
     thread.start()
     try:
         yield
@@ -217,6 +219,6 @@ def _told(interrupt: Interrupt) -> Iterator[None]:
         thread.join()
 
 
-def _columns(leaf: Leaf, source: str) -> str:
+def _leaf_select(leaf: DuckLeaf, source: str) -> str:
     columns = ", ".join(f"s{slot} AS c{i}" for i, slot in enumerate(leaf.slots))
     return f"(SELECT {columns or '1 AS nothing'} FROM {source})"

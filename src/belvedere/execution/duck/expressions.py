@@ -16,14 +16,25 @@ from sqlglot import exp
 
 from belvedere.errors import Error
 from belvedere.execution.direct.dependence import is_constant
-from belvedere.execution.duck.query import ColumnPlaces, Outer, Query, Typed, one_type
-from belvedere.execution.duck.quotients import chosen, result_of, shown_of, verbatim
-from belvedere.execution.duck.shortcuts import padded, shorter_form, stripped
-from belvedere.execution.duck.types import NotExact, Ragged, literal_text, literal_type, type_text
+from belvedere.execution.duck.query import ColumnLookup, DuckQuery, Outer, TypedSql, common_type
+from belvedere.execution.duck.quotients import (
+    cast_branches,
+    ragged_result,
+    shown_digits_tree,
+    verbatim,
+)
+from belvedere.execution.duck.shortcuts import pad_char_operands, shorter_form, strip_char
+from belvedere.execution.duck.types import (
+    NotExact,
+    RaggedNumeric,
+    literal_text,
+    literal_type,
+    type_text,
+)
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions import Function, build_sql
-from belvedere.plan.functions.registry import registry
+from belvedere.plan.functions.registry import functions_by_name
 from belvedere.types import BOOLEAN, TEXT, Kind, SqlType
 
 STRIPPED = "rtrim(_0, ' ')"
@@ -50,30 +61,30 @@ _PLAIN_EQUALITY = frozenset(
 )
 
 
-LowerPlan = Callable[[n.Node, Outer], Query]
+LowerPlan = Callable[[n.Node, Outer], DuckQuery]
 """Lowers a plan inside an expression; the second argument is the rows around it."""
 
 
-class Scope(NamedTuple):
+class DuckScope(NamedTuple):
     """What an expression sees: columns, outer rows (nearest first), how to lower a plan, how to
     evaluate an expression that has no columns, and a scalar sub-query that has no form."""
 
-    column: ColumnPlaces
+    column: ColumnLookup
     outer: Outer
     plan: LowerPlan
     evaluate: Callable[[e.Expression], object]
-    settle: Callable[[n.Node], object]
-    divide: Callable[[Typed, Typed], Typed]
+    evaluate_subquery: Callable[[n.Node], object]
+    divide: Callable[[TypedSql, TypedSql], TypedSql]
     used: set[str]  # functions to register in DuckDB
 
 
-def lower(scope: Scope, expression: e.Expression) -> Typed:
-    folded = _folded(scope, expression)
+def lower(scope: DuckScope, expression: e.Expression) -> TypedSql:
+    folded = _fold_constant(scope, expression)
     if folded is not None:
-        return constant(folded.value, folded.type)
+        return lower_constant(folded.value, folded.type)
     match expression:
         case e.Literal():
-            return constant(expression.value, expression.type)
+            return lower_constant(expression.value, expression.type)
         case e.Column():
             return scope.column(expression.index)
         case e.OuterColumn():
@@ -81,33 +92,35 @@ def lower(scope: Scope, expression: e.Expression) -> Typed:
                 raise NotExact("a row outside of this part is used")
             return scope.outer[expression.depth - 1](expression.index)
         case e.Call():
-            return call(scope, expression.function, expression.arguments, expression.type)
+            return lower_call(scope, expression.function, expression.arguments, expression.type)
         case e.Cast():
-            return call(scope, expression.function, (expression.operand,), expression.type)
+            return lower_call(scope, expression.function, (expression.operand,), expression.type)
         case e.And():
-            return Typed(exp.and_(*_trees(scope, expression.operands)), BOOLEAN)
+            return TypedSql(exp.and_(*_lower_operands(scope, expression.operands)), BOOLEAN)
         case e.Or():
-            return Typed(exp.or_(*_trees(scope, expression.operands)), BOOLEAN)
+            return TypedSql(exp.or_(*_lower_operands(scope, expression.operands)), BOOLEAN)
         case e.Not():
-            return Typed(exp.not_(_paren(lower(scope, expression.operand).tree)), BOOLEAN)
+            return TypedSql(
+                exp.not_(_add_parentheses(lower(scope, expression.operand).tree)), BOOLEAN
+            )
         case e.Case():
-            return _case(scope, expression)
+            return _lower_case_when(scope, expression)
         case e.Coalesce():
-            return _coalesce([lower(scope, one) for one in expression.arguments])
+            return _lower_coalesce([lower(scope, one) for one in expression.arguments])
         case _:
-            return _test(scope, expression)
+            return _lower_test(scope, expression)
 
 
-def constant(value: object, sql_type: SqlType) -> Typed:
+def lower_constant(value: object, sql_type: SqlType) -> TypedSql:
     text = literal_text(value, sql_type)
     tree = sqlglot.parse_one(text, dialect="duckdb")
     literal = e.Literal(value, sql_type)
-    return Typed(tree, literal_type(value, sql_type), value is None, literal=literal)
+    return TypedSql(tree, literal_type(value, sql_type), value is None, literal=literal)
 
 
-def call(
-    scope: Scope, function: Function, arguments: tuple[e.Expression, ...], result: SqlType
-) -> Typed:
+def lower_call(
+    scope: DuckScope, function: Function, arguments: tuple[e.Expression, ...], result: SqlType
+) -> TypedSql:
     if function.name == "extract" and isinstance(arguments[0], e.Literal):
         function, arguments = _known_field(function, arguments)
     lowered = [lower(scope, argument) for argument in arguments]
@@ -116,19 +129,19 @@ def call(
     if function.name == "cast" and _is_same_text(lowered[0].type, result):
         return lowered[0]
     if function.name == "cast" and function.sql == STRIPPED and lowered[0].is_column:
-        return stripped(lowered[0], result)
+        return strip_char(lowered[0], result)
     shorter = shorter_form(function, lowered)
     if shorter is not None:
         return shorter
     if function.name == "substring" and _is_plain_substring(scope, function, arguments):
         tree = exp.Anonymous(this="substring", expressions=[one.tree for one in lowered])
-        return Typed(tree, result)
+        return TypedSql(tree, result)
     if function.name in _COMPARISONS:
         lowered = [
-            _kept(one) if _may_overflow(argument) else one
+            _shield_from_rewrite(one) if _may_overflow(argument) else one
             for one, argument in zip(lowered, arguments)
         ]
-    return built(scope, function, lowered, result)
+    return lower_function(scope, function, lowered, result)
 
 
 def _is_same_text(given: SqlType, result: SqlType) -> bool:
@@ -137,12 +150,12 @@ def _is_same_text(given: SqlType, result: SqlType) -> bool:
 
 
 def _is_plain_substring(
-    scope: Scope, function: Function, arguments: tuple[e.Expression, ...]
+    scope: DuckScope, function: Function, arguments: tuple[e.Expression, ...]
 ) -> bool:
     """Constant start inside the text and constant length: DuckDB's substring is the same."""
     if len(arguments) != 3 or function.arguments[0] != TEXT:
         return False
-    start, length = (_folded(scope, argument) for argument in arguments[1:])
+    start, length = (_fold_constant(scope, argument) for argument in arguments[1:])
     if start is None or length is None:
         return False
     numbers = (start.value, length.value)
@@ -155,7 +168,7 @@ def _known_field(
     """`extract` of a constant field has a function, and a form, of its own."""
     field, value = arguments
     assert isinstance(field, e.Literal)
-    for known in registry().get(f"extract {str(field.value).lower()}", ()):
+    for known in functions_by_name().get(f"extract {str(field.value).lower()}", ()):
         if known.arguments[0] == function.arguments[1]:
             return known, (value,)
     return function, arguments
@@ -175,13 +188,15 @@ def _may_overflow(expression: e.Expression) -> bool:
     )
 
 
-def _kept(value: Typed) -> Typed:
+def _shield_from_rewrite(value: TypedSql) -> TypedSql:
     """Wraps a value in a function, through which DuckDB moves no constants: otherwise it moves them
     from one side of a comparison to the other, and loses the overflow that PostgreSQL reports."""
     return value._replace(tree=exp.Anonymous(this="least", expressions=[value.tree]))
 
 
-def built(scope: Scope, function: Function, arguments: list[Typed], result: SqlType) -> Typed:
+def lower_function(
+    scope: DuckScope, function: Function, arguments: list[TypedSql], result: SqlType
+) -> TypedSql:
     """A registered function over lowered arguments."""
     from_types = tuple(argument.type for argument in arguments)
     trees: list[Any] = [argument.tree for argument in arguments]
@@ -194,9 +209,9 @@ def built(scope: Scope, function: Function, arguments: list[Typed], result: SqlT
     if result.kind is Kind.NUMERIC and result.precision is None and bounds is not None:
         result = bounds(from_types) or result
     type_text(result)
-    if any(isinstance(one, Ragged) for one in from_types):
-        return result_of(function.name, arguments, tree, result)
-    return Typed(tree, result)
+    if any(isinstance(one, RaggedNumeric) for one in from_types):
+        return ragged_result(function.name, arguments, tree, result)
+    return TypedSql(tree, result)
 
 
 def _own_functions(tree: exp.Expr) -> list[str]:
@@ -205,74 +220,75 @@ def _own_functions(tree: exp.Expr) -> list[str]:
     ]
 
 
-def _trees(scope: Scope, expressions: tuple[e.Expression, ...]) -> list[exp.Expr]:
-    return [_paren(lower(scope, one).tree) for one in expressions]
+def _lower_operands(scope: DuckScope, expressions: tuple[e.Expression, ...]) -> list[exp.Expr]:
+    return [_add_parentheses(lower(scope, one).tree) for one in expressions]
 
 
-def _paren(tree: exp.Expr) -> exp.Expr:
+def _add_parentheses(tree: exp.Expr) -> exp.Expr:
     # To sqlglot AND, OR and -> are functions too.
     if isinstance(tree, exp.Column | exp.Func | exp.Paren) and not isinstance(tree, exp.Binary):
         return tree
     return exp.Paren(this=tree)
 
 
-def _case(scope: Scope, expression: e.Case) -> Typed:
+def _lower_case_when(scope: DuckScope, expression: e.Case) -> TypedSql:
     results = [lower(scope, result) for _, result in expression.whens]
     default = lower(scope, expression.default)
-    sql_type = one_type([*results, default])
-    *trees, otherwise = chosen([*results, default], sql_type)
+    sql_type = common_type([*results, default])
+    *trees, otherwise = cast_branches([*results, default], sql_type)
     if default.null:
         otherwise = exp.cast(exp.Null(), type_text(sql_type))
     conditions = [lower(scope, condition).tree for condition, _ in expression.whens]
-    tree = _case_of(conditions, trees, otherwise)
-    if not isinstance(sql_type, Ragged):
-        return Typed(tree, sql_type)
-    shown = [shown_of(result) for result in results]
-    scale = _case_of([one.copy() for one in conditions], shown, shown_of(default))
-    return Typed(tree, sql_type, scale=scale)
+    tree = _case_tree(conditions, trees, otherwise)
+    if not isinstance(sql_type, RaggedNumeric):
+        return TypedSql(tree, sql_type)
+    shown = [shown_digits_tree(result) for result in results]
+    scale = _case_tree([one.copy() for one in conditions], shown, shown_digits_tree(default))
+    return TypedSql(tree, sql_type, scale=scale)
 
 
-def _case_of(conditions: list[exp.Expr], results: list[exp.Expr], default: exp.Expr) -> exp.Expr:
+def _case_tree(conditions: list[exp.Expr], results: list[exp.Expr], default: exp.Expr) -> exp.Expr:
     ifs = [exp.If(this=one, true=result) for one, result in zip(conditions, results)]
     return exp.Case(ifs=ifs, default=default)
 
 
-def _coalesce(values: list[Typed]) -> Typed:
-    sql_type = one_type(values)
-    trees = chosen(values, sql_type)
+def _lower_coalesce(values: list[TypedSql]) -> TypedSql:
+    sql_type = common_type(values)
+    trees = cast_branches(values, sql_type)
     tree = exp.Coalesce(this=trees[0], expressions=trees[1:])
-    if not isinstance(sql_type, Ragged):
-        return Typed(tree, sql_type)
+    if not isinstance(sql_type, RaggedNumeric):
+        return TypedSql(tree, sql_type)
     given: list[exp.Expr] = [
-        exp.not_(exp.Is(this=_paren(v.tree.copy()), expression=exp.Null())) for v in values
+        exp.not_(exp.Is(this=_add_parentheses(v.tree.copy()), expression=exp.Null()))
+        for v in values
     ]
-    shown = [shown_of(value) for value in values]
-    return Typed(tree, sql_type, scale=_case_of(given, shown, exp.Null()))
+    shown = [shown_digits_tree(value) for value in values]
+    return TypedSql(tree, sql_type, scale=_case_tree(given, shown, exp.Null()))
 
 
-def _test(scope: Scope, expression: e.Expression) -> Typed:
+def _lower_test(scope: DuckScope, expression: e.Expression) -> TypedSql:
     match expression:
         case e.Test():
-            operand = _paren(lower(scope, expression.operand).tree)
+            operand = _add_parentheses(lower(scope, expression.operand).tree)
             truth = {"true": exp.true(), "false": exp.false()}.get(expression.truth, exp.Null())
             tree: exp.Expr = exp.Is(this=operand, expression=truth)
-            return Typed(exp.not_(tree) if expression.negated else tree, BOOLEAN)
+            return TypedSql(exp.not_(tree) if expression.negated else tree, BOOLEAN)
         case e.IsDistinct():
             _require_plain(expression.left.type, expression.right.type)
-            left = _paren(lower(scope, expression.left).tree)
-            right = _paren(lower(scope, expression.right).tree)
+            left = _add_parentheses(lower(scope, expression.left).tree)
+            right = _add_parentheses(lower(scope, expression.right).tree)
             form = exp.NullSafeEQ if expression.negated else exp.NullSafeNEQ
-            return Typed(form(this=left, expression=right), BOOLEAN)
+            return TypedSql(form(this=left, expression=right), BOOLEAN)
         case e.InList():
-            return _in_list(scope, expression)
+            return _lower_in_list(scope, expression)
         case e.Array():
             items = [lower(scope, item) for item in expression.items]
             array = exp.Array(expressions=[item.tree for item in items])
-            return Typed(exp.cast(array, type_text(expression.type)), expression.type)
+            return TypedSql(exp.cast(array, type_text(expression.type)), expression.type)
         case e.Quantified():
-            return _quantified(scope, expression)
+            return _lower_quantified(scope, expression)
         case e.ScalarSubquery() | e.Exists() | e.QuantifiedSubquery():
-            return _subquery(scope, expression)
+            return _lower_subquery(scope, expression)
         case _:
             raise NotExact(f"{type(expression).__name__} has no form in DuckDB")
 
@@ -282,77 +298,83 @@ def _require_plain(*types: SqlType) -> None:
         raise NotExact("equality of these types is not DuckDB's")
 
 
-def _in_list(scope: Scope, expression: e.InList) -> Typed:
+def _lower_in_list(scope: DuckScope, expression: e.InList) -> TypedSql:
     types = (expression.operand.type, *(item.type for item in expression.items))
     blanks = all(one.kind is Kind.CHAR for one in types)  # do not count at the end of these
     if not blanks:
         _require_plain(*types)
     value = lower(scope, expression.operand)
     listed = [lower(scope, item) for item in expression.items]
-    operand, items = _paren(value.tree), [item.tree for item in listed]
-    if blanks and (same := padded(value, listed)) is not None:
-        operand, items = _paren(same[0]), same[1:]
+    operand, items = _add_parentheses(value.tree), [item.tree for item in listed]
+    if blanks and (same := pad_char_operands(value, listed)) is not None:
+        operand, items = _add_parentheses(same[0]), same[1:]
     elif blanks:
-        operand, items = _stripped(operand), [_stripped(item) for item in items]
+        operand, items = _strip_blanks(operand), [_strip_blanks(item) for item in items]
     tree: exp.Expr = exp.In(this=operand, expressions=items)
-    return Typed(exp.not_(tree) if expression.negated else tree, BOOLEAN)
+    return TypedSql(exp.not_(tree) if expression.negated else tree, BOOLEAN)
 
 
-def _stripped(tree: exp.Expr) -> exp.Expr:
+def _strip_blanks(tree: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="rtrim", expressions=[tree, exp.Literal.string(" ")])
 
 
-def _quantified(scope: Scope, expression: e.Quantified) -> Typed:
+def _lower_quantified(scope: DuckScope, expression: e.Quantified) -> TypedSql:
     """Over a constant array only: written as a list of comparisons."""
-    folded = _folded(scope, expression.array)
+    folded = _fold_constant(scope, expression.array)
     if folded is None:
         raise NotExact("ANY and ALL over an array that is not constant")
     if folded.value is None:
-        return constant(None, BOOLEAN)
+        return lower_constant(None, BOOLEAN)
     element = folded.type.element
     assert element is not None
     operand = lower(scope, expression.operand)
     parts = [
-        _paren(built(scope, expression.operator, [operand, constant(v, element)], BOOLEAN).tree)
+        _add_parentheses(
+            lower_function(
+                scope, expression.operator, [operand, lower_constant(v, element)], BOOLEAN
+            ).tree
+        )
         for v in folded.value
     ]
     every = expression.quantifier is e.Quantifier.ALL
     if not parts:
-        return constant(every, BOOLEAN)
-    return Typed(exp.and_(*parts) if every else exp.or_(*parts), BOOLEAN)
+        return lower_constant(every, BOOLEAN)
+    return TypedSql(exp.and_(*parts) if every else exp.or_(*parts), BOOLEAN)
 
 
-def _subquery(
-    scope: Scope, expression: e.ScalarSubquery | e.Exists | e.QuantifiedSubquery
-) -> Typed:
+def _lower_subquery(
+    scope: DuckScope, expression: e.ScalarSubquery | e.Exists | e.QuantifiedSubquery
+) -> TypedSql:
     try:
         query = scope.plan(expression.plan, (scope.column, *scope.outer))
     except NotExact:
         if not isinstance(expression, e.ScalarSubquery):
             raise
-        return constant(scope.settle(expression.plan), expression.type)
+        return lower_constant(scope.evaluate_subquery(expression.plan), expression.type)
     text = query.text
     match expression:
         case e.ScalarSubquery():
-            return _scalar(query)
+            return _scalar_subquery(query)
         case e.Exists():
             tree = verbatim(f"EXISTS ({text})")
-            return Typed(exp.not_(tree) if expression.negated else tree, BOOLEAN)
+            return TypedSql(exp.not_(tree) if expression.negated else tree, BOOLEAN)
         case e.QuantifiedSubquery():
-            if any(isinstance(one, Ragged) for one in query.types):
+            if any(isinstance(one, RaggedNumeric) for one in query.types):
                 raise NotExact("a sub-query that gives NUMERIC values of different scales")
-            return _quantified_subquery(scope, expression, text)
+            return _lower_quantified_subquery(scope, expression, text)
 
 
-def _scalar(query: Query) -> Typed:
+def _scalar_subquery(query: DuckQuery) -> TypedSql:
     sql_type = query.types[0]
-    if not isinstance(sql_type, Ragged):
-        return Typed(verbatim(f"({query.text})"), sql_type)
+    if not isinstance(sql_type, RaggedNumeric):
+        return TypedSql(verbatim(f"({query.text})"), sql_type)
     value, scale = (verbatim(f"(SELECT {c} FROM ({query.text}))") for c in ("c0", "c0s"))
-    return Typed(value, sql_type, scale=scale)
+    return TypedSql(value, sql_type, scale=scale)
 
 
-def _quantified_subquery(scope: Scope, expression: e.QuantifiedSubquery, text: str) -> Typed:
+def _lower_quantified_subquery(
+    scope: DuckScope, expression: e.QuantifiedSubquery, text: str
+) -> TypedSql:
     if len(expression.operands) > 1:
         raise NotExact("comparison of a row with a sub-query")
     operand = expression.operands[0]
@@ -362,13 +384,13 @@ def _quantified_subquery(scope: Scope, expression: e.QuantifiedSubquery, text: s
     word = expression.quantifier.value.upper()
     if sign not in ("=", "<>", "<", "<=", ">", ">="):
         raise NotExact(f"{sign} {word} over a sub-query")
-    return Typed(verbatim(f"(({left}) {sign} {word} ({text}))"), BOOLEAN)
+    return TypedSql(verbatim(f"(({left}) {sign} {word} ({text}))"), BOOLEAN)
 
 
 # -- folding ---------------------------------------------------------------------------------------
 
 
-def _folded(scope: Scope, expression: e.Expression) -> e.Literal | None:
+def _fold_constant(scope: DuckScope, expression: e.Expression) -> e.Literal | None:
     """The value of an expression that depends on no row; None when it does, or when it fails: an
     error belongs to the rows for which it is evaluated."""
     if isinstance(expression, e.Literal) or not is_constant(expression):

@@ -4,7 +4,7 @@ The arguments, filters and keys are projected first, so that what is aggregated 
 The registry marks the call inside a form with [[ ]]: DISTINCT, ORDER BY, FILTER and OVER go there.
 An average of exact numbers is a sum, a count and a quotient above them. An aggregate whose last
 step DuckDB cannot do exactly (a variance of NUMERIC) is computed in parts, and Python finishes: see
-`Partials`.
+`PartialAggregates`.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from belvedere.execution.duck.expressions import lower
 from belvedere.execution.duck.query import (
+    DuckQuery,
     Outer,
-    Query,
-    Typed,
+    TypedSql,
     Types,
-    closed,
-    named,
+    build_select,
+    close_query,
     require_groupable,
-    selected,
+    select_list,
 )
-from belvedere.execution.duck.quotients import average_before
-from belvedere.execution.duck.types import NotExact, Ragged, literal_text, type_text
+from belvedere.execution.duck.quotients import average_integer_digits
+from belvedere.execution.duck.types import NotExact, RaggedNumeric, literal_text, type_text
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.function import Function
 from belvedere.plan.functions.sqlform import DECIMAL_DIGITS_MAX, sql_template
-from belvedere.types import BIGINT, INTEGER, Kind, Row, SqlType, numeric
+from belvedere.types import BIGINT, INTEGER, Kind, Row, SqlType, numeric_type
 
 if TYPE_CHECKING:
-    from belvedere.execution.duck.lower import Lowering
+    from belvedere.execution.duck.lower import DuckLowering
 
 _ARGUMENT = re.compile(r"(?<![\w'])_(\d+)\b")
 _LISTS = frozenset({"array_agg", "string_agg", "json_agg"})
 _MARKED = re.compile(r"\[\[(.*?)\((.*)\)\]\]", re.DOTALL)
 
 
-class Partials(NamedTuple):
+class PartialAggregates(NamedTuple):
     """An aggregate query whose rows Python still has to finish: for every output column how many
     columns of the query it takes, and what makes one value of them (None: it is the value)."""
 
-    query: Query
+    query: DuckQuery
     columns: tuple[tuple[int, Callable[..., Any] | None], ...]
 
-    def finish(self, row: Row) -> Row:
+    def finish_row(self, row: Row) -> Row:
         values, at = [], 0
         for width, form in self.columns:
             taken = row[at : at + width]
@@ -56,17 +56,17 @@ class Partials(NamedTuple):
         return tuple(values)
 
 
-class _Inputs:
+class _InputProjection:
     """The projection below an aggregation, with each distinct expression once."""
 
-    def __init__(self, lowering: Lowering, below: n.Node, outer: Outer) -> None:
-        self._parts = lowering.parts(lowering.query(below, outer))
-        self.alias = lowering.name()
-        self._scope = lowering.scope(self._parts.places(), outer)
-        self._columns: list[Typed] = []
+    def __init__(self, lowering: DuckLowering, below: n.Node, outer: Outer) -> None:
+        self._parts = lowering.open_parts(lowering.lower_node(below, outer))
+        self.alias = lowering.new_alias()
+        self._scope = lowering.expression_scope(self._parts.column_lookup(), outer)
+        self._columns: list[TypedSql] = []
         self._known: dict[e.Expression, int] = {}
 
-    def column(self, expression: e.Expression, *, new: bool = False) -> tuple[str, SqlType]:
+    def add_column(self, expression: e.Expression, *, new: bool = False) -> tuple[str, SqlType]:
         """The text and type of an expression's column; `new`: a column not shared with
         others."""
         at = self._known.get(expression)
@@ -75,67 +75,69 @@ class _Inputs:
             at = self._known[expression] = len(self._columns) - 1
         return f"{self.alias}.c{at}", self._columns[at].type
 
-    def source(self) -> str:
-        text = f"SELECT {named(self._columns)}{self._parts.rest}"
+    def source_text(self) -> str:
+        text = f"SELECT {select_list(self._columns)}{self._parts.from_where}"
         return f"({text}) AS {self.alias}"
 
-    def keys(self, keys: tuple[e.SortKey, ...]) -> str:
+    def order_by_text(self, keys: tuple[e.SortKey, ...]) -> str:
         parts = []
         for key in keys:
-            text, _ = self.column(key.expression)
+            text, _ = self.add_column(key.expression)
             nulls = "FIRST" if key.nulls_first else "LAST"
             parts.append(f"{text} {'DESC' if key.descending else 'ASC'} NULLS {nulls}")
         return ", ".join(parts)
 
 
-def lower_aggregate(lowering: Lowering, node: n.Aggregate, outer: Outer) -> Query:
+def lower_aggregate(lowering: DuckLowering, node: n.Aggregate, outer: Outer) -> DuckQuery:
     """With averages as quotients on top; `NotExact` for other aggregates with a last step in
     Python."""
     if any(call.function.partial is not None and not _is_average(call) for call in node.aggregates):
         raise NotExact("the last step of an aggregate runs in Python")
-    inputs = _Inputs(lowering, node.input, outer)
-    grouped = _grouped(inputs, node, averages=True)
+    inputs = _InputProjection(lowering, node.input, outer)
+    grouped = _lower_groups(inputs, node, averages=True)
     if not any(map(_is_average, node.aggregates)):
         return grouped.query
-    parts, at, columns = closed(grouped.query, lowering.name()), 0, []
-    for (width, _), call in zip(grouped.columns, _calls(node)):
+    parts, at, columns = close_query(grouped.query, lowering.new_alias()), 0, []
+    for (width, _), call in zip(grouped.columns, _column_aggregates(node)):
         taken = parts.columns[at : at + width]
         at += width
         if call is not None and _is_average(call):
-            before = average_before(inputs.column(call.arguments[0])[1])
-            columns.append(lowering.divide(taken[0], taken[1], before, few=not node.groups))
+            before = average_integer_digits(inputs.add_column(call.arguments[0])[1])
+            columns.append(lowering.divide_numeric(taken[0], taken[1], before, few=not node.groups))
         else:
             columns += taken
-    return selected(parts._replace(columns=tuple(columns)))
+    return build_select(parts._replace(columns=tuple(columns)))
 
 
 def _is_average(call: e.AggregateCall) -> bool:
     return call.function.name == "avg" and call.function.partial is not None
 
 
-def _calls(node: n.Aggregate) -> list[e.AggregateCall | None]:
+def _column_aggregates(node: n.Aggregate) -> list[e.AggregateCall | None]:
     """For every column of the node the aggregate it is."""
     return [*(None for _ in node.groups), *node.aggregates, *(None for _ in node.groupings)]
 
 
-def lower_partials(lowering: Lowering, node: n.Aggregate, outer: Outer) -> Partials:
+def lower_partials(lowering: DuckLowering, node: n.Aggregate, outer: Outer) -> PartialAggregates:
     """Averages and similar aggregates as columns that Python combines to one value."""
-    found = _grouped(_Inputs(lowering, node.input, outer), node, averages=False)
-    if any(isinstance(one, Ragged) for one in found.query.types):
+    found = _lower_groups(_InputProjection(lowering, node.input, outer), node, averages=False)
+    if any(isinstance(one, RaggedNumeric) for one in found.query.types):
         raise NotExact("NUMERIC values of different scales are aggregated")
     return found
 
 
-def _grouped(inputs: _Inputs, node: n.Aggregate, *, averages: bool) -> Partials:
+def _lower_groups(
+    inputs: _InputProjection, node: n.Aggregate, *, averages: bool
+) -> PartialAggregates:
     # Equal groups of several grouping sets are not one: each is NULL where its set leaves it out.
     alone = node.grouping_sets is not None
-    groups = [inputs.column(group, new=alone) for group in node.groups]
+    groups = [inputs.add_column(group, new=alone) for group in node.groups]
     require_groupable(sql_type for _, sql_type in groups)
     texts = [text for text, _ in groups]
     columns: list[tuple[str, SqlType, str | None]] = [(*group, None) for group in groups]
     widths: list[tuple[int, Callable[..., Any] | None]] = [(1, None) for _ in groups]
     for call in node.aggregates:
-        found, form = _aggregate(inputs, call, averages=averages)
+        found, form = _lower_aggregate_call(inputs, call, averages=averages)
         widths.append((len(found), form))
         columns += found
     for grouping in node.groupings:
@@ -148,8 +150,8 @@ def _grouped(inputs: _Inputs, node: n.Aggregate, *, averages: bool) -> Partials:
         if scale is not None:
             listed.append(f"{scale} AS c{i}s")
     chosen = ", ".join(listed) or "count(*) AS nothing"
-    text = f"SELECT {chosen} FROM {inputs.source()}{_group_by(node, texts)}"
-    return Partials(Query(text, tuple(one for _, one, _ in columns)), tuple(widths))
+    text = f"SELECT {chosen} FROM {inputs.source_text()}{_group_by(node, texts)}"
+    return PartialAggregates(DuckQuery(text, tuple(one for _, one, _ in columns)), tuple(widths))
 
 
 def _group_by(node: n.Aggregate, groups: list[str]) -> str:
@@ -159,40 +161,40 @@ def _group_by(node: n.Aggregate, groups: list[str]) -> str:
     return f" GROUP BY GROUPING SETS ({sets})"
 
 
-def _aggregate(
-    inputs: _Inputs, call: e.AggregateCall, *, averages: bool
+def _lower_aggregate_call(
+    inputs: _InputProjection, call: e.AggregateCall, *, averages: bool
 ) -> tuple[list[tuple[str, SqlType, str | None]], Callable[..., Any] | None]:
     """The columns of one aggregate, with their scales, and how they become its value."""
     if call.function.direct is not None:
         raise NotExact(f"{call.function.name} WITHIN GROUP runs in Python")
-    arguments = [inputs.column(argument) for argument in call.arguments]
+    arguments = [inputs.add_column(argument) for argument in call.arguments]
     if call.distinct:
         require_groupable(sql_type for _, sql_type in arguments)
     keys = call.order_by
     if call.distinct and not keys and call.function.name in _LISTS:
         keys = (e.SortKey(call.arguments[0]),)  # PostgreSQL sorts to find what is distinct
-    order = f" ORDER BY {inputs.keys(keys)}" if keys else ""
+    order = f" ORDER BY {inputs.order_by_text(keys)}" if keys else ""
     after = ""
     if call.filter is not None:
-        after = f" FILTER (WHERE {inputs.column(call.filter)[0]})"
+        after = f" FILTER (WHERE {inputs.add_column(call.filter)[0]})"
     types = tuple(sql_type for _, sql_type in arguments)
     given = [text for text, _ in arguments]
     partial = call.function.partial
     if partial is None:
-        text, sql_type = _marked(call.function, types, given, call.type)
-        whole = _put(text, call.distinct, order, after)
+        text, sql_type = _call_template(call.function, types, given, call.type)
+        whole = _apply_modifiers(text, call.distinct, order, after)
         return [_with_scale(call, whole, sql_type, types, given, after)], None
     if any(one.kind is Kind.NUMERIC and one.precision is None for one in types):
         raise NotExact("NUMERIC without bounds")
     parts = [
-        _put(_filled(f"[[{column}]]", given), call.distinct, order, after)
+        _apply_modifiers(_substitute_arguments(f"[[{column}]]", given), call.distinct, order, after)
         for column in partial.columns
     ]
     if not (averages and _is_average(call)):
-        if any(isinstance(one, Ragged) for one in types):
+        if any(isinstance(one, RaggedNumeric) for one in types):
             raise NotExact(f"{call.function.name} of NUMERIC values of different scales")
         return [(part, SqlType(Kind.NUMERIC), None) for part in parts], partial.finish
-    total = numeric(DECIMAL_DIGITS_MAX, types[0].scale or 0 if types[0].precision else 0)
+    total = numeric_type(DECIMAL_DIGITS_MAX, types[0].scale or 0 if types[0].precision else 0)
     first = _with_scale(call, parts[0], total, types, given, after)
     return [first, (parts[1], BIGINT, None)], None
 
@@ -201,16 +203,16 @@ def _with_scale(
     call: e.AggregateCall, text: str, result: SqlType, types: Types, given: list[str], after: str
 ) -> tuple[str, SqlType, str | None]:
     """Adds the display scale of a sum: that of the value with the most digits after the point."""
-    if not any(isinstance(one, Ragged) for one in types) or call.function.name == "count":
+    if not any(isinstance(one, RaggedNumeric) for one in types) or call.function.name == "count":
         return text, result, None
     if call.function.name not in ("sum", "avg"):
         raise NotExact(f"{call.function.name} of NUMERIC values of different scales")
     scale = f"max(CASE WHEN {given[0]} IS NOT NULL THEN {given[0]}s END){after}"
-    wide = Ragged(Kind.NUMERIC, precision=result.precision, scale=result.scale)
+    wide = RaggedNumeric(Kind.NUMERIC, precision=result.precision, scale=result.scale)
     return text, wide, scale
 
 
-def _marked(
+def _call_template(
     function: Function, types: Types, arguments: list[str], result: SqlType
 ) -> tuple[str, SqlType]:
     template = sql_template(function, types)
@@ -219,15 +221,15 @@ def _marked(
     if result.kind is Kind.NUMERIC and function.bounds is not None:
         result = function.bounds(types) or result
     type_text(result)
-    return _filled(template, arguments), result
+    return _substitute_arguments(template, arguments), result
 
 
-def _filled(template: str, arguments: list[str]) -> str:
+def _substitute_arguments(template: str, arguments: list[str]) -> str:
     every = template.replace("_*", ", ".join(arguments))
     return _ARGUMENT.sub(lambda found: arguments[int(found[1])], every)
 
 
-def _put(text: str, distinct: bool, inside: str, after: str) -> str:
+def _apply_modifiers(text: str, distinct: bool, inside: str, after: str) -> str:
     """Inserts the modifiers into the marked call."""
     if _MARKED.search(text) is None:
         raise NotExact("the form of an aggregate has no mark")
@@ -238,53 +240,57 @@ def _put(text: str, distinct: bool, inside: str, after: str) -> str:
 # -- windows ---------------------------------------------------------------------------------------
 
 
-def lower_window(lowering: Lowering, node: n.Window, outer: Outer) -> Query:
-    inputs = _Inputs(lowering, node.input, outer)
-    kept = [inputs.column(_whole(node.input, i)) for i in range(len(node.input.fields))]
-    over = _over(lowering, inputs, node)
+def lower_window(lowering: DuckLowering, node: n.Window, outer: Outer) -> DuckQuery:
+    inputs = _InputProjection(lowering, node.input, outer)
+    kept = [inputs.add_column(_input_column(node.input, i)) for i in range(len(node.input.fields))]
+    over = _over_clause(lowering, inputs, node)
     texts = [text for text, _ in kept]
     types = [sql_type for _, sql_type in kept]
     for call in node.calls:
-        if any(isinstance(inputs.column(one)[1], Ragged) for one in call.arguments):
+        if any(isinstance(inputs.add_column(one)[1], RaggedNumeric) for one in call.arguments):
             raise NotExact("a window over NUMERIC values of different scales")
         if call.function.partial is not None:
             raise NotExact("the last step of an aggregate runs in Python")
-        arguments = [inputs.column(argument) for argument in call.arguments]
+        arguments = [inputs.add_column(argument) for argument in call.arguments]
         given, of_types = [t for t, _ in arguments], tuple(t for _, t in arguments)
-        text, sql_type = _marked(call.function, of_types, given, call.type)
+        text, sql_type = _call_template(call.function, of_types, given, call.type)
         after = ""
         if call.filter is not None:
-            after = f" FILTER (WHERE {inputs.column(call.filter)[0]})"
-        texts.append(_put(text, False, "", f"{after} OVER ({over})"))
+            after = f" FILTER (WHERE {inputs.add_column(call.filter)[0]})"
+        texts.append(_apply_modifiers(text, False, "", f"{after} OVER ({over})"))
         types.append(sql_type)
     listed = [f"{text} AS c{i}" for i, text in enumerate(texts)]
-    listed += [f"{texts[i]}s AS c{i}s" for i, one in enumerate(types) if isinstance(one, Ragged)]
-    return Query(f"SELECT {', '.join(listed)} FROM {inputs.source()}", tuple(types))
+    listed += [
+        f"{texts[i]}s AS c{i}s" for i, one in enumerate(types) if isinstance(one, RaggedNumeric)
+    ]
+    return DuckQuery(f"SELECT {', '.join(listed)} FROM {inputs.source_text()}", tuple(types))
 
 
-def _whole(node: n.Node, index: int) -> e.Column:
+def _input_column(node: n.Node, index: int) -> e.Column:
     return e.Column(index, node.fields[index].type)
 
 
-def _over(lowering: Lowering, inputs: _Inputs, node: n.Window) -> str:
+def _over_clause(lowering: DuckLowering, inputs: _InputProjection, node: n.Window) -> str:
     parts = []
     if node.partition:
-        columns = [inputs.column(one) for one in node.partition]
+        columns = [inputs.add_column(one) for one in node.partition]
         require_groupable(sql_type for _, sql_type in columns)
         parts.append(f"PARTITION BY {', '.join(text for text, _ in columns)}")
     if node.order:
-        keys = [inputs.column(key.expression)[1] for key in node.order]
-        require_groupable(one for one in keys if not isinstance(one, Ragged))  # those sort by value
-        parts.append(f"ORDER BY {inputs.keys(node.order)}")
+        keys = [inputs.add_column(key.expression)[1] for key in node.order]
+        require_groupable(
+            one for one in keys if not isinstance(one, RaggedNumeric)
+        )  # those sort by value
+        parts.append(f"ORDER BY {inputs.order_by_text(node.order)}")
     frame = node.frame
-    start, end = (_bound(lowering, bound) for bound in (frame.start, frame.end))
+    start, end = (_frame_bound(lowering, bound) for bound in (frame.start, frame.end))
     text = f"{frame.mode.value.upper()} BETWEEN {start} AND {end}"
     if frame.exclude:
         text += f" EXCLUDE {frame.exclude.upper()}"
     return " ".join([*parts, text])
 
 
-def _bound(lowering: Lowering, bound: n.FrameBound) -> str:
+def _frame_bound(lowering: DuckLowering, bound: n.FrameBound) -> str:
     if bound.offset is None:
         return bound.side.value.upper()
     value = lowering.evaluate(bound.offset)

@@ -17,9 +17,9 @@ from belvedere.catalog.model import Table
 from belvedere.catalog.relation import compiled_table
 from belvedere.codec.arrow import arrow_type, rows_to_arrow
 from belvedere.codec.rows import RowLayout
-from belvedere.execution.direct.access import ranges_of
+from belvedere.execution.direct.access import compile_ranges
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.direct.context import Context
+from belvedere.execution.direct.context import CompileContext
 from belvedere.execution.duck.types import NotExact
 from belvedere.execution.run import Run
 from belvedere.plan import access as paths
@@ -33,7 +33,7 @@ Read = Callable[[Run], pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class DuckLeaf:
     """`read` returns columns c0.. ; `relation` is the table whose columnar copy, with these slots,
     can be read instead."""
 
@@ -43,23 +43,23 @@ class Leaf:
     slots: tuple[int, ...] = ()
 
 
-def compile_leaf(catalog: Catalog, node: n.Node) -> Leaf:
+def compile_leaf(catalog: Catalog, node: n.Node) -> DuckLeaf:
     name = getattr(node, "name", type(node).__name__)
     if isinstance(node, n.Scan) and node.access.index is None:
         if node.access.kind is not paths.AccessKind.KEY:
             if isinstance(catalog.get(node.relation), Table):
                 whole = node.access.kind is paths.AccessKind.FULL and not node.access.ordered
                 relation = node.relation if whole and not node.access.reverse else None
-                return Leaf(name, _scanned(catalog, node), relation, node.slots)
+                return DuckLeaf(name, _compile_scan(catalog, node), relation, node.slots)
     types = [field.type for field in node.fields]
     if isinstance(node, n.Changes):
-        return Leaf(name, lambda run: _given(run.deltas[node.relation], types))
+        return DuckLeaf(name, lambda run: _delta_table(run.deltas[node.relation], types))
     rows = compile_plan(catalog, node)
-    return Leaf(name, lambda run: _fitting(run.memory.hold(rows(run)), types))
+    return DuckLeaf(name, lambda run: _convert_rows(run.memory.hold_rows(rows(run)), types))
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded(Sequence[Any]):
+class StoredDelta(Sequence[Any]):
     """Rows for a Changes leaf in stored form: they are decoded to columns without a loop."""
 
     layout: RowLayout
@@ -74,7 +74,7 @@ class Encoded(Sequence[Any]):
         found = self.values[at]
         return [project(one) for one in found] if isinstance(at, slice) else project(found)
 
-    def table(self) -> pa.Table:
+    def to_table(self) -> pa.Table:
         names, size = [f"c{i}" for i in range(len(self.slots))], GIVEN_BATCH_ROWS
         parts = [self.values[at : at + size] for at in range(0, len(self.values), size)]
         if not names:
@@ -84,59 +84,59 @@ class Encoded(Sequence[Any]):
         )
 
 
-def _given(rows: Sequence[Any], types: list[SqlType]) -> pa.Table:
-    if isinstance(rows, Encoded) and rows.values:
-        return rows.table()
-    return _fitting(list(rows), types)
+def _delta_table(rows: Sequence[Any], types: list[SqlType]) -> pa.Table:
+    if isinstance(rows, StoredDelta) and rows.values:
+        return rows.to_table()
+    return _convert_rows(list(rows), types)
 
 
-def _fitting(rows: list[Any], types: list[SqlType]) -> pa.Table:
+def _convert_rows(rows: list[Any], types: list[SqlType]) -> pa.Table:
     """Rows as a table. `NotExact` for values that Arrow cannot represent: the amounts of a view's
     state may be integers of any length."""
     try:
-        return table_of(rows, types)
+        return rows_to_table(rows, types)
     except (OverflowError, pa.ArrowInvalid) as error:
         raise NotExact(f"a value has no place in Arrow: {error}") from error
 
 
-def _scanned(catalog: Catalog, node: n.Scan) -> Read:
+def _compile_scan(catalog: Catalog, node: n.Scan) -> Read:
     compiled = compiled_table(catalog, node.relation)
-    context = Context(catalog, lambda inner: compile_plan(catalog, inner))
-    ranges = ranges_of(context, node.access, compiled.key)
+    context = CompileContext(catalog, lambda inner: compile_plan(catalog, inner))
+    ranges = compile_ranges(context, node.access, compiled.key)
     names = [f"c{i}" for i in range(len(node.slots))]
     types = [field.type for field in node.fields]
 
-    def batches(run: Run) -> Iterator[pa.RecordBatch]:
+    def scan_batches(run: Run) -> Iterator[pa.RecordBatch]:
         for start, end in ranges(run, run.outer):
             for values in run.reader.scan_values(start, end, batch_rows=SCAN_BATCH_ROWS):
-                run.interrupt.read(len(values))
+                run.interrupt.count_rows(len(values))
                 if names:
                     yield rows_to_arrow(compiled.layout, list(values), node.slots, names)
                 else:
                     yield pa.record_batch({"nothing": pa.array([1] * len(values), pa.int32())})
 
-    def leaf(run: Run) -> pa.Table:
-        found = list(batches(run))
+    def read_scan(run: Run) -> pa.Table:
+        found = list(scan_batches(run))
         if not found:
-            return table_of([], types)
+            return rows_to_table([], types)
         table = pa.Table.from_batches(found)
         if node.access.reverse:  # one range: several in reverse order never occur
             return table.take(pa.array(range(table.num_rows - 1, -1, -1), pa.int64()))
         return table
 
-    return leaf
+    return read_scan
 
 
-def table_of(rows: list[Any], types: list[SqlType]) -> pa.Table:
+def rows_to_table(rows: list[Any], types: list[SqlType]) -> pa.Table:
     """Python rows as a table of columns c0.. ."""
     if not types:
         return pa.table({"nothing": pa.array([1] * len(rows), pa.int32())})
     columns = list(zip(*rows)) if rows else [()] * len(types)
-    arrays = [_array(list(values), one) for values, one in zip(columns, types)]
+    arrays = [_column_array(list(values), one) for values, one in zip(columns, types)]
     return pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(types))])
 
 
-def _array(values: list[Any], sql_type: SqlType) -> pa.Array:
+def _column_array(values: list[Any], sql_type: SqlType) -> pa.Array:
     kind = sql_type.kind
     if kind is Kind.UUID:
         values = [None if value is None else value.bytes for value in values]

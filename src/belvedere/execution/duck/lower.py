@@ -15,33 +15,33 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from belvedere.execution.direct.dependence import SUBQUERIES, dependence_of, walk
+from belvedere.execution.direct.dependence import SUBQUERIES, dependence_of, walk_plan
 from belvedere.execution.duck import division
-from belvedere.execution.duck.expressions import Scope
+from belvedere.execution.duck.expressions import DuckScope
 from belvedere.execution.duck.expressions import lower as lower_expression
 from belvedere.execution.duck.grouping import lower_aggregate, lower_window
 from belvedere.execution.duck.query import (
-    ColumnPlaces,
+    ColumnLookup,
+    DuckQuery,
+    OpenSelect,
     Outer,
-    Parts,
-    Query,
-    Typed,
+    TypedSql,
     Types,
-    closed,
+    build_select,
+    close_query,
     columns_of,
-    leaf_place,
-    named,
-    one_type,
-    opened,
+    common_type,
+    common_types,
+    leaf_placeholder,
+    open_query,
     require_groupable,
-    same_types,
-    selected,
+    select_list,
 )
-from belvedere.execution.duck.quotients import called, quotient
-from belvedere.execution.duck.shortcuts import padded
+from belvedere.execution.duck.quotients import divide_in_python, divide_in_sql
+from belvedere.execution.duck.shortcuts import pad_char_operands
 from belvedere.execution.duck.types import (
     NotExact,
-    Ragged,
+    RaggedNumeric,
     literal_text,
     literal_type,
     type_text,
@@ -55,13 +55,13 @@ PAGE_ROWS_MAX = 1_000
 
 
 @dataclass(slots=True)
-class Lowering:
+class DuckLowering:
     """One statement under construction. `leaves` are the plans behind the leaf names, in order;
-    `settle` gives the value of a scalar sub-query that has no form here, as of now; `divides`:
-    NUMERIC quotients are made by DuckDB."""
+    `evaluate_subquery` gives the value of a scalar sub-query that has no form here, as of now;
+    `divides`: NUMERIC quotients are made by DuckDB."""
 
     evaluate: Callable[[e.Expression], object]
-    settle: Callable[[n.Node], object]
+    evaluate_subquery: Callable[[n.Node], object]
     divides: bool = True
     divided: bool = False  # whether there is such a quotient
     leaves: list[n.Node] = field(default_factory=list)
@@ -69,54 +69,60 @@ class Lowering:
     ctes: dict[int, tuple[str, Types]] = field(default_factory=dict)
     _names: int = 0
 
-    def name(self) -> str:
+    def new_alias(self) -> str:
         self._names += 1
         return f"q{self._names}"
 
-    def leaf(self, node: n.Node) -> Query:
+    def add_leaf(self, node: n.Node) -> DuckQuery:
         types = tuple(one.type for one in node.fields)
         for sql_type in types:
             type_text(sql_type)
         self.leaves.append(node)
-        alias, place = self.name(), leaf_place(len(self.leaves) - 1)
+        alias, place = self.new_alias(), leaf_placeholder(len(self.leaves) - 1)
         columns = [
-            one._replace(tree=_uuid(one.tree)) if one.type.kind is Kind.UUID else one
+            one._replace(tree=_cast_uuid(one.tree)) if one.type.kind is Kind.UUID else one
             for one in columns_of(alias, types)
         ]
-        return selected(Parts(tuple(columns), f"{place} AS {alias}"))
+        return build_select(OpenSelect(tuple(columns), f"{place} AS {alias}"))
 
-    def scope(self, column: ColumnPlaces, outer: Outer) -> Scope:
-        return Scope(
-            column, outer, self.inner, self.evaluate, self.settle, self.divide, self.functions
+    def expression_scope(self, column: ColumnLookup, outer: Outer) -> DuckScope:
+        return DuckScope(
+            column,
+            outer,
+            self.lower_inner,
+            self.evaluate,
+            self.evaluate_subquery,
+            self.divide_numeric,
+            self.functions,
         )
 
-    def parts(self, query: Query) -> Parts:
-        return opened(query, self.name())
+    def open_parts(self, query: DuckQuery) -> OpenSelect:
+        return open_query(query, self.new_alias())
 
-    def divide(
-        self, dividend: Typed, divisor: Typed, before: int | None = None, *, few: bool = False
-    ) -> Typed:
+    def divide_numeric(
+        self, dividend: TypedSql, divisor: TypedSql, before: int | None = None, *, few: bool = False
+    ) -> TypedSql:
         """`few`: for so few rows that planning the text costs more than the division."""
         if not self.divides:
             raise NotExact("a quotient of NUMERIC values is made in Python")
         self.divided = True
         if not few:
-            return quotient(dividend, divisor, before)
-        self.functions.add(division.NAME)
-        return called(dividend, divisor, before)
+            return divide_in_sql(dividend, divisor, before)
+        self.functions.add(division.QUOTIENT_FUNCTION)
+        return divide_in_python(dividend, divisor, before)
 
-    def inner(self, node: n.Node, outer: Outer) -> Query:
+    def lower_inner(self, node: n.Node, outer: Outer) -> DuckQuery:
         """A query inside an expression; when it has no exact form, its leaves are removed again."""
         leaves = len(self.leaves)
         try:
-            return self.query(node, outer)
+            return self.lower_node(node, outer)
         except NotExact:
             del self.leaves[leaves:]
             raise
 
     # -- nodes --------------------------------------------------------------------------------
 
-    def query(self, node: n.Node, outer: Outer = ()) -> Query:
+    def lower_node(self, node: n.Node, outer: Outer = ()) -> DuckQuery:
         match node:
             case n.Scan():
                 return self.scan(node, outer)
@@ -129,7 +135,7 @@ class Lowering:
             case n.Join():
                 return self.join(node, outer)
             case n.Sort() | n.TopN() | n.Limit():
-                return self.ordered(node, outer, None)
+                return self.lower_order(node, outer, None)
             case n.Distinct():
                 return self.distinct(node, outer)
             case n.SetOperation():
@@ -142,12 +148,12 @@ class Lowering:
                 if node.cte not in self.ctes:
                     raise NotExact("a CTE outside of this part is read")
                 name, types = self.ctes[node.cte]
-                alias = self.name()
-                return selected(Parts(columns_of(alias, types), f"{name} AS {alias}"))
+                alias = self.new_alias()
+                return build_select(OpenSelect(columns_of(alias, types), f"{name} AS {alias}"))
             case n.VirtualScan() | n.Changes():
-                return self.leaf(node)
+                return self.add_leaf(node)
             case n.TableFunction() if dependence_of(node).nearest is None:
-                return self.leaf(node)
+                return self.add_leaf(node)
             case n.Aggregate():
                 return lower_aggregate(self, node, outer)
             case n.Window():
@@ -155,7 +161,7 @@ class Lowering:
             case _:
                 raise NotExact(f"{type(node).__name__} runs in Python")
 
-    def scan(self, node: n.Scan, outer: Outer) -> Query:
+    def scan(self, node: n.Scan, outer: Outer) -> DuckQuery:
         """The access path is followed when it depends on no row; the rest is a condition here."""
         if node.access.ordered and outer:
             raise NotExact("the order of a key inside a correlated query")
@@ -166,75 +172,79 @@ class Lowering:
             whole = n.Scan(node.relation, node.name, node.slots, node.fields, node.access)
             condition = node.residual
         if condition is None:
-            return self.leaf(whole)
+            return self.add_leaf(whole)
         return self.filter(whole, condition, outer)
 
-    def filter(self, below: n.Node, condition: e.Expression, outer: Outer) -> Query:
+    def filter(self, below: n.Node, condition: e.Expression, outer: Outer) -> DuckQuery:
         _require_order(below, condition)
-        parts = self.parts(self.query(below, outer))
-        text = lower_expression(self.scope(parts.places(), outer), condition).text
+        parts = self.open_parts(self.lower_node(below, outer))
+        text = lower_expression(self.expression_scope(parts.column_lookup(), outer), condition).text
         return _open_unless(has_subquery(condition), parts._replace(where=(*parts.where, text)))
 
-    def project(self, node: n.Project, outer: Outer) -> Query:
+    def project(self, node: n.Project, outer: Outer) -> DuckQuery:
         if isinstance(node.input, n.Sort | n.TopN | n.Limit):
-            return self.ordered(node.input, outer, node.expressions)
+            return self.lower_order(node.input, outer, node.expressions)
         _require_order(node.input, node.expressions)
-        parts = self.parts(self.query(node.input, outer))
-        scope = self.scope(parts.places(), outer)
+        parts = self.open_parts(self.lower_node(node.input, outer))
+        scope = self.expression_scope(parts.column_lookup(), outer)
         columns = tuple(lower_expression(scope, one) for one in node.expressions)
         return _open_unless(has_subquery(node.expressions), parts._replace(columns=columns))
 
-    def values(self, node: n.Values, outer: Outer) -> Query:
+    def values(self, node: n.Values, outer: Outer) -> DuckQuery:
         if node.rows == ((),):
-            return Query("SELECT 1 AS nothing", ())
+            return DuckQuery("SELECT 1 AS nothing", ())
         if not node.rows:
             return _no_rows(node)
-        scope = self.scope(_no_columns, outer)
+        scope = self.expression_scope(_no_columns, outer)
         rows = [[lower_expression(scope, value) for value in row] for row in node.rows]
-        types = tuple(one_type([row[i] for row in rows]) for i in range(len(node.fields)))
-        if any(isinstance(one, Ragged) for one in types):
+        types = tuple(common_type([row[i] for row in rows]) for i in range(len(node.fields)))
+        if any(isinstance(one, RaggedNumeric) for one in types):
             raise NotExact("NUMERIC values of different scales meet")
         texts = [", ".join(value.text for value in row) for row in rows]
         names = ", ".join(f"c{i}" for i in range(len(types)))
         listed = ", ".join(f"({text})" for text in texts)
-        return Query(f"SELECT * FROM (VALUES {listed}) AS {self.name()}({names})", types)
+        return DuckQuery(f"SELECT * FROM (VALUES {listed}) AS {self.new_alias()}({names})", types)
 
     # -- order --------------------------------------------------------------------------------
 
-    def ordered(
+    def lower_order(
         self,
         node: n.Sort | n.TopN | n.Limit,
         outer: Outer,
         expressions: tuple[e.Expression, ...] | None,
-    ) -> Query:
+    ) -> DuckQuery:
         """Sort, limit and the projection above them as one SELECT, the only form that keeps the
         order."""
-        below, keys, limit = self.unstack(node)
-        if _is_page(node) and (not outer or _is_one(node)):
+        below, keys, limit = self.split_order(node)
+        if _is_page(node) and (not outer or _is_single_row(node)):
             below, limit = node, ""
-        parts = self.parts(self.leaf(node) if below is node else self.query(below, outer))
-        scope = self.scope(parts.places(), outer)
+        parts = self.open_parts(
+            self.add_leaf(node) if below is node else self.lower_node(below, outer)
+        )
+        scope = self.expression_scope(parts.column_lookup(), outer)
         if expressions is not None:
             made = tuple(lower_expression(scope, one) for one in expressions)
             parts = parts._replace(columns=made)
-        query = selected(parts)
+        query = build_select(parts)
         order = " ORDER BY " + self.order_by(keys, scope) if keys else ""
-        return Query(query.text + order + limit, query.types)
+        return DuckQuery(query.text + order + limit, query.types)
 
-    def unstack(self, node: n.Sort | n.TopN | n.Limit) -> tuple[n.Node, tuple[e.SortKey, ...], str]:
+    def split_order(
+        self, node: n.Sort | n.TopN | n.Limit
+    ) -> tuple[n.Node, tuple[e.SortKey, ...], str]:
         match node:
             case n.Sort():
                 return node.input, node.keys, ""
             case n.TopN():
-                limit = self.limit(node.count, node.offset, node.with_ties)
+                limit = self.limit_clause(node.count, node.offset, node.with_ties)
                 return node.input, node.keys, limit
             case n.Limit():
-                limit = self.limit(node.count, node.offset, node.with_ties)
+                limit = self.limit_clause(node.count, node.offset, node.with_ties)
                 if isinstance(node.input, n.Sort):
                     return node.input.input, node.input.keys, limit
                 return node.input, (), limit
 
-    def limit(
+    def limit_clause(
         self, count: e.Expression | None, offset: e.Expression | None, with_ties: bool
     ) -> str:
         if with_ties:
@@ -249,7 +259,7 @@ class Lowering:
                 text += f" {word} {value}"
         return text
 
-    def order_by(self, keys: Iterable[e.SortKey], scope: Scope) -> str:
+    def order_by(self, keys: Iterable[e.SortKey], scope: DuckScope) -> str:
         parts = []
         for key in keys:
             text = lower_expression(scope, key.expression).text
@@ -257,35 +267,37 @@ class Lowering:
             parts.append(f"({text}) {'DESC' if key.descending else 'ASC'} NULLS {nulls}")
         return ", ".join(parts)
 
-    def distinct(self, node: n.Distinct, outer: Outer) -> Query:
+    def distinct(self, node: n.Distinct, outer: Outer) -> DuckQuery:
         if node.on is None:
-            query, alias = self.query(node.input, outer), self.name()
+            query, alias = self.lower_node(node.input, outer), self.new_alias()
             require_groupable(query.types)
-            return Query(f"SELECT DISTINCT * FROM ({query.text}) AS {alias}", query.types)
+            return DuckQuery(f"SELECT DISTINCT * FROM ({query.text}) AS {alias}", query.types)
         if not isinstance(node.input, n.Sort):
             raise NotExact("DISTINCT ON without an order")
-        query = self.query(node.input.input, outer)
-        parts = self.parts(query)
-        scope = self.scope(parts.places(), outer)
+        query = self.lower_node(node.input.input, outer)
+        parts = self.open_parts(query)
+        scope = self.expression_scope(parts.column_lookup(), outer)
         on = ", ".join(lower_expression(scope, one).text for one in node.on)
         order = self.order_by(node.input.keys, scope)
-        text = f"SELECT DISTINCT ON ({on}) {named(parts.columns)}{parts.rest} ORDER BY {order}"
-        return Query(text, query.types)
+        columns = select_list(parts.columns)
+        text = f"SELECT DISTINCT ON ({on}) {columns}{parts.from_where} ORDER BY {order}"
+        return DuckQuery(text, query.types)
 
     # -- two inputs ---------------------------------------------------------------------------
 
-    def join(self, node: n.Join, outer: Outer) -> Query:
+    def join(self, node: n.Join, outer: Outer) -> DuckQuery:
         if node.method is n.JoinMethod.MERGE:  # DuckDB does not need the order
             node = replace(node, left=_in_any_order(node.left), right=_in_any_order(node.right))
-        left = self.parts(self.query(node.left, outer))
-        around = (left.places(), *outer) if node.lateral else outer
-        found = self.query(node.right, around)
-        right = closed(found, self.name()) if node.lateral else self.parts(found)
+        left = self.open_parts(self.lower_node(node.left, outer))
+        around = (left.column_lookup(), *outer) if node.lateral else outer
+        found = self.lower_node(node.right, around)
+        right = close_query(found, self.new_alias()) if node.lateral else self.open_parts(found)
         if node.kind in (n.JoinKind.SEMI, n.JoinKind.ANTI):
             return self.semi_join(node, left, right, outer)
         if node.kind is not n.JoinKind.INNER:  # conditions must not filter unmatched rows
             left, right = (
-                closed(selected(one), self.name()) if one.where else one for one in (left, right)
+                close_query(build_select(one), self.new_alias()) if one.where else one
+                for one in (left, right)
             )
         within = node.kind is n.JoinKind.INNER and has_subquery(node.residual)
         shown = replace(node, residual=None) if within else node
@@ -294,91 +306,99 @@ class Lowering:
         other = right.source if right.single else f"({right.source})"
         source = f"{left.source} {node.kind.value.upper()} JOIN {lateral}{other} ON {condition}"
         columns, where = left.columns + right.columns, left.where + right.where
-        parts = Parts(columns, source, where, single=False)
+        parts = OpenSelect(columns, source, where, single=False)
         if within and node.residual is not None:
             # In WHERE a sub-query is joined to the matching rows; in ON to all pairs.
-            text = lower_expression(self.scope(parts.places(), outer), node.residual).text
+            text = lower_expression(
+                self.expression_scope(parts.column_lookup(), outer), node.residual
+            ).text
             return _open_unless(True, parts._replace(where=(*where, text)))
-        return selected(parts)
+        return build_select(parts)
 
-    def semi_join(self, node: n.Join, left: Parts, right: Parts, outer: Outer) -> Query:
+    def semi_join(
+        self, node: n.Join, left: OpenSelect, right: OpenSelect, outer: Outer
+    ) -> DuckQuery:
         condition = self.join_condition(node, left, right, outer)
         word = "EXISTS" if node.kind is n.JoinKind.SEMI else "NOT EXISTS"
         inner = right._replace(where=(*right.where, condition))
-        test = f"{word} (SELECT 1{inner.rest})"
+        test = f"{word} (SELECT 1{inner.from_where})"
         return _open_unless(True, left._replace(where=(*left.where, test)))
 
-    def join_condition(self, node: n.Join, left: Parts, right: Parts, outer: Outer) -> str:
+    def join_condition(
+        self, node: n.Join, left: OpenSelect, right: OpenSelect, outer: Outer
+    ) -> str:
         parts = []
         for key in node.keys:
             sign = "IS NOT DISTINCT FROM" if key.null_safe else "="
-            first = lower_expression(self.scope(left.places(), outer), key.left)
-            second = lower_expression(self.scope(right.places(), outer), key.right)
+            first = lower_expression(self.expression_scope(left.column_lookup(), outer), key.left)
+            second = lower_expression(
+                self.expression_scope(right.column_lookup(), outer), key.right
+            )
             if first.type.kind is not second.type.kind:
                 raise NotExact("join keys of different types")
             texts = [one.text for one in (first, second)]
-            if first.type.kind is Kind.CHAR and padded(first, [second]) is None:
+            if first.type.kind is Kind.CHAR and pad_char_operands(first, [second]) is None:
                 texts = [f"rtrim({text}, ' ')" for text in texts]
             else:
                 require_groupable((first.type, second.type))
             parts.append(f"({texts[0]}) {sign} ({texts[1]})")
         if node.residual is not None:
-            both = Parts(left.columns + right.columns, "")
-            scope = self.scope(both.places(), outer)
+            both = OpenSelect(left.columns + right.columns, "")
+            scope = self.expression_scope(both.column_lookup(), outer)
             parts.append(f"({lower_expression(scope, node.residual).text})")
         return " AND ".join(parts) or "TRUE"
 
-    def set_operation(self, node: n.SetOperation, outer: Outer) -> Query:
-        left, right = self.query(node.left, outer), self.query(node.right, outer)
+    def set_operation(self, node: n.SetOperation, outer: Outer) -> DuckQuery:
+        left, right = self.lower_node(node.left, outer), self.lower_node(node.right, outer)
         word = node.kind.value.upper() + (" ALL" if node.all else "")
         text = f"(SELECT * FROM ({left.text})) {word} (SELECT * FROM ({right.text}))"
-        types = same_types(left, right)
+        types = common_types(left, right)
         if not (node.all and node.kind is n.SetKind.UNION):
             require_groupable(types)
-        return Query(f"SELECT * FROM ({text}) AS {self.name()}", types)
+        return DuckQuery(f"SELECT * FROM ({text}) AS {self.new_alias()}", types)
 
-    def with_ctes(self, node: n.With, outer: Outer) -> Query:
+    def with_ctes(self, node: n.With, outer: Outer) -> DuckQuery:
         parts = []
         for cte in node.ctes:
-            query, name = self.query(cte.plan, outer), f"cte_{cte.number}"
+            query, name = self.lower_node(cte.plan, outer), f"cte_{cte.number}"
             self.ctes[cte.number] = (name, query.types)
             parts.append(f"{name} AS MATERIALIZED ({query.text})")
-        body = self.query(node.body, outer)
-        return Query(f"WITH {', '.join(parts)} {body.text}", body.types)
+        body = self.lower_node(node.body, outer)
+        return DuckQuery(f"WITH {', '.join(parts)} {body.text}", body.types)
 
-    def recursive_union(self, node: n.RecursiveUnion, outer: Outer) -> Query:
-        base, name = self.query(node.base, outer), f"cte_{node.cte}"
+    def recursive_union(self, node: n.RecursiveUnion, outer: Outer) -> DuckQuery:
+        base, name = self.lower_node(node.base, outer), f"cte_{node.cte}"
         self.ctes[node.cte] = (name, base.types)
-        step = self.query(node.step, outer)
+        step = self.lower_node(node.step, outer)
         word = "UNION ALL" if node.all else "UNION"
         columns = ", ".join(f"c{i}" for i in range(len(base.types)))
         text = f"{name}({columns}) AS (({base.text}) {word} ({step.text}))"
-        same_types(base, step)
-        return Query(f"WITH RECURSIVE {text} SELECT * FROM {name}", base.types)
+        common_types(base, step)
+        return DuckQuery(f"WITH RECURSIVE {text} SELECT * FROM {name}", base.types)
 
 
-def _no_rows(node: n.Values) -> Query:
+def _no_rows(node: n.Values) -> DuckQuery:
     types = tuple(literal_type(None, one.type) for one in node.fields)
     columns = [f"{literal_text(None, one)} AS c{i}" for i, one in enumerate(types)]
-    return Query(f"SELECT {', '.join(columns) or '1 AS nothing'} WHERE FALSE", types)
+    return DuckQuery(f"SELECT {', '.join(columns) or '1 AS nothing'} WHERE FALSE", types)
 
 
 def has_subquery(expressions: object) -> bool:
-    return any(isinstance(item, SUBQUERIES) for item, _ in walk(expressions, 0))
+    return any(isinstance(item, SUBQUERIES) for item, _ in walk_plan(expressions, 0))
 
 
-def _open_unless(shut: bool, parts: Parts) -> Query:
+def _open_unless(shut: bool, parts: OpenSelect) -> DuckQuery:
     """A SELECT, closed if `shut`: DuckDB turns sub-queries into joins over the entire FROM of their
     SELECT, so nothing more is added to a SELECT that has one."""
-    query = selected(parts)
+    query = build_select(parts)
     return query._replace(parts=None) if shut else query
 
 
-def _uuid(tree: exp.Expr) -> exp.Expr:
+def _cast_uuid(tree: exp.Expr) -> exp.Expr:
     return exp.cast(exp.Anonymous(this="hex", expressions=[tree]), "UUID")
 
 
-def _no_columns(index: int) -> Typed:
+def _no_columns(index: int) -> TypedSql:
     raise AssertionError(index)
 
 
@@ -410,10 +430,10 @@ def _in_any_order(node: n.Node) -> n.Node:
     return replace(node, access=replace(node.access, ordered=False))
 
 
-def _is_one(node: n.Node) -> bool:
+def _is_single_row(node: n.Node) -> bool:
     """Whether it returns at most one row, so that no order can be lost."""
     return isinstance(node, n.Limit) and node.count == e.Literal(1, BIGINT)
 
 
 def _depends_on_rows(node: n.Scan) -> bool:
-    return any(isinstance(item, e.OuterColumn | e.Column) for item, _ in walk(node.access, 0))
+    return any(isinstance(item, e.OuterColumn | e.Column) for item, _ in walk_plan(node.access, 0))

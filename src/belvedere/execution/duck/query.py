@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from belvedere.execution.duck.types import NotExact, Ragged, ragged
-from belvedere.execution.duck.types import leaf_place as leaf_place
+from belvedere.execution.duck.types import NotExact, RaggedNumeric, ragged_type
+from belvedere.execution.duck.types import leaf_placeholder as leaf_placeholder
 from belvedere.plan import expressions as e
 from belvedere.types import Kind, SqlType
 
@@ -21,9 +21,9 @@ Types = tuple[SqlType, ...]
 _OWN_EQUALITY = frozenset({Kind.INTERVAL, Kind.ARRAY, Kind.JSON})
 
 
-class Typed(NamedTuple):
-    """`scale` is how many digits after the point a value of a `Ragged` type shows; `literal` the
-    constant behind a tree that is one."""
+class TypedSql(NamedTuple):
+    """`scale` is how many digits after the point a value of a `RaggedNumeric` type shows; `literal`
+    the constant behind a tree that is one."""
 
     tree: exp.Expr
     type: SqlType
@@ -39,80 +39,80 @@ class Typed(NamedTuple):
     def is_column(self) -> bool:
         return isinstance(self.tree, exp.Column)
 
-    def copy(self) -> Typed:
+    def copy(self) -> TypedSql:
         scale = None if self.scale is None else self.scale.copy()
-        return Typed(self.tree.copy(), self.type, self.null, scale, self.literal)
+        return TypedSql(self.tree.copy(), self.type, self.null, scale, self.literal)
 
 
-class Parts(NamedTuple):
+class OpenSelect(NamedTuple):
     """An open query: what its columns are in terms of its FROM."""
 
-    columns: tuple[Typed, ...]
+    columns: tuple[TypedSql, ...]
     source: str
     where: tuple[str, ...] = ()
     single: bool = True  # the FROM has one item
 
     @property
-    def rest(self) -> str:
+    def from_where(self) -> str:
         """The clauses after the list of columns."""
         condition = " AND ".join(f"({one})" for one in self.where)
         return f" FROM {self.source}" + (f" WHERE {condition}" if condition else "")
 
-    def places(self) -> ColumnPlaces:
+    def column_lookup(self) -> ColumnLookup:
         return lambda index: self.columns[index].copy()
 
 
-class Query(NamedTuple):
+class DuckQuery(NamedTuple):
     """SQL text that yields columns c0.. of these types, NUMERIC ones with bounds; a column of a
-    `Ragged` type is accompanied by its scale, as c0s."""
+    `RaggedNumeric` type is accompanied by its scale, as c0s."""
 
     text: str
     types: Types
-    parts: Parts | None = None
+    parts: OpenSelect | None = None
 
 
-def selected(parts: Parts) -> Query:
+def build_select(parts: OpenSelect) -> DuckQuery:
     types = tuple(column.type for column in parts.columns)
-    return Query(f"SELECT {named(parts.columns)}{parts.rest}", types, parts)
+    return DuckQuery(f"SELECT {select_list(parts.columns)}{parts.from_where}", types, parts)
 
 
-def closed(query: Query, alias: str) -> Parts:
+def close_query(query: DuckQuery, alias: str) -> OpenSelect:
     """The query as an item of a FROM."""
-    return Parts(columns_of(alias, query.types), f"({query.text}) AS {alias}")
+    return OpenSelect(columns_of(alias, query.types), f"({query.text}) AS {alias}")
 
 
-def opened(query: Query, alias: str) -> Parts:
+def open_query(query: DuckQuery, alias: str) -> OpenSelect:
     """The query in a form that can be extended; one with computed columns is closed, so that they
     are computed once."""
     parts = query.parts
     if parts is not None and all(column.is_column for column in parts.columns):
         return parts
-    return closed(query, alias)
+    return close_query(query, alias)
 
 
-def shown(text: str) -> str:
+def display_text(text: str) -> str:
     """The text as EXPLAIN prints it."""
     return text.replace("\0", "")
 
 
-ColumnPlaces = Callable[[int], Typed]
-Outer = tuple[ColumnPlaces, ...]
+ColumnLookup = Callable[[int], TypedSql]
+Outer = tuple[ColumnLookup, ...]
 """The rows around a query, nearest first."""
 
 
-def columns_of(alias: str, types: Types) -> tuple[Typed, ...]:
+def columns_of(alias: str, types: Types) -> tuple[TypedSql, ...]:
     """The columns of a FROM item."""
     return tuple(
-        Typed(
+        TypedSql(
             exp.column(f"c{i}", table=alias),
             one,
-            scale=exp.column(f"c{i}s", table=alias) if isinstance(one, Ragged) else None,
+            scale=exp.column(f"c{i}s", table=alias) if isinstance(one, RaggedNumeric) else None,
         )
         for i, one in enumerate(types)
     )
 
 
-def named(columns: Sequence[Typed]) -> str:
+def select_list(columns: Sequence[TypedSql]) -> str:
     parts = []
     for i, column in enumerate(columns):
         parts.append(f"{column.text} AS c{i}")
@@ -121,28 +121,30 @@ def named(columns: Sequence[Typed]) -> str:
     return ", ".join(parts) or "1 AS nothing"
 
 
-def one_type(values: Sequence[Typed]) -> SqlType:
+def common_type(values: Sequence[TypedSql]) -> SqlType:
     """The common type of values. NUMERIC ones keep their own scales in PostgreSQL: if these
-    differ, the type is a `Ragged` one."""
+    differ, the type is a `RaggedNumeric` one."""
     known = [value.type for value in values if not value.null] or [values[0].type]
     if len({one.kind for one in known}) > 1:
         raise NotExact("values of different types meet")
-    if len({one.scale or 0 for one in known}) > 1 or any(isinstance(t, Ragged) for t in known):
-        return ragged(known)
-    return _widest(known)
+    if len({one.scale or 0 for one in known}) > 1 or any(
+        isinstance(t, RaggedNumeric) for t in known
+    ):
+        return ragged_type(known)
+    return _widest_type(known)
 
 
-def same_types(left: Query, right: Query) -> Types:
+def common_types(left: DuckQuery, right: DuckQuery) -> Types:
     types = []
     for one, other in zip(left.types, right.types):
-        ragged_ones = isinstance(one, Ragged) or isinstance(other, Ragged)
+        ragged_ones = isinstance(one, RaggedNumeric) or isinstance(other, RaggedNumeric)
         if ragged_ones or (one.kind, one.scale or 0) != (other.kind, other.scale or 0):
             raise NotExact("columns of different types or scales meet")
-        types.append(_widest([one, other]))
+        types.append(_widest_type([one, other]))
     return tuple(types)
 
 
-def _widest(types: Sequence[SqlType]) -> SqlType:
+def _widest_type(types: Sequence[SqlType]) -> SqlType:
     """The widest type. The trailing blanks of CHAR are known only when all lengths are equal."""
     if types[0].kind is Kind.CHAR and len({one.length for one in types}) > 1:
         return SqlType(Kind.CHAR)
@@ -156,5 +158,5 @@ def require_groupable(types: Iterable[SqlType]) -> None:
             raise NotExact(f"equal values of {one} are not the same to DuckDB")
         if one.kind is Kind.CHAR and one.length is None:
             raise NotExact("equal values of CHAR of different lengths are not the same to DuckDB")
-        if isinstance(one, Ragged):
+        if isinstance(one, RaggedNumeric):
             raise NotExact("equal NUMERIC values of different scales are grouped")

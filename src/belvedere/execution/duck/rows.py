@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from belvedere.execution.duck.types import Ragged, to_values
-from belvedere.plan.values.decimals import rounded
+from belvedere.execution.duck.types import RaggedNumeric, to_values
+from belvedere.plan.values.decimals import round_to_scale
 from belvedere.types import Row, SqlType
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ def rows_of(table: pa.Table, types: tuple[SqlType, ...]) -> Iterator[Row]:
     return zip(*columns)
 
 
-def shown_rows(table: pa.Table, types: tuple[SqlType, ...]) -> Iterator[Row]:
+def ragged_rows(table: pa.Table, types: tuple[SqlType, ...]) -> Iterator[Row]:
     """The same where some columns are ragged: every value at its display scale."""
     columns = []
     for i, one in enumerate(types):
         values = to_values(table.column(f"c{i}"), one)
-        if isinstance(one, Ragged):
+        if isinstance(one, RaggedNumeric):
             scales = table.column(f"c{i}s").to_pylist()
-            values = [None if v is None else rounded(v, s) for v, s in zip(values, scales)]
+            values = [None if v is None else round_to_scale(v, s) for v, s in zip(values, scales)]
         columns.append(values)
     return zip(*columns)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import sqlglot
 from sqlglot import exp
 
-from belvedere.execution.duck.query import Typed
+from belvedere.execution.duck.query import TypedSql
 from belvedere.execution.duck.types import literal_text
 from belvedere.plan.functions import Function
 from belvedere.types import BOOLEAN, DATE, Kind, SqlType
@@ -32,36 +32,38 @@ _COMPARISONS: dict[str, Callable[..., exp.Expr]] = {
 }
 
 
-def shorter_form(function: Function, arguments: Sequence[Typed]) -> Typed | None:
+def shorter_form(function: Function, arguments: Sequence[TypedSql]) -> TypedSql | None:
     if len(arguments) != 2:
         return None
     left, right = arguments
     if function.name in ("~~", "!~~"):
-        return _like(function, left, right)
+        return _lower_like(function, left, right)
     form = _COMPARISONS.get(function.name)
     if form is None:
         return None
     kinds = (left.type.kind, right.type.kind)
     sides = None
     if kinds == (Kind.CHAR, Kind.CHAR) and form in (exp.EQ, exp.NEQ):
-        sides = padded(left, [right])
-        if sides is None and (turned := padded(right, [left])) is not None:
+        sides = pad_char_operands(left, [right])
+        if sides is None and (turned := pad_char_operands(right, [left])) is not None:
             sides = turned[::-1]
     elif set(kinds) == {Kind.DATE, Kind.TIMESTAMP}:
-        sides = _days(left, right)
+        sides = _compare_as_dates(left, right)
     if sides is None:
         return None
-    return Typed(form(this=_operand(sides[0]), expression=_operand(sides[1])), BOOLEAN)
+    return TypedSql(
+        form(this=_comparison_operand(sides[0]), expression=_comparison_operand(sides[1])), BOOLEAN
+    )
 
 
-def stripped(value: Typed, result: SqlType) -> Typed:
+def strip_char(value: TypedSql, result: SqlType) -> TypedSql:
     """A column of type CHAR as text."""
     text = value.text
     form = f"CASE WHEN ends_with({text}, ' ') THEN rtrim({text}, ' ') ELSE {text} END"
-    return Typed(sqlglot.parse_one(form, dialect="duckdb"), result)
+    return TypedSql(sqlglot.parse_one(form, dialect="duckdb"), result)
 
 
-def padded(value: Typed, others: Sequence[Typed]) -> list[exp.Expr] | None:
+def pad_char_operands(value: TypedSql, others: Sequence[TypedSql]) -> list[exp.Expr] | None:
     """A CHAR value and what it is tested to equal, so that the characters may be compared; None
     when they are not known to be of one length."""
     length = value.type.length
@@ -81,7 +83,7 @@ def padded(value: Typed, others: Sequence[Typed]) -> list[exp.Expr] | None:
     return trees
 
 
-def _days(left: Typed, right: Typed) -> list[exp.Expr] | None:
+def _compare_as_dates(left: TypedSql, right: TypedSql) -> list[exp.Expr] | None:
     """A date and an instant at midnight as two dates."""
     trees = []
     for one in (left, right):
@@ -95,16 +97,16 @@ def _days(left: Typed, right: Typed) -> list[exp.Expr] | None:
     return trees
 
 
-def _like(function: Function, value: Typed, pattern: Typed) -> Typed | None:
+def _lower_like(function: Function, value: TypedSql, pattern: TypedSql) -> TypedSql | None:
     if value.type.kind not in (Kind.TEXT, Kind.VARCHAR, Kind.CHAR) or pattern.literal is None:
         return None
     text = pattern.literal.value
     if not isinstance(text, str) or "\\" in text:
         return None
-    tree: exp.Expr = exp.Like(this=_operand(value.tree), expression=pattern.tree)
-    return Typed(exp.not_(exp.Paren(this=tree)) if function.name == "!~~" else tree, BOOLEAN)
+    tree: exp.Expr = exp.Like(this=_comparison_operand(value.tree), expression=pattern.tree)
+    return TypedSql(exp.not_(exp.Paren(this=tree)) if function.name == "!~~" else tree, BOOLEAN)
 
 
-def _operand(tree: exp.Expr) -> exp.Expr:
+def _comparison_operand(tree: exp.Expr) -> exp.Expr:
     plain = isinstance(tree, exp.Column | exp.Literal | exp.Cast)
     return tree if plain else exp.Paren(this=tree)

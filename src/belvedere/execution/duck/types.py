@@ -17,7 +17,7 @@ from belvedere.plan.functions import duckdb_type
 from belvedere.plan.functions.sqlform import DECIMAL_DIGITS_MAX
 from belvedere.plan.values.decimals import fit_numeric
 from belvedere.plan.values.quoting import quote_literal
-from belvedere.types import Interval, Kind, SqlType, numeric
+from belvedere.types import Interval, Kind, SqlType, numeric_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,18 +32,20 @@ class NotExact(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Ragged(SqlType):
+class RaggedNumeric(SqlType):
     """NUMERIC values that are exact at this scale, but show fewer or more digits after the point,
     each its own number of them: quotients, and branches of a CASE that differ."""
 
 
-def ragged(types: Sequence[SqlType]) -> Ragged:
+def ragged_type(types: Sequence[SqlType]) -> RaggedNumeric:
     """The type that holds the values of all these bounded NUMERIC types."""
     if any(one.precision is None for one in types):
         raise NotExact("NUMERIC without bounds")
     after = max(one.scale or 0 for one in types)
     before = max((one.precision or 0) - (one.scale or 0) for one in types)
-    return Ragged(Kind.NUMERIC, precision=min(before + after, DECIMAL_DIGITS_MAX), scale=after)
+    return RaggedNumeric(
+        Kind.NUMERIC, precision=min(before + after, DECIMAL_DIGITS_MAX), scale=after
+    )
 
 
 def type_text(sql_type: SqlType) -> str:
@@ -58,7 +60,7 @@ def literal_type(value: Any, sql_type: SqlType) -> SqlType:
     if sql_type.kind is not Kind.NUMERIC or sql_type.precision is not None:
         return sql_type
     if value is None:
-        return numeric(1, 0)
+        return numeric_type(1, 0)
     if not value.is_finite():
         raise NotExact("NaN and infinite NUMERIC have no form in DuckDB")
     return fit_numeric(value)
@@ -86,10 +88,10 @@ def literal_text(value: Any, sql_type: SqlType) -> str:
             items = ", ".join(literal_text(item, sql_type.element) for item in value)
             return f"CAST([{items}] AS {name})"
         case _:
-            return f"CAST({quote_literal(_spelled(value))} AS {name})"
+            return f"CAST({quote_literal(_plain_text(value))} AS {name})"
 
 
-def _spelled(value: Any) -> str:
+def _plain_text(value: Any) -> str:
     match value:
         case decimal.Decimal():
             return f"{value:f}"
@@ -117,14 +119,14 @@ def to_values(column: pa.ChunkedArray, sql_type: SqlType) -> list[Any]:
             zone = None if kind is Kind.TIMESTAMP else datetime.UTC
             epoch = datetime.datetime(1970, 1, 1, tzinfo=zone)
             found = column.cast("timestamp[us]")  # the instant in UTC, whatever the zone
-            return _each(
+            return _map_values(
                 found.cast("int64").to_pylist(),
                 lambda v: epoch + datetime.timedelta(microseconds=v),
             )
         case Kind.UUID:
-            return _each(column.to_pylist(), _uuid)
+            return _map_values(column.to_pylist(), _to_uuid)
         case Kind.INTERVAL:
-            return _each(
+            return _map_values(
                 column.to_pylist(), lambda v: Interval(v.months, v.days, v.nanoseconds // 1000)
             )
         case Kind.ARRAY:
@@ -134,7 +136,7 @@ def to_values(column: pa.ChunkedArray, sql_type: SqlType) -> list[Any]:
             return list(column.to_pylist())
 
 
-def _uuid(value: str | bytes) -> uuid.UUID:
+def _to_uuid(value: str | bytes) -> uuid.UUID:
     """Text from DuckDB, bytes from a scan."""
     return uuid.UUID(value) if isinstance(value, str) else uuid.UUID(bytes=value)
 
@@ -143,11 +145,11 @@ def _list_values(item: Any, element: SqlType) -> list[Any] | None:
     return to_values(item.values, element) if item.is_valid else None
 
 
-def _each(values: list[Any], form: Callable[[Any], Any]) -> list[Any]:
+def _map_values(values: list[Any], form: Callable[[Any], Any]) -> list[Any]:
     return [None if value is None else form(value) for value in values]
 
 
-def leaf_place(number: int) -> str:
+def leaf_placeholder(number: int) -> str:
     """The placeholder of a leaf's FROM item, replaced when its source is known. No constant in the
     text has a null character, so it cannot be mistaken."""
     return f"\0leaf_{number}\0"

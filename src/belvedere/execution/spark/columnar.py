@@ -5,8 +5,8 @@ What Arrow answers exactly as PostgreSQL does is computed for a complete batch a
 NUMERIC(p, s) up to 38 digits, text, dates and times, logic, CASE, COALESCE, IN.
 
 A kernel sees all rows, also those that a CASE or AND would have excluded, and its errors are not
-PostgreSQL's. So a kernel that fails (overflow, division by zero, a NaN to compare) raises `Unfit`
-for this batch, and the Python form then gives, row by row, the value or the error.
+PostgreSQL's. So a kernel that fails (overflow, division by zero, a NaN to compare) raises
+`KernelFailure` for this batch, and the Python form then gives, row by row, the value or the error.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ import pyarrow.compute as pc
 
 from belvedere.errors import Error
 from belvedere.execution.direct.dependence import is_constant
-from belvedere.execution.spark.expressions import Evaluate, one_type
+from belvedere.execution.spark.expressions import ConstantEvaluator, common_type
 from belvedere.execution.spark.forms import (
     COMPARISONS,
     FLOATS,
     INTEGERS,
     LENGTHS,
     common_decimal,
-    comparable,
+    is_comparable,
     scalar_form,
 )
 from belvedere.execution.spark.types import (
     NotNative,
-    Typed,
+    SparkExpression,
     arrow_carrier,
-    carried_constant,
+    encode_constant,
     is_decimal,
 )
 from belvedere.plan import expressions as e
@@ -44,149 +44,166 @@ from belvedere.types import BOOLEAN, DOUBLE, Kind, SqlType
 Datum = Any
 """An Arrow array, or a scalar that stands for as many equal values."""
 
-Evaluated = Callable[[Sequence[Datum]], Datum]
+ColumnEvaluator = Callable[[Sequence[Datum]], Datum]
 
 
-class Unfit(Exception):
+class KernelFailure(Exception):
     """A kernel failed: the Python form must evaluate this batch. Never leaves `execution.spark`."""
 
 
-class Made(NamedTuple):
+class KernelColumn(NamedTuple):
     """A compiled expression: its function over the input columns, and the type whose carrier the
     result has."""
 
-    of: Evaluated
+    evaluate: ColumnEvaluator
     type: SqlType
     null: bool = False  # a NULL constant, which takes any type
 
 
-Whole = Callable[[Sequence[pa.Array], int], pa.Array]
+ColumnFunction = Callable[[Sequence[pa.Array], int], pa.Array]
 """From input columns and their number of rows to the column of an expression."""
 
 
-def columnar(
-    expression: e.Expression, types: Sequence[SqlType], evaluate: Evaluate, result: SqlType
-) -> Whole:
+def compile_columnar(
+    expression: e.Expression, types: Sequence[SqlType], evaluate: ConstantEvaluator, result: SqlType
+) -> ColumnFunction:
     """Compile the expression over columns of these types to a column of the result's carrier.
     NotNative, with the reason, when a part of it has no kernel."""
-    made = _Columns(types, evaluate).made(expression)
+    made = _KernelCompiler(types, evaluate).compile_expression(expression)
     wanted = arrow_carrier(result)
     if arrow_carrier(made.type) != wanted and not (is_decimal(made.type) and is_decimal(result)):
         raise NotNative("a value of another carrier")
 
-    def whole(columns: Sequence[pa.Array], count: int) -> pa.Array:
+    def evaluate_batch(columns: Sequence[pa.Array], count: int) -> pa.Array:
         try:
-            found = _cast(made.of(columns), wanted)
+            found = _cast(made.evaluate(columns), wanted)
         except (pa.ArrowException, ValueError) as error:
-            raise Unfit from error
+            raise KernelFailure from error
         if isinstance(found, pa.Scalar):
             return pa.repeat(found, count)
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
-    return whole
+    return evaluate_batch
 
 
-class _Columns(NamedTuple):
+class _KernelCompiler(NamedTuple):
     types: Sequence[SqlType]
-    evaluate: Evaluate
+    evaluate: ConstantEvaluator
 
-    def made(self, expression: e.Expression) -> Made:
+    def compile_expression(self, expression: e.Expression) -> KernelColumn:
         if isinstance(expression, e.Column):
-            return _column(expression.index, self.types[expression.index])
+            return _compile_column(expression.index, self.types[expression.index])
         if is_constant(expression):
-            return self.constant(expression)
+            return self.compile_constant(expression)
         match expression:
             case e.Call():
-                return self.call(expression.function, expression.arguments, expression.type)
+                return self.compile_call(expression.function, expression.arguments, expression.type)
             case e.Cast():
-                return self.call(expression.function, (expression.operand,), expression.type)
+                return self.compile_call(
+                    expression.function, (expression.operand,), expression.type
+                )
             case e.And():
-                return self.logic(pc.and_kleene, expression.operands)
+                return self.compile_logic(pc.and_kleene, expression.operands)
             case e.Or():
-                return self.logic(pc.or_kleene, expression.operands)
+                return self.compile_logic(pc.or_kleene, expression.operands)
             case e.Not():
-                return self.logic(pc.invert, (expression.operand,))
+                return self.compile_logic(pc.invert, (expression.operand,))
             case e.Case():
-                return self.case(expression)
+                return self.compile_case(expression)
             case e.Coalesce():
-                values, sql_type = self.meeting(expression.arguments)
-                return Made(lambda columns: pc.coalesce(*_all(values, columns)), sql_type)
+                values, sql_type = self.compile_common_type(expression.arguments)
+                return KernelColumn(
+                    lambda columns: pc.coalesce(*_evaluate_all(values, columns)), sql_type
+                )
             case _:
-                return self.test(expression)
+                return self.compile_test(expression)
 
-    def constant(self, expression: e.Expression) -> Made:
+    def compile_constant(self, expression: e.Expression) -> KernelColumn:
         try:
             if isinstance(expression, e.Literal):
                 value: object = expression.value
             else:
                 value = self.evaluate(expression)
-            carried, sql_type = carried_constant(value, expression.type)
+            carried, sql_type = encode_constant(value, expression.type)
         except Error as error:  # raised only for rows that evaluate it
             raise NotNative("a constant that fails") from error
         scalar = pa.scalar(carried, arrow_carrier(sql_type))
-        return Made(lambda _: scalar, sql_type, value is None)
+        return KernelColumn(lambda _: scalar, sql_type, value is None)
 
-    def call(
+    def compile_call(
         self, function: Function, arguments: tuple[e.Expression, ...], result: SqlType
-    ) -> Made:
-        given = [self.made(one) for one in arguments]
+    ) -> KernelColumn:
+        given = [self.compile_expression(one) for one in arguments]
         types = tuple(one.type for one in given)
         _, sql_type = scalar_form(function, types, result)  # exact in Spark too, of this type
-        kernel = _kernel(function.name, types, sql_type)
+        kernel = _find_kernel(function.name, types, sql_type)
         if kernel is None:
             raise NotNative(f"{function.signature} has no kernel")
-        inner = [one.of for one in given]
-        return Made(lambda columns: kernel(*[of(columns) for of in inner]), sql_type)
+        inner = [one.evaluate for one in given]
+        return KernelColumn(lambda columns: kernel(*[of(columns) for of in inner]), sql_type)
 
-    def logic(self, kernel: Callable[..., Datum], operands: tuple[e.Expression, ...]) -> Made:
-        inner = [self.made(one).of for one in operands]
+    def compile_logic(
+        self, kernel: Callable[..., Datum], operands: tuple[e.Expression, ...]
+    ) -> KernelColumn:
+        inner = [self.compile_expression(one).evaluate for one in operands]
         if len(inner) == 1:
-            return Made(lambda columns: kernel(inner[0](columns)), BOOLEAN)
-        return Made(lambda columns: reduce(kernel, [of(columns) for of in inner]), BOOLEAN)
+            return KernelColumn(lambda columns: kernel(inner[0](columns)), BOOLEAN)
+        return KernelColumn(lambda columns: reduce(kernel, [of(columns) for of in inner]), BOOLEAN)
 
-    def meeting(self, expressions: Sequence[e.Expression]) -> tuple[list[Evaluated], SqlType]:
+    def compile_common_type(
+        self, expressions: Sequence[e.Expression]
+    ) -> tuple[list[ColumnEvaluator], SqlType]:
         """Compile values that become one column, cast to its type; and that type."""
-        given = [self.made(one) for one in expressions]
-        sql_type = one_type([Typed("", one.type, one.null) for one in given])
+        given = [self.compile_expression(one) for one in expressions]
+        sql_type = common_type([SparkExpression("", one.type, one.null) for one in given])
         wanted = arrow_carrier(sql_type)
-        return [_casting(one.of, wanted) for one in given], sql_type
+        return [_with_cast(one.evaluate, wanted) for one in given], sql_type
 
-    def case(self, expression: e.Case) -> Made:
-        conditions = [self.made(condition).of for condition, _ in expression.whens]
+    def compile_case(self, expression: e.Case) -> KernelColumn:
+        conditions = [
+            self.compile_expression(condition).evaluate for condition, _ in expression.whens
+        ]
         results = [result for _, result in expression.whens]
-        values, sql_type = self.meeting([*results, expression.default])
+        values, sql_type = self.compile_common_type([*results, expression.default])
 
-        def chosen(columns: Sequence[Datum]) -> Datum:
-            *some, found = _all(values, columns)
+        def choose_values(columns: Sequence[Datum]) -> Datum:
+            *some, found = _evaluate_all(values, columns)
             for condition, value in zip(reversed(conditions), reversed(some)):
                 found = pc.if_else(pc.fill_null(condition(columns), False), value, found)
             return found
 
-        return Made(chosen, sql_type)
+        return KernelColumn(choose_values, sql_type)
 
-    def test(self, expression: e.Expression) -> Made:
+    def compile_test(self, expression: e.Expression) -> KernelColumn:
         match expression:
             case e.Test():
-                return self.truth(expression)
+                return self.compile_truth_test(expression)
             case e.IsDistinct():
-                same = self.equality(expression.left, expression.right)
-                either = [self.made(one).of for one in (expression.left, expression.right)]
-                return Made(_distinct(same, either, negated=expression.negated), BOOLEAN)
+                same = self.compile_equality(expression.left, expression.right)
+                either = [
+                    self.compile_expression(one).evaluate
+                    for one in (expression.left, expression.right)
+                ]
+                return KernelColumn(
+                    _compile_distinct(same, either, negated=expression.negated), BOOLEAN
+                )
             case e.InList():
-                equal = [self.equality(expression.operand, item) for item in expression.items]
+                equal = [
+                    self.compile_equality(expression.operand, item) for item in expression.items
+                ]
 
-                def listed(columns: Sequence[Datum]) -> Datum:
-                    found = reduce(pc.or_kleene, _all(equal, columns))
+                def match_list(columns: Sequence[Datum]) -> Datum:
+                    found = reduce(pc.or_kleene, _evaluate_all(equal, columns))
                     return pc.invert(found) if expression.negated else found
 
-                return Made(listed, BOOLEAN)
+                return KernelColumn(match_list, BOOLEAN)
             case _:
                 raise NotNative(f"{type(expression).__name__} runs in Python")
 
-    def truth(self, expression: e.Test) -> Made:
-        operand, truth = self.made(expression.operand).of, expression.truth
+    def compile_truth_test(self, expression: e.Test) -> KernelColumn:
+        operand, truth = self.compile_expression(expression.operand).evaluate, expression.truth
 
-        def tested(columns: Sequence[Datum]) -> Datum:
+        def evaluate_truth(columns: Sequence[Datum]) -> Datum:
             value = operand(columns)
             if truth in (e.Truth.TRUE, e.Truth.FALSE):
                 known = value if truth is e.Truth.TRUE else pc.invert(value)
@@ -195,35 +212,37 @@ class _Columns(NamedTuple):
                 found = pc.is_null(value)
             return pc.invert(found) if expression.negated else found
 
-        return Made(tested, BOOLEAN)
+        return KernelColumn(evaluate_truth, BOOLEAN)
 
-    def equality(self, left: e.Expression, right: e.Expression) -> Evaluated:
-        one, other = self.made(left), self.made(right)
+    def compile_equality(self, left: e.Expression, right: e.Expression) -> ColumnEvaluator:
+        one, other = self.compile_expression(left), self.compile_expression(right)
         if one.null or other.null:
             unknown = pa.scalar(None, pa.bool_())
             kept = one if other.null else other
-            return lambda columns: pc.if_else(pc.is_valid(kept.of(columns)), unknown, unknown)
-        if not comparable(one.type, other.type):
+            return lambda columns: pc.if_else(pc.is_valid(kept.evaluate(columns)), unknown, unknown)
+        if not is_comparable(one.type, other.type):
             raise NotNative("equality of these types has no kernel")
-        kernel = _comparison("=", (one.type, other.type))
-        return lambda columns: kernel(one.of(columns), other.of(columns))
+        kernel = _comparison_kernel("=", (one.type, other.type))
+        return lambda columns: kernel(one.evaluate(columns), other.evaluate(columns))
 
 
-def _column(index: int, sql_type: SqlType) -> Made:
-    return Made(lambda columns: columns[index], sql_type)
+def _compile_column(index: int, sql_type: SqlType) -> KernelColumn:
+    return KernelColumn(lambda columns: columns[index], sql_type)
 
 
-def _all(several: Sequence[Evaluated], columns: Sequence[Datum]) -> list[Datum]:
+def _evaluate_all(several: Sequence[ColumnEvaluator], columns: Sequence[Datum]) -> list[Datum]:
     return [of(columns) for of in several]
 
 
-def _distinct(same: Evaluated, either: Sequence[Evaluated], *, negated: bool) -> Evaluated:
-    def distinct(columns: Sequence[Datum]) -> Datum:
+def _compile_distinct(
+    same: ColumnEvaluator, either: Sequence[ColumnEvaluator], *, negated: bool
+) -> ColumnEvaluator:
+    def evaluate_distinct(columns: Sequence[Datum]) -> Datum:
         left, right = (pc.is_null(of(columns)) for of in either)
         found = pc.coalesce(same(columns), pc.and_(left, right))
         return found if negated else pc.invert(found)
 
-    return distinct
+    return evaluate_distinct
 
 
 # -- kernels ---------------------------------------------------------------------------------------
@@ -241,12 +260,12 @@ _ARITHMETIC = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_c
 _SIGN = {"-": pc.negate_checked, "+": lambda one: one, "abs": pc.abs_checked, "@": pc.abs_checked}
 
 
-def _kernel(name: str, types: tuple[SqlType, ...], result: SqlType) -> Kernel | None:
+def _find_kernel(name: str, types: tuple[SqlType, ...], result: SqlType) -> Kernel | None:
     """The Arrow kernel of a function that `scalar_form` allows; None when Arrow has none."""
     if name == "cast":
         return _cast_kernel(types[0], result)
     if name in COMPARISONS:
-        return _comparison(name, (types[0], types[1]))
+        return _comparison_kernel(name, (types[0], types[1]))
     kinds = tuple(one.kind for one in types)
     wanted = arrow_carrier(result)
     if name == "||":
@@ -258,12 +277,12 @@ def _kernel(name: str, types: tuple[SqlType, ...], result: SqlType) -> Kernel | 
     if len(types) == 1:
         return _SIGN.get(name)
     if all(kind in INTEGERS for kind in kinds):
-        return _integers(name, wanted)
+        return _integer_kernel(name, wanted)
     kernel = _ARITHMETIC.get(name)
     return None if kernel is None else lambda one, other: _cast(kernel(one, other), wanted)
 
 
-def _integers(name: str, wanted: pa.DataType) -> Kernel | None:
+def _integer_kernel(name: str, wanted: pa.DataType) -> Kernel | None:
     """The kernel over operands cast to the result's type, which overflows as in PostgreSQL."""
     kernel = _INTEGERS.get(name)
     if kernel is None:
@@ -287,12 +306,14 @@ _INTEGERS = {
 }
 
 
-def _comparison(name: str, types: tuple[SqlType, SqlType]) -> Kernel:
+def _comparison_kernel(name: str, types: tuple[SqlType, SqlType]) -> Kernel:
     kernel: Kernel = _ORDER[name]
     left, right = types
     if left.kind in FLOATS:
         wide = arrow_carrier(DOUBLE)
-        return lambda one, other: kernel(_number(_cast(one, wide)), _number(_cast(other, wide)))
+        return lambda one, other: kernel(
+            _refuse_nan(_cast(one, wide)), _refuse_nan(_cast(other, wide))
+        )
     if left.kind is Kind.NUMERIC:
         both = common_decimal(left, right)
         assert both is not None, "they are comparable"
@@ -303,11 +324,11 @@ def _comparison(name: str, types: tuple[SqlType, SqlType]) -> Kernel:
     return kernel
 
 
-def _number(value: Datum) -> Datum:
+def _refuse_nan(value: Datum) -> Datum:
     """Refuse NaN: in PostgreSQL it is equal to itself and larger than all else, in Arrow not."""
     unlike = pc.is_nan(value)
     if (unlike if isinstance(unlike, pa.Scalar) else pc.any(unlike)).as_py():
-        raise Unfit
+        raise KernelFailure
     return value
 
 
@@ -320,7 +341,7 @@ def _cast_kernel(source: SqlType, target: SqlType) -> Kernel | None:
     return lambda one: _cast(one, wanted)
 
 
-def _casting(of: Evaluated, wanted: pa.DataType) -> Evaluated:
+def _with_cast(of: ColumnEvaluator, wanted: pa.DataType) -> ColumnEvaluator:
     return lambda columns: _cast(of(columns), wanted)
 
 

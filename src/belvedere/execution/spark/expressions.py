@@ -12,87 +12,94 @@ from dataclasses import dataclass
 
 from belvedere.errors import Error
 from belvedere.execution.direct.dependence import is_constant
-from belvedere.execution.spark.forms import comparable, scalar_form
-from belvedere.execution.spark.types import NotNative, Typed, carrier, constant
+from belvedere.execution.spark.forms import is_comparable, scalar_form
+from belvedere.execution.spark.types import (
+    NotNative,
+    SparkExpression,
+    lower_constant,
+    spark_carrier,
+)
 from belvedere.plan import expressions as e
 from belvedere.plan.functions import Function
 from belvedere.types import BOOLEAN, Kind, SqlType
 
-Evaluate = Callable[[e.Expression], object]
+ConstantEvaluator = Callable[[e.Expression], object]
 """The value of an expression that has no columns."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class SparkScope:
     """The columns an expression sees, and how constants are evaluated."""
 
-    columns: Sequence[Typed]
-    evaluate: Evaluate
+    columns: Sequence[SparkExpression]
+    evaluate: ConstantEvaluator
 
 
-def lower(scope: Scope, expression: e.Expression) -> Typed:
+def lower_expression(scope: SparkScope, expression: e.Expression) -> SparkExpression:
     """The expression in Spark SQL; NotNative, with the reason, when a part of it has no form."""
     if not isinstance(expression, e.Literal) and is_constant(expression):
-        return _folded(scope, expression)
+        return _fold_constant(scope, expression)
     match expression:
         case e.Literal():
-            return constant(expression.value, expression.type)
+            return lower_constant(expression.value, expression.type)
         case e.Column():
             return scope.columns[expression.index]
         case e.Call():
-            return _call(scope, expression.function, expression.arguments, expression.type)
+            return _lower_call(scope, expression.function, expression.arguments, expression.type)
         case e.Cast():
-            return _call(scope, expression.function, (expression.operand,), expression.type)
+            return _lower_call(scope, expression.function, (expression.operand,), expression.type)
         case e.And():
-            return Typed(_joined(scope, expression.operands, " AND "), BOOLEAN)
+            return SparkExpression(_lower_logic(scope, expression.operands, " AND "), BOOLEAN)
         case e.Or():
-            return Typed(_joined(scope, expression.operands, " OR "), BOOLEAN)
+            return SparkExpression(_lower_logic(scope, expression.operands, " OR "), BOOLEAN)
         case e.Not():
-            return Typed(f"(NOT {lower(scope, expression.operand).text})", BOOLEAN)
+            return SparkExpression(
+                f"(NOT {lower_expression(scope, expression.operand).text})", BOOLEAN
+            )
         case e.Case():
-            return _case(scope, expression)
+            return _lower_case(scope, expression)
         case e.Coalesce():
-            values = [lower(scope, one) for one in expression.arguments]
+            values = [lower_expression(scope, one) for one in expression.arguments]
             if len(values) == 1:
                 return values[0]
-            sql_type = one_type(values)
-            return Typed(f"coalesce({', '.join(_cast_all(values, sql_type))})", sql_type)
+            sql_type = common_type(values)
+            return SparkExpression(f"coalesce({', '.join(_cast_all(values, sql_type))})", sql_type)
         case _:
-            return _test(scope, expression)
+            return _lower_test(scope, expression)
 
 
-def _folded(scope: Scope, expression: e.Expression) -> Typed:
+def _fold_constant(scope: SparkScope, expression: e.Expression) -> SparkExpression:
     """Evaluate a constant expression. One that fails is not native: its error is raised only for
     rows that evaluate it."""
     try:
-        return constant(scope.evaluate(expression), expression.type)
+        return lower_constant(scope.evaluate(expression), expression.type)
     except Error as error:
         raise NotNative("a constant that fails") from error
 
 
-def _call(
-    scope: Scope, function: Function, arguments: tuple[e.Expression, ...], result: SqlType
-) -> Typed:
-    lowered = [lower(scope, argument) for argument in arguments]
+def _lower_call(
+    scope: SparkScope, function: Function, arguments: tuple[e.Expression, ...], result: SqlType
+) -> SparkExpression:
+    lowered = [lower_expression(scope, argument) for argument in arguments]
     template, sql_type = scalar_form(function, tuple(one.type for one in lowered), result)
-    return Typed(template.format(*(one.text for one in lowered)), sql_type)
+    return SparkExpression(template.format(*(one.text for one in lowered)), sql_type)
 
 
-def _joined(scope: Scope, operands: tuple[e.Expression, ...], word: str) -> str:
-    return "(" + word.join(lower(scope, one).text for one in operands) + ")"
+def _lower_logic(scope: SparkScope, operands: tuple[e.Expression, ...], word: str) -> str:
+    return "(" + word.join(lower_expression(scope, one).text for one in operands) + ")"
 
 
-def _case(scope: Scope, expression: e.Case) -> Typed:
-    conditions = [lower(scope, condition).text for condition, _ in expression.whens]
-    results = [lower(scope, result) for _, result in expression.whens]
-    values = [*results, lower(scope, expression.default)]
-    sql_type = one_type(values)
+def _lower_case(scope: SparkScope, expression: e.Case) -> SparkExpression:
+    conditions = [lower_expression(scope, condition).text for condition, _ in expression.whens]
+    results = [lower_expression(scope, result) for _, result in expression.whens]
+    values = [*results, lower_expression(scope, expression.default)]
+    sql_type = common_type(values)
     texts = _cast_all(values, sql_type)
     whens = " ".join(f"WHEN {c} THEN {text}" for c, text in zip(conditions, texts))
-    return Typed(f"(CASE {whens} ELSE {texts[-1]} END)", sql_type)
+    return SparkExpression(f"(CASE {whens} ELSE {texts[-1]} END)", sql_type)
 
 
-def one_type(values: Sequence[Typed]) -> SqlType:
+def common_type(values: Sequence[SparkExpression]) -> SqlType:
     """The common type of values that become one column. NUMERIC values keep their own scales in
     PostgreSQL, so a decimal can hold them only when the scales are the same."""
     known = [value.type for value in values if not value.null] or [values[0].type]
@@ -101,46 +108,49 @@ def one_type(values: Sequence[Typed]) -> SqlType:
     return max(known, key=lambda one: one.precision or 0)
 
 
-def _cast_all(values: Sequence[Typed], sql_type: SqlType) -> list[str]:
-    name = carrier(sql_type)
+def _cast_all(values: Sequence[SparkExpression], sql_type: SqlType) -> list[str]:
+    name = spark_carrier(sql_type)
     return [
-        value.text if carrier(value.type) == name else f"CAST({value.text} AS {name})"
+        value.text if spark_carrier(value.type) == name else f"CAST({value.text} AS {name})"
         for value in values
     ]
 
 
-def _test(scope: Scope, expression: e.Expression) -> Typed:
+def _lower_test(scope: SparkScope, expression: e.Expression) -> SparkExpression:
     match expression:
         case e.Test():
-            operand = lower(scope, expression.operand).text
+            operand = lower_expression(scope, expression.operand).text
             word = "NULL" if expression.truth is e.Truth.UNKNOWN else expression.truth.upper()
             negated = "NOT " if expression.negated else ""
-            return Typed(f"({operand} IS {negated}{word})", BOOLEAN)
+            return SparkExpression(f"({operand} IS {negated}{word})", BOOLEAN)
         case e.IsDistinct():
-            left, right = lower(scope, expression.left), lower(scope, expression.right)
+            left, right = (
+                lower_expression(scope, expression.left),
+                lower_expression(scope, expression.right),
+            )
             _require_comparable(left, right)
             text = f"({left.text} <=> {right.text})"
-            return Typed(text if expression.negated else f"(NOT {text})", BOOLEAN)
+            return SparkExpression(text if expression.negated else f"(NOT {text})", BOOLEAN)
         case e.InList():
-            return _in_list(scope, expression)
+            return _lower_in_list(scope, expression)
         case _:
             raise NotNative(f"{type(expression).__name__} runs in Python")
 
 
-def _in_list(scope: Scope, expression: e.InList) -> Typed:
-    operand = lower(scope, expression.operand)
-    items = [lower(scope, item) for item in expression.items]
+def _lower_in_list(scope: SparkScope, expression: e.InList) -> SparkExpression:
+    operand = lower_expression(scope, expression.operand)
+    items = [lower_expression(scope, item) for item in expression.items]
     for item in items:
         _require_comparable(operand, item)
         if operand.type.kind is Kind.NUMERIC and item.type != operand.type and not item.null:
             raise NotNative("a list of NUMERIC values of several scales")
     listed = ", ".join(item.text for item in items)
     word = "NOT IN" if expression.negated else "IN"
-    return Typed(f"({operand.text} {word} ({listed}))", BOOLEAN)
+    return SparkExpression(f"({operand.text} {word} ({listed}))", BOOLEAN)
 
 
-def _require_comparable(left: Typed, right: Typed) -> None:
+def _require_comparable(left: SparkExpression, right: SparkExpression) -> None:
     if left.null or right.null:
         return
-    if not comparable(left.type, right.type):
+    if not is_comparable(left.type, right.type):
         raise NotNative("equality of these types is not Spark's")

@@ -11,12 +11,12 @@ from __future__ import annotations
 from belvedere.execution.spark.types import (
     DECIMAL_DIGITS_MAX,
     NotNative,
-    carrier,
     is_decimal,
     is_native,
+    spark_carrier,
 )
 from belvedere.plan.functions.function import Function
-from belvedere.types import Kind, SqlType, numeric
+from belvedere.types import Kind, SqlType, numeric_type
 
 Types = tuple[SqlType, ...]
 Form = tuple[str, SqlType]
@@ -32,27 +32,27 @@ LENGTHS = frozenset({"length", "char_length", "character_length"})
 
 def scalar_form(function: Function, types: Types, result: SqlType) -> Form:
     """The form of a scalar call over carried arguments; NotNative when there is none."""
-    found = _scalar(function.name, types, result)
+    found = _find_scalar_form(function.name, types, result)
     if found is None:
         raise NotNative(f"{function.signature} runs in Python")
     return found
 
 
-def _scalar(name: str, types: Types, result: SqlType) -> Form | None:
+def _find_scalar_form(name: str, types: Types, result: SqlType) -> Form | None:
     if name == "cast":
-        return _cast(types[0], result)
+        return _cast_form(types[0], result)
     if name in COMPARISONS:
-        return (f"({{0}} {name} {{1}})", result) if comparable(*types) else None
+        return (f"({{0}} {name} {{1}})", result) if is_comparable(*types) else None
     if name in ("greatest", "least", "nullif"):
-        return _chosen(name, types)
+        return _choice_form(name, types)
     kinds = tuple(one.kind for one in types)
     if all(kind in STRINGS for kind in kinds):
         text = _TEXTS.get((name, len(types)))
         return None if text is None else (text, result)
     if all(kind in INTEGERS for kind in kinds):
-        return _integers(name, len(types), result)
+        return _integer_form(name, len(types), result)
     if all(map(is_decimal, types)):
-        return _decimals(name, types)
+        return _decimal_form(name, types)
     if name == "-" and kinds == (Kind.DATE, Kind.DATE):
         return "datediff({0}, {1})", result
     return None
@@ -78,7 +78,7 @@ _TEXTS = {
 }
 
 
-def _chosen(name: str, types: Types) -> Form | None:
+def _choice_form(name: str, types: Types) -> Form | None:
     """The form of a choice between values of one type, whose equal values have one
     representation."""
     same = len(set(types)) == 1 and len(types) > 1 and is_native(types[0])
@@ -86,7 +86,7 @@ def _chosen(name: str, types: Types) -> Form | None:
     return (f"{name}({arguments})", types[0]) if same else None
 
 
-def comparable(left: SqlType, right: SqlType) -> bool:
+def is_comparable(left: SqlType, right: SqlType) -> bool:
     """Whether Spark compares two such values as PostgreSQL does."""
     for several in (INTEGERS, FLOATS, STRINGS):
         if left.kind in several and right.kind in several:
@@ -99,18 +99,18 @@ def comparable(left: SqlType, right: SqlType) -> bool:
 def common_decimal(left: SqlType, right: SqlType) -> SqlType | None:
     """A decimal that holds the values of both, if there is one."""
     scale = max(left.scale or 0, right.scale or 0)
-    whole = max(_whole(left), _whole(right))
-    return numeric(whole + scale, scale) if whole + scale <= DECIMAL_DIGITS_MAX else None
+    whole = max(_integer_digits(left), _integer_digits(right))
+    return numeric_type(whole + scale, scale) if whole + scale <= DECIMAL_DIGITS_MAX else None
 
 
-def _whole(sql_type: SqlType) -> int:
+def _integer_digits(sql_type: SqlType) -> int:
     return (sql_type.precision or 0) - (sql_type.scale or 0)
 
 
 _SIGNS = {"-": "(- {0})", "+": "{0}", "abs": "abs({0})", "@": "abs({0})"}
 
 
-def _integers(name: str, count: int, result: SqlType) -> Form | None:
+def _integer_form(name: str, count: int, result: SqlType) -> Form | None:
     if count == 1:
         text = {**_SIGNS, "~": "(~ {0})"}.get(name)
         return None if text is None else (text, result)
@@ -119,7 +119,7 @@ def _integers(name: str, count: int, result: SqlType) -> Form | None:
     if name in ("+", "-", "*"):
         return f"({{0}} {name} {{1}})", result
     if name == "/":
-        return f"CAST({{0}} div {{1}} AS {carrier(result)})", result
+        return f"CAST({{0}} div {{1}} AS {spark_carrier(result)})", result
     if name in ("%", "mod"):
         return "({0} % {1})", result
     if name in ("&", "|", "#"):
@@ -127,12 +127,12 @@ def _integers(name: str, count: int, result: SqlType) -> Form | None:
     return None
 
 
-def _decimals(name: str, types: Types) -> Form | None:
+def _decimal_form(name: str, types: Types) -> Form | None:
     if len(types) == 1:
         text = _SIGNS.get(name)
-        return _whole_number(name, types[0]) if text is None else (text, types[0])
+        return _rounding_form(name, types[0]) if text is None else (text, types[0])
     if len(types) == 2 and name in ("%", "mod"):
-        return _remainder(*types)
+        return _remainder_form(*types)
     if len(types) != 2 or name not in ("+", "-", "*"):
         return None
     left, right = types
@@ -141,40 +141,40 @@ def _decimals(name: str, types: Types) -> Form | None:
         scale = (left.scale or 0) + (right.scale or 0)
     else:
         scale = max(left.scale or 0, right.scale or 0)
-        digits = max(_whole(left), _whole(right)) + scale + 1
+        digits = max(_integer_digits(left), _integer_digits(right)) + scale + 1
     if digits > DECIMAL_DIGITS_MAX:
         return None
-    return f"({{0}} {name} {{1}})", numeric(digits, scale)
+    return f"({{0}} {name} {{1}})", numeric_type(digits, scale)
 
 
-def _whole_number(name: str, given: SqlType) -> Form | None:
+def _rounding_form(name: str, given: SqlType) -> Form | None:
     """Rounded to no digits after the point: half away from zero, down, or up."""
     text = {"round": "round({0}, 0)", "floor": "floor({0})", "ceil": "ceil({0})"}.get(
         "ceil" if name == "ceiling" else name
     )
-    digits = _whole(given) + 1
+    digits = _integer_digits(given) + 1
     if text is None or digits > DECIMAL_DIGITS_MAX:
         return None
-    whole = numeric(digits, 0)
-    return f"CAST({text} AS {carrier(whole)})", whole
+    whole = numeric_type(digits, 0)
+    return f"CAST({text} AS {spark_carrier(whole)})", whole
 
 
-def _remainder(left: SqlType, right: SqlType) -> Form | None:
+def _remainder_form(left: SqlType, right: SqlType) -> Form | None:
     both = common_decimal(left, right)
     if both is None:
         return None
-    return f"CAST(({{0}} % {{1}}) AS {carrier(both)})", both
+    return f"CAST(({{0}} % {{1}}) AS {spark_carrier(both)})", both
 
 
-def _cast(source: SqlType, target: SqlType) -> Form | None:
-    into = f"CAST({{0}} AS {carrier(target)})"
+def _cast_form(source: SqlType, target: SqlType) -> Form | None:
+    into = f"CAST({{0}} AS {spark_carrier(target)})"
     if source.kind in INTEGERS and target.kind is Kind.NUMERIC:
         if target.precision is None:
-            whole = numeric(_DIGITS[source.kind], 0)
-            return f"CAST({{0}} AS {carrier(whole)})", whole
+            whole = numeric_type(_DIGITS[source.kind], 0)
+            return f"CAST({{0}} AS {spark_carrier(whole)})", whole
         return (into, target) if is_decimal(target) else None
     if is_decimal(source):
-        return _cast_decimal(source, target)
+        return _decimal_cast_form(source, target)
     if target.kind in STRINGS and target.length is None:
         if source.kind in STRINGS:
             return "{0}", target
@@ -200,14 +200,14 @@ _CASTS = frozenset(
 )
 
 
-def _cast_decimal(source: SqlType, target: SqlType) -> Form | None:
+def _decimal_cast_form(source: SqlType, target: SqlType) -> Form | None:
     if target.kind is Kind.NUMERIC and target.precision is None:
         return "{0}", source
     if is_decimal(target) or target.kind is Kind.DOUBLE:
-        return f"CAST({{0}} AS {carrier(target)})", target
+        return f"CAST({{0}} AS {spark_carrier(target)})", target
     if target.kind in INTEGERS:  # PostgreSQL rounds, where Spark would truncate
         rounded = "round({0}, 0)" if source.scale else "{0}"
-        return f"CAST({rounded} AS {carrier(target)})", target
+        return f"CAST({rounded} AS {spark_carrier(target)})", target
     return None
 
 
@@ -219,13 +219,13 @@ _ORDERED = frozenset({Kind.BOOLEAN, Kind.BYTEA, Kind.UUID})
 
 def aggregate_form(function: Function, types: Types, result: SqlType) -> Form:
     """The form of an aggregate over carried arguments; a count without arguments counts rows."""
-    found = _aggregate(function.name, types, result)
+    found = _find_aggregate_form(function.name, types, result)
     if found is None:
         raise NotNative(f"{function.signature} runs in Python")
     return found
 
 
-def _aggregate(name: str, types: Types, result: SqlType) -> Form | None:
+def _find_aggregate_form(name: str, types: Types, result: SqlType) -> Form | None:
     if name == "count":
         return ("count({0})" if types else "count(1)"), result
     if len(types) != 1:
@@ -235,15 +235,15 @@ def _aggregate(name: str, types: Types, result: SqlType) -> Form | None:
         return f"{name}({{0}})", one
     if name in ("bool_and", "bool_or", "every") and one.kind is Kind.BOOLEAN:
         return f"{name}({{0}})", result
-    return _sum(one, result) if name == "sum" else None
+    return _sum_form(one, result) if name == "sum" else None
 
 
-def _sum(one: SqlType, result: SqlType) -> Form | None:
+def _sum_form(one: SqlType, result: SqlType) -> Form | None:
     if one.kind in (Kind.SMALLINT, Kind.INTEGER):
         return "sum({0})", result
     if one.kind is Kind.BIGINT:
         # Spark's sum of decimal(p, s) is decimal(p + 10, s): room for more rows than it can sum.
-        return "sum(CAST({0} AS decimal(19,0)))", numeric(29, 0)
+        return "sum(CAST({0} AS decimal(19,0)))", numeric_type(29, 0)
     if is_decimal(one) and (one.precision or 0) + 10 <= DECIMAL_DIGITS_MAX:
-        return "sum({0})", numeric((one.precision or 0) + 10, one.scale or 0)
+        return "sum({0})", numeric_type((one.precision or 0) + 10, one.scale or 0)
     return None

@@ -18,11 +18,17 @@ from belvedere.execution.spark.operators import (
     KEY,
     NOTHING,
     TAG,
-    KeyHash,
-    Side,
-    batches_of,
+    KeyHashTask,
+    OperatorInput,
+    rows_to_batches,
 )
-from belvedere.execution.spark.types import DIGITS, Typed, arrow_carrier, carrier, is_native
+from belvedere.execution.spark.types import (
+    DIGITS,
+    SparkExpression,
+    arrow_carrier,
+    is_native,
+    spark_carrier,
+)
 from belvedere.plan import expressions as e
 from belvedere.plan.functions.function import Environment
 from belvedere.types import Kind, Row, SqlType
@@ -31,7 +37,7 @@ Types = tuple[SqlType, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class TypedFrame:
     """A DataFrame with the SQL types of its columns: a NUMERIC has bounds exactly where its column
     is a decimal."""
 
@@ -40,8 +46,8 @@ class Frame:
     types: Types
 
     @property
-    def columns(self) -> list[Typed]:
-        return [Typed(f"`{name}`", one) for name, one in zip(self.names, self.types)]
+    def columns(self) -> list[SparkExpression]:
+        return [SparkExpression(f"`{name}`", one) for name, one in zip(self.names, self.types)]
 
     @property
     def schema(self) -> str:
@@ -52,11 +58,11 @@ def schema_of(names: Sequence[str], types: Types) -> str:
     """The columns in Spark's DDL."""
     if not names:
         return f"{NOTHING} int"
-    return ", ".join(f"`{name}` {carrier(one)}" for name, one in zip(names, types))
+    return ", ".join(f"`{name}` {spark_carrier(one)}" for name, one in zip(names, types))
 
 
 @dataclass(slots=True)
-class Frames:
+class FrameBuilder:
     """Builds frames in one Spark session. With `digits`, every NUMERIC is carried as digits."""
 
     spark: SparkSession
@@ -64,61 +70,65 @@ class Frames:
     digits: bool = False
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    def names(self, count: int) -> tuple[str, ...]:
+    def new_names(self, count: int) -> tuple[str, ...]:
         number = next(self._numbers)
         return tuple(f"n{number}_{i}" for i in range(count))
 
-    def carried(self, types: Types) -> Types:
+    def carrier_types(self, types: Types) -> Types:
         """The types that columns of these types are carried as."""
         if not self.digits:
             return types
         return tuple(DIGITS if one.kind is Kind.NUMERIC else one for one in types)
 
-    def fresh(self, frame: Frame) -> Frame:
+    def rename_columns(self, frame: TypedFrame) -> TypedFrame:
         """The same rows under new names."""
-        return self.selected(frame.data, frame.columns)
+        return self.select_columns(frame.data, frame.columns)
 
-    def selected(self, data: DataFrame, columns: Sequence[Typed]) -> Frame:
-        names = self.names(len(columns))
+    def select_columns(self, data: DataFrame, columns: Sequence[SparkExpression]) -> TypedFrame:
+        names = self.new_names(len(columns))
         made = [f.expr(one.text).alias(name) for one, name in zip(columns, names)]
         whole = data.select(*made) if made else data.select(f.lit(1).alias(NOTHING))
-        return Frame(whole, names, tuple(one.type for one in columns))
+        return TypedFrame(whole, names, tuple(one.type for one in columns))
 
-    def local(self, rows: list[Row], types: Types) -> Frame:
+    def local_frame(self, rows: list[Row], types: Types) -> TypedFrame:
         """A frame of a few rows that the driver has."""
-        types, names = self.carried(types), self.names(len(types))
+        types, names = self.carrier_types(types), self.new_names(len(types))
         schema = pa.schema([(name, arrow_carrier(one)) for name, one in zip(names, types)])
         if not types:
             schema = pa.schema([(NOTHING, pa.int32())])
-        table = pa.Table.from_batches(batches_of(rows, types, names), schema)
+        table = pa.Table.from_batches(rows_to_batches(rows, types, names), schema)
         frame = self.spark.createDataFrame(table, schema=schema_of(names, types))
-        return Frame(frame, names, types)
+        return TypedFrame(frame, names, types)
 
     # -- one task for a key -------------------------------------------------------------------
 
-    def gathered(self, frames: Sequence[Frame]) -> tuple[DataFrame, tuple[Side, ...]]:
+    def gather_rows(
+        self, frames: Sequence[TypedFrame]
+    ) -> tuple[DataFrame, tuple[OperatorInput, ...]]:
         """All rows in one task, which runs even when there are none."""
         keyed = [frame.data.withColumn(KEY, f.lit(0).cast("bigint")) for frame in frames]
-        union, sides = self._tagged(frames, keyed)
+        union, sides = self._tag_inputs(frames, keyed)
         seed = self.spark.range(1).select(f.lit(-1).alias(TAG), f.lit(0).cast("bigint").alias(KEY))
         return union.unionByName(seed, allowMissingColumns=True).repartition(1), sides
 
-    def exchanged(
-        self, frames: Sequence[Frame], keys: Sequence[tuple[e.Expression, ...]]
-    ) -> tuple[DataFrame, tuple[Side, ...]]:
+    def exchange_by_key(
+        self, frames: Sequence[TypedFrame], keys: Sequence[tuple[e.Expression, ...]]
+    ) -> tuple[DataFrame, tuple[OperatorInput, ...]]:
         """The rows of all frames with one key in one task."""
-        keyed = self._native_keys(frames, keys)
+        keyed = self._hash_native_keys(frames, keys)
         if keyed is None:
-            keyed = [self._python_key(frame, some) for frame, some in zip(frames, keys)]
-        union, sides = self._tagged(frames, keyed)
+            keyed = [self._hash_python_key(frame, some) for frame, some in zip(frames, keys)]
+        union, sides = self._tag_inputs(frames, keyed)
         return union.repartition(f.col(KEY)), sides
 
-    def in_place(self, frame: Frame) -> tuple[DataFrame, tuple[Side, ...]]:
+    def tag_without_exchange(
+        self, frame: TypedFrame
+    ) -> tuple[DataFrame, tuple[OperatorInput, ...]]:
         """Tag rows without an exchange, for operators that make rows of each row separately."""
-        return self._tagged([frame], [frame.data.withColumn(KEY, f.lit(0).cast("bigint"))])
+        return self._tag_inputs([frame], [frame.data.withColumn(KEY, f.lit(0).cast("bigint"))])
 
-    def _native_keys(
-        self, frames: Sequence[Frame], keys: Sequence[tuple[e.Expression, ...]]
+    def _hash_native_keys(
+        self, frames: Sequence[TypedFrame], keys: Sequence[tuple[e.Expression, ...]]
     ) -> list[DataFrame] | None:
         """Add Spark's hash of the keys; None unless all keys are columns of native types, the same
         for all frames."""
@@ -136,14 +146,14 @@ class Frames:
             found.append(frame.data.withColumn(KEY, f.xxhash64(*columns)))
         return found
 
-    def _python_key(self, frame: Frame, keys: tuple[e.Expression, ...]) -> DataFrame:
-        function = KeyHash(keys, frame.types, frame.names, self.environment)
+    def _hash_python_key(self, frame: TypedFrame, keys: tuple[e.Expression, ...]) -> DataFrame:
+        function = KeyHashTask(keys, frame.types, frame.names, self.environment)
         schema = f"{frame.schema}, {KEY} bigint"
         return frame.data.mapInArrow(function, schema)
 
-    def _tagged(
-        self, frames: Sequence[Frame], keyed: Sequence[DataFrame]
-    ) -> tuple[DataFrame, tuple[Side, ...]]:
+    def _tag_inputs(
+        self, frames: Sequence[TypedFrame], keyed: Sequence[DataFrame]
+    ) -> tuple[DataFrame, tuple[OperatorInput, ...]]:
         """One DataFrame of all inputs: the number of the input, the key, and for each input a
         struct column of its rows."""
         parts, sides = [], []
@@ -152,7 +162,7 @@ class Frames:
             if frame.names:
                 columns.append(f.struct(*map(f.col, frame.names)).alias(column))
             parts.append(data.select(*columns))
-            sides.append(Side(column, frame.types, leaf_number(number)))
+            sides.append(OperatorInput(column, frame.types, leaf_number(number)))
         union = parts[0]
         for part in parts[1:]:
             union = union.unionByName(part, allowMissingColumns=True)

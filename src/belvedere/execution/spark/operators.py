@@ -21,12 +21,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from belvedere.catalog.catalog import empty
+from belvedere.catalog.catalog import empty_catalog
 from belvedere.errors import Error
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.direct.context import Context, row_keys
+from belvedere.execution.direct.context import CompileContext, row_keys
 from belvedere.execution.run import Interrupt, Run, Services
-from belvedere.execution.spark.columnar import Unfit, Whole, columnar
+from belvedere.execution.spark.columnar import ColumnFunction, KernelFailure, compile_columnar
 from belvedere.execution.spark.types import NotNative, arrow_carrier, to_array, to_values
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -43,7 +43,7 @@ NOTHING = "nothing"
 """The column of frames that have no columns."""
 
 
-class Failed(Exception):
+class TaskFailure(Exception):
     """Carries an error of the engine out of a task: Spark passes on only its text, from which
     `translate_failure` parses the SQLSTATE."""
 
@@ -51,7 +51,7 @@ class Failed(Exception):
         super().__init__(f"[belvedere {error.sqlstate}] {error.message}; {error.facts}")
 
 
-def bare_run(environment: Environment) -> Run:
+def run_without_store(environment: Environment) -> Run:
     """A run without a store, for plans whose leaves are all given: they read nothing else."""
     nothing: Any = None
     services: Services = nothing
@@ -59,85 +59,90 @@ def bare_run(environment: Environment) -> Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class ComputeTask:
     """Adds a column for each expression over the row's columns."""
 
     expressions: tuple[e.Expression, ...]
     types: Types
     names: tuple[str, ...]
-    made: tuple[str, ...]
+    added_names: tuple[str, ...]
     results: Types
     environment: Environment
 
     def __call__(self, batches: Batches) -> Batches:
-        compute = self.compute()
+        compute = self.compile_batch()
         for batch in batches:
             try:
                 arrays = compute(batch)
             except Error as error:
-                raise Failed(error) from None
+                raise TaskFailure(error) from None
             yield pa.RecordBatch.from_arrays(
-                [*batch.columns, *arrays], names=[*batch.schema.names, *self.made]
+                [*batch.columns, *arrays], names=[*batch.schema.names, *self.added_names]
             )
 
-    def compute(self) -> Callable[[pa.RecordBatch], list[pa.Array]]:
+    def compile_batch(self) -> Callable[[pa.RecordBatch], list[pa.Array]]:
         """Compile the function from a batch to the new columns: by kernels where these are exact,
         the others together row by row. Compiled once, for many batches."""
-        several = [self._whole(one, result) for one, result in zip(self.expressions, self.results)]
+        several = [
+            self._compile_columnar(one, result)
+            for one, result in zip(self.expressions, self.results)
+        ]
 
-        def columns(batch: pa.RecordBatch) -> list[pa.Array]:
+        def compute_columns(batch: pa.RecordBatch) -> list[pa.Array]:
             given = [batch.column(name) for name in self.names]
             found: dict[int, pa.Array] = {}
             for at, whole in enumerate(several):
                 if whole is not None:
-                    with contextlib.suppress(Unfit):
+                    with contextlib.suppress(KernelFailure):
                         found[at] = whole(given, batch.num_rows)
             left = tuple(at for at in range(len(several)) if at not in found)
-            found.update(zip(left, self._by_rows(left, batch)))
+            found.update(zip(left, self._compute_by_rows(left, batch)))
             return [found[at] for at in range(len(several))]
 
-        return columns
+        return compute_columns
 
     def is_columnar(self) -> bool:
         """Whether all expressions have kernels; one that fails still falls back to rows."""
         pairs = zip(self.expressions, self.results)
-        return all(self._whole(one, result) is not None for one, result in pairs)
+        return all(self._compile_columnar(one, result) is not None for one, result in pairs)
 
-    def _whole(self, expression: e.Expression, result: SqlType) -> Whole | None:
-        context, run = _bare_context(), bare_run(self.environment)
+    def _compile_columnar(self, expression: e.Expression, result: SqlType) -> ColumnFunction | None:
+        context, run = _bare_context(), run_without_store(self.environment)
         try:
-            return columnar(
+            return compile_columnar(
                 expression, self.types, lambda one: context.value_of(one)(run)(()), result
             )
         except NotNative:
             return None
 
-    def _by_rows(self, which: tuple[int, ...], batch: pa.RecordBatch) -> list[pa.Array]:
+    def _compute_by_rows(self, which: tuple[int, ...], batch: pa.RecordBatch) -> list[pa.Array]:
         if not which:
             return []
         expressions = tuple(self.expressions[at] for at in which)
-        value = _tuples(expressions, self.environment)
-        used = sorted({c.index for one in expressions for c in _columns(one)})
+        value = _compile_tuple(expressions, self.environment)
+        used = sorted({c.index for one in expressions for c in _find_columns(one)})
         found = [value(row) for row in _sparse_rows(batch, self.names, self.types, used)]
         columns = list(zip(*found)) if found else [()] * len(which)
         return [to_array(list(some), self.results[at]) for at, some in zip(which, columns)]
 
 
 @lru_cache(maxsize=64)
-def _tuples(
+def _compile_tuple(
     expressions: tuple[e.Expression, ...], environment: Environment
 ) -> Callable[[Row], Row]:
     """Compile the function from a row to the values of all expressions, once per process."""
-    made: Callable[[Row], Row] = _bare_context().tuple_of(expressions)(bare_run(environment))
+    made: Callable[[Row], Row] = _bare_context().tuple_of(expressions)(
+        run_without_store(environment)
+    )
     return made
 
 
-def _bare_context() -> Context:
-    catalog = empty()
-    return Context(catalog, lambda node: compile_plan(catalog, node))
+def _bare_context() -> CompileContext:
+    catalog = empty_catalog()
+    return CompileContext(catalog, lambda node: compile_plan(catalog, node))
 
 
-def _columns(expression: e.Expression) -> list[e.Column]:
+def _find_columns(expression: e.Expression) -> list[e.Column]:
     found: list[e.Column] = []
     stack: list[Any] = [expression]
     while stack:
@@ -162,18 +167,18 @@ def _sparse_rows(
     return zip(*columns) if columns else iter([()] * batch.num_rows)
 
 
-def _carried(values: list[Any], sql_type: SqlType) -> pa.Array:
+def _to_carried_array(values: list[Any], sql_type: SqlType) -> pa.Array:
     try:
         return to_array(values, sql_type)
     except Error as error:
-        raise Failed(error) from None
+        raise TaskFailure(error) from None
 
 
 # -- operators -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class OperatorInput:
     """One input of an operator: the column of the tagged union that has its rows, its types, and
     the `Changes` leaf that gets its rows."""
 
@@ -183,15 +188,15 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class OperatorTask:
     """Runs `plan` over all rows of a partition of tagged rows (`execution.spark.frames`)."""
 
     plan: n.Node
-    sides: tuple[Side, ...]
+    sides: tuple[OperatorInput, ...]
     types: Types
     names: tuple[str, ...]
     environment: Environment
-    whole: bool = False  # one partition only: it runs also when there are no rows
+    runs_when_empty: bool = False  # one partition only: it runs also when there are no rows
 
     def __call__(self, batches: Batches) -> Batches:
         deltas: dict[int, list[Row]] = {side.leaf: [] for side in self.sides}
@@ -199,19 +204,19 @@ class Operator:
         for batch in batches:
             empty_handed = empty_handed and not batch.num_rows
             for number, side in enumerate(self.sides):
-                deltas[side.leaf] += side_rows(batch, number, side)
-        if empty_handed and not self.whole:
+                deltas[side.leaf] += input_rows(batch, number, side)
+        if empty_handed and not self.runs_when_empty:
             return
-        run = bare_run(self.environment)
+        run = run_without_store(self.environment)
         run.deltas = deltas
         try:
-            rows = list(compile_plan(empty(), self.plan)(run))
+            rows = list(compile_plan(empty_catalog(), self.plan)(run))
         except Error as error:
-            raise Failed(error) from None
-        yield from batches_of(rows, self.types, self.names)
+            raise TaskFailure(error) from None
+        yield from rows_to_batches(rows, self.types, self.names)
 
 
-def side_rows(batch: pa.RecordBatch, number: int, side: Side) -> list[Row]:
+def input_rows(batch: pa.RecordBatch, number: int, side: OperatorInput) -> list[Row]:
     """The rows of one input in a batch of tagged rows."""
     mine = batch.filter(pc.equal(batch.column(TAG), number))
     if not side.types:
@@ -220,7 +225,7 @@ def side_rows(batch: pa.RecordBatch, number: int, side: Side) -> list[Row]:
     return list(zip(*(to_values(f, t) for f, t in zip(fields, side.types))))
 
 
-def batches_of(rows: list[Row], types: Types, names: Sequence[str]) -> Batches:
+def rows_to_batches(rows: list[Row], types: Types, names: Sequence[str]) -> Batches:
     """Encode Python rows as batches of carried columns."""
     for start in range(0, len(rows), ROWS_PER_BATCH):
         part = rows[start : start + ROWS_PER_BATCH]
@@ -229,12 +234,12 @@ def batches_of(rows: list[Row], types: Types, names: Sequence[str]) -> Batches:
                 [pa.array([1] * len(part), pa.int32())], names=[NOTHING]
             )
             continue
-        arrays = [_carried(list(v), t) for v, t in zip(zip(*part), types)]
+        arrays = [_to_carried_array(list(v), t) for v, t in zip(zip(*part), types)]
         yield pa.RecordBatch.from_arrays(arrays, names=list(names))
 
 
 @dataclass(frozen=True, slots=True)
-class KeyHash:
+class KeyHashTask:
     """Adds a hash that is the same for keys that are equal in SQL, whatever their
     representation."""
 
@@ -244,15 +249,15 @@ class KeyHash:
     environment: Environment
 
     def __call__(self, batches: Batches) -> Batches:
-        of_row = _bare_context().tuple_of(self.keys)(bare_run(self.environment))
+        of_row = _bare_context().tuple_of(self.keys)(run_without_store(self.environment))
         canonical = row_keys(tuple(Field("key", key.type) for key in self.keys))
-        used = sorted({c.index for one in self.keys for c in _columns(one)})
+        used = sorted({c.index for one in self.keys for c in _find_columns(one)})
         for batch in batches:
             rows = _sparse_rows(batch, self.names, self.types, used)
             try:
                 hashes = [stable_hash(canonical(of_row(row))) for row in rows]
             except Error as error:
-                raise Failed(error) from None
+                raise TaskFailure(error) from None
             yield pa.RecordBatch.from_arrays(
                 [*batch.columns, pa.array(hashes, arrow_carrier(BIGINT))],
                 names=[*batch.schema.names, KEY],
@@ -263,12 +268,12 @@ def stable_hash(key: Row) -> int:
     """A hash that is the same in every process, unlike Python's `hash` of a text."""
     total = 0
     for value in key:
-        one = _hash(value)
+        one = _hash_value(value)
         total = (total * 1_000_003 + one) & 0xFFFFFFFFFFFFFFFF
     return total - (1 << 64) if total >> 63 else total
 
 
-def _hash(value: Any) -> int:
+def _hash_value(value: Any) -> int:
     if isinstance(value, str):
         return int.from_bytes(value.encode("utf-8", "surrogatepass"), "big") % 0x1FFFFFFFFFFFFFFF
     if isinstance(value, bytes):
@@ -277,4 +282,4 @@ def _hash(value: Any) -> int:
         return stable_hash(value)
     if isinstance(value, int | float) or hasattr(value, "as_tuple"):
         return hash(value)  # equal numbers have one hash, of whatever type, in every process
-    return _hash(repr(value))
+    return _hash_value(repr(value))

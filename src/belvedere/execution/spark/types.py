@@ -31,7 +31,7 @@ import pyarrow as pa
 from belvedere.errors import Unsupported
 from belvedere.plan.values.datetimes import EPOCH, EPOCH_UTC
 from belvedere.plan.values.decimals import fit_numeric
-from belvedere.types import Interval, Kind, SqlType, numeric
+from belvedere.types import Interval, Kind, SqlType, numeric_type
 
 DECIMAL_DIGITS_MAX = 38
 DIGITS = SqlType(Kind.NUMERIC)
@@ -67,7 +67,7 @@ class NotNative(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class SparkExpression:
     """An expression in Spark SQL, with the type whose carrier it has."""
 
     text: str
@@ -89,10 +89,10 @@ def is_native(sql_type: SqlType) -> bool:
     return sql_type.kind in NATIVE_KINDS
 
 
-def carrier(sql_type: SqlType) -> str:
+def spark_carrier(sql_type: SqlType) -> str:
     """The Spark type of a column of this type."""
     if sql_type.element is not None:
-        return f"array<{carrier(sql_type.element)}>"
+        return f"array<{spark_carrier(sql_type.element)}>"
     if is_decimal(sql_type):
         return f"decimal({sql_type.precision},{sql_type.scale or 0})"
     return _CARRIERS.get(sql_type.kind, _TEXT)[0]
@@ -117,13 +117,13 @@ def to_values(column: pa.Array, sql_type: SqlType) -> list[Any]:
         element = sql_type.element
         return [None if not one.is_valid else to_values(one.values, element) for one in column]
     values: list[Any] = column.to_pylist()
-    decode = _decoder(sql_type)
+    decode = _value_decoder(sql_type)
     if decode is None:
         return values
     return [None if value is None else decode(value) for value in values]
 
 
-def _decoder(sql_type: SqlType) -> Callable[[Any], Any] | None:
+def _value_decoder(sql_type: SqlType) -> Callable[[Any], Any] | None:
     match sql_type.kind:
         case Kind.NUMERIC:
             return None if is_decimal(sql_type) else decimal.Decimal
@@ -143,7 +143,7 @@ def _decoder(sql_type: SqlType) -> Callable[[Any], Any] | None:
 
 def to_array(values: list[Any], sql_type: SqlType) -> pa.Array:
     """Python values of the type as a carried column."""
-    encode = encoder(sql_type)
+    encode = value_encoder(sql_type)
     if encode is not None:
         values = [None if value is None else encode(value) for value in values]
     try:
@@ -154,11 +154,11 @@ def to_array(values: list[Any], sql_type: SqlType) -> pa.Array:
         ) from error
 
 
-def encoder(sql_type: SqlType) -> Callable[[Any], Any] | None:
+def value_encoder(sql_type: SqlType) -> Callable[[Any], Any] | None:
     """The function from a Python value to its carried value; None when they are the same."""
     match sql_type.kind:
         case Kind.NUMERIC:
-            return _fitted(sql_type.scale or 0) if is_decimal(sql_type) else str
+            return _decimal_fitter(sql_type.scale or 0) if is_decimal(sql_type) else str
         case Kind.TIME:
             return _microseconds_of_day
         case Kind.TIMESTAMP:
@@ -175,11 +175,11 @@ def encoder(sql_type: SqlType) -> Callable[[Any], Any] | None:
             return None
 
 
-def _fitted(scale: int) -> Callable[[decimal.Decimal], decimal.Decimal]:
+def _decimal_fitter(scale: int) -> Callable[[decimal.Decimal], decimal.Decimal]:
     unit = decimal.Decimal((0, (1,), -scale))
     context = decimal.Context(prec=DECIMAL_DIGITS_MAX, traps=[decimal.Inexact])
 
-    def fitted(value: decimal.Decimal) -> decimal.Decimal:
+    def fit_decimal(value: decimal.Decimal) -> decimal.Decimal:
         if not value.is_finite():
             raise Unsupported("NaN or infinity in a decimal of Spark", value=str(value))
         try:
@@ -187,7 +187,7 @@ def _fitted(scale: int) -> Callable[[decimal.Decimal], decimal.Decimal]:
         except (decimal.Inexact, decimal.InvalidOperation):
             raise Unsupported("digits beyond a decimal of Spark", value=str(value)[:80]) from None
 
-    return fitted
+    return fit_decimal
 
 
 def _microseconds_of_day(value: datetime.time) -> int:
@@ -197,7 +197,7 @@ def _microseconds_of_day(value: datetime.time) -> int:
 
 def _array_encoder(sql_type: SqlType) -> Callable[[list[Any]], list[Any]] | None:
     assert sql_type.element is not None
-    encode = encoder(sql_type.element)
+    encode = value_encoder(sql_type.element)
     if encode is None:
         return None
     inner = encode
@@ -207,12 +207,12 @@ def _array_encoder(sql_type: SqlType) -> Callable[[list[Any]], list[Any]] | None
 # -- constants -------------------------------------------------------------------------------------
 
 
-def constant(value: Any, sql_type: SqlType) -> Typed:
+def lower_constant(value: Any, sql_type: SqlType) -> SparkExpression:
     """A constant as Spark SQL, always of exactly its carrier; a NUMERIC with the digits it has."""
-    carried, sql_type = carried_constant(value, sql_type)
-    name = carrier(sql_type)
+    carried, sql_type = encode_constant(value, sql_type)
+    name = spark_carrier(sql_type)
     if value is None:
-        return Typed(f"CAST(NULL AS {name})", sql_type, null=True)
+        return SparkExpression(f"CAST(NULL AS {name})", sql_type, null=True)
     match carried:
         case bool():
             text = "TRUE" if carried else "FALSE"
@@ -223,14 +223,14 @@ def constant(value: Any, sql_type: SqlType) -> Typed:
         case int() if sql_type.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
             text = f"CAST({quote_spark_literal(value.isoformat(sep=' '))} AS {name})"
         case _:
-            text = f"CAST({quote_spark_literal(_spelled(carried))} AS {name})"
-    return Typed(text, sql_type)
+            text = f"CAST({quote_spark_literal(_spell_value(carried))} AS {name})"
+    return SparkExpression(text, sql_type)
 
 
-def carried_constant(value: Any, sql_type: SqlType) -> tuple[Any, SqlType]:
+def encode_constant(value: Any, sql_type: SqlType) -> tuple[Any, SqlType]:
     """The carried value of a constant, and the type whose carrier it has."""
     sql_type = _constant_type(value, sql_type)
-    encode = encoder(sql_type)
+    encode = value_encoder(sql_type)
     carried = value if value is None or encode is None else encode(value)
     if isinstance(carried, list):
         raise NotNative("an array constant")
@@ -241,11 +241,11 @@ def _constant_type(value: Any, sql_type: SqlType) -> SqlType:
     if sql_type.kind is not Kind.NUMERIC or sql_type.precision is not None:
         return sql_type
     if value is None:
-        return numeric(1, 0)
+        return numeric_type(1, 0)
     return fit_numeric(value) if value.is_finite() else sql_type
 
 
-def _spelled(value: Any) -> str:
+def _spell_value(value: Any) -> str:
     match value:
         case decimal.Decimal():
             return f"{value:f}"

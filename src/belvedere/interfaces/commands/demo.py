@@ -16,7 +16,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from belvedere.interfaces.commands.dump import dump
+from belvedere.interfaces.commands.dump import dump_store
 from belvedere.interfaces.dbapi import Connection, Cursor, connect
 
 SCHEMA = """\
@@ -34,7 +34,7 @@ CREATE MATERIALIZED VIEW spent AS
   SELECT c.id, c.name, count(*) AS orders, sum(o.total) AS total
   FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.id, c.name;"""
 
-PRICE = f"EXPLAIN {IMMEDIATE}"
+EXPLAIN_VIEW = f"EXPLAIN {IMMEDIATE}"
 
 DEFERRED = """\
 CREATE MATERIALIZED VIEW by_city
@@ -55,7 +55,7 @@ def demo(keep: Path | None = None) -> None:
     console = Console()
     directory = Path(tempfile.mkdtemp(prefix="belvedere-demo-"))
     try:
-        _tell(console, directory / "shop.db")
+        _run_demo(console, directory / "shop.db")
         if keep is not None:
             shutil.copytree(directory / "shop.db", keep)
             console.print(f"the store is in [bold]{keep}[/]")
@@ -63,65 +63,69 @@ def demo(keep: Path | None = None) -> None:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _tell(console: Console, path: Path) -> None:
+def _run_demo(console: Console, path: Path) -> None:
     with connect(str(path), durability="off") as connection:
         connection.autocommit = True
         story = _Story(console, connection)
-        story.chapter("1. A shop, in SQL, on a key-value store")
-        story.run(SCHEMA)
+        story.print_title("1. A shop, in SQL, on a key-value store")
+        story.run_statement(SCHEMA)
         for number in range(1, 7):
             row = (number, f"customer {number}", CITIES[number % 3])
             connection.execute("INSERT INTO customers VALUES (?, ?, ?)", row)
-        story.chapter("2. The price of a view before you buy it")
-        story.run(PRICE)
-        story.chapter("3. One view inside every transaction, one that follows the log")
-        story.run(IMMEDIATE)
-        story.run(DEFERRED)
-        story.chapter(f"4. Four writers, {ORDERS} orders: one view has them all, the other lags")
+        story.print_title("2. The price of a view before you buy it")
+        story.run_statement(EXPLAIN_VIEW)
+        story.print_title("3. One view inside every transaction, one that follows the log")
+        story.run_statement(IMMEDIATE)
+        story.run_statement(DEFERRED)
+        story.print_title(
+            f"4. Four writers, {ORDERS} orders: one view has them all, the other lags"
+        )
         _write_orders(str(path))
-        story.run("SELECT * FROM spent ORDER BY total DESC LIMIT 3;")
-        story.run(LAG)
-        story.chapter("5. Freshness is the reader's choice, on the same view")
-        _freshness(story)
-        story.chapter("6. Nothing is trusted that cannot be verified")
-        story.run("VERIFY MATERIALIZED VIEW spent;")
-        story.run("REFRESH MATERIALIZED VIEW by_city;")
-        story.run("VERIFY MATERIALIZED VIEW by_city;")
-        story.chapter("7. Everything explains itself: a write, and a read")
-        story.run("EXPLAIN INSERT INTO orders VALUES (2000, 1, 1.00);")
-        story.run("EXPLAIN SELECT * FROM spent WHERE id = 1;")
-    story.chapter("8. What the store holds (`belvedere dump`)")
-    lines = [line for line in dump(path, 2) if not line.startswith("meta")]
+        story.run_statement("SELECT * FROM spent ORDER BY total DESC LIMIT 3;")
+        story.run_statement(LAG)
+        story.print_title("5. Freshness is the reader's choice, on the same view")
+        _show_freshness(story)
+        story.print_title("6. Nothing is trusted that cannot be verified")
+        story.run_statement("VERIFY MATERIALIZED VIEW spent;")
+        story.run_statement("REFRESH MATERIALIZED VIEW by_city;")
+        story.run_statement("VERIFY MATERIALIZED VIEW by_city;")
+        story.print_title("7. Everything explains itself: a write, and a read")
+        story.run_statement("EXPLAIN INSERT INTO orders VALUES (2000, 1, 1.00);")
+        story.run_statement("EXPLAIN SELECT * FROM spent WHERE id = 1;")
+    story.print_title("8. What the store holds (`belvedere dump`)")
+    lines = [line for line in dump_store(path, 2) if not line.startswith("meta")]
     console.print("\n".join(lines[-18:]), markup=False, highlight=False)
 
 
 def _write_orders(path: str) -> None:
-    def write(worker: int) -> None:
+    def write_share(worker: int) -> None:
         with connect(path, durability="off") as connection:
             connection.autocommit = True
             for number in range(worker, ORDERS, 4):
                 row = (number, number % 5 + 1, f"{number % 97}.50")
                 connection.execute("INSERT INTO orders VALUES (?, ?, ?)", row)
 
-    workers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    workers = [threading.Thread(target=write_share, args=(number,)) for number in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
 
 
-def _freshness(story: _Story) -> None:
+def _show_freshness(story: _Story) -> None:
     query = "SELECT * FROM by_city ORDER BY city;"
-    story.run("INSERT INTO orders VALUES (1000, 6, 999.00);")
-    story.run(query, freshness="any")
-    story.say("whatever the view has, own order or not: nothing is waited for, nothing added")
-    story.run(query, freshness="session")
-    story.say("the default: the connection's own order is there, and it never goes back")
-    story.run(query, freshness="250 ms")
-    story.say("nothing committed longer ago than a quarter of a second is missing")
-    story.run(query, freshness="latest")
-    story.say("everything committed: the view, and on top of it what the log has for it")
-    story.run(f"EXPLAIN {query}")
+    story.run_statement("INSERT INTO orders VALUES (1000, 6, 999.00);")
+    story.run_statement(query, freshness="any")
+    story.print_comment(
+        "whatever the view has, own order or not: nothing is waited for, nothing added"
+    )
+    story.run_statement(query, freshness="session")
+    story.print_comment("the default: the connection's own order is there, and it never goes back")
+    story.run_statement(query, freshness="250 ms")
+    story.print_comment("nothing committed longer ago than a quarter of a second is missing")
+    story.run_statement(query, freshness="latest")
+    story.print_comment("everything committed: the view, and on top of it what the log has for it")
+    story.run_statement(f"EXPLAIN {query}")
 
 
 class _Story:
@@ -131,21 +135,21 @@ class _Story:
         self._console = console
         self._connection = connection
 
-    def chapter(self, title: str) -> None:
+    def print_title(self, title: str) -> None:
         self._console.print(f"\n[bold]{title}[/]")
 
-    def say(self, text: str) -> None:
+    def print_comment(self, text: str) -> None:
         self._console.print(f"  [dim]{text}[/]")
 
-    def run(self, text: str, freshness: str | None = None) -> None:
+    def run_statement(self, text: str, freshness: str | None = None) -> None:
         note = "" if freshness is None else f"  -- freshness = '{freshness}'"
         self._console.print(Syntax(text + note, "sql", background_color="default", word_wrap=True))
         cursor = self._connection.execute(text, freshness=freshness)
         if cursor.description is not None:
-            self._console.print(_table(cursor))
+            self._console.print(_make_table(cursor))
 
 
-def _table(cursor: Cursor) -> Table:
+def _make_table(cursor: Cursor) -> Table:
     table = Table()
     assert cursor.description is not None
     for column in cursor.description:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog, is_dropped
-from belvedere.catalog.describe import describer, qualified
+from belvedere.catalog.describe import qualified_name, relation_describer
 from belvedere.catalog.model import (
     AnyObject,
     Head,
@@ -28,7 +28,7 @@ from belvedere.interfaces.commands.dump_sql import dump_sql
 from belvedere.kv.batch import Pair
 
 
-def dump(path: Path, limit: int | None = None, *, sql: bool = False) -> Iterator[str]:
+def dump_store(path: Path, limit: int | None = None, *, sql: bool = False) -> Iterator[str]:
     """The lines of the dump, or of a script that recreates the store; at most `limit` rows of each
     relation and of the log."""
     with Database.open(path, Config(durability=Durability.OFF), create=False) as db:
@@ -42,27 +42,27 @@ def dump_database(db: Database, limit: int | None = None) -> Iterator[str]:
     yield ""
     yield "# what exists"
     for item in sorted(catalog.objects.values(), key=lambda item: item.id):
-        yield from _object(catalog, item)
+        yield from _object_lines(catalog, item)
     start, end = keyspace.meta_range()
-    yield from _section(db, "meta", start, end, limit)
+    yield from _section_lines(db, "meta", start, end, limit)
     start, end = keyspace.log_range(0, keyspace.POSITION_MAX)
-    yield from _section(db, "log, oldest first", start, end, limit)
+    yield from _section_lines(db, "log, oldest first", start, end, limit)
     start, end = keyspace.watermark_range()
-    yield from _section(db, "watermarks", start, end, limit)
+    yield from _section_lines(db, "watermarks", start, end, limit)
     for item in sorted(catalog.objects.values(), key=lambda item: item.id):
         if isinstance(item, Table | Index | View) and not is_dropped(item):
             start, end = keyspace.relation_range(item.id)
-            yield from _section(
-                db, f"rows of {print_name(qualified(catalog, item))}", start, end, limit
+            yield from _section_lines(
+                db, f"rows of {print_name(qualified_name(catalog, item))}", start, end, limit
             )
     start, end = keyspace.relation_range(model.SEQUENCE_RELATION)
-    yield from _section(db, "sequences", start, end, limit)
+    yield from _section_lines(db, "sequences", start, end, limit)
 
 
-def _section(
+def _section_lines(
     db: Database, title: str, start: bytes, end: bytes, limit: int | None
 ) -> Iterator[str]:
-    describe = describer(db.catalog)
+    describe = relation_describer(db.catalog)
     pairs: Iterator[Pair] = (pair for batch in db.store.scan(start, end) for pair in batch)
     lines = [print_pair(key, value, describe) for key, value in islice(pairs, limit)]
     left = sum(1 for _ in pairs)
@@ -74,22 +74,22 @@ def _section(
             yield f"... and {left} more"
 
 
-def _object(catalog: Catalog, item: AnyObject) -> Iterator[str]:
+def _object_lines(catalog: Catalog, item: AnyObject) -> Iterator[str]:
     if isinstance(item, Schema) and item.name != "public":
         yield f"schema {print_name(item.name)} (id {item.id})"
     if isinstance(item, Head | Schema):
         return
-    name = print_name(qualified(catalog, item))
+    name = print_name(qualified_name(catalog, item))
     match item:
         case Table():
             yield f"table {name} (relation {item.id}{', dropped' if is_dropped(item) else ''})"
-            yield from _columns(item)
+            yield from _column_lines(item)
             for key in item.foreign_keys:
-                yield f"  foreign key {print_name(key.name)} to {_parent(catalog, key.parent)}"
+                yield f"  foreign key {print_name(key.name)} to {_parent_name(catalog, key.parent)}"
         case Index():
-            parts = ", ".join(_part(catalog, item, part) for part in item.parts)
+            parts = ", ".join(_key_part_text(catalog, item, part) for part in item.parts)
             unique = "unique " if item.unique else ""
-            table = _parent(catalog, item.table)
+            table = _parent_name(catalog, item.table)
             yield f"{unique}index {name} (relation {item.id}, {item.state}) on {table} ({parts})"
         case Sequence():
             yield f"sequence {name} (id {item.id})"
@@ -102,12 +102,16 @@ def _object(catalog: Catalog, item: AnyObject) -> Iterator[str]:
             yield f"  as {item.definition}"
 
 
-def _parent(catalog: Catalog, id_: int) -> str:
+def _parent_name(catalog: Catalog, id_: int) -> str:
     found = catalog.objects.get(id_)
-    return print_name(qualified(catalog, found)) if isinstance(found, Table) else f"relation {id_}"
+    return (
+        print_name(qualified_name(catalog, found))
+        if isinstance(found, Table)
+        else f"relation {id_}"
+    )
 
 
-def _columns(table: Table) -> Iterator[str]:
+def _column_lines(table: Table) -> Iterator[str]:
     for column in table.columns:
         if not column.dropped:
             words = [print_name(column.name), str(column.type)]
@@ -117,7 +121,7 @@ def _columns(table: Table) -> Iterator[str]:
             yield "  " + " ".join(words)
 
 
-def _part(catalog: Catalog, index: Index, part: model.KeyPart) -> str:
+def _key_part_text(catalog: Catalog, index: Index, part: model.KeyPart) -> str:
     table = catalog.objects[index.table]
     assert isinstance(table, Table)
     text = part.expression if part.slot is None else print_name(table.columns[part.slot].name)

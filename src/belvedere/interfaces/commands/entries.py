@@ -16,7 +16,7 @@ from belvedere.database import SQL_PARTS, Database, restore_backup
 from belvedere.errors import Error
 from belvedere.interfaces.commands import dump as dumping
 from belvedere.pipeline.session import require_spark
-from belvedere.remote.client import ask, is_reachable
+from belvedere.remote.client import ask_owner_once, is_reachable
 from belvedere.remote.frames import Request
 
 BY_ROWS = ("store", "ycsb", "queries")
@@ -32,8 +32,8 @@ def dump(
     limit: Annotated[int | None, typer.Option(help="rows of each relation at most", min=0)] = None,
     sql: Annotated[bool, typer.Option("--sql", help="as a script that makes it again")] = False,
 ) -> None:
-    with _said_plainly():
-        for line in dumping.dump(path, limit, sql=sql):
+    with _print_errors():
+        for line in dumping.dump_store(path, limit, sql=sql):
             print(line)
 
 
@@ -41,10 +41,10 @@ def backup(
     path: Store,
     destination: Annotated[Path, typer.Argument(help="a directory that does not exist yet")],
 ) -> None:
-    with _said_plainly():
+    with _print_errors():
         if is_reachable(path):
             request = Request("backup", {"destination": str(destination.absolute())})
-            position = ask(path, request)
+            position = ask_owner_once(path, request)
         else:
             with Database.open(path, create=False, **SQL_PARTS) as db:
                 position = db.back_up(destination)
@@ -58,7 +58,7 @@ def restore(
         int | None, typer.Option(help="an earlier position, as far back as the log goes")
     ] = None,
 ) -> None:
-    with _said_plainly():
+    with _print_errors():
         reached = restore_backup(path, destination, position, **SQL_PARTS)
         print(
             f"restored {destination} at position {reached}; earlier tokens are refused from now on"
@@ -86,11 +86,11 @@ def bench(
     if spark and workload not in ON_SPARK:
         raise typer.BadParameter(f"--spark is for: {', '.join(ON_SPARK)}")
     if spark or workload == "pipeline":
-        with _said_plainly():
+        with _print_errors():
             require_spark()
     module = importlib.import_module(f"belvedere.benchmarks.{workload}{'_spark' if spark else ''}")
-    if part and not set(part) <= _letters(module):
-        known = ", ".join(sorted(_letters(module))) or "none"
+    if part and not set(part) <= _part_letters(module):
+        known = ", ".join(sorted(_part_letters(module))) or "none"
         raise typer.BadParameter(f"parts of {workload}: {known}")
     size = rows if workload in BY_ROWS else scale
     report = module.run(size, seed, part) if part else module.run(size, seed)
@@ -98,18 +98,18 @@ def bench(
     if json is not None:
         report.write_json(json)
     if plots is not None:
-        with _said_plainly():
+        with _print_errors():
             for file in report.save_plots(plots):
                 print(file)
 
 
-def _letters(workload: ModuleType) -> set[str]:
+def _part_letters(workload: ModuleType) -> set[str]:
     """Letters of the parts of a workload that can be run separately."""
     return {name[0] for name in getattr(workload, "STEPS", ())}
 
 
 @contextmanager
-def _said_plainly() -> Iterator[None]:
+def _print_errors() -> Iterator[None]:
     """Print an error of the engine without a traceback, and exit with 1."""
     try:
         yield

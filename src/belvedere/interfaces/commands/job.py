@@ -29,34 +29,34 @@ if TYPE_CHECKING:
 POLL_S = 0.2
 
 
-class Job(NamedTuple):
+class SparkJob(NamedTuple):
     spark: SparkSession
     store: Store
 
 
 @contextmanager
-def job(database: str, master: str, name: str) -> Iterator[Job]:
+def open_job(database: str, master: str, name: str) -> Iterator[SparkJob]:
     """Serve the store and start a Spark session that shows the progress of its tasks."""
-    with served(database) as store, session(master, f"belvedere {name}") as spark:
-        with progress(spark, name):
-            yield Job(spark, store)
+    with serve_store(database) as store, session(master, f"belvedere {name}") as spark:
+        with show_progress(spark, name):
+            yield SparkJob(spark, store)
 
 
 @contextmanager
-def served(database: str) -> Iterator[Store]:
+def serve_store(database: str) -> Iterator[Store]:
     """A store that an owner serves: the process that has it open, or else this one."""
-    store = Store.of(database)
+    store = Store.from_url(database)
     with ExitStack() as stack:
         if not is_reachable(store.directory):
-            opened = stores.acquire(
+            opened = stores.acquire_store(
                 database, "full", create=False, accept_data_loss=False, memory_limit_mb=1024
             )
-            stack.callback(stores.release, opened)
+            stack.callback(stores.release_store, opened)
         yield store
 
 
 @contextmanager
-def said_plainly() -> Iterator[None]:
+def print_errors() -> Iterator[None]:
     """Print an error of the engine without a traceback, and exit with 1."""
     try:
         yield
@@ -66,7 +66,7 @@ def said_plainly() -> Iterator[None]:
 
 
 @contextmanager
-def progress(spark: SparkSession, name: str) -> Iterator[None]:
+def show_progress(spark: SparkSession, name: str) -> Iterator[None]:
     """Show a bar of finished tasks, when standard error is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -81,7 +81,7 @@ def progress(spark: SparkSession, name: str) -> Iterator[None]:
     done = threading.Event()
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(name, total=1)
-        follower = threading.Thread(target=_follow, args=(spark, bar, task, done), daemon=True)
+        follower = threading.Thread(target=_poll_tasks, args=(spark, bar, task, done), daemon=True)
         follower.start()
         try:
             yield
@@ -90,7 +90,7 @@ def progress(spark: SparkSession, name: str) -> Iterator[None]:
             follower.join()
 
 
-def _follow(spark: SparkSession, bar: Progress, task: Any, done: threading.Event) -> None:
+def _poll_tasks(spark: SparkSession, bar: Progress, task: Any, done: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
     known: dict[int, tuple[int, int]] = {}
     while not done.wait(POLL_S):
@@ -105,7 +105,7 @@ def _follow(spark: SparkSession, bar: Progress, task: Any, done: threading.Event
             bar.update(task, completed=finished, total=sum(total for _, total in known.values()))
 
 
-def show(title: str, heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+def show_table(title: str, heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     """Print a table of results."""
     table = Table(title=title, title_justify="left")
     for head in heads:

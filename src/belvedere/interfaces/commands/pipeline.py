@@ -13,14 +13,14 @@ from belvedere.interfaces.commands.job import (
     MASTER,
     Database,
     Master,
-    job,
-    said_plainly,
-    served,
-    show,
+    open_job,
+    print_errors,
+    serve_store,
+    show_table,
 )
 from belvedere.pipeline.session import require_spark
-from belvedere.pipeline.status import status as status_of
-from belvedere.pipeline.store import Relation
+from belvedere.pipeline.status import read_status as status_of
+from belvedere.pipeline.store import ReadRequest
 
 app = typer.Typer(
     add_completion=False,
@@ -28,7 +28,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="read, load, fill, maintain and verify at scale, on Spark",
 )
-pipeline_jobs.register(app)
+pipeline_jobs.register_commands(app)
 
 
 @app.command()
@@ -52,16 +52,18 @@ def load(
     master: Annotated[str, Master] = MASTER,
 ) -> None:
     """Load files into a table, all rows or none; --on-error reject keeps the good ones."""
-    with said_plainly():
+    with print_errors():
         require_spark()
         from belvedere.pipeline import load as loading  # heavy
 
         if on_error not in ("stop", "reject"):
             raise InvalidInput("unknown --on-error", sqlstate="22023", hint="stop or reject")
-        chosen = loading.format_of(files, form)
-        with job(database, master, "load") as (spark, store):
-            done = loading.run(
-                loading.Inputs(spark, tuple(files), chosen, dict(map(_pair, option or []))),
+        chosen = loading.find_format(files, form)
+        with open_job(database, master, "load") as (spark, store):
+            done = loading.run_load(
+                loading.LoadInputs(
+                    spark, tuple(files), chosen, dict(map(_parse_option, option or []))
+                ),
                 store,
                 table,
                 operation=operation,
@@ -75,12 +77,12 @@ def load(
         ]
         if done.rejects_file is not None:
             rows.append(("rejects", done.rejects_file))  # type: ignore[arg-type]
-        show(f"load into {table}", ("what", "value"), rows)
+        show_table(f"load into {table}", ("what", "value"), rows)
         if done.reasons:
-            show("constraint report", ("sqlstate", "reason", "rows"), done.reasons)
+            show_table("constraint report", ("sqlstate", "reason", "rows"), done.reasons)
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _parse_option(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
         raise InvalidInput("an option is name=value", sqlstate="22023", found=text)
@@ -99,39 +101,39 @@ def export(
     master: Annotated[str, Master] = MASTER,
 ) -> None:
     """Write the rows of a query, table or view, at one position, into files."""
-    with said_plainly():
+    with print_errors():
         require_spark()
         from belvedere.pipeline import export as exporting  # heavy
 
-        relation = _relation(query, table, view)
-        with job(database, master, "export") as (spark, store):
-            done = exporting.run(spark, store, relation, to, form=form, position=position)
+        relation = _parse_relation(query, table, view)
+        with open_job(database, master, "export") as (spark, store):
+            done = exporting.run_export(spark, store, relation, to, form=form, position=position)
         rows = [
             ("rows", done.rows),
             ("files", done.files),
             ("position", done.position),
             ("directory", done.directory),
         ]
-        show("export", ("what", "value"), rows)
+        show_table("export", ("what", "value"), rows)
 
 
-def _relation(query: str | None, table: str | None, view: str | None) -> Relation:
+def _parse_relation(query: str | None, table: str | None, view: str | None) -> ReadRequest:
     given = {"query": query, "table": table, "view": view}
     named = [(kind, text) for kind, text in given.items() if text is not None]
     if len(named) != 1:
         raise InvalidInput("one of --query, --table and --view is wanted", sqlstate="22023")
-    return Relation(*named[0])  # type: ignore[arg-type]
+    return ReadRequest(*named[0])  # type: ignore[arg-type]
 
 
 @app.command()
 def status(database: Annotated[str, Database]) -> None:
     """Where the log is, and how far views and writers have come. Needs no Spark."""
-    with said_plainly(), served(database) as store:
+    with print_errors(), serve_store(database) as store:
         found = status_of(store)
         first, last = found.identity.first, found.identity.position
         print(f"position {last}, log from {first}, incarnation {found.identity.incarnation}")
         heads = ("view", "state", "maintenance", "position", "backlog", "error")
-        show("views", heads, ([row[head] for head in heads] for row in found.views))
+        show_table("views", heads, ([row[head] for head in heads] for row in found.views))
         if found.writers:
             rows = ([row["writer"], row["batch"], row["rows"]] for row in found.writers)
-            show("streams that write here", ("writer", "batch", "rows"), rows)
+            show_table("streams that write here", ("writer", "batch", "rows"), rows)

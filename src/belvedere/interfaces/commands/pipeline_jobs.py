@@ -11,35 +11,42 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from belvedere.interfaces.commands.job import MASTER, Database, Master, job, said_plainly, show
+from belvedere.interfaces.commands.job import (
+    MASTER,
+    Database,
+    Master,
+    open_job,
+    print_errors,
+    show_table,
+)
 from belvedere.pipeline.session import require_spark
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.views import bind_definition
 
 if TYPE_CHECKING:
-    from belvedere.pipeline.inputs import Definitions
+    from belvedere.pipeline.inputs import DefinitionCompiler
 
 Views = Annotated[list[str], typer.Argument(help="materialized views, with or without schema")]
 
 
-def register(app: typer.Typer) -> None:
+def register_commands(app: typer.Typer) -> None:
     """Add these commands to the application."""
     for command in (backfill, maintain, verify, explain):
         app.command()(command)
 
 
 @contextmanager
-def _spark_job() -> Iterator[None]:
+def _spark_command() -> Iterator[None]:
     """Fail with a message when Spark is missing; errors of the engine become messages too."""
-    with said_plainly():
+    with print_errors():
         require_spark()
         yield
 
 
-def _definitions() -> Definitions:
-    from belvedere.pipeline.inputs import Definitions  # heavy
+def _make_definitions() -> DefinitionCompiler:
+    from belvedere.pipeline.inputs import DefinitionCompiler  # heavy
 
-    return Definitions(bind_definition, compile_table_expression)
+    return DefinitionCompiler(bind_definition, compile_table_expression)
 
 
 def backfill(
@@ -48,17 +55,17 @@ def backfill(
     master: Annotated[str, Master] = MASTER,
 ) -> None:
     """Fill views made WITH (backfill = 'later'): many views, one scan of each base table."""
-    with _spark_job():
+    with _spark_command():
         from belvedere.pipeline import backfill as filling  # heavy
 
-        with job(database, master, "backfill") as (spark, store):
-            done = list(filling.run(spark, store, views, _definitions()))
+        with open_job(database, master, "backfill") as (spark, store):
+            done = list(filling.run_backfill(spark, store, views, _make_definitions()))
         filled = {one.view for one in done}
         before = [name for name in views if name.rpartition(".")[2] not in filled]
         if before:
             print(f"filled already: {', '.join(before)} (REPAIR MATERIALIZED VIEW fills one anew)")
         if done:
-            show("backfill", ("view", "rows", "files", "snapshot", "position"), done)
+            show_table("backfill", ("view", "rows", "files", "snapshot", "position"), done)
 
 
 def maintain(
@@ -75,15 +82,15 @@ def maintain(
 ) -> None:
     """Bring deferred views forward by Structured Streaming. Naming a view takes its whole group;
     the worker of the store's owner goes on when this ends."""
-    with _spark_job():
+    with _spark_command():
         from belvedere.pipeline import maintain as following  # heavy
 
-        with _signalled() as stop, job(database, master, "maintain") as (spark, store):
-            kept = following.run(
+        with _stop_signal() as stop, open_job(database, master, "maintain") as (spark, store):
+            kept = following.run_maintenance(
                 spark,
                 store,
                 views or [],
-                _definitions(),
+                _make_definitions(),
                 once=once,
                 trigger=trigger,
                 directory=checkpoint,
@@ -97,11 +104,11 @@ def maintain(
             (", ".join(k.views), k.batches, k.positions, k.additions, k.at, k.median_ms)
             for k in kept
         )
-        show("maintain", heads, rows)
+        show_table("maintain", heads, rows)
 
 
 @contextmanager
-def _signalled() -> Iterator[threading.Event]:
+def _stop_signal() -> Iterator[threading.Event]:
     """An event that SIGINT and SIGTERM set, so that the job releases its claims before it ends."""
     event = threading.Event()
     before = {
@@ -124,22 +131,24 @@ def verify(
     master: Annotated[str, Master] = MASTER,
 ) -> None:
     """Recompute views in Spark and compare them row by row; exit code 1 on a difference."""
-    with _spark_job():
+    with _spark_command():
         from belvedere.pipeline import verify as verifying  # heavy
 
-        with job(database, master, "verify") as (spark, store):
-            found = list(verifying.run(spark, store, views, _definitions(), position=position))
+        with open_job(database, master, "verify") as (spark, store):
+            found = list(
+                verifying.verify_views(spark, store, views, _make_definitions(), position=position)
+            )
         heads = ("view", "position", "rows", "missing", "unexpected", "ok")
-        show(
+        show_table(
             "verify",
             heads,
-            ((v.view, v.position, v.rows, v.missing, v.unexpected, v.ok) for v in found),
+            ((v.view, v.position, v.rows, v.missing, v.unexpected, v.is_correct) for v in found),
         )
         for one in found:
             if one.samples:
                 title = f"some rows of {one.view} that differ"
-                show(title, ("row", "expected", "found"), one.samples)
-        if not all(one.ok for one in found):
+                show_table(title, ("row", "expected", "found"), one.samples)
+        if not all(one.is_correct for one in found):
             raise typer.Exit(1)
 
 
@@ -149,9 +158,9 @@ def explain(
     master: Annotated[str, Master] = MASTER,
 ) -> None:
     """Say of every operator of these jobs whether it is Spark's own or ours, and why."""
-    with _spark_job():
+    with _spark_command():
         from belvedere.pipeline import explain as explaining  # heavy
 
-        with job(database, master, "explain") as (spark, store):
-            lines = list(explaining.run(spark, store, views, _definitions()))
+        with open_job(database, master, "explain") as (spark, store):
+            lines = list(explaining.explain_views(spark, store, views, _make_definitions()))
         print("\n".join(lines))

@@ -10,7 +10,7 @@ import typer
 
 from belvedere.database import MEMORY
 from belvedere.interfaces import dbapi
-from belvedere.interfaces.shell.render import Format
+from belvedere.interfaces.shell.render import OutputFormat
 from belvedere.interfaces.shell.shell import Shell
 from belvedere.remote.client import is_reachable
 
@@ -22,14 +22,16 @@ def shell(
     path: Annotated[str, typer.Argument(help="the store's directory, or :memory:")],
     command: Annotated[str | None, typer.Option("-c", help="run this SQL and leave")] = None,
     file: Annotated[Path | None, typer.Option("-f", help="run this file and leave")] = None,
-    form: Annotated[Format, typer.Option("--format", help="how rows are printed")] = Format.TABLE,
+    form: Annotated[
+        OutputFormat, typer.Option("--format", help="how rows are printed")
+    ] = OutputFormat.TABLE,
     durability: Annotated[str, typer.Option(help="full or off")] = "full",
     accept_data_loss: Annotated[
         bool, typer.Option("--accept-data-loss", help="open a damaged store with what is left")
     ] = False,
 ) -> None:
     try:
-        connection = _connected(path, durability, accept_data_loss)
+        connection = _open_connection(path, durability, accept_data_loss)
     except dbapi.Error as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(1) from error
@@ -40,14 +42,14 @@ def shell(
         elif file is not None:
             good = made.run_file(file)
         elif sys.stdin.isatty():
-            good = made.interact()
+            good = made.run_interactive()
         else:
             good = made.run_text(sys.stdin.read())
     if not good:
         raise typer.Exit(1)
 
 
-def _connected(
+def _open_connection(
     path: str, durability: str, accept_data_loss: bool
 ) -> dbapi.Connection | RemoteConnection:
     """Connect; to a store that another process has open, through that process."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index, PlainView, Sequence, Table, View
 from belvedere.errors import InvalidInput
-from belvedere.interfaces.shell.render import Format, render
+from belvedere.interfaces.shell.render import OutputFormat, render
 from belvedere.plan.fields import Field
 from belvedere.plan.values.quoting import quote_literal
 from belvedere.types import TEXT, Row
@@ -34,33 +34,33 @@ def run_command(shell: Shell, line: str) -> bool:
     name, _, rest = line.strip().partition(" ")
     handler = _HANDLERS.get(name)
     if handler is None:
-        shell.complain(f"no command {name}; \\? lists them")
+        shell.print_error(f"no command {name}; \\? lists them")
         return False
     return handler(shell, rest.strip())
 
 
-def _help(shell: Shell, rest: str) -> bool:
-    shell.say(HELP.strip("\n"))
+def _show_help(shell: Shell, rest: str) -> bool:
+    shell.print_line(HELP.strip("\n"))
     return True
 
 
-def _timing(shell: Shell, rest: str) -> bool:
+def _toggle_timing(shell: Shell, rest: str) -> bool:
     shell.timing = not shell.timing
-    shell.say(f"timing is {'on' if shell.timing else 'off'}")
+    shell.print_line(f"timing is {'on' if shell.timing else 'off'}")
     return True
 
 
-def _expanded(shell: Shell, rest: str) -> bool:
+def _toggle_expanded(shell: Shell, rest: str) -> bool:
     shell.expanded = not shell.expanded
-    shell.say(f"expanded display is {'on' if shell.expanded else 'off'}")
+    shell.print_line(f"expanded display is {'on' if shell.expanded else 'off'}")
     return True
 
 
-def _include(shell: Shell, rest: str) -> bool:
+def _include_file(shell: Shell, rest: str) -> bool:
     return shell.run_file(Path(rest.strip("'\"")))
 
 
-def _quit(shell: Shell, rest: str) -> bool:
+def _quit_shell(shell: Shell, rest: str) -> bool:
     raise EOFError
 
 
@@ -71,13 +71,13 @@ _COPY = re.compile(
 )
 
 
-def _copy(shell: Shell, rest: str) -> bool:
+def _copy_file(shell: Shell, rest: str) -> bool:
     r"""`\copy t from 'file.csv' csv header`: COPY with the path seen from here. Options in
     parentheses or after WITH are those of COPY itself."""
     found = _COPY.fullmatch(rest)
     options = None if found is None else _copy_options(found["options"], found["path"].strip("'"))
     if found is None or options is None:
-        shell.complain(
+        shell.print_error(
             r"usage: \copy TABLE|(QUERY) from|to FILE [csv|parquet] [header] | (OPTIONS)"
         )
         return False
@@ -104,35 +104,35 @@ def _copy_options(written: str, path: str) -> str | None:
 # -- descriptions ----------------------------------------------------------------------------------
 
 
-def _describe(shell: Shell, rest: str) -> bool:
+def _describe_relation(shell: Shell, rest: str) -> bool:
     if not rest:
-        return _list(shell, (Table, View, PlainView, Sequence))
+        return _list_relations(shell, (Table, View, PlainView, Sequence))
     name = rest.strip('";')
     schema, _, bare = name.rpartition(".")
     try:
-        item = shell.session.catalog.find(bare, schema or "public")
+        item = shell.session.catalog.find_relation(bare, schema or "public")
     except InvalidInput as error:
-        shell.complain(str(error))
+        shell.print_error(str(error))
         return False
     if not isinstance(item, Table | View | PlainView):
-        shell.complain(f"there is no relation {name}")
+        shell.print_error(f"there is no relation {name}")
         return False
-    shell.show(_relation(shell.session.catalog, item))
+    shell.page_output(_render_relation(shell.session.catalog, item))
     return True
 
 
 def _list_tables(shell: Shell, rest: str) -> bool:
-    return _list(shell, (Table,))
+    return _list_relations(shell, (Table,))
 
 
 def _list_views(shell: Shell, rest: str) -> bool:
-    return _list(shell, (View, PlainView))
+    return _list_relations(shell, (View, PlainView))
 
 
 _KINDS = {Table: "table", View: "materialized view", PlainView: "view", Sequence: "sequence"}
 
 
-def _list(shell: Shell, kinds: tuple[type, ...]) -> bool:
+def _list_relations(shell: Shell, kinds: tuple[type, ...]) -> bool:
     catalog = shell.session.catalog
     names = {schema.id: schema.name for schema in catalog.schemas}
     rows: list[Row] = sorted(
@@ -140,14 +140,14 @@ def _list(shell: Shell, kinds: tuple[type, ...]) -> bool:
         for item in catalog.objects.values()
         if isinstance(item, kinds)
         and isinstance(item, Table | View | PlainView | Sequence)
-        and catalog.find(item.name, names[item.schema]) is item
+        and catalog.find_relation(item.name, names[item.schema]) is item
     )
     fields = (Field("schema", TEXT), Field("name", TEXT), Field("type", TEXT))
-    shell.show(render(fields, rows, shell.format))
+    shell.page_output(render(fields, rows, shell.format))
     return True
 
 
-def _relation(catalog: Catalog, item: Table | View | PlainView) -> str:
+def _render_relation(catalog: Catalog, item: Table | View | PlainView) -> str:
     fields = tuple(Field(n, TEXT) for n in ("column", "type", "nullable", "default"))
     rows: list[Row] = []
     for column in item.columns:
@@ -162,25 +162,25 @@ def _relation(catalog: Catalog, item: Table | View | PlainView) -> str:
         rows.append((column.name, str(column.type), nullable, default))
     lines = [f"{_KINDS[type(item)]} {item.name}", *_table_lines(fields, rows)]
     if isinstance(item, Table):
-        lines += _constraints(catalog, item)
+        lines += _constraint_lines(catalog, item)
     else:
         lines += ["definition:", f"  {item.definition}"]
     return "\n".join(lines)
 
 
 def _table_lines(fields: tuple[Field, ...], rows: list[Row]) -> list[str]:
-    from_render = render(fields, rows, Format.TABLE).splitlines()
+    from_render = render(fields, rows, OutputFormat.TABLE).splitlines()
     return from_render[:-1]  # without the row count
 
 
-def _constraints(catalog: Catalog, table: Table) -> list[str]:
-    def names(slots: tuple[int, ...]) -> str:
+def _constraint_lines(catalog: Catalog, table: Table) -> list[str]:
+    def column_names(slots: tuple[int, ...]) -> str:
         return ", ".join(table.columns[slot].name for slot in slots)
 
     lines = []
     if not any(table.columns[slot].hidden for slot in table.primary_key):
-        lines.append(f"  primary key ({names(table.primary_key)})")
-    for index in catalog.indexes_of(table.id):
+        lines.append(f"  primary key ({column_names(table.primary_key)})")
+    for index in catalog.table_indexes(table.id):
         if not index.hidden:
             lines.append(f"  {_index_line(table, index)}")
     for check in table.checks:
@@ -188,9 +188,8 @@ def _constraints(catalog: Catalog, table: Table) -> list[str]:
     for key in table.foreign_keys:
         parent = catalog.table(key.parent)
         referenced = ", ".join(parent.columns[slot].name for slot in key.parent_columns)
-        lines.append(
-            f"  foreign key {key.name} ({names(key.columns)}) -> {parent.name} ({referenced})"
-        )
+        columns = column_names(key.columns)
+        lines.append(f"  foreign key {key.name} ({columns}) -> {parent.name} ({referenced})")
     return ["indexes and constraints:", *lines] if lines else []
 
 
@@ -206,13 +205,13 @@ def _index_line(table: Table, index: Index) -> str:
 
 
 _HANDLERS: dict[str, Callable[[Shell, str], bool]] = {
-    "\\?": _help,
-    "\\timing": _timing,
-    "\\x": _expanded,
-    "\\i": _include,
-    "\\copy": _copy,
-    "\\q": _quit,
-    "\\d": _describe,
+    "\\?": _show_help,
+    "\\timing": _toggle_timing,
+    "\\x": _toggle_expanded,
+    "\\i": _include_file,
+    "\\copy": _copy_file,
+    "\\q": _quit_shell,
+    "\\d": _describe_relation,
     "\\dt": _list_tables,
     "\\dv": _list_views,
 }

@@ -9,8 +9,8 @@ from prompt_toolkit.document import Document
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import PlainView, Table, View
-from belvedere.interfaces.shell.connected import SessionShown
-from belvedere.plan.functions import registry
+from belvedere.interfaces.shell.connected import ShellSession
+from belvedere.plan.functions import functions_by_name
 
 KEYWORDS = """
     select from where group by having order limit offset fetch insert into values update set delete
@@ -24,34 +24,34 @@ COMMANDS = ["\\?", "\\copy", "\\d", "\\dt", "\\dv", "\\i", "\\q", "\\timing", "\
 
 
 class SqlCompleter(Completer):
-    def __init__(self, session: SessionShown) -> None:
+    def __init__(self, session: ShellSession) -> None:
         self._session = session
-        self._functions = sorted(name for name in registry() if name[0].isalpha())
+        self._functions = sorted(name for name in functions_by_name() if name[0].isalpha())
 
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterable[Completion]:
         before = document.text_before_cursor
         if before.lstrip().startswith("\\") and " " not in before.strip():
-            yield from _matching(before.strip(), COMMANDS, "command")
+            yield from _complete_prefix(before.strip(), COMMANDS, "command")
             return
         word = document.get_word_before_cursor(pattern=None)
         prefix = word.rsplit(".", 1)[-1]
         if not prefix and not word.endswith("."):
             return
         catalog = self._session.catalog
-        yield from _matching(prefix, sorted(_relations(catalog)), "relation")
-        yield from _matching(prefix, sorted(_columns(catalog, before)), "column")
-        yield from _matching(prefix, KEYWORDS, "keyword")
-        yield from _matching(prefix, self._functions, "function")
+        yield from _complete_prefix(prefix, sorted(_relation_names(catalog)), "relation")
+        yield from _complete_prefix(prefix, sorted(_column_names(catalog, before)), "column")
+        yield from _complete_prefix(prefix, KEYWORDS, "keyword")
+        yield from _complete_prefix(prefix, self._functions, "function")
 
 
-def _matching(prefix: str, names: Iterable[str], kind: str) -> Iterator[Completion]:
+def _complete_prefix(prefix: str, names: Iterable[str], kind: str) -> Iterator[Completion]:
     folded = prefix.lower()
     for name in names:
         if name.lower().startswith(folded):
             yield Completion(name, start_position=-len(prefix), display_meta=kind)
 
 
-def _relations(catalog: Catalog) -> set[str]:
+def _relation_names(catalog: Catalog) -> set[str]:
     return {
         item.name
         for item in catalog.objects.values()
@@ -59,7 +59,7 @@ def _relations(catalog: Catalog) -> set[str]:
     }
 
 
-def _columns(catalog: Catalog, text: str) -> set[str]:
+def _column_names(catalog: Catalog, text: str) -> set[str]:
     """Columns of the tables that the text names; of all tables if it names none."""
     words = set(text.lower().replace(",", " ").replace("(", " ").replace(".", " ").split())
     tables = [table for table in catalog.tables if table.name.lower() in words]

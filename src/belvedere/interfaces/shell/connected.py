@@ -10,7 +10,7 @@ from belvedere.session.result import Result
 from belvedere.session.session import Session
 
 
-class State(Protocol):
+class TransactionStatus(Protocol):
     """The state of a session's transaction."""
 
     @property
@@ -20,28 +20,28 @@ class State(Protocol):
     def open(self) -> object | None: ...
 
 
-class SessionShown(Protocol):
+class ShellSession(Protocol):
     @property
     def catalog(self) -> Catalog: ...
 
     @property
-    def transactions(self) -> State: ...
+    def transactions(self) -> TransactionStatus: ...
 
 
-class Elsewhere(SessionShown, Protocol):
+class RemoteSession(ShellSession, Protocol):
     """A session in the process that has the store open."""
 
     @property
     def notices(self) -> Notices: ...
 
 
-class Answer(Protocol):
+class ShellCursor(Protocol):
     @property
     def result(self) -> Result: ...
 
 
-class Connected(Protocol):
+class ShellConnection(Protocol):
     @property
-    def session(self) -> Session | Elsewhere: ...
+    def session(self) -> Session | RemoteSession: ...
 
-    def execute(self, sql: str) -> Answer: ...
+    def execute(self, sql: str) -> ShellCursor: ...

@@ -13,7 +13,7 @@ WIDTH = 20
 EVERY_S = 0.1
 
 
-class Bar:
+class ProgressBar:
     """A progress bar that shows nothing unless the output is a terminal."""
 
     def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
@@ -22,7 +22,7 @@ class Bar:
         self._shown_at: float | None = None
         self._width = 0
 
-    def show(self, what: str, done: int, expected: float) -> None:
+    def show_progress(self, what: str, done: int, expected: float) -> None:
         now = self._clock()
         recent = self._shown_at is not None and now - self._shown_at < EVERY_S
         if not self._out.isatty() or (recent and done < expected):
@@ -32,17 +32,17 @@ class Bar:
         full = int(share * WIDTH)
         bar = "#" * full + "." * (WIDTH - full)
         text = f"{what} [{bar}] {share:4.0%}  {done:,} rows"
-        self._write(text)
+        self._write_line(text)
 
-    def end(self) -> None:
+    def clear_line(self) -> None:
         """Erase the line."""
         if self._width:
-            self._write("")
+            self._write_line("")
             self._out.write("\r")
             self._out.flush()
             self._width = 0
 
-    def _write(self, text: str) -> None:
+    def _write_line(self, text: str) -> None:
         self._out.write("\r" + text.ljust(self._width))
         self._out.flush()
         self._width = max(self._width, len(text))

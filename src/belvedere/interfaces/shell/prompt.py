@@ -14,11 +14,11 @@ from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import PostgresLexer
 
 from belvedere.interfaces.shell.completion import SqlCompleter
-from belvedere.interfaces.shell.connected import SessionShown
+from belvedere.interfaces.shell.connected import ShellSession
 
 
 def make_prompt(
-    session: SessionShown, history: Path, is_complete: Callable[[str], bool]
+    session: ShellSession, history: Path, is_complete: Callable[[str], bool]
 ) -> PromptSession[str]:
     return PromptSession(
         completer=ThreadedCompleter(SqlCompleter(session)),
@@ -27,17 +27,17 @@ def make_prompt(
         auto_suggest=AutoSuggestFromHistory(),
         lexer=PygmentsLexer(PostgresLexer),
         multiline=True,
-        key_bindings=_keys(is_complete),
+        key_bindings=_make_key_bindings(is_complete),
         prompt_continuation=lambda width, line, wrapped: " " * (width - 4) + "  > ",
         enable_open_in_editor=True,
     )
 
 
-def _keys(is_complete: Callable[[str], bool]) -> KeyBindings:
+def _make_key_bindings(is_complete: Callable[[str], bool]) -> KeyBindings:
     keys = KeyBindings()
 
     @keys.add("enter")
-    def enter(event: KeyPressEvent) -> None:
+    def handle_enter(event: KeyPressEvent) -> None:
         """Run a complete statement; otherwise insert a new line."""
         buffer = event.current_buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion:

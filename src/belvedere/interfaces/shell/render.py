@@ -9,45 +9,45 @@ import unicodedata
 from typing import Any
 
 from belvedere.plan.fields import Fields
-from belvedere.plan.functions import formatter
-from belvedere.plan.functions.jsons import encoder, quote_json_string
+from belvedere.plan.functions import text_formatter
+from belvedere.plan.functions.jsons import json_encoder, quote_json_string
 from belvedere.types import Kind, Row, SqlType
 
 _RIGHT = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE})
 
 
-class Format(enum.StrEnum):
+class OutputFormat(enum.StrEnum):
     TABLE = "table"
     CSV = "csv"
     JSON = "json"
 
 
-def render(fields: Fields, rows: list[Row], form: Format, *, expanded: bool = False) -> str:
+def render(fields: Fields, rows: list[Row], form: OutputFormat, *, expanded: bool = False) -> str:
     match form:
-        case Format.CSV:
-            return _csv(fields, rows)
-        case Format.JSON:
-            return _json(fields, rows)
-        case Format.TABLE if expanded:
-            return _expanded(fields, rows)
-        case Format.TABLE:
-            return _table(fields, rows)
+        case OutputFormat.CSV:
+            return _render_csv(fields, rows)
+        case OutputFormat.JSON:
+            return _render_json(fields, rows)
+        case OutputFormat.TABLE if expanded:
+            return _render_expanded(fields, rows)
+        case OutputFormat.TABLE:
+            return _render_table(fields, rows)
 
 
-def cell(value: Any, sql_type: SqlType) -> str:
+def format_cell(value: Any, sql_type: SqlType) -> str:
     """A value as psql shows it; NULL is empty."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "t" if value else "f"
-    return str(formatter(sql_type)(value))
+    return str(text_formatter(sql_type)(value))
 
 
-def _cells(fields: Fields, rows: list[Row]) -> list[list[str]]:
-    return [[cell(value, field.type) for value, field in zip(row, fields)] for row in rows]
+def _format_cells(fields: Fields, rows: list[Row]) -> list[list[str]]:
+    return [[format_cell(value, field.type) for value, field in zip(row, fields)] for row in rows]
 
 
-def width_of(text: str) -> int:
+def display_width(text: str) -> int:
     """The number of terminal columns that a text takes."""
     if text.isascii():
         return len(text)
@@ -56,13 +56,13 @@ def width_of(text: str) -> int:
     return len(text) + wide - marks
 
 
-def _table(fields: Fields, rows: list[Row]) -> str:
-    cells = _cells(fields, rows)
+def _render_table(fields: Fields, rows: list[Row]) -> str:
+    cells = _format_cells(fields, rows)
     widths = [
-        max([width_of(field.name), *(_widest(row[i]) for row in cells)])
+        max([display_width(field.name), *(_widest_line(row[i]) for row in cells)])
         for i, field in enumerate(fields)
     ]
-    heads = [_centered(field.name, width) for field, width in zip(fields, widths)]
+    heads = [_center_text(field.name, width) for field, width in zip(fields, widths)]
     lines = [" " + " | ".join(heads), "-" + "-+-".join("-" * width for width in widths) + "-"]
     rights = [field.type.kind in _RIGHT for field in fields]
     for row in cells:
@@ -72,12 +72,12 @@ def _table(fields: Fields, rows: list[Row]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _widest(text: str) -> int:
-    return max(width_of(line) for line in text.split("\n"))
+def _widest_line(text: str) -> int:
+    return max(display_width(line) for line in text.split("\n"))
 
 
-def _centered(text: str, width: int) -> str:
-    space = width - width_of(text)
+def _center_text(text: str, width: int) -> str:
+    space = width - display_width(text)
     return " " * (space // 2) + text + " " * (space - space // 2)
 
 
@@ -90,36 +90,36 @@ def _row_lines(row: list[str], widths: list[int], rights: list[bool]) -> list[st
         shown = []
         for part, width, right in zip(parts, widths, rights):
             text = part[number] if number < len(part) else ""
-            space = " " * (width - width_of(text))
+            space = " " * (width - display_width(text))
             shown.append(space + text if right else text + space)
         lines.append(" " + " | ".join(shown))
     return lines
 
 
-def _expanded(fields: Fields, rows: list[Row]) -> str:
-    width = max((width_of(field.name) for field in fields), default=0)
+def _render_expanded(fields: Fields, rows: list[Row]) -> str:
+    width = max((display_width(field.name) for field in fields), default=0)
     lines = []
-    for number, row in enumerate(_cells(fields, rows), 1):
+    for number, row in enumerate(_format_cells(fields, rows), 1):
         lines.append(f"-[ record {number} ]-" + "-" * max(width - 10, 0))
         lines += [
-            f"{field.name}{' ' * (width - width_of(field.name))} | {text}"
+            f"{field.name}{' ' * (width - display_width(field.name))} | {text}"
             for field, text in zip(fields, row)
         ]
     return "\n".join(lines) or "(0 rows)"
 
 
-def _csv(fields: Fields, rows: list[Row]) -> str:
+def _render_csv(fields: Fields, rows: list[Row]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([field.name for field in fields])
-    writer.writerows(_cells(fields, rows))
+    writer.writerows(_format_cells(fields, rows))
     return out.getvalue().rstrip("\n")
 
 
-def _json(fields: Fields, rows: list[Row]) -> str:
+def _render_json(fields: Fields, rows: list[Row]) -> str:
     """As PostgreSQL writes values in JSON: a number keeps its digits."""
     names = [quote_json_string(field.name) for field in fields]
-    shows = [encoder(field.type) for field in fields]
+    shows = [json_encoder(field.type) for field in fields]
     objects = []
     for row in rows:
         values = ["null" if value is None else show(value) for show, value in zip(shows, row)]

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, TextIO
 
 from belvedere.interfaces import dbapi
 from belvedere.interfaces.shell.commands import run_command
-from belvedere.interfaces.shell.connected import Answer, Connected, Elsewhere
-from belvedere.interfaces.shell.progress import Bar
-from belvedere.interfaces.shell.render import Format, render
-from belvedere.interfaces.shell.statements import caret_lines, is_complete, split
+from belvedere.interfaces.shell.connected import RemoteSession, ShellConnection, ShellCursor
+from belvedere.interfaces.shell.progress import ProgressBar
+from belvedere.interfaces.shell.render import OutputFormat, render
+from belvedere.interfaces.shell.statements import caret_lines, is_complete, split_statements
 from belvedere.session.notices import Notices
 from belvedere.session.session import Session
 
@@ -30,34 +30,36 @@ HISTORY = "~/.belvedere_history"
 
 
 class Shell:
-    def __init__(self, connection: Connected, form: Format, out: TextIO, errors: TextIO) -> None:
+    def __init__(
+        self, connection: ShellConnection, form: OutputFormat, out: TextIO, errors: TextIO
+    ) -> None:
         self.connection = connection
         self.format = form
         self.timing = False
         self.expanded = False
         self._out = out
         self._errors = errors
-        self._paged = False
+        self._uses_pager = False
 
     @property
-    def session(self) -> Session | Elsewhere:
+    def session(self) -> Session | RemoteSession:
         return self.connection.session
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         print(text, file=self._out)
 
-    def complain(self, text: str) -> None:
+    def print_error(self, text: str) -> None:
         print(text, file=self._errors)
 
-    def show(self, text: str) -> None:
+    def page_output(self, text: str) -> None:
         """Print rows, through a pager when they do not fit the terminal."""
-        if self._paged and text.count("\n") >= shutil.get_terminal_size().lines - 1:
+        if self._uses_pager and text.count("\n") >= shutil.get_terminal_size().lines - 1:
             import pydoc  # heavy
 
             os.environ.setdefault("LESS", "-SRXF")
             pydoc.pager(text)
         else:
-            self.say(text)
+            self.print_line(text)
 
     # -- running ------------------------------------------------------------------------------
 
@@ -69,7 +71,7 @@ class Shell:
                 if not run_command(self, line.strip()):
                     return False
                 continue
-            statements, pending = split(pending + line)
+            statements, pending = split_statements(pending + line)
             if not all(map(self.run_statement, statements)):
                 return False
         return not pending.strip() or self.run_statement(pending)
@@ -78,78 +80,78 @@ class Shell:
         try:
             text = path.expanduser().read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            self.complain(f"error: {error}")
+            self.print_error(f"error: {error}")
             return False
         return self.run_text(text)
 
     def run_statement(self, text: str) -> bool:
         started = time.perf_counter()
-        progress, bar = self._progress(started), Bar(self._errors)
-        notices = self._notices()
-        told = notices.told
+        progress, bar = self._start_progress_timer(started), ProgressBar(self._errors)
+        notices = self._session_notices()
+        told = notices.total_count
         if isinstance(self.session, Session):
-            self.session.on_progress = bar.show
+            self.session.on_progress = bar.show_progress
         try:
             cursor = self.connection.execute(text)
         except dbapi.Error as error:
-            self._report(text, error)
+            self._print_failure(text, error)
             return False
         except KeyboardInterrupt:
-            self.complain("canceled")
+            self.print_error("canceled")
             return False
         finally:
             progress.cancel()
-            bar.end()
-            for notice in notices.since(told):
-                self.complain(f"notice: {notice}")
-        self._print(cursor)
+            bar.clear_line()
+            for notice in notices.list_since(told):
+                self.print_error(f"notice: {notice}")
+        self._print_result(cursor)
         if self.timing:
-            self.say(f"time: {(time.perf_counter() - started) * 1000:.3f} ms")
+            self.print_line(f"time: {(time.perf_counter() - started) * 1000:.3f} ms")
         return True
 
-    def _notices(self) -> Notices:
+    def _session_notices(self) -> Notices:
         """The notices of the session, in this process or in the owner's."""
         if isinstance(self.session, Session):
             return self.session.services.notices
         return self.session.notices
 
-    def _progress(self, started: float) -> threading.Timer:
+    def _start_progress_timer(self, started: float) -> threading.Timer:
         """Start a timer that reports a statement as still running, if errors go to a terminal."""
 
-        def tell() -> None:
+        def print_still_running() -> None:
             spent = time.perf_counter() - started
-            self.complain(f"still running after {spent:.0f} s; Ctrl-C stops it")
+            self.print_error(f"still running after {spent:.0f} s; Ctrl-C stops it")
 
-        timer = threading.Timer(PROGRESS_AFTER_S, tell)
+        timer = threading.Timer(PROGRESS_AFTER_S, print_still_running)
         timer.daemon = True
         if self._errors.isatty():
             timer.start()
         return timer
 
-    def _print(self, cursor: Answer) -> None:
+    def _print_result(self, cursor: ShellCursor) -> None:
         result = cursor.result
         if result.fields is None:
-            if self.format is Format.TABLE:
+            if self.format is OutputFormat.TABLE:
                 count = "" if result.affected < 0 else f" {result.affected}"
-                self.say(f"{result.tag}{count}")
+                self.print_line(f"{result.tag}{count}")
             return
         result.materialize()
-        self.show(render(result.fields, result.rows, self.format, expanded=self.expanded))
+        self.page_output(render(result.fields, result.rows, self.format, expanded=self.expanded))
 
-    def _report(self, text: str, error: dbapi.Error) -> None:
-        self.complain(f"error {error.sqlstate}: {error}")
+    def _print_failure(self, text: str, error: dbapi.Error) -> None:
+        self.print_error(f"error {error.sqlstate}: {error}")
         for line in caret_lines(text, error.position):
-            self.complain(line)
+            self.print_error(line)
 
     # -- interactive --------------------------------------------------------------------------
 
-    def interact(self) -> bool:
-        self._paged = True
-        prompt = self._prompt()
-        self.say("belvedere shell; \\? for help, \\q to leave")
+    def run_interactive(self) -> bool:
+        self._uses_pager = True
+        prompt = self._make_prompt()
+        self.print_line("belvedere shell; \\? for help, \\q to leave")
         while True:
             try:
-                text = prompt.prompt(self._mark())
+                text = prompt.prompt(self._prompt_text())
             except KeyboardInterrupt:
                 continue
             except EOFError:
@@ -159,13 +161,13 @@ class Shell:
             except EOFError:
                 return True
 
-    def _mark(self) -> str:
+    def _prompt_text(self) -> str:
         state = self.session.transactions
         if state.failed:
             return "belvedere!> "
         return "belvedere*> " if state.open is not None else "belvedere> "
 
-    def _prompt(self) -> PromptSession[str]:
+    def _make_prompt(self) -> PromptSession[str]:
         from belvedere.interfaces.shell.prompt import make_prompt  # heavy
 
         return make_prompt(self.session, Path(HISTORY).expanduser(), is_complete)

@@ -6,13 +6,13 @@ from belvedere.errors import Error
 from belvedere.sql.parse.lexer import SIGN, tokenize
 
 
-def split(text: str) -> tuple[list[str], str]:
+def split_statements(text: str) -> tuple[list[str], str]:
     """The complete statements of a text, and the rest after the last semicolon."""
     try:
         tokens = tokenize(text)
     except Error as error:
         if "unterminated" in error.message:
-            return _split_before(text)
+            return _split_before_quote(text)
         return [text], ""
     statements, start = [], 0
     for token in tokens:
@@ -22,7 +22,7 @@ def split(text: str) -> tuple[list[str], str]:
     return [one for one in statements if one.strip(" \n\t;")], text[start:]
 
 
-def _split_before(text: str) -> tuple[list[str], str]:
+def _split_before_quote(text: str) -> tuple[list[str], str]:
     """Split a text with an open quote: only statements before the quote can be complete."""
     for at in range(text.rfind(";"), -1, -1):
         if text[at] == ";":
@@ -30,7 +30,7 @@ def _split_before(text: str) -> tuple[list[str], str]:
                 tokenize(text[: at + 1])
             except Error:
                 continue
-            found, rest = split(text[: at + 1])
+            found, rest = split_statements(text[: at + 1])
             return found, rest + text[at + 1 :]
     return [], text
 
@@ -40,7 +40,7 @@ def is_complete(text: str) -> bool:
     body = text.strip()
     if not body or body.startswith("\\"):
         return True
-    statements, rest = split(text)
+    statements, rest = split_statements(text)
     return bool(statements) and not rest.strip()
 
 

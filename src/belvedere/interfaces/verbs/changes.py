@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.describe import qualified
+from belvedere.catalog.describe import qualified_name
 from belvedere.catalog.model import Table, View
 from belvedere.catalog.relation import compiled_table
 from belvedere.codec.arrow import rows_to_arrow
@@ -21,7 +21,7 @@ from belvedere.codec.record import HEADER_BYTES
 from belvedere.codec.record_arrow import records_to_arrow
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs import view_changes
-from belvedere.interfaces.verbs.relations import Named, named, split_name
+from belvedere.interfaces.verbs.relations import NamedRelation, find_relation, split_name
 from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
 
 EVERYTHING = "*"
@@ -47,8 +47,8 @@ LOG_SCHEMA = pa.schema(
 )
 
 
-def table_schema(found: Named) -> pa.Schema:
-    row = pa.struct(list(found.schema))
+def table_schema(found: NamedRelation) -> pa.Schema:
+    row = pa.struct(list(found.arrow_schema))
     return pa.schema(
         [
             *_HEAD,
@@ -61,20 +61,20 @@ def table_schema(found: Named) -> pa.Schema:
 
 def describe_changes(peer: Peer, arguments: Arguments) -> dict[str, Any]:
     """The schema of the changes `of` a table, a view, or (`*`) all tables, and which it is."""
-    of, catalog = arguments.text("of"), peer.database.catalog
+    of, catalog = arguments.get_text("of"), peer.database.catalog
     if of == EVERYTHING:
         return {"kind": "log", "schema": bytes(LOG_SCHEMA.serialize())}
     schema, name = split_name(catalog, of)
-    if isinstance(catalog.find(name, schema), View):
-        found = named(catalog, Arguments({"view": of}))
-        return {"kind": "view", "schema": bytes(view_changes.schema_of(found).serialize())}
-    found = named(catalog, Arguments({"table": of}))
+    if isinstance(catalog.find_relation(name, schema), View):
+        found = find_relation(catalog, Arguments({"view": of}))
+        return {"kind": "view", "schema": bytes(view_changes.changes_schema(found).serialize())}
+    found = find_relation(catalog, Arguments({"table": of}))
     return {"kind": "table", "schema": bytes(table_schema(found).serialize())}
 
 
-def changes(peer: Peer, arguments: Arguments) -> Stream:
+def stream_changes(peer: Peer, arguments: Arguments) -> Stream:
     """Changes committed with after < position <= through, of `table` or of all tables."""
-    after, through = arguments.number("after"), arguments.number("through")
+    after, through = arguments.get_number("after"), arguments.get_number("through")
     last = peer.database.position
     if not 0 <= after <= through <= last:
         raise InvalidInput(
@@ -85,14 +85,14 @@ def changes(peer: Peer, arguments: Arguments) -> Stream:
             newest=last,
         )
     catalog = peer.database.catalog
-    logged = _logged(peer, after, through)
+    logged = _read_log(peer, after, through)
     if not arguments.has("table"):
-        return Stream(LOG_SCHEMA, _log(catalog, logged))
-    found = named(catalog, arguments)
-    return Stream(table_schema(found), _of_table(catalog, found, logged))
+        return Stream(LOG_SCHEMA, _log_batches(catalog, logged))
+    found = find_relation(catalog, arguments)
+    return Stream(table_schema(found), _table_batches(catalog, found, logged))
 
 
-def _logged(peer: Peer, after: int, through: int) -> Iterator[pa.RecordBatch]:
+def _read_log(peer: Peer, after: int, through: int) -> Iterator[pa.RecordBatch]:
     """Changes in batches of bounded size, however large the transactions are."""
     records: list[bytes] = []
     size = 0
@@ -101,21 +101,21 @@ def _logged(peer: Peer, after: int, through: int) -> Iterator[pa.RecordBatch]:
             records.append(data)
             size += len(data)
             if size >= GATHER_BYTES:
-                yield from _cut(records)
+                yield from _slice_records(records)
                 records, size = [], 0
     if records:
-        yield from _cut(records)
+        yield from _slice_records(records)
 
 
-def _cut(records: list[bytes]) -> Iterator[pa.RecordBatch]:
+def _slice_records(records: list[bytes]) -> Iterator[pa.RecordBatch]:
     found = records_to_arrow(records)
     for at in range(0, found.num_rows, BATCH_ROWS):
         yield found.slice(at, BATCH_ROWS)
 
 
-def _log(catalog: Catalog, logged: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _log_batches(catalog: Catalog, logged: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     tables = [item for item in catalog.objects.values() if isinstance(item, Table)]
-    names = {table.id: qualified(catalog, table) for table in tables}
+    names = {table.id: qualified_name(catalog, table) for table in tables}
     for batch in logged:
         relations = batch.column("relation").to_pylist()
         columns = [
@@ -129,8 +129,8 @@ def _log(catalog: Catalog, logged: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
         yield pa.RecordBatch.from_arrays(columns, schema=LOG_SCHEMA)
 
 
-def _of_table(
-    catalog: Catalog, found: Named, logged: Iterator[pa.RecordBatch]
+def _table_batches(
+    catalog: Catalog, found: NamedRelation, logged: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     schema = table_schema(found)
     for batch in logged:
@@ -141,27 +141,29 @@ def _of_table(
                 mine.column("time"),
                 mine.column("transaction").cast(pa.binary()),
                 KINDS.take(mine.column("kind")),
-                _rows(catalog, found, mine.column("old")),
-                _rows(catalog, found, mine.column("new")),
+                _decode_rows(catalog, found, mine.column("old")),
+                _decode_rows(catalog, found, mine.column("new")),
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _rows(catalog: Catalog, found: Named, encoded: pa.Array) -> pa.Array:
+def _decode_rows(catalog: Catalog, found: NamedRelation, encoded: pa.Array) -> pa.Array:
     """Encoded rows as structs; NULL where there is none."""
     layout = compiled_table(catalog, found.item.id).layout
     there = encoded.drop_null().to_pylist()
-    batch = rows_to_arrow(layout, there, found.slots, found.names)
+    batch = rows_to_arrow(layout, there, found.column_slots, found.column_names)
     places = pc.cumulative_sum(encoded.is_valid().cast(pa.int64()))
     places = pc.if_else(encoded.is_valid(), pc.subtract(places, 1), pa.scalar(None, pa.int64()))
     columns = [column.take(places) for column in batch.columns]
-    return pa.StructArray.from_arrays(columns, fields=list(found.schema), mask=encoded.is_null())
+    return pa.StructArray.from_arrays(
+        columns, fields=list(found.arrow_schema), mask=encoded.is_null()
+    )
 
 
-def reach(peer: Peer, arguments: Arguments) -> int:
+def find_batch_end(peer: Peer, arguments: Arguments) -> int:
     """The last position up to which there are at most `rows` changes after `after`, counting all
     tables even if the reader wants one. At least one commit."""
-    after, left = arguments.number("after"), arguments.number("rows")
+    after, left = arguments.get_number("after"), arguments.get_number("rows")
     reached = after
     for batch in peer.database.log.read_bytes(after):
         for data in batch:
@@ -174,18 +176,18 @@ def reach(peer: Peer, arguments: Arguments) -> int:
     return reached
 
 
-def changed(peer: Peer, arguments: Arguments) -> list[int]:
+def list_changed_relations(peer: Peer, arguments: Arguments) -> list[int]:
     """The relations that changed with after < position <= through."""
-    after, through = arguments.number("after"), arguments.number("through")
+    after, through = arguments.get_number("after"), arguments.get_number("through")
     found: set[int] = set()
-    for batch in _logged(peer, after, through):
+    for batch in _read_log(peer, after, through):
         found.update(pc.unique(batch.column("relation")).to_pylist())
     return sorted(found)
 
 
 VERBS: dict[str, Verb] = {
-    "changed": changed,
-    "changes": changes,
+    "changed": list_changed_relations,
+    "changes": stream_changes,
     "describe_changes": describe_changes,
-    "reach": reach,
+    "reach": find_batch_end,
 }

@@ -15,28 +15,30 @@ from belvedere.interfaces.verbs.serving import Arguments, Peer, Verb
 from belvedere.views.external_backfill import ExternalJob
 
 
-def fill_begin(peer: Peer, arguments: Arguments) -> dict[str, Any]:
-    serving = peer.serving
-    lease = serving.backfill.begin_job(arguments.items("views"), serving.leases.take)
+def begin_backfill(peer: Peer, arguments: Arguments) -> dict[str, Any]:
+    serving = peer.served_store
+    lease = serving.backfill.begin_job(arguments.get_list("views"), serving.leases.take_lease)
     return {"lease": lease.id, "position": lease.position}
 
 
-def fill_known(peer: Peer, arguments: Arguments) -> bool:
-    return peer.serving.backfill.is_current(_job(arguments))
+def is_backfill_known(peer: Peer, arguments: Arguments) -> bool:
+    return peer.served_store.backfill.is_current(_job(arguments))
 
 
-def fill_finish(peer: Peer, arguments: Arguments) -> int:
-    return peer.serving.backfill.finish_job(_job(arguments), arguments.texts("files") or [])
+def finish_backfill(peer: Peer, arguments: Arguments) -> int:
+    return peer.served_store.backfill.finish_job(
+        _job(arguments), arguments.get_texts("files") or []
+    )
 
 
 def _job(arguments: Arguments) -> ExternalJob:
     return ExternalJob(
-        arguments.number("view"), arguments.number("position"), arguments.text("job")
+        arguments.get_number("view"), arguments.get_number("position"), arguments.get_text("job")
     )
 
 
 VERBS: dict[str, Verb] = {
-    "fill_begin": fill_begin,
-    "fill_known": fill_known,
-    "fill_finish": fill_finish,
+    "fill_begin": begin_backfill,
+    "fill_known": is_backfill_known,
+    "fill_finish": finish_backfill,
 }

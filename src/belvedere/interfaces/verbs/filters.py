@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from belvedere.catalog.model import Column
+from belvedere.catalog.model import CatalogColumn
 from belvedere.catalog.relation import compiled_table
 from belvedere.errors import InvalidInput
-from belvedere.execution.direct.access import keys_of, ranges_of
+from belvedere.execution.direct.access import compile_keys, compile_ranges
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.direct.context import Context
-from belvedere.execution.direct.dependence import walk
+from belvedere.execution.direct.context import CompileContext
+from belvedere.execution.direct.dependence import walk_plan
 from belvedere.interfaces.verbs import queries
-from belvedere.interfaces.verbs.leases import Lease
-from belvedere.interfaces.verbs.relations import Named
+from belvedere.interfaces.verbs.leases import SnapshotLease
+from belvedere.interfaces.verbs.relations import NamedRelation
 from belvedere.interfaces.verbs.serving import Arguments, Peer
 from belvedere.plan import nodes as n
 from belvedere.plan.access import AccessKind
@@ -32,15 +32,15 @@ FILTERS_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class FilterCondition:
     """The WHERE of the filters, with its parameters."""
 
     text: str
     parameters: tuple[str, ...]
 
 
-def condition_of(found: Named, arguments: Arguments) -> Condition | None:
-    given = arguments.items("filters") if arguments.has("filters") else []
+def parse_filters(found: NamedRelation, arguments: Arguments) -> FilterCondition | None:
+    given = arguments.get_list("filters") if arguments.has("filters") else []
     if not given:
         return None
     if len(given) > FILTERS_MAX:
@@ -49,13 +49,13 @@ def condition_of(found: Named, arguments: Arguments) -> Condition | None:
     texts: list[str] = []
     parameters: list[str] = []
     for item in given:
-        text, values = _condition(columns, item)
+        text, values = _filter_to_sql(columns, item)
         texts.append(text)
         parameters += values
-    return Condition(" AND ".join(texts), tuple(parameters))
+    return FilterCondition(" AND ".join(texts), tuple(parameters))
 
 
-def _condition(columns: dict[str, Column], item: Any) -> tuple[str, list[str]]:
+def _filter_to_sql(columns: dict[str, CatalogColumn], item: Any) -> tuple[str, list[str]]:
     if not isinstance(item, list) or not all(isinstance(part, str) for part in item):
         raise InvalidInput("not a filter", sqlstate="08P01", found=repr(item)[:80])
     match item:
@@ -88,44 +88,48 @@ def _after_prefix(prefix: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class FilterAccess:
     """The access path: ranges of the relation's primary key, or None for an index look-up, which
     is run as a query."""
 
     ranges: list[KeyRange] | None
 
 
-def way_to(peer: Peer, held: Lease, found: Named, condition: Condition | None) -> Way:
+def plan_access(
+    peer: Peer, held: SnapshotLease, found: NamedRelation, condition: FilterCondition | None
+) -> FilterAccess:
     """Choose the access path. A past position has no indexes; there the entire relation is read."""
     catalog = held.reader.catalog
     compiled = compiled_table(catalog, found.item.id)
-    everything = Way([(compiled.start, compiled.end)])
+    everything = FilterAccess([(compiled.start, compiled.end)])
     if condition is None:
         return everything
-    session = Session(peer.serving.shared)
-    scan = _scan_of(session, found, condition)
+    session = Session(peer.served_store.shared)
+    scan = _find_scan(session, found, condition)
     if scan is None:
         return everything
     if scan.access.index is not None:
-        return everything if held.transaction is None else Way(None)
-    run = session.new_run(held.reader, _values(session, found, condition))
-    context = Context(catalog, lambda inner: compile_plan(catalog, inner))
+        return everything if held.transaction is None else FilterAccess(None)
+    run = session.new_run(held.reader, _parameter_values(session, found, condition))
+    context = CompileContext(catalog, lambda inner: compile_plan(catalog, inner))
     if scan.access.kind in (AccessKind.KEY, AccessKind.KEYS):
-        keys = keys_of(context, scan.access, compiled.key)(run, ())
-        return Way([(key, key + b"\0") for key in sorted(keys)])
-    return Way(sorted(ranges_of(context, scan.access, compiled.key)(run, ())))
+        keys = compile_keys(context, scan.access, compiled.key)(run, ())
+        return FilterAccess([(key, key + b"\0") for key in sorted(keys)])
+    return FilterAccess(sorted(compile_ranges(context, scan.access, compiled.key)(run, ())))
 
 
-def _scan_of(session: Session, found: Named, condition: Condition) -> n.Scan | None:
+def _find_scan(session: Session, found: NamedRelation, condition: FilterCondition) -> n.Scan | None:
     text = queries.select_text(session.catalog, found, condition.text)
-    plan = session.planned(queries.bound(session, text, condition.parameters).plan)
-    scans = [node for node, _ in walk(plan, 0) if isinstance(node, n.Scan)]
+    plan = session.optimize_plan(queries.bind_select(session, text, condition.parameters).plan)
+    scans = [node for node, _ in walk_plan(plan, 0) if isinstance(node, n.Scan)]
     mine = [scan for scan in scans if scan.relation == found.item.id]
     return mine[0] if len(scans) == len(mine) == 1 else None
 
 
-def _values(session: Session, found: Named, condition: Condition) -> tuple[Any, ...]:
+def _parameter_values(
+    session: Session, found: NamedRelation, condition: FilterCondition
+) -> tuple[Any, ...]:
     text = queries.select_text(session.catalog, found, condition.text)
-    return queries.converted(
-        queries.bound(session, text, condition.parameters), condition.parameters
+    return queries.convert_parameters(
+        queries.bind_select(session, text, condition.parameters), condition.parameters
     )

@@ -23,7 +23,7 @@ IDLE_S_MAX = 600.0
 
 
 @dataclass(slots=True)
-class Lease:
+class SnapshotLease:
     """A held snapshot. `transaction` is None at a past position: only base tables can be read."""
 
     id: str
@@ -35,7 +35,7 @@ class Lease:
     users: int = 0
 
 
-class Leases:
+class LeaseTable:
     def __init__(
         self,
         database: Database,
@@ -46,25 +46,25 @@ class Leases:
         self._clock_s = clock_s
         self._new_id = new_id
         self._mutex = threading.Lock()
-        self._held: dict[str, Lease] = {}
+        self._leases: dict[str, SnapshotLease] = {}
 
-    def take(self, position: int | None = None) -> Lease:
+    def take_lease(self, position: int | None = None) -> SnapshotLease:
         """Hold `position`, by default the newest."""
-        self.forget_idle()
-        lease = self._made(self._new_id(), position)
+        self.release_idle()
+        lease = self._make_lease(self._new_id(), position)
         with self._mutex:
-            self._held[lease.id] = lease
+            self._leases[lease.id] = lease
         return lease
 
     @contextmanager
-    def using(self, id_: str, position: int) -> Iterator[Lease]:
+    def use_lease(self, id_: str, position: int) -> Iterator[SnapshotLease]:
         """Use the lease of that id; if it was released, a new one for the duration of the block."""
         with self._mutex:
-            lease = self._held.get(id_)
+            lease = self._leases.get(id_)
             if lease is not None:
                 lease.users += 1
         if lease is None:
-            lease = self._made(id_, position)
+            lease = self._make_lease(id_, position)
             with lease.stack:
                 yield lease
             return
@@ -78,37 +78,37 @@ class Leases:
     def release(self, id_: str) -> None:
         """Release a lease; a no-op if it is released already."""
         with self._mutex:
-            lease = self._held.pop(id_, None)
+            lease = self._leases.pop(id_, None)
         if lease is not None and not lease.users:
             lease.stack.close()
 
     def close(self) -> None:
         with self._mutex:
-            held = list(self._held.values())
-            self._held.clear()
+            held = list(self._leases.values())
+            self._leases.clear()
         for lease in held:
             lease.stack.close()
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._leases)
 
-    def forget_idle(self) -> None:
+    def release_idle(self) -> None:
         """Release idle leases: a held position keeps old rows in memory."""
         floor = self._clock_s() - IDLE_S_MAX
         with self._mutex:
-            idle = [one for one in self._held.values() if not one.users and one.used_s < floor]
+            idle = [one for one in self._leases.values() if not one.users and one.used_s < floor]
             for lease in idle:
-                del self._held[lease.id]
+                del self._leases[lease.id]
         for lease in idle:
             lease.stack.close()
 
-    def _made(self, id_: str, position: int | None) -> Lease:
+    def _make_lease(self, id_: str, position: int | None) -> SnapshotLease:
         stack, now = ExitStack(), self._clock_s()
         newest = self._database.begin()
         reached = newest.position
         stack.callback(newest.rollback)
         if position is None or position == newest.position:
-            return Lease(id_, newest.position, newest, newest, stack, now)
+            return SnapshotLease(id_, newest.position, newest, newest, stack, now)
         stack.close()
         if position > newest.position or position < 0:
             raise InvalidInput(
@@ -118,4 +118,4 @@ class Leases:
                 newest=reached,
             )
         reader = stack.enter_context(self._database.as_of(position))
-        return Lease(id_, position, reader, None, stack, now)
+        return SnapshotLease(id_, position, reader, None, stack, now)

@@ -24,7 +24,7 @@ from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_view
 from belvedere.codec import accumulator
 from belvedere.errors import InvalidInput
-from belvedere.interfaces.verbs.leases import Lease
+from belvedere.interfaces.verbs.leases import SnapshotLease
 from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
 from belvedere.interfaces.verbs.splitting import split_range
 from belvedere.plan.values.quoting import quote_identifier
@@ -32,12 +32,12 @@ from belvedere.views import claim as claims
 from belvedere.views.claim import Claim
 from belvedere.views.stream import Addition
 from belvedere.views.watermarks import (
+    applied_position,
     deferred_views,
     follows_log,
-    members,
-    position_of,
-    views_of,
-    watermark,
+    group_members,
+    group_views,
+    read_watermark,
 )
 
 PAIRS = pa.schema(
@@ -46,44 +46,44 @@ PAIRS = pa.schema(
 BATCH_ROWS = 5_000
 
 
-def _held(peer: Peer, arguments: Arguments) -> Any:
-    leases = peer.serving.leases
-    return leases.using(arguments.text("lease"), arguments.number("position"))
+def _use_lease(peer: Peer, arguments: Arguments) -> Any:
+    leases = peer.served_store.leases
+    return leases.use_lease(arguments.get_text("lease"), arguments.get_number("position"))
 
 
-def catalog(peer: Peer, arguments: Arguments) -> list[bytes]:
-    with _held(peer, arguments) as held:
+def read_catalog(peer: Peer, arguments: Arguments) -> list[bytes]:
+    with _use_lease(peer, arguments) as held:
         return [model.encode(item) for item in held.reader.catalog.objects.values()]
 
 
 # -- the stored state of a view --------------------------------------------------------------------
 
 
-def mark(peer: Peer, arguments: Arguments) -> int:
-    with _held(peer, arguments) as held:
-        view = _view(held, arguments)
+def read_view_watermark(peer: Peer, arguments: Arguments) -> int:
+    with _use_lease(peer, arguments) as held:
+        view = _require_view(held, arguments)
         if not follows_log(view):
             return int(held.position)
-        reached = position_of(held.reader, view)
+        reached = applied_position(held.reader, view)
         if reached is None:
             raise InvalidInput("view has no watermark", sqlstate="55000", view=view.name)
         return reached
 
 
 def state_splits(peer: Peer, arguments: Arguments) -> list[list[bytes]]:
-    with _held(peer, arguments) as held:
-        stored = compiled_view(held.reader.catalog, _view(held, arguments).id)
-        return split_range(held.reader, stored.start, stored.end, arguments.number("count"))
+    with _use_lease(peer, arguments) as held:
+        stored = compiled_view(held.reader.catalog, _require_view(held, arguments).id)
+        return split_range(held.reader, stored.start, stored.end, arguments.get_number("count"))
 
 
-def state(peer: Peer, arguments: Arguments) -> Stream:
-    return Stream(PAIRS, _pairs(peer, arguments))
+def stream_state(peer: Peer, arguments: Arguments) -> Stream:
+    return Stream(PAIRS, _scan_state(peer, arguments))
 
 
-def _pairs(peer: Peer, arguments: Arguments) -> Iterator[pa.RecordBatch]:
-    start, end = arguments.data("start"), arguments.data("end")
-    with _held(peer, arguments) as held:
-        stored = compiled_view(held.reader.catalog, _view(held, arguments).id)
+def _scan_state(peer: Peer, arguments: Arguments) -> Iterator[pa.RecordBatch]:
+    start, end = arguments.get_bytes("start"), arguments.get_bytes("end")
+    with _use_lease(peer, arguments) as held:
+        stored = compiled_view(held.reader.catalog, _require_view(held, arguments).id)
         start, end = max(start, stored.start), min(end, stored.end)
         for pairs in held.reader.scan(start, end, batch_rows=BATCH_ROWS):
             keys, values = zip(*pairs)
@@ -91,36 +91,36 @@ def _pairs(peer: Peer, arguments: Arguments) -> Iterator[pa.RecordBatch]:
             yield pa.RecordBatch.from_arrays(arrays, schema=PAIRS)
 
 
-def _view(held: Lease, arguments: Arguments) -> View:
+def _require_view(held: SnapshotLease, arguments: Arguments) -> View:
     if held.transaction is None:
         raise InvalidInput(
             "the state of a view is kept at its newest position only", sqlstate="22023"
         )
-    found = held.reader.catalog.get(arguments.number("view"))
+    found = held.reader.catalog.get(arguments.get_number("view"))
     if not isinstance(found, View):
-        raise InvalidInput("no such view", sqlstate="42P01", id=arguments.number("view"))
+        raise InvalidInput("no such view", sqlstate="42P01", id=arguments.get_number("view"))
     return found
 
 
 # -- claims ----------------------------------------------------------------------------------------
 
 
-def groups(peer: Peer, arguments: Arguments) -> list[dict[str, Any]]:
+def list_groups(peer: Peer, arguments: Arguments) -> list[dict[str, Any]]:
     """`views` are the members that advance with the group, `names` all views of the group."""
     with peer.database.begin() as reader:
         found = sorted({view.group for view in deferred_views(reader.catalog)})
-        return [_group(reader, group) for group in found]
+        return [_describe_group(reader, group) for group in found]
 
 
-def _group(reader: Any, group: int) -> dict[str, Any]:
-    held = claims.holder(reader, group)
-    of_group = views_of(reader.catalog, group)
+def _describe_group(reader: Any, group: int) -> dict[str, Any]:
+    held = claims.current_claim(reader, group)
+    of_group = group_views(reader.catalog, group)
     return {
         "group": group,
-        "views": [view.id for view in members(reader, group)],
+        "views": [view.id for view in group_members(reader, group)],
         "names": [view.name for view in of_group],
         "full_names": [_full_name(reader.catalog, view) for view in of_group],
-        "watermark": watermark(reader, group),
+        "watermark": read_watermark(reader, group),
         "position": reader.position,
         "owner": "" if held is None else held.owner,
         "epoch": 0 if held is None else held.epoch,
@@ -133,40 +133,40 @@ def _full_name(catalog: Catalog, view: View) -> str:
 
 
 def claim_take(peer: Peer, arguments: Arguments) -> list[Any]:
-    taken = claims.take(
+    taken = claims.take_claim(
         peer.database.commits,
-        arguments.number("group"),
-        arguments.text("owner"),
-        positions_max=arguments.number("positions_max"),
+        arguments.get_number("group"),
+        arguments.get_text("owner"),
+        positions_max=arguments.get_number("positions_max"),
         force=bool(arguments.optional_number("force")),
     )
     return list(taken)
 
 
 def claim_renew(peer: Peer, arguments: Arguments) -> list[Any]:
-    claim, most = _claim(arguments), arguments.number("positions_max")
-    return list(claims.renew(peer.database.commits, claim, positions_max=most))
+    claim, most = _parse_claim(arguments), arguments.get_number("positions_max")
+    return list(claims.renew_claim(peer.database.commits, claim, positions_max=most))
 
 
 def claim_advance(peer: Peer, arguments: Arguments) -> list[Any]:
-    claim, most = _claim(arguments), arguments.number("positions_max")
-    additions = list(_additions(arguments))
-    return list(claims.advance(peer.database.commits, claim, additions, positions_max=most))
+    claim, most = _parse_claim(arguments), arguments.get_number("positions_max")
+    additions = list(_parse_additions(arguments))
+    return list(claims.advance_claim(peer.database.commits, claim, additions, positions_max=most))
 
 
 def claim_release(peer: Peer, arguments: Arguments) -> None:
-    claims.release(peer.database.commits, _claim(arguments))
+    claims.release_claim(peer.database.commits, _parse_claim(arguments))
 
 
-def _claim(arguments: Arguments) -> Claim:
-    given = arguments.items("claim")
+def _parse_claim(arguments: Arguments) -> Claim:
+    given = arguments.get_list("claim")
     kinds = (int, str, int, int, int, int)
     if len(given) != len(kinds) or not all(isinstance(v, k) for v, k in zip(given, kinds)):
         raise InvalidInput("not a claim", sqlstate="08P01")
     return Claim(*given)
 
 
-def _additions(arguments: Arguments) -> Iterator[Addition]:
+def _parse_additions(arguments: Arguments) -> Iterator[Addition]:
     upload = arguments.upload
     if upload.schema.names != PAIRS.names:
         raise InvalidInput("additions are keys and values", sqlstate="08P01")
@@ -176,11 +176,11 @@ def _additions(arguments: Arguments) -> Iterator[Addition]:
 
 
 VERBS: dict[str, Verb] = {
-    "catalog": catalog,
-    "mark": mark,
+    "catalog": read_catalog,
+    "mark": read_view_watermark,
     "state_splits": state_splits,
-    "state": state,
-    "groups": groups,
+    "state": stream_state,
+    "groups": list_groups,
     "claim_take": claim_take,
     "claim_renew": claim_renew,
     "claim_advance": claim_advance,

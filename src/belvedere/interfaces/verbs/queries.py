@@ -15,27 +15,27 @@ import pyarrow as pa
 from belvedere.catalog.catalog import Catalog
 from belvedere.codec.arrow import SQL_TYPE_KEY, arrow_type
 from belvedere.errors import InvalidInput
-from belvedere.execution.choose import Choice, Tier, compile_for
+from belvedere.execution.choose import ExecutionChoice, Tier, compile_for_tier
 from belvedere.execution.run import Rows
 from belvedere.interfaces.arrow import table_of_rows
-from belvedere.interfaces.verbs.leases import Lease
-from belvedere.interfaces.verbs.relations import Named
+from belvedere.interfaces.verbs.leases import SnapshotLease
+from belvedere.interfaces.verbs.relations import NamedRelation
 from belvedere.interfaces.verbs.serving import Peer
 from belvedere.plan.fields import Fields
 from belvedere.plan.values.quoting import quote_identifier
 from belvedere.session import front, views
-from belvedere.session.parameters import converter
+from belvedere.session.parameters import make_converter
 from belvedere.session.session import Session
 from belvedere.sql.statements import DataPlan
 from belvedere.txn.border import Reader
 from belvedere.types import TEXT, Kind, Row, SqlType
 
-_OTHERWISE = frozenset({Kind.UUID, Kind.INTERVAL, Kind.NUMERIC, Kind.TIME})
+_CONVERTED_KINDS = frozenset({Kind.UUID, Kind.INTERVAL, Kind.NUMERIC, Kind.TIME})
 """Kinds that DuckDB represents differently: their columns are converted value by value."""
 
 
 def schema_of(peer: Peer, text: str) -> pa.Schema:
-    return schema_of_fields(bound(Session(peer.serving.shared), text).plan.fields)
+    return schema_of_fields(bind_select(Session(peer.served_store.shared), text).plan.fields)
 
 
 def schema_of_fields(fields: Fields) -> pa.Schema:
@@ -51,22 +51,24 @@ def schema_of_fields(fields: Fields) -> pa.Schema:
     )
 
 
-def run(peer: Peer, held: Lease, text: str, parameters: Sequence[Any] = ()) -> pa.Table:
+def run_select(
+    peer: Peer, held: SnapshotLease, text: str, parameters: Sequence[Any] = ()
+) -> pa.Table:
     """The rows of a SELECT, in the types of `schema_of`."""
-    session = Session(peer.serving.shared)
+    session = Session(peer.served_store.shared)
     if held.transaction is None:
-        fields, rows, reader, values = _past(session, text, held, parameters)
+        fields, rows, reader, values = _plan_past(session, text, held, parameters)
     else:
-        fields, rows, reader, values = _planned(session, text, held, parameters)
+        fields, rows, reader, values = _plan_newest(session, text, held, parameters)
     found = rows(session.new_run(reader, values))
-    return as_table(fields, found)
+    return rows_to_table(fields, found)
 
 
-def as_table(fields: Fields, found: Any) -> pa.Table:
+def rows_to_table(fields: Fields, found: Any) -> pa.Table:
     """Convert rows, or the Arrow table that holds them, to the types of `schema_of_fields`."""
     schema = schema_of_fields(fields)
     table = getattr(found, "table", None)
-    if table is None or any(field.type.kind in _OTHERWISE for field in fields):
+    if table is None or any(field.type.kind in _CONVERTED_KINDS for field in fields):
         table = table_of_rows(*_with_digits(fields, list(found)))
     columns = [column.cast(field.type) for column, field in zip(table.columns, schema)]
     return pa.Table.from_arrays(columns, schema=schema)
@@ -81,7 +83,7 @@ def _with_digits(fields: Fields, rows: list[Row]) -> tuple[Fields, list[Row]]:
         field._replace(type=TEXT) if i in places else field for i, field in enumerate(fields)
     )
     return shown, [
-        tuple([_digits(v) if i in places else v for i, v in enumerate(row)]) for row in rows
+        tuple([_numeric_text(v) if i in places else v for i, v in enumerate(row)]) for row in rows
     ]
 
 
@@ -89,50 +91,59 @@ def arrow_type_is_text(sql_type: SqlType) -> bool:
     return sql_type.kind is Kind.NUMERIC and arrow_type(sql_type) == pa.utf8()
 
 
-def _digits(value: Any) -> str | None:
+def _numeric_text(value: Any) -> str | None:
     return None if value is None else format(value, "f")
 
 
-Planned = tuple[Fields, Rows, Reader, Row]
+PreparedQuery = tuple[Fields, Rows, Reader, Row]
 
 
-def _planned(session: Session, text: str, held: Lease, parameters: Sequence[Any]) -> Planned:
+def _plan_newest(
+    session: Session, text: str, held: SnapshotLease, parameters: Sequence[Any]
+) -> PreparedQuery:
     transaction = held.transaction
     assert transaction is not None
-    data = bound(session, text, parameters)
-    entry = session.prepare(data, text)
+    data = bind_select(session, text, parameters)
+    entry = session.compile_statement(data, text)
     reader: Reader = transaction
     if entry.deferred:
         reader = session.host.views.with_pending(transaction, entry.deferred)
     return data.plan.fields, entry.rows, reader, entry.convert(parameters)
 
 
-def _past(session: Session, text: str, held: Lease, parameters: Sequence[Any]) -> Planned:
+def _plan_past(
+    session: Session, text: str, held: SnapshotLease, parameters: Sequence[Any]
+) -> PreparedQuery:
     if parameters:
         raise InvalidInput("a past position takes no parameters", sqlstate="0A000")
     catalog = held.reader.catalog
-    plan = views.written(catalog, text)
-    choice = Choice(Tier.DUCKDB, "a past position", 0)
-    return plan.fields, compile_for(catalog, plan, choice, session.shared.engine), held.reader, ()
+    plan = views.bind_as_written(catalog, text)
+    choice = ExecutionChoice(Tier.DUCKDB, "a past position", 0)
+    return (
+        plan.fields,
+        compile_for_tier(catalog, plan, choice, session.shared.engine),
+        held.reader,
+        (),
+    )
 
 
-def bound(session: Session, text: str, parameters: Sequence[Any] = ()) -> DataPlan:
-    found = front.parse(text)
+def bind_select(session: Session, text: str, parameters: Sequence[Any] = ()) -> DataPlan:
+    found = front.parse_statements(text)
     if len(found) != 1:
         raise InvalidInput("one query is wanted", sqlstate="42601", found=len(found))
-    statement, _ = front.bind(session, found[0], parameters)
+    statement, _ = front.bind_with_parameters(session, found[0], parameters)
     if not isinstance(statement, DataPlan) or statement.changes:
         raise InvalidInput("not a query", sqlstate="42601", hint="only SELECT gives rows here")
     return statement
 
 
-def converted(data: DataPlan, parameters: Sequence[Any]) -> Row:
-    return converter(data.parameters)(parameters)
+def convert_parameters(data: DataPlan, parameters: Sequence[Any]) -> Row:
+    return make_converter(data.parameters)(parameters)
 
 
-def select_text(catalog: Catalog, found: Named, condition: str | None = None) -> str:
+def select_text(catalog: Catalog, found: NamedRelation, condition: str | None = None) -> str:
     """A SELECT of the relation's requested columns."""
     schema = next(s.name for s in catalog.schemas if s.id == found.item.schema)
-    columns = ", ".join(quote_identifier(name) for name in found.names)
+    columns = ", ".join(quote_identifier(name) for name in found.column_names)
     text = f"SELECT {columns} FROM {quote_identifier(schema, found.item.name)}"
     return text if condition is None else f"{text} WHERE {condition}"

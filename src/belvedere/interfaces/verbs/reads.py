@@ -24,9 +24,9 @@ from belvedere.catalog.relation import compiled_table
 from belvedere.codec.arrow import rows_to_arrow
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs import queries
-from belvedere.interfaces.verbs.filters import Condition, KeyRange, condition_of, way_to
-from belvedere.interfaces.verbs.leases import Lease
-from belvedere.interfaces.verbs.relations import Named, named
+from belvedere.interfaces.verbs.filters import FilterCondition, KeyRange, parse_filters, plan_access
+from belvedere.interfaces.verbs.leases import SnapshotLease
+from belvedere.interfaces.verbs.relations import NamedRelation, find_relation
 from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
 from belvedere.interfaces.verbs.splitting import split_range
 from belvedere.interfaces.verbs.view_scan import view_range, view_rows
@@ -35,51 +35,56 @@ SCAN_BATCH_ROWS = 20_000
 SPLITS_MAX = 4096
 
 
-def describe(peer: Peer, arguments: Arguments) -> dict[str, Any]:
+def describe_relation(peer: Peer, arguments: Arguments) -> dict[str, Any]:
     if arguments.has("query"):
-        schema = queries.schema_of(peer, arguments.text("query"))
-        return {"kind": "query", "schema": _bytes_of(schema), "key": []}
-    found = named(peer.database.catalog, arguments)
+        schema = queries.schema_of(peer, arguments.get_text("query"))
+        return {"kind": "query", "schema": _serialize_schema(schema), "key": []}
+    found = find_relation(peer.database.catalog, arguments)
     item = found.item
     if isinstance(item, Table):
         kind, key = "table", [item.columns[slot].name for slot in item.primary_key]
     else:
         kind, key = "view", []
-    return {"kind": kind, "schema": _bytes_of(found.schema), "key": key, "relation": item.id}
+    return {
+        "kind": kind,
+        "schema": _serialize_schema(found.arrow_schema),
+        "key": key,
+        "relation": item.id,
+    }
 
 
-def _bytes_of(schema: pa.Schema) -> bytes:
+def _serialize_schema(schema: pa.Schema) -> bytes:
     return bytes(schema.serialize())
 
 
-def lease(peer: Peer, arguments: Arguments) -> dict[str, Any]:
-    made = peer.serving.leases.take(arguments.optional_number("position"))
+def take_lease(peer: Peer, arguments: Arguments) -> dict[str, Any]:
+    made = peer.served_store.leases.take_lease(arguments.optional_number("position"))
     return {"lease": made.id, "position": made.position}
 
 
-def release(peer: Peer, arguments: Arguments) -> None:
-    peer.serving.leases.release(arguments.text("lease"))
+def release_lease(peer: Peer, arguments: Arguments) -> None:
+    peer.served_store.leases.release(arguments.get_text("lease"))
 
 
-def splits(peer: Peer, arguments: Arguments) -> list[list[KeyRange]]:
+def split_relation(peer: Peer, arguments: Arguments) -> list[list[KeyRange]]:
     """Parts that cover all rows of the relation that match the filters."""
-    count = arguments.number("count")
+    count = arguments.get_number("count")
     if not 1 <= count <= SPLITS_MAX:
         raise InvalidInput("number of splits is out of range", sqlstate="22023", found=count)
-    with _held(peer, arguments) as held:
-        found = named(held.reader.catalog, arguments)
-        condition = condition_of(found, arguments)
+    with _use_lease(peer, arguments) as held:
+        found = find_relation(held.reader.catalog, arguments)
+        condition = parse_filters(found, arguments)
         if isinstance(found.item, View):
             whole = None if condition else view_range(peer, held, found.item)
             ranges = None if whole is None else [whole]
         else:
-            ranges = way_to(peer, held, found, condition).ranges
+            ranges = plan_access(peer, held, found, condition).ranges
         if ranges is None:
             return [[]]
-        return _parts(held, ranges, count)
+        return _group_ranges(held, ranges, count)
 
 
-def _parts(held: Lease, ranges: list[KeyRange], count: int) -> list[list[KeyRange]]:
+def _group_ranges(held: SnapshotLease, ranges: list[KeyRange], count: int) -> list[list[KeyRange]]:
     """Split one range by its keys; distribute many ranges evenly over the parts."""
     if len(ranges) == 1:
         return [[(low, high)] for low, high in split_range(held.reader, *ranges[0], count)]
@@ -87,25 +92,27 @@ def _parts(held: Lease, ranges: list[KeyRange], count: int) -> list[list[KeyRang
     return [ranges[at : at + size] for at in range(0, len(ranges), size)]
 
 
-def scan(peer: Peer, arguments: Arguments) -> Stream:
-    part = _part(arguments.items("part"))
-    with _held(peer, arguments) as held:
-        found = named(held.reader.catalog, arguments)
+def scan_part(peer: Peer, arguments: Arguments) -> Stream:
+    part = _parse_part(arguments.get_list("part"))
+    with _use_lease(peer, arguments) as held:
+        found = find_relation(held.reader.catalog, arguments)
         if not part:
-            table = _queried(peer, held, found, condition_of(found, arguments))
-            return Stream(found.schema, _chunks(table.cast(found.schema)))
-    return Stream(found.schema, _rows(peer, arguments, found, part))
+            table = _query_rows(peer, held, found, parse_filters(found, arguments))
+            return Stream(found.arrow_schema, _to_batches(table.cast(found.arrow_schema)))
+    return Stream(found.arrow_schema, _scan_ranges(peer, arguments, found, part))
 
 
-def _queried(peer: Peer, held: Lease, found: Named, condition: Condition | None) -> pa.Table:
+def _query_rows(
+    peer: Peer, held: SnapshotLease, found: NamedRelation, condition: FilterCondition | None
+) -> pa.Table:
     """Read the rows by a query. At a past position there is no index to serve the filters."""
     if condition is None or held.transaction is None:
-        return queries.run(peer, held, queries.select_text(held.reader.catalog, found))
+        return queries.run_select(peer, held, queries.select_text(held.reader.catalog, found))
     text = queries.select_text(held.reader.catalog, found, condition.text)
-    return queries.run(peer, held, text, condition.parameters)
+    return queries.run_select(peer, held, text, condition.parameters)
 
 
-def _part(given: list[Any]) -> list[KeyRange]:
+def _parse_part(given: list[Any]) -> list[KeyRange]:
     for item in given:
         match item:
             case [bytes(), bytes()]:
@@ -115,43 +122,43 @@ def _part(given: list[Any]) -> list[KeyRange]:
     return [(low, high) for low, high in given]
 
 
-def _rows(
-    peer: Peer, arguments: Arguments, found: Named, part: list[KeyRange]
+def _scan_ranges(
+    peer: Peer, arguments: Arguments, found: NamedRelation, part: list[KeyRange]
 ) -> Iterator[pa.RecordBatch]:
-    with _held(peer, arguments) as held:
+    with _use_lease(peer, arguments) as held:
         if isinstance(found.item, View):
             for batch in view_rows(peer, held, found, part):
-                yield batch.cast(found.schema)
+                yield batch.cast(found.arrow_schema)
             return
         compiled = compiled_table(held.reader.catalog, found.item.id)
         for low, high in part:
             start, end = max(low, compiled.start), min(high, compiled.end)
             for values in held.reader.scan_values(start, end, batch_rows=SCAN_BATCH_ROWS):
-                yield rows_to_arrow(compiled.layout, values, found.slots, found.names)
+                yield rows_to_arrow(compiled.layout, values, found.column_slots, found.column_names)
 
 
-def query(peer: Peer, arguments: Arguments) -> Stream:
-    with _held(peer, arguments) as held:
-        table = queries.run(peer, held, arguments.text("query"))
-    return Stream(table.schema, _chunks(table))
+def run_query(peer: Peer, arguments: Arguments) -> Stream:
+    with _use_lease(peer, arguments) as held:
+        table = queries.run_select(peer, held, arguments.get_text("query"))
+    return Stream(table.schema, _to_batches(table))
 
 
-def _chunks(table: pa.Table) -> list[pa.RecordBatch]:
+def _to_batches(table: pa.Table) -> list[pa.RecordBatch]:
     found: list[pa.RecordBatch] = table.to_batches(max_chunksize=SCAN_BATCH_ROWS)
     return found
 
 
-def _held(peer: Peer, arguments: Arguments) -> AbstractContextManager[Lease]:
+def _use_lease(peer: Peer, arguments: Arguments) -> AbstractContextManager[SnapshotLease]:
     """The lease that the request names."""
-    leases = peer.serving.leases
-    return leases.using(arguments.text("lease"), arguments.number("position"))
+    leases = peer.served_store.leases
+    return leases.use_lease(arguments.get_text("lease"), arguments.get_number("position"))
 
 
 VERBS: dict[str, Verb] = {
-    "describe": describe,
-    "lease": lease,
-    "release": release,
-    "splits": splits,
-    "scan": scan,
-    "query": query,
+    "describe": describe_relation,
+    "lease": take_lease,
+    "release": release_lease,
+    "splits": split_relation,
+    "scan": scan_part,
+    "query": run_query,
 }

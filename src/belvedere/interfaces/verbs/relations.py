@@ -8,43 +8,43 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Column, Table, View
+from belvedere.catalog.model import CatalogColumn, Table, View
 from belvedere.codec.arrow import arrow_field
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs.serving import Arguments
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedRelation:
     """A table or view and its requested columns, in the order of the request."""
 
     item: Table | View
-    columns: tuple[Column, ...]
+    columns: tuple[CatalogColumn, ...]
 
     @property
-    def schema(self) -> pa.Schema:
+    def arrow_schema(self) -> pa.Schema:
         return pa.schema([arrow_field(column.name, column.type) for column in self.columns])
 
     @property
-    def slots(self) -> list[int]:
+    def column_slots(self) -> list[int]:
         return [column.slot for column in self.columns]
 
     @property
-    def names(self) -> list[str]:
+    def column_names(self) -> list[str]:
         return [column.name for column in self.columns]
 
 
-def named(catalog: Catalog, arguments: Arguments) -> Named:
+def find_relation(catalog: Catalog, arguments: Arguments) -> NamedRelation:
     """Resolve `table` or `view`, a name with or without schema, and `columns`, by default all."""
     table = arguments.optional_text("table")
     item: Table | View
     if table is not None:
         schema, name = split_name(catalog, table)
-        item = catalog.expect(Table, name, schema)
+        item = catalog.require_relation(Table, name, schema)
     else:
-        schema, name = split_name(catalog, arguments.text("view"))
-        item = catalog.expect(View, name, schema)
-    return Named(item, _columns(item, arguments.texts("columns")))
+        schema, name = split_name(catalog, arguments.get_text("view"))
+        item = catalog.require_relation(View, name, schema)
+    return NamedRelation(item, _select_columns(item, arguments.get_texts("columns")))
 
 
 def split_name(catalog: Catalog, text: str) -> tuple[str, str]:
@@ -54,7 +54,7 @@ def split_name(catalog: Catalog, text: str) -> tuple[str, str]:
     return "public", text
 
 
-def _columns(item: Table | View, wanted: Sequence[str] | None) -> tuple[Column, ...]:
+def _select_columns(item: Table | View, wanted: Sequence[str] | None) -> tuple[CatalogColumn, ...]:
     live = {c.name: c for c in item.columns if not c.dropped and not c.hidden}
     if wanted is None:
         return tuple(live.values())

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from belvedere.database import Database
 from belvedere.errors import InvalidInput
-from belvedere.interfaces.verbs.leases import Leases
+from belvedere.interfaces.verbs.leases import LeaseTable
 from belvedere.session.session import Session
-from belvedere.session.shared import Shared
+from belvedere.session.shared import SharedState
 from belvedere.views.external_backfill import ExternalBackfill
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class ServedStore:
     """An open store and the state that all its peers share."""
 
     database: Database
-    shared: Shared
+    shared: SharedState
     directory: Path
-    leases: Leases
+    leases: LeaseTable
     ended_jobs: deque[str]
     """Jobs whose rows are not wanted any more: see `verbs.staging`."""
     backfill: ExternalBackfill
@@ -51,24 +51,24 @@ class Upload(NamedTuple):
 class Peer:
     """One connection. Its session and open transaction end when it disconnects."""
 
-    serving: Serving
+    served_store: ServedStore
     _session: Session | None = field(default=None, init=False)
-    _told: int = field(default=0, init=False)
+    _notices_taken: int = field(default=0, init=False)
 
     @property
     def database(self) -> Database:
-        return self.serving.database
+        return self.served_store.database
 
     @property
     def session(self) -> Session:
         if self._session is None:
-            self._session = Session(self.serving.shared)
+            self._session = Session(self.served_store.shared)
         return self._session
 
     def new_notices(self) -> list[str]:
         """The notices of its session since the last call."""
         notices = self.session.services.notices
-        new, self._told = notices.since(self._told), notices.told
+        new, self._notices_taken = notices.list_since(self._notices_taken), notices.total_count
         return new
 
     def close(self) -> None:
@@ -83,34 +83,34 @@ class Arguments:
         self._given = given
         self._upload = upload
 
-    def text(self, name: str) -> str:
-        return self._of(str, name)
+    def get_text(self, name: str) -> str:
+        return self._get_typed(str, name)
 
-    def number(self, name: str) -> int:
-        return self._of(int, name)
+    def get_number(self, name: str) -> int:
+        return self._get_typed(int, name)
 
-    def data(self, name: str) -> bytes:
-        return self._of(bytes, name)
+    def get_bytes(self, name: str) -> bytes:
+        return self._get_typed(bytes, name)
 
-    def items(self, name: str) -> list[Any]:
-        return self._of(list, name)
+    def get_list(self, name: str) -> list[Any]:
+        return self._get_typed(list, name)
 
     def has(self, name: str) -> bool:
         return self._given.get(name) is not None
 
     def optional_text(self, name: str) -> str | None:
-        return self.text(name) if self.has(name) else None
+        return self.get_text(name) if self.has(name) else None
 
     def optional_number(self, name: str) -> int | None:
-        return self.number(name) if self.has(name) else None
+        return self.get_number(name) if self.has(name) else None
 
-    def texts(self, name: str) -> list[str] | None:
+    def get_texts(self, name: str) -> list[str] | None:
         """A list of texts, or None when it is not given."""
         if not self.has(name):
             return None
-        found = self.items(name)
+        found = self.get_list(name)
         if not all(isinstance(item, str) for item in found):
-            raise _wrong(name, "list of texts")
+            raise _missing_argument(name, "list of texts")
         return found
 
     @property
@@ -119,14 +119,14 @@ class Arguments:
             raise InvalidInput("request lacks its rows", sqlstate="08P01")
         return self._upload
 
-    def _of(self, kind: type[T], name: str) -> T:
+    def _get_typed(self, kind: type[T], name: str) -> T:
         value = self._given.get(name)
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise _wrong(name, kind.__name__)
+            raise _missing_argument(name, kind.__name__)
         return value
 
 
-def _wrong(name: str, kind: str) -> InvalidInput:
+def _missing_argument(name: str, kind: str) -> InvalidInput:
     return InvalidInput("request lacks an argument", sqlstate="08P01", name=name, kind=kind)
 
 

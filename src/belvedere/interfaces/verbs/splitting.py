@@ -6,7 +6,7 @@ density. The gap between two probes with the most estimated rows is probed again
 small compared to the parts.
 
 Interpolation uses only the byte values between the smallest and the largest that the sampled keys
-have at each byte position (`Scale`): digits and letters use a small share of a byte's values.
+have at each byte position (`KeyScale`): digits and letters use a small share of a byte's values.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ EXACT_ROWS_MAX = 20_000
 PROBE_ROWS = 32
 PROBES_TO_LEARN = 48
 PROBES_MAX = 600
-STRETCHES_PER_PART = 24
+GAPS_PER_PART = 24
 _WIDTH = 24
 """Bytes after the common prefix that interpolation uses."""
 
 
-class Probe(NamedTuple):
+class KeyProbe(NamedTuple):
     """Some consecutive keys."""
 
     keys: list[bytes]
 
     @property
-    def key(self) -> bytes:
+    def first_key(self) -> bytes:
         return self.keys[0]
 
 
@@ -59,77 +59,84 @@ def _exact_bounds(reader: Reader, start: bytes, end: bytes, count: int) -> list[
 
 
 def _sampled_bounds(reader: Reader, start: bytes, end: bytes, count: int) -> list[bytes]:
-    first, last = _probe(reader, start, end), _last_key(reader, start, end)
-    if first is None or last is None or first.key == last:
+    first, last = _read_probe(reader, start, end), _last_key(reader, start, end)
+    if first is None or last is None or first.first_key == last:
         return []
-    sample = Sample(reader, first, last)
-    wanted = min(PROBES_MAX, count * STRETCHES_PER_PART + 96)
+    sample = KeySample(reader, first, last)
+    wanted = min(PROBES_MAX, count * GAPS_PER_PART + 96)
     for goal in (PROBES_TO_LEARN, 2 * PROBES_TO_LEARN, wanted):
-        sample.look_closer(goal)
-        sample.learn()
-    return sample.cut(count)
+        sample.add_probes(goal)
+        sample.learn_scale()
+    return sample.choose_bounds(count)
 
 
-class Sample:
+class KeySample:
     """Probes of a range, and the exact row counts of gaps that were read completely, by the first
     key of the gap."""
 
-    def __init__(self, reader: Reader, first: Probe, last: bytes) -> None:
+    def __init__(self, reader: Reader, first: KeyProbe, last: bytes) -> None:
         self._reader = reader
-        self._probes = {first.key: first, last: Probe([last])}
-        self._scale = Scale.of_all_bytes(first.key, last)
-        self._counted: dict[bytes, int] = {}
+        self._probes = {first.first_key: first, last: KeyProbe([last])}
+        self._scale = KeyScale.of_all_bytes(first.first_key, last)
+        self._exact_counts: dict[bytes, int] = {}
 
-    def learn(self) -> None:
-        self._scale = Scale(key for probe in self._probes.values() for key in probe.keys)
+    def learn_scale(self) -> None:
+        self._scale = KeyScale(key for probe in self._probes.values() for key in probe.keys)
 
-    def look_closer(self, wanted: int) -> None:
+    def add_probes(self, wanted: int) -> None:
         """Probe the gap with the most estimated rows, until there are `wanted` probes."""
-        heap = [(-self._rows(low, high), low, high) for low, high in pairwise(sorted(self._probes))]
+        heap = [
+            (-self._estimate_rows(low, high), low, high)
+            for low, high in pairwise(sorted(self._probes))
+        ]
         heapq.heapify(heap)
         while heap and len(self._probes) < wanted:
             _, low, high = heapq.heappop(heap)
-            found = None if low in self._counted else self._between(low, high)
+            found = None if low in self._exact_counts else self._probe_between(low, high)
             if found is None:
                 continue
-            self._probes[found.key] = found
-            for one, other in ((low, found.key), (found.key, high)):
-                heapq.heappush(heap, (-self._rows(one, other), one, other))
+            self._probes[found.first_key] = found
+            for one, other in ((low, found.first_key), (found.first_key, high)):
+                heapq.heappush(heap, (-self._estimate_rows(one, other), one, other))
 
-    def _between(self, low: bytes, high: bytes) -> Probe | None:
+    def _probe_between(self, low: bytes, high: bytes) -> KeyProbe | None:
         """Probe the middle between two probes; None when all rows there have been read."""
         begun = self._probes[low].keys
-        near = _probe(self._reader, begun[-1] + b"\0", high)
+        near = _read_probe(self._reader, begun[-1] + b"\0", high)
         if near is None or len(near.keys) < PROBE_ROWS:
-            self._counted[low] = len(begun) + (0 if near is None else len(near.keys))
+            self._exact_counts[low] = len(begun) + (0 if near is None else len(near.keys))
             return None
-        lower, upper = self._scale.number(near.key), self._scale.number(high)
+        lower, upper = self._scale.key_to_number(near.first_key), self._scale.key_to_number(high)
         while upper - lower > 1:
             middle = (lower + upper) // 2
-            found = _probe(self._reader, max(self._scale.key(middle), near.key), high)
+            found = _read_probe(
+                self._reader, max(self._scale.number_to_key(middle), near.first_key), high
+            )
             if found is not None:
                 return found
             upper = middle
         return near
 
-    def _rows(self, low: bytes, high: bytes) -> float:
+    def _estimate_rows(self, low: bytes, high: bytes) -> float:
         """Estimate the rows between two probes, the first included."""
-        if low in self._counted:
-            return float(self._counted[low])
-        width = self._scale.number(high) - self._scale.number(low)
-        seen = [self._density(self._probes[one]) for one in (low, high)]
+        if low in self._exact_counts:
+            return float(self._exact_counts[low])
+        width = self._scale.key_to_number(high) - self._scale.key_to_number(low)
+        seen = [self._row_density(self._probes[one]) for one in (low, high)]
         known = [density for density in seen if density is not None]
         guess = width * sum(known) / len(known) if known else 0.0
         return max(guess, float(len(self._probes[low].keys)))
 
-    def _density(self, probe: Probe) -> float | None:
-        width = self._scale.number(probe.keys[-1]) - self._scale.number(probe.key)
+    def _row_density(self, probe: KeyProbe) -> float | None:
+        width = self._scale.key_to_number(probe.keys[-1]) - self._scale.key_to_number(
+            probe.first_key
+        )
         return (len(probe.keys) - 1) / width if width > 0 else None
 
-    def cut(self, count: int) -> list[bytes]:
+    def choose_bounds(self, count: int) -> list[bytes]:
         """The probed keys nearest to the bounds of `count` equal parts of the estimated rows."""
         stretches = list(pairwise(sorted(self._probes)))
-        sizes = [self._rows(low, high) for low, high in stretches]
+        sizes = [self._estimate_rows(low, high) for low, high in stretches]
         part = sum(sizes) / count
         bounds: list[bytes] = []
         filled = 0.0
@@ -140,9 +147,9 @@ class Sample:
         return bounds
 
 
-def _probe(reader: Reader, start: bytes, end: bytes) -> Probe | None:
+def _read_probe(reader: Reader, start: bytes, end: bytes) -> KeyProbe | None:
     for pairs in reader.scan(start, end, limit=PROBE_ROWS, batch_rows=PROBE_ROWS):
-        return Probe([key for key, _ in pairs])
+        return KeyProbe([key for key, _ in pairs])
     return None
 
 
@@ -152,49 +159,49 @@ def _last_key(reader: Reader, start: bytes, end: bytes) -> bytes | None:
     return None
 
 
-class Scale:
+class KeyScale:
     """An order-preserving map between keys and numbers. Each byte position has as many digits as
     there are values from the smallest to the largest byte sampled there."""
 
     def __init__(self, keys: Iterable[bytes]) -> None:
         known = sorted(keys)
-        self._common = _common(known[0], known[-1])
-        self._prefix = known[0][: self._common]
-        columns = zip(*[self._padded(key) for key in known])
-        self._seen = [range(min(column), max(column) + 1) for column in columns]
+        self._prefix_length = _common_prefix_length(known[0], known[-1])
+        self._prefix = known[0][: self._prefix_length]
+        columns = zip(*[self._pad_key(key) for key in known])
+        self._byte_ranges = [range(min(column), max(column) + 1) for column in columns]
 
     @classmethod
-    def of_all_bytes(cls, first: bytes, last: bytes) -> Scale:
+    def of_all_bytes(cls, first: bytes, last: bytes) -> KeyScale:
         made = cls([first, last])
-        made._seen = [range(256)] * _WIDTH
+        made._byte_ranges = [range(256)] * _WIDTH
         return made
 
-    def number(self, key: bytes) -> int:
+    def key_to_number(self, key: bytes) -> int:
         if not key.startswith(self._prefix):
-            return 0 if key < self._prefix else self._size()
+            return 0 if key < self._prefix else self._number_limit()
         number = 0
-        for byte, seen in zip(self._padded(key), self._seen):
+        for byte, seen in zip(self._pad_key(key), self._byte_ranges):
             number = number * len(seen) + min(max(byte - seen.start, 0), len(seen) - 1)
         return number
 
-    def key(self, number: int) -> bytes:
+    def number_to_key(self, number: int) -> bytes:
         found = bytearray()
-        for seen in reversed(self._seen):
+        for seen in reversed(self._byte_ranges):
             number, rank = divmod(number, len(seen))
             found.append(seen[rank])
         return self._prefix + bytes(reversed(found))
 
-    def _padded(self, key: bytes) -> bytes:
-        return key[self._common : self._common + _WIDTH].ljust(_WIDTH, b"\0")
+    def _pad_key(self, key: bytes) -> bytes:
+        return key[self._prefix_length : self._prefix_length + _WIDTH].ljust(_WIDTH, b"\0")
 
-    def _size(self) -> int:
+    def _number_limit(self) -> int:
         size = 1
-        for seen in self._seen:
+        for seen in self._byte_ranges:
             size *= len(seen)
         return size
 
 
-def _common(low: bytes, high: bytes) -> int:
+def _common_prefix_length(low: bytes, high: bytes) -> int:
     for at, (one, other) in enumerate(zip(low, high)):
         if one != other:
             return at

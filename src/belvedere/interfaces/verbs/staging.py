@@ -27,15 +27,15 @@ _PLAIN: dict[str, Any] = {"compression": "none", "use_dictionary": False, "write
 _JOB = re.compile(r"[0-9a-f]{32}")
 _NAME = re.compile(r"[0-9a-f]{64}")
 
-Ended = deque[str]
+EndedJobs = deque[str]
 """The names of jobs that ended, newest last."""
 
 
-def stage(store: Path, upload: Upload, job: str | None, ended: Ended) -> tuple[str, int]:
+def stage_upload(store: Path, upload: Upload, job: str | None, ended: EndedJobs) -> tuple[str, int]:
     """Write the rows to a part; return its name and row count."""
     directory = store / DIRECTORY
     directory.mkdir(mode=0o700, exist_ok=True)
-    job = secrets.token_hex(16) if job is None else _checked(job)
+    job = secrets.token_hex(16) if job is None else _require_job_name(job)
     name = job + secrets.token_hex(16)
     path, rows = directory / name, 0
     try:
@@ -59,13 +59,13 @@ def stage(store: Path, upload: Upload, job: str | None, ended: Ended) -> tuple[s
 
 def read_parts(store: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
     for name in names:
-        with files.ParquetFile(existing(store, name)) as opened:
+        with files.ParquetFile(require_part(store, name)) as opened:
             yield from opened.iter_batches(BATCH_ROWS)
 
 
 def columns_of_parts(store: Path, names: list[str]) -> list[str]:
     """The columns of the parts, which must agree."""
-    found = [files.read_schema(existing(store, name)).names for name in names]
+    found = [files.read_schema(require_part(store, name)).names for name in names]
     if any(one != found[0] for one in found):
         raise InvalidInput("parts of a job have different columns", sqlstate="42804")
     return list(found[0])
@@ -73,31 +73,31 @@ def columns_of_parts(store: Path, names: list[str]) -> list[str]:
 
 def is_null(store: Path, names: list[str], column: str) -> bool:
     """Whether a column of the parts has no value at all."""
-    tables = [files.read_table(existing(store, name), columns=[column]) for name in names]
+    tables = [files.read_table(require_part(store, name), columns=[column]) for name in names]
     return all(table.column(0).null_count == table.num_rows for table in tables)
 
 
-def discard(store: Path, names: list[str]) -> None:
+def discard_parts(store: Path, names: list[str]) -> None:
     for name in names:
-        _path(store, name).unlink(missing_ok=True)
+        _part_path(store, name).unlink(missing_ok=True)
 
 
-def end_job(store: Path, job: str, ended: Ended | None) -> None:
+def end_job(store: Path, job: str, ended: EndedJobs | None) -> None:
     """Remove all parts of a job. With `ended`, parts of late tasks are refused from then on."""
     if ended is not None:
-        ended.append(_checked(job))
-    for path in (store / DIRECTORY).glob(f"{_checked(job)}*"):
+        ended.append(_require_job_name(job))
+    for path in (store / DIRECTORY).glob(f"{_require_job_name(job)}*"):
         path.unlink(missing_ok=True)
 
 
-def _checked(job: str) -> str:
+def _require_job_name(job: str) -> str:
     if not _JOB.fullmatch(job):
         raise InvalidInput("not the name of a job", sqlstate="08P01", found=job[:80])
     return job
 
 
-def existing(store: Path, name: str) -> Path:
-    path = _path(store, name)
+def require_part(store: Path, name: str) -> Path:
+    path = _part_path(store, name)
     if not path.is_file():
         raise Unavailable(
             "staged rows are gone",
@@ -108,7 +108,7 @@ def existing(store: Path, name: str) -> Path:
     return path
 
 
-def _path(store: Path, name: str) -> Path:
+def _part_path(store: Path, name: str) -> Path:
     if not _NAME.fullmatch(name):
         raise InvalidInput("not the name of a part", sqlstate="08P01", found=name[:80])
     return store / DIRECTORY / name

@@ -17,31 +17,31 @@ def back_up(peer: Peer, arguments: Arguments) -> int:
     return peer.database.back_up(Path(destination))
 
 
-def position(peer: Peer, arguments: Arguments) -> int:
+def read_position(peer: Peer, arguments: Arguments) -> int:
     return peer.database.position
 
 
-def identity(peer: Peer, arguments: Arguments) -> dict[str, Any]:
+def read_identity(peer: Peer, arguments: Arguments) -> dict[str, Any]:
     """The identity of the store, and the positions its log has: first .. position."""
     database = peer.database
     return {
         "store": database.store_id.hex(),
         "incarnation": f"{database.incarnation:x}",
         "position": database.position,
-        "first": database.log.first,
+        "first": database.log.first_position,
     }
 
 
-def wait(peer: Peer, arguments: Arguments) -> int:
+def wait_past(peer: Peer, arguments: Arguments) -> int:
     """Wait at most `seconds` until the log is past a position; return the newest position."""
-    seconds = min(arguments.number("seconds"), 60)
-    peer.database.visibility.wait_past(arguments.number("position"), seconds)
+    seconds = min(arguments.get_number("seconds"), 60)
+    peer.database.visibility.wait_past(arguments.get_number("position"), seconds)
     return peer.database.position
 
 
 VERBS: dict[str, Verb] = {
     "backup": back_up,
-    "position": position,
-    "identity": identity,
-    "wait": wait,
+    "position": read_position,
+    "identity": read_identity,
+    "wait": wait_past,
 }

@@ -14,38 +14,38 @@ import pyarrow as pa
 from belvedere.catalog.model import View
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs import queries
-from belvedere.interfaces.verbs.relations import Named, named
+from belvedere.interfaces.verbs.relations import NamedRelation, find_relation
 from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
 from belvedere.plan.fields import Field
 from belvedere.session.session import Session
-from belvedere.session.subscription import Subscription, ViewChange, subscribe
+from belvedere.session.subscription import Subscription, ViewChange, open_subscription
 
 
-def schema_of(found: Named) -> pa.Schema:
+def changes_schema(found: NamedRelation) -> pa.Schema:
     return pa.schema(
         [
             pa.field("position", pa.int64(), nullable=False),
             pa.field("weight", pa.int64(), nullable=False),
-            pa.field("row", pa.struct(list(found.schema)), nullable=False),
+            pa.field("row", pa.struct(list(found.arrow_schema)), nullable=False),
         ]
     )
 
 
 def view_position(peer: Peer, arguments: Arguments) -> int:
     """The position up to which the view's changes can be read; they are retained from then on."""
-    with _subscribed(peer, arguments, None) as subscription:
+    with _open_subscription(peer, arguments, None) as subscription:
         return subscription.position
 
 
 def view_changes(peer: Peer, arguments: Arguments) -> Stream:
     """The view's changes with after < position <= through."""
-    after, through = arguments.number("after"), arguments.number("through")
+    after, through = arguments.get_number("after"), arguments.get_number("through")
     if not 0 <= after <= through:
         raise InvalidInput(
             "positions are not in the log", sqlstate="22023", after=after, through=through
         )
-    found = named(peer.database.catalog, arguments)
-    with _subscribed(peer, arguments, after) as subscription:
+    found = find_relation(peer.database.catalog, arguments)
+    with _open_subscription(peer, arguments, after) as subscription:
         changes = subscription.poll()
         if subscription.position < through:
             raise InvalidInput(
@@ -55,26 +55,28 @@ def view_changes(peer: Peer, arguments: Arguments) -> Stream:
                 view_position=subscription.position,
             )
     wanted = [change for change in changes if change.position <= through]
-    return Stream(schema_of(found), [_batch(found, wanted)])
+    return Stream(changes_schema(found), [_make_batch(found, wanted)])
 
 
-def _subscribed(peer: Peer, arguments: Arguments, after: int | None) -> Subscription:
-    return subscribe(Session(peer.serving.shared), arguments.text("view"), after)
+def _open_subscription(peer: Peer, arguments: Arguments, after: int | None) -> Subscription:
+    return open_subscription(Session(peer.served_store.shared), arguments.get_text("view"), after)
 
 
-def _batch(found: Named, changes: list[ViewChange]) -> pa.RecordBatch:
+def _make_batch(found: NamedRelation, changes: list[ViewChange]) -> pa.RecordBatch:
     view = found.item
     assert isinstance(view, View)
     live = [column for column in view.columns if not column.dropped]
     fields = tuple(Field(column.name, column.type) for column in live)
-    rows = queries.as_table(fields, iter([change.row for change in changes]))
-    struct = rows.select(found.names).cast(found.schema).to_struct_array().combine_chunks()
+    rows = queries.rows_to_table(fields, iter([change.row for change in changes]))
+    struct = (
+        rows.select(found.column_names).cast(found.arrow_schema).to_struct_array().combine_chunks()
+    )
     columns = [
         pa.array([change.position for change in changes], pa.int64()),
         pa.array([change.weight for change in changes], pa.int64()),
         struct,
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema_of(found))
+    return pa.RecordBatch.from_arrays(columns, schema=changes_schema(found))
 
 
 VERBS: dict[str, Verb] = {"view_position": view_position, "view_changes": view_changes}

@@ -14,10 +14,10 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Maintenance, View
 from belvedere.catalog.relation import compiled_view
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.direct.dependence import walk
+from belvedere.execution.direct.dependence import walk_plan
 from belvedere.interfaces.verbs import queries
-from belvedere.interfaces.verbs.leases import Lease
-from belvedere.interfaces.verbs.relations import Named
+from belvedere.interfaces.verbs.leases import SnapshotLease
+from belvedere.interfaces.verbs.relations import NamedRelation
 from belvedere.interfaces.verbs.serving import Peer
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -30,18 +30,20 @@ KeyRange = tuple[bytes, bytes]
 BATCH_ROWS = 20_000
 
 
-def view_range(peer: Peer, held: Lease, view: View) -> KeyRange | None:
+def view_range(peer: Peer, held: SnapshotLease, view: View) -> KeyRange | None:
     """The key range of the view's state, if it can be read in parts."""
     catalog = held.reader.catalog
-    if held.transaction is None or not _row_by_row(peer, catalog, view):
+    if held.transaction is None or not _is_row_by_row(peer, catalog, view):
         return None
     compiled = compiled_view(catalog, view.id)
     return compiled.start, compiled.end
 
 
-def _row_by_row(peer: Peer, catalog: Catalog, view: View) -> bool:
+def _is_row_by_row(peer: Peer, catalog: Catalog, view: View) -> bool:
     require_readable(view)
-    nodes = [node for node, _ in walk(peer.database.views.keeper.reading(catalog, view), 0)]
+    nodes = [
+        node for node, _ in walk_plan(peer.database.views.keeper.reading_plan(catalog, view), 0)
+    ]
     plain = all(
         isinstance(node, n.Project | n.Filter | n.Scan)
         for node in nodes
@@ -52,28 +54,28 @@ def _row_by_row(peer: Peer, catalog: Catalog, view: View) -> bool:
 
 
 def view_rows(
-    peer: Peer, held: Lease, found: Named, ranges: Sequence[KeyRange]
+    peer: Peer, held: SnapshotLease, found: NamedRelation, ranges: Sequence[KeyRange]
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the view from these key ranges of its state."""
     view, catalog = found.item, held.reader.catalog
     assert isinstance(view, View)
-    plan = _wanted(peer.database.views.keeper.reading(catalog, view), found)
+    plan = _project_columns(peer.database.views.keeper.reading_plan(catalog, view), found)
     rows = compile_plan(catalog, plan)
-    session, reader = Session(peer.serving.shared), _reader(peer, held, view)
+    session, reader = Session(peer.served_store.shared), _current_reader(peer, held, view)
     for start, end in ranges:
         part = rows(session.new_run(RangeReader(reader, view.id, start, end), ()))
         while chunk := [row for row, _ in zip(part, range(BATCH_ROWS))]:
-            yield from queries.as_table(plan.fields, iter(chunk)).to_batches()
+            yield from queries.rows_to_table(plan.fields, iter(chunk)).to_batches()
 
 
-def _wanted(plan: n.Node, found: Named) -> n.Node:
+def _project_columns(plan: n.Node, found: NamedRelation) -> n.Node:
     by_name = {column.name: i for i, column in enumerate(found.item.columns)}
-    fields = tuple(plan.fields[by_name[name]]._replace(name=name) for name in found.names)
+    fields = tuple(plan.fields[by_name[name]]._replace(name=name) for name in found.column_names)
     columns = tuple(e.Column(by_name[field.name], field.type, field.name) for field in fields)
     return n.Project(plan, columns, fields)
 
 
-def _reader(peer: Peer, held: Lease, view: View) -> Reader:
+def _current_reader(peer: Peer, held: SnapshotLease, view: View) -> Reader:
     """The leased snapshot, with pending log changes applied for a deferred view."""
     assert held.transaction is not None
     if view.maintenance is Maintenance.IMMEDIATE:

@@ -18,24 +18,24 @@ from belvedere.codec.arrow import arrow_type
 from belvedere.plan.fields import Field, Fields
 from belvedere.types import Interval, Kind, Row, SqlType
 
-Described = list[Any]
+FieldDescription = list[Any]
 """Name and type of a field: name, kind, length, precision, scale, and for an array its element."""
 
 _TEXT_KINDS = frozenset({Kind.NUMERIC, Kind.UNKNOWN})
 
 
-def described(fields: Fields) -> list[Described]:
+def describe_fields(fields: Fields) -> list[FieldDescription]:
     return [[field.name, *_type_parts(field.type)] for field in fields]
 
 
 def _type_parts(sql_type: SqlType) -> list[Any]:
     if sql_type.element is not None:
         return [sql_type.kind.value, None, None, None, _type_parts(sql_type.element)]
-    name = TypeName.of(sql_type)
+    name = TypeName.from_type(sql_type)
     return [name.kind, name.length, name.precision, name.scale]
 
 
-def fields_of(given: Sequence[Described]) -> Fields:
+def parse_fields(given: Sequence[FieldDescription]) -> Fields:
     return tuple(Field(name, _type_of(parts)) for name, *parts in given)
 
 
@@ -45,15 +45,15 @@ def _type_of(parts: Sequence[Any]) -> SqlType:
     return SqlType(Kind(kind), length, precision, scale, inner)
 
 
-def batch_of(fields: Fields, rows: Sequence[Row]) -> pa.RecordBatch:
+def rows_to_batch(fields: Fields, rows: Sequence[Row]) -> pa.RecordBatch:
     columns = list(zip(*rows)) if rows else [()] * len(fields)
-    arrays = [_array(values, field.type) for values, field in zip(columns, fields)]
+    arrays = [_make_array(values, field.type) for values, field in zip(columns, fields)]
     names = [f"c{i}" for i in range(len(fields))]
     return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
-def _array(values: Sequence[Any], sql_type: SqlType) -> pa.Array:
-    return pa.array([_outward(value, sql_type) for value in values], _wire_type(sql_type))
+def _make_array(values: Sequence[Any], sql_type: SqlType) -> pa.Array:
+    return pa.array([_encode_value(value, sql_type) for value in values], _wire_type(sql_type))
 
 
 def _wire_type(sql_type: SqlType) -> pa.DataType:
@@ -63,7 +63,7 @@ def _wire_type(sql_type: SqlType) -> pa.DataType:
     return pa.utf8() if sql_type.kind in _TEXT_KINDS else arrow_type(sql_type)
 
 
-def _outward(value: Any, sql_type: SqlType) -> Any:
+def _encode_value(value: Any, sql_type: SqlType) -> Any:
     match value:
         case None:
             return None
@@ -73,22 +73,22 @@ def _outward(value: Any, sql_type: SqlType) -> Any:
             return (value.months, value.days, value.microseconds * 1000)
         case list():
             assert sql_type.element is not None
-            return [_outward(item, sql_type.element) for item in value]
+            return [_encode_value(item, sql_type.element) for item in value]
         case _:
             return str(value) if sql_type.kind in _TEXT_KINDS else value
 
 
-def rows_of(batch: pa.RecordBatch, fields: Fields) -> Iterator[Row]:
+def batch_to_rows(batch: pa.RecordBatch, fields: Fields) -> Iterator[Row]:
     if not fields:
         return iter([()] * batch.num_rows)
     columns = [
-        [_inward(value, field.type) for value in column.to_pylist()]
+        [_decode_value(value, field.type) for value in column.to_pylist()]
         for column, field in zip(batch.columns, fields)
     ]
     return zip(*columns)
 
 
-def _inward(value: Any, sql_type: SqlType) -> Any:
+def _decode_value(value: Any, sql_type: SqlType) -> Any:
     if value is None:
         return None
     match sql_type.kind:
@@ -102,6 +102,6 @@ def _inward(value: Any, sql_type: SqlType) -> Any:
             return value.astimezone(datetime.UTC)
         case Kind.ARRAY:
             assert sql_type.element is not None
-            return [_inward(item, sql_type.element) for item in value]
+            return [_decode_value(item, sql_type.element) for item in value]
         case _:
             return value

@@ -17,20 +17,27 @@ from belvedere.errors import InvalidInput, Retry
 from belvedere.interfaces.verbs import staging
 from belvedere.interfaces.verbs.relations import split_name
 from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
-from belvedere.interfaces.verbs.writing import CORRUPT, Outcome, Target, Writer, rows_of, target_of
+from belvedere.interfaces.verbs.writing import (
+    CORRUPT,
+    LoadOutcome,
+    LoadTarget,
+    StagedRowWriter,
+    batches_to_rows,
+    resolve_target,
+)
 from belvedere.plan.values.quoting import quote_identifier, quote_literal
 from belvedere.session.session import Session
 from belvedere.types import Row
 
 PARTS_MAX = 10_000
 SCHEMA = "belvedere_pipeline"
-WRITTEN = f"{SCHEMA}.written"
+WRITERS_TABLE = f"{SCHEMA}.written"
 REJECTS = pa.schema(
     [pa.field("row", pa.utf8()), pa.field("sqlstate", pa.utf8()), pa.field("reason", pa.utf8())]
 )
-_TABLE = f"""
+_CREATE_WRITERS_TABLE = f"""
     CREATE SCHEMA IF NOT EXISTS {SCHEMA};
-    CREATE TABLE IF NOT EXISTS {WRITTEN} (
+    CREATE TABLE IF NOT EXISTS {WRITERS_TABLE} (
         writer text PRIMARY KEY, batch bigint NOT NULL, rows bigint NOT NULL)
 """
 
@@ -38,15 +45,15 @@ _TABLE = f"""
 def check_columns(peer: Peer, arguments: Arguments) -> None:
     """Require that rows with these columns can be written; fails before any rows are sent."""
     catalog = peer.database.catalog
-    schema, name = split_name(catalog, arguments.text("table"))
-    columns = [one for one in arguments.texts("columns") or [] if one != CORRUPT]
-    target_of(catalog, schema, name, columns, arguments.text("operation"))
+    schema, name = split_name(catalog, arguments.get_text("table"))
+    columns = [one for one in arguments.get_texts("columns") or [] if one != CORRUPT]
+    resolve_target(catalog, schema, name, columns, arguments.get_text("operation"))
 
 
-def stage(peer: Peer, arguments: Arguments) -> dict[str, Any]:
+def stage_rows(peer: Peer, arguments: Arguments) -> dict[str, Any]:
     check_columns(peer, arguments)
     upload = arguments.upload
-    wanted = arguments.texts("columns")
+    wanted = arguments.get_texts("columns")
     if upload.schema.names != wanted:
         raise InvalidInput(
             "rows have other columns than announced",
@@ -54,51 +61,51 @@ def stage(peer: Peer, arguments: Arguments) -> dict[str, Any]:
             announced=wanted,
             found=upload.schema.names,
         )
-    job, ended = arguments.optional_text("job"), peer.serving.ended_jobs
-    name, rows = staging.stage(peer.serving.directory, upload, job, ended)
+    job, ended = arguments.optional_text("job"), peer.served_store.ended_jobs
+    name, rows = staging.stage_upload(peer.served_store.directory, upload, job, ended)
     return {"part": name, "rows": rows}
 
 
-def discard(peer: Peer, arguments: Arguments) -> None:
-    staging.discard(peer.serving.directory, arguments.texts("parts") or [])
+def discard_parts(peer: Peer, arguments: Arguments) -> None:
+    staging.discard_parts(peer.served_store.directory, arguments.get_texts("parts") or [])
 
 
 def end_job(peer: Peer, arguments: Arguments) -> None:
     """Remove the parts of a job. With `again` later parts are accepted: streams reuse the name."""
-    ended = None if arguments.optional_number("again") else peer.serving.ended_jobs
-    staging.end_job(peer.serving.directory, arguments.text("job"), ended)
+    ended = None if arguments.optional_number("again") else peer.served_store.ended_jobs
+    staging.end_job(peer.served_store.directory, arguments.get_text("job"), ended)
 
 
-def write(peer: Peer, arguments: Arguments) -> Stream:
+def write_parts(peer: Peer, arguments: Arguments) -> Stream:
     """Write the parts. The value is a summary, the rows are the rejected ones. The job then ends,
     with or without success, unless a `writer` is named, which has more batches."""
     try:
-        return _write(peer, arguments)
+        return _write_with_retries(peer, arguments)
     finally:
         if arguments.has("job"):
             again = arguments.has("writer")
-            ended = None if again else peer.serving.ended_jobs
-            staging.end_job(peer.serving.directory, arguments.text("job"), ended)
+            ended = None if again else peer.served_store.ended_jobs
+            staging.end_job(peer.served_store.directory, arguments.get_text("job"), ended)
 
 
-def _write(peer: Peer, arguments: Arguments) -> Stream:
-    parts = arguments.texts("parts") or []
+def _write_with_retries(peer: Peer, arguments: Arguments) -> Stream:
+    parts = arguments.get_texts("parts") or []
     if len(parts) > PARTS_MAX:
         raise InvalidInput("too many parts", sqlstate="54000", found=len(parts))
-    session = Session(peer.serving.shared)
+    session = Session(peer.served_store.shared)
     writer = arguments.optional_text("writer")
     if writer is not None:
-        session.execute(_TABLE)
+        session.execute(_CREATE_WRITERS_TABLE)
     attempts = peer.database.config.statement_retries_max
     while True:
         try:
-            outcome, known = _transaction(peer, session, arguments, parts)
+            outcome, known = _run_transaction(peer, session, arguments, parts)
             break
         except Retry:
             attempts -= 1
             if attempts < 0:
                 raise
-    staging.discard(peer.serving.directory, parts)
+    staging.discard_parts(peer.served_store.directory, parts)
     value = {
         "position": session.transactions.position,
         "written": outcome.written,
@@ -106,22 +113,22 @@ def _write(peer: Peer, arguments: Arguments) -> Stream:
         "reasons": [[*reason, count] for reason, count in outcome.reasons.most_common(20)],
         "repeated": known,
     }
-    return Stream(REJECTS, [_rejects(outcome)], value)
+    return Stream(REJECTS, [_rejects_batch(outcome)], value)
 
 
-def _transaction(
+def _run_transaction(
     peer: Peer, session: Session, arguments: Arguments, parts: list[str]
-) -> tuple[Outcome, bool]:
+) -> tuple[LoadOutcome, bool]:
     """The outcome, and whether the batch had been written before."""
     writer, batch = arguments.optional_text("writer"), arguments.optional_number("batch")
     session.execute("BEGIN")
     try:
-        if writer is not None and not _is_new(session, writer, arguments.number("batch")):
-            return Outcome(), True
-        outcome = _apply(peer, session, arguments, parts) if parts else Outcome()
+        if writer is not None and not _is_new(session, writer, arguments.get_number("batch")):
+            return LoadOutcome(), True
+        outcome = _apply_parts(peer, session, arguments, parts) if parts else LoadOutcome()
         if writer is not None:
             session.execute(
-                f"INSERT INTO {WRITTEN} VALUES (?, ?, ?) ON CONFLICT (writer)"
+                f"INSERT INTO {WRITERS_TABLE} VALUES (?, ?, ?) ON CONFLICT (writer)"
                 " DO UPDATE SET batch = excluded.batch, rows = excluded.rows",
                 [writer, batch, outcome.written],
             )
@@ -132,42 +139,46 @@ def _transaction(
 
 
 def _is_new(session: Session, writer: str, batch: int) -> bool:
-    found = session.execute(f"SELECT batch FROM {WRITTEN} WHERE writer = ?", [writer])
+    found = session.execute(f"SELECT batch FROM {WRITERS_TABLE} WHERE writer = ?", [writer])
     found.materialize()
     return not found.rows or found.rows[0][0] < batch
 
 
-def _apply(peer: Peer, session: Session, arguments: Arguments, parts: list[str]) -> Outcome:
-    catalog, directory = session.catalog, peer.serving.directory
-    schema, name = split_name(catalog, arguments.text("table"))
+def _apply_parts(
+    peer: Peer, session: Session, arguments: Arguments, parts: list[str]
+) -> LoadOutcome:
+    catalog, directory = session.catalog, peer.served_store.directory
+    schema, name = split_name(catalog, arguments.get_text("table"))
     columns = staging.columns_of_parts(directory, parts)
     corrupt = columns.index(CORRUPT) if CORRUPT in columns else None
     names = [one for one in columns if one != CORRUPT]
-    target = target_of(catalog, schema, name, names, arguments.text("operation"))
+    target = resolve_target(catalog, schema, name, names, arguments.get_text("operation"))
     reject = arguments.optional_text("on_error") == "reject"
     whole = corrupt is None or staging.is_null(directory, parts, CORRUPT)
     if target.operation == "append" and not reject and whole:
-        return Outcome(sum(_copied(session, target, directory, part) for part in parts))
-    writer = Writer(session, target, reject=reject, corrupt=corrupt)
-    writer.write(rows_of(staging.read_parts(directory, parts)))
+        return LoadOutcome(sum(_copy_part(session, target, directory, part) for part in parts))
+    writer = StagedRowWriter(session, target, reject=reject, corrupt=corrupt)
+    writer.write_rows(batches_to_rows(staging.read_parts(directory, parts)))
     return writer.outcome
 
 
-def _copied(session: Session, target: Target, directory: Path, part: str) -> int:
+def _copy_part(session: Session, target: LoadTarget, directory: Path, part: str) -> int:
     """COPY takes a part by columns, where nothing has to be reckoned row by row."""
     names = ", ".join(quote_identifier(column.name) for column in target.columns)
-    path = quote_literal(str(staging.existing(directory, part)))
-    return session.execute(f"COPY {target.name} ({names}) FROM {path} (format parquet)").affected
+    path = quote_literal(str(staging.require_part(directory, part)))
+    return session.execute(
+        f"COPY {target.qualified_name} ({names}) FROM {path} (format parquet)"
+    ).affected
 
 
-def _json(row: Row) -> str:
+def _row_to_json(row: Row) -> str:
     """A row as it was sent, as a JSON array."""
     return json.dumps(row, default=str, ensure_ascii=False)
 
 
-def _rejects(outcome: Outcome) -> pa.RecordBatch:
+def _rejects_batch(outcome: LoadOutcome) -> pa.RecordBatch:
     columns = [
-        pa.array([_json(row) for row, _, _ in outcome.rejected], pa.utf8()),
+        pa.array([_row_to_json(row) for row, _, _ in outcome.rejected], pa.utf8()),
         pa.array([sqlstate for _, sqlstate, _ in outcome.rejected], pa.utf8()),
         pa.array([reason for _, _, reason in outcome.rejected], pa.utf8()),
     ]
@@ -176,8 +187,8 @@ def _rejects(outcome: Outcome) -> pa.RecordBatch:
 
 VERBS: dict[str, Verb] = {
     "check_columns": check_columns,
-    "stage": stage,
-    "discard": discard,
+    "stage": stage_rows,
+    "discard": discard_parts,
     "end_job": end_job,
-    "write": write,
+    "write": write_parts,
 }

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Column, Table
+from belvedere.catalog.model import CatalogColumn, Table
 from belvedere.errors import Error, InvalidInput, Unsupported
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.run import CteRows, Rows
@@ -22,7 +22,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan.transform import rebuild_inputs
 from belvedere.plan.values.quoting import quote_identifier
 from belvedere.session import front
-from belvedere.session.parameters import converter, telling
+from belvedere.session.parameters import make_converter, with_row_in_error
 from belvedere.session.result import Result
 from belvedere.session.session import Session
 from belvedere.sql.statements import DataPlan
@@ -39,34 +39,34 @@ _STAGED = -2
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LoadTarget:
     """The table that rows are written to, and the columns of the rows, in order."""
 
     table: Table
     schema: str
-    columns: tuple[Column, ...]
+    columns: tuple[CatalogColumn, ...]
     operation: str
 
     @property
-    def name(self) -> str:
+    def qualified_name(self) -> str:
         return quote_identifier(self.schema, self.table.name)
 
     @property
-    def key(self) -> tuple[int, ...]:
+    def key_positions(self) -> tuple[int, ...]:
         """The positions of the primary key in a row."""
         places = {column.slot: i for i, column in enumerate(self.columns)}
         return tuple(places[slot] for slot in self.table.primary_key)
 
 
 @dataclass(slots=True)
-class Outcome:
+class LoadOutcome:
     """Counts of a write. `rejected` has (row as sent, SQLSTATE, reason)."""
 
     written: int = 0
     rejected: list[tuple[Row, str, str]] = field(default_factory=list)
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def reject(self, row: Row, error: Error) -> None:
+    def add_reject(self, row: Row, error: Error) -> None:
         if len(self.rejected) >= REJECTS_MAX:
             raise InvalidInput(
                 "too many rows are rejected", sqlstate="54000", limit=REJECTS_MAX
@@ -75,19 +75,19 @@ class Outcome:
         self.reasons[error.sqlstate, error.message] += 1
 
 
-def target_of(
+def resolve_target(
     catalog: Catalog, schema: str, name: str, columns: Sequence[str], operation: str
-) -> Target:
+) -> LoadTarget:
     """Check the columns and the operation against the table; an error names every mismatch."""
     if operation not in OPERATIONS:
         raise InvalidInput(
             "unknown operation", sqlstate="22023", hint=f"one of {', '.join(OPERATIONS)}"
         )
-    table = catalog.expect(Table, name, schema)
+    table = catalog.require_relation(Table, name, schema)
     live = {c.name: c for c in table.columns if not c.dropped and not c.hidden}
     key = [table.columns[slot] for slot in table.primary_key]
     unknown = [one for one in columns if one not in live]
-    needed = _needed(live.values(), key, operation)
+    needed = _required_columns(live.values(), key, operation)
     missing = [one for one in needed if one not in columns]
     if unknown or missing or len(set(columns)) != len(columns):
         raise InvalidInput(
@@ -99,10 +99,12 @@ def target_of(
         )
     if operation != "append" and any(column.hidden for column in key):
         raise Unsupported(f"{operation} into a table without a primary key")
-    return Target(table, schema, tuple(live[one] for one in columns), operation)
+    return LoadTarget(table, schema, tuple(live[one] for one in columns), operation)
 
 
-def _needed(columns: Iterable[Column], key: list[Column], operation: str) -> list[str]:
+def _required_columns(
+    columns: Iterable[CatalogColumn], key: list[CatalogColumn], operation: str
+) -> list[str]:
     """Columns that must be sent: the key, and for an INSERT those NOT NULL without a default."""
     names = [] if operation == "append" else [column.name for column in key]
     if operation == "delete":
@@ -111,27 +113,29 @@ def _needed(columns: Iterable[Column], key: list[Column], operation: str) -> lis
     return names + [c.name for c in bare if c.generated is None and c.name not in names]
 
 
-class Writer:
+class StagedRowWriter:
     """Writes rows within the transaction that the session has open."""
 
     def __init__(
-        self, session: Session, target: Target, *, reject: bool, corrupt: int | None = None
+        self, session: Session, target: LoadTarget, *, reject: bool, corrupt: int | None = None
     ) -> None:
         """`corrupt`: the position in a row of the text of a record that could not be parsed."""
         self._session = session
         self._target = target
         self._reject = reject
         self._corrupt = corrupt
-        convert = converter([column.type for column in target.columns])
-        self._convert = convert if reject else telling(convert)
+        convert = make_converter([column.type for column in target.columns])
+        self._convert = convert if reject else with_row_in_error(convert)
         self._keys: set[Row] = set()
-        self.outcome = Outcome()
+        self.outcome = LoadOutcome()
         delete = target.operation == "delete"
-        self._apply: Callable[[list[Row]], int] = self._delete if delete else self._insert
+        self._apply: Callable[[list[Row]], int] = (
+            self._delete_chunk if delete else self._insert_chunk
+        )
         self._text = _delete_text(target) if delete else _insert_text(target)
         self._compiled: Rows | None = None
 
-    def write(self, given: Iterator[Row]) -> None:
+    def write_rows(self, given: Iterator[Row]) -> None:
         """Write all rows, in chunks."""
         chunk: list[Row] = []
         for row in given:
@@ -144,30 +148,30 @@ class Writer:
 
     def _write_chunk(self, chunk: list[Row]) -> None:
         if not self._reject:
-            self.outcome.written += self._apply([self._converted(row) for row in chunk])
+            self.outcome.written += self._apply([self._convert_row(row) for row in chunk])
             return
         try:
-            self._in_savepoint(chunk)
+            self._write_in_savepoint(chunk)
         except InvalidInput:
             for row in chunk:
                 try:
-                    self._in_savepoint([row])
+                    self._write_in_savepoint([row])
                 except InvalidInput as error:
-                    self.outcome.reject(row, error)
+                    self.outcome.add_reject(row, error)
 
-    def _in_savepoint(self, chunk: list[Row]) -> None:
+    def _write_in_savepoint(self, chunk: list[Row]) -> None:
         state, known = self._session.transactions, set(self._keys)
-        state.savepoint("staged")
+        state.create_savepoint("staged")
         try:
-            self.outcome.written += self._apply([self._converted(row) for row in chunk])
+            self.outcome.written += self._apply([self._convert_row(row) for row in chunk])
         except InvalidInput:
-            state.rollback_to("staged")
+            state.rollback_to_savepoint("staged")
             self._keys = known
             raise
         finally:
-            state.release("staged")
+            state.release_savepoint("staged")
 
-    def _converted(self, row: Row) -> Row:
+    def _convert_row(self, row: Row) -> Row:
         if self._corrupt is not None:
             text = row[self._corrupt]
             if text is not None:
@@ -175,51 +179,53 @@ class Writer:
             row = (*row[: self._corrupt], *row[self._corrupt + 1 :])
         converted = self._convert(row)
         if self._target.operation == "upsert":
-            key = tuple([converted[place] for place in self._target.key])
+            key = tuple([converted[place] for place in self._target.key_positions])
             if key in self._keys:
                 raise InvalidInput("a row is given twice", sqlstate="21000", key=key)
             self._keys.add(key)
         return converted
 
-    def _insert(self, chunk: list[Row]) -> int:
-        def insert(transaction: Transaction) -> Result:
+    def _insert_chunk(self, chunk: list[Row]) -> int:
+        def run_insert(transaction: Transaction) -> Result:
             if self._compiled is None:
-                plan = _from_staged(_bound(self._session, self._text).plan)
+                plan = _replace_values(_bind_text(self._session, self._text).plan)
                 self._compiled = compile_plan(transaction.catalog, plan)
-            run = self._session.new_run(transaction, ()).beside({_STAGED: CteRows(chunk)})
+            run = self._session.new_run(transaction, ()).with_ctes({_STAGED: CteRows(chunk)})
             for _ in self._compiled(run):
                 pass
             for write in run.changes:
                 write.apply(transaction)
             return Result("INSERT", affected=len(chunk))
 
-        return self._session.in_transaction(True, insert).affected
+        return self._session.run_in_transaction(True, run_insert).affected
 
-    def _delete(self, chunk: list[Row]) -> int:
-        places = self._target.key
+    def _delete_chunk(self, chunk: list[Row]) -> int:
+        places = self._target.key_positions
         return sum(
             self._session.execute(self._text, [row[place] for place in places]).affected
             for row in chunk
         )
 
 
-def _bound(session: Session, text: str) -> DataPlan:
-    (parsed,) = front.parse(text)
-    statement, _ = front.bind(session, parsed, ())
+def _bind_text(session: Session, text: str) -> DataPlan:
+    (parsed,) = front.parse_statements(text)
+    statement, _ = front.bind_with_parameters(session, parsed, ())
     assert isinstance(statement, DataPlan)
     return statement
 
 
-def _from_staged(node: n.Node) -> n.Node:
+def _replace_values(node: n.Node) -> n.Node:
     if isinstance(node, n.Values) and node.rows and node.rows != ((),):
         return n.CteScan(_STAGED, "staged", node.fields)
-    return rebuild_inputs(node, _from_staged)
+    return rebuild_inputs(node, _replace_values)
 
 
-def _insert_text(target: Target) -> str:
+def _insert_text(target: LoadTarget) -> str:
     names = ", ".join(quote_identifier(column.name) for column in target.columns)
     values = ", ".join(f"CAST(NULL AS {column.type})" for column in target.columns)
-    text = f"INSERT INTO {target.name} ({names}) SELECT * FROM (VALUES ({values})) AS staged"
+    text = (
+        f"INSERT INTO {target.qualified_name} ({names}) SELECT * FROM (VALUES ({values})) AS staged"
+    )
     if target.operation == "append":
         return text
     key = [target.table.columns[slot] for slot in target.table.primary_key]
@@ -231,14 +237,14 @@ def _insert_text(target: Target) -> str:
     return f"{text} {conflict} " + (f"DO UPDATE SET {action}" if others else "DO NOTHING")
 
 
-def _delete_text(target: Target) -> str:
-    key = [target.columns[place] for place in target.key]
-    return f"DELETE FROM {target.name} WHERE " + " AND ".join(
+def _delete_text(target: LoadTarget) -> str:
+    key = [target.columns[place] for place in target.key_positions]
+    return f"DELETE FROM {target.qualified_name} WHERE " + " AND ".join(
         f"{quote_identifier(c.name)} = ?" for c in key
     )
 
 
-def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
+def batches_to_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
     for batch in batches:
         columns = [column.to_pylist() for column in batch.columns]
         yield from zip(*columns)

@@ -20,13 +20,13 @@ from belvedere.kv.cell import (
     TIMESTAMP_MAX,
     Cell,
     Cells,
+    CellScan,
     Change,
     CheckAndMutate,
     Get,
     Increment,
     Mutate,
     Put,
-    Scan,
 )
 
 
@@ -37,7 +37,7 @@ class Versions(NamedTuple):
     upto: int = -1
     exact: frozenset[int] = frozenset()
 
-    def visible(self, as_of: int | None) -> Iterator[tuple[int, bytes]]:
+    def visible_cells(self, as_of: int | None) -> Iterator[tuple[int, bytes]]:
         for timestamp, value in self.cells:
             if timestamp > self.upto and timestamp not in self.exact:
                 if as_of is None or timestamp <= as_of:
@@ -48,7 +48,7 @@ RowState = tuple[tuple[bytes, Versions], ...]
 _NO_VERSIONS = Versions()
 
 
-def read_row(state: RowState, get: Get | Scan) -> Cells:
+def read_row(state: RowState, get: Get | CellScan) -> Cells:
     """What a get or scan shows of one row."""
     found: list[Cell] = []
     columns, every = get.columns, get.all_versions
@@ -64,10 +64,10 @@ def read_row(state: RowState, get: Get | Scan) -> Cells:
     return tuple(found)
 
 
-def newest(state: RowState, column: bytes) -> bytes | None:
+def newest_value(state: RowState, column: bytes) -> bytes | None:
     for name, versions in state:
         if name == column:
-            for _, value in versions.visible(None):
+            for _, value in versions.visible_cells(None):
                 return value
     return None
 
@@ -79,7 +79,7 @@ def change_row(state: RowState, changes: tuple[Change, ...]) -> RowState:
     for change in changes:
         old = columns.get(change.column, _NO_VERSIONS)
         if isinstance(change, Put):
-            columns[change.column] = old._replace(cells=_put(old.cells, change))
+            columns[change.column] = old._replace(cells=_put_cell(old.cells, change))
         elif change.exact:
             columns[change.column] = old._replace(exact=old.exact | {change.timestamp})
         else:
@@ -87,7 +87,7 @@ def change_row(state: RowState, changes: tuple[Change, ...]) -> RowState:
     return tuple(sorted(columns.items()))
 
 
-def _put(cells: tuple[tuple[int, bytes], ...], put: Put) -> tuple[tuple[int, bytes], ...]:
+def _put_cell(cells: tuple[tuple[int, bytes], ...], put: Put) -> tuple[tuple[int, bytes], ...]:
     kept = [cell for cell in cells if cell[0] != put.timestamp]
     kept.append((put.timestamp, put.value))
     return tuple(sorted(kept, reverse=True))
@@ -97,14 +97,14 @@ def compact_row(state: RowState) -> RowState:
     """Remove what is hidden, and the tombstones that hid it."""
     compacted = []
     for column, versions in state:
-        cells = tuple(versions.visible(None))
+        cells = tuple(versions.visible_cells(None))
         if cells:
             compacted.append((column, Versions(cells)))
     return tuple(compacted)
 
 
-def incremented(state: RowState, increment: Increment) -> tuple[RowState, int]:
-    stored = newest(state, increment.column)
+def increment_cell(state: RowState, increment: Increment) -> tuple[RowState, int]:
+    stored = newest_value(state, increment.column)
     if stored is not None and len(stored) != 8:
         raise InvalidInput("cell is not a counter", row=increment.row.hex())
     number = (int.from_bytes(stored, signed=True) if stored else 0) + increment.by
@@ -139,16 +139,16 @@ class MemoryCells:
         self._closed = False
 
     def get(self, get: Get) -> Cells:
-        with self._open():
+        with self._lock_if_open():
             return read_row(self._rows.get(get.row, ()), get)
 
     def multi_get(self, gets: tuple[Get, ...]) -> tuple[Cells, ...]:
         return tuple(self.get(get) for get in gets)
 
-    def scan(self, scan: Scan) -> tuple[tuple[bytes, Cells], ...]:
+    def scan(self, scan: CellScan) -> tuple[tuple[bytes, Cells], ...]:
         found: list[tuple[bytes, Cells]] = []
-        with self._open():
-            for row in self._range(scan):
+        with self._lock_if_open():
+            for row in self._rows_in_range(scan):
                 cells = read_row(self._rows[row], scan)
                 if cells:
                     found.append((row, cells))
@@ -158,22 +158,22 @@ class MemoryCells:
 
     def mutate(self, mutate: Mutate) -> None:
         check_changes(mutate.changes)
-        with self._open():
-            self._change(mutate.row, mutate.changes)
+        with self._lock_if_open():
+            self._change_row(mutate.row, mutate.changes)
 
     def check_and_mutate(self, mutate: CheckAndMutate) -> bool:
         check_changes(mutate.changes)
         check_expected(mutate.expected)
-        with self._open():
-            if newest(self._rows.get(mutate.row, ()), mutate.column) != mutate.expected:
+        with self._lock_if_open():
+            if newest_value(self._rows.get(mutate.row, ()), mutate.column) != mutate.expected:
                 return False
-            self._change(mutate.row, mutate.changes)
+            self._change_row(mutate.row, mutate.changes)
             return True
 
     def increment(self, increment: Increment) -> int:
-        with self._open():
-            state, number = incremented(self._rows.get(increment.row, ()), increment)
-            self._store(increment.row, state)
+        with self._lock_if_open():
+            state, number = increment_cell(self._rows.get(increment.row, ()), increment)
+            self._store_row(increment.row, state)
             return number
 
     def close(self) -> None:
@@ -181,31 +181,31 @@ class MemoryCells:
 
     def compact(self, row: bytes | None = None) -> None:
         """A major compaction of one row, or of all."""
-        with self._open():
+        with self._lock_if_open():
             for each in list(self._rows) if row is None else [row]:
                 if each in self._rows:
-                    self._store(each, compact_row(self._rows[each]))
+                    self._store_row(each, compact_row(self._rows[each]))
 
-    def rows(self) -> Mapping[bytes, RowState]:
+    def copy_rows(self) -> Mapping[bytes, RowState]:
         """A copy of everything, tombstones included."""
         with self._mutex:
             return dict(self._rows)
 
-    def _open(self) -> threading.RLock:
+    def _lock_if_open(self) -> threading.RLock:
         if self._closed:
             raise Unavailable("store is closed")
         return self._mutex
 
-    def _range(self, scan: Scan) -> list[bytes]:
+    def _rows_in_range(self, scan: CellScan) -> list[bytes]:
         first = bisect_left(self._order, scan.start)
         last = len(self._order) if scan.end is None else bisect_left(self._order, scan.end)
         rows = self._order[first:last]
         return rows[::-1] if scan.reverse else rows
 
-    def _change(self, row: bytes, changes: tuple[Change, ...]) -> None:
-        self._store(row, change_row(self._rows.get(row, ()), changes))
+    def _change_row(self, row: bytes, changes: tuple[Change, ...]) -> None:
+        self._store_row(row, change_row(self._rows.get(row, ()), changes))
 
-    def _store(self, row: bytes, state: RowState) -> None:
+    def _store_row(self, row: bytes, state: RowState) -> None:
         if row not in self._rows:
             insort(self._order, row)
         if state:

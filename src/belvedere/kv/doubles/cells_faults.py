@@ -16,17 +16,17 @@ from typing import TypeVar
 from belvedere.errors import Unavailable
 from belvedere.kv.cell import (
     Cells,
+    CellScan,
     CellStore,
     CheckAndMutate,
     Get,
     Increment,
     Mutate,
     ReplyLost,
-    Scan,
-    execute,
+    execute_operation,
 )
 
-Changing = Mutate | CheckAndMutate | Increment
+MutatingOperation = Mutate | CheckAndMutate | Increment
 Answer = TypeVar("Answer", None, bool, int)
 
 
@@ -39,45 +39,45 @@ class FaultyCells:
         self.counts: Counter[str] = Counter()
         self._random = Random(seed)
         self._late_calls_max = late_calls_max
-        self._late: list[tuple[int, Changing]] = []
+        self._late: list[tuple[int, MutatingOperation]] = []
         self._calls = 0
         self._mutex = threading.Lock()
 
     def get(self, get: Get) -> Cells:
-        self._arrivals()
+        self._deliver_late_requests()
         return self.under.get(get)
 
     def multi_get(self, gets: tuple[Get, ...]) -> tuple[Cells, ...]:
-        self._arrivals()
+        self._deliver_late_requests()
         return self.under.multi_get(gets)
 
-    def scan(self, scan: Scan) -> tuple[tuple[bytes, Cells], ...]:
-        self._arrivals()
+    def scan(self, scan: CellScan) -> tuple[tuple[bytes, Cells], ...]:
+        self._deliver_late_requests()
         return self.under.scan(scan)
 
     def mutate(self, mutate: Mutate) -> None:
-        fault = self._fault(mutate)
+        fault = self._choose_fault(mutate)
         self.under.mutate(mutate)
-        self._after(fault)
+        self._raise_if_reply_lost(fault)
 
     def check_and_mutate(self, mutate: CheckAndMutate) -> bool:
-        fault = self._fault(mutate)
+        fault = self._choose_fault(mutate)
         answer = self.under.check_and_mutate(mutate)
-        self._after(fault)
+        self._raise_if_reply_lost(fault)
         return answer and fault != "answered false"
 
     def increment(self, increment: Increment) -> int:
-        fault = self._fault(increment)
+        fault = self._choose_fault(increment)
         answer = self.under.increment(increment)
-        self._after(fault)
+        self._raise_if_reply_lost(fault)
         return answer
 
     def close(self) -> None:
         self.under.close()
 
-    def _fault(self, change: Changing) -> str:
+    def _choose_fault(self, change: MutatingOperation) -> str:
         """Which fault a change meets; raises when it does not reach the store now."""
-        self._arrivals()
+        self._deliver_late_requests()
         with self._mutex:
             if self._random.random() >= self.share:
                 return ""
@@ -92,11 +92,11 @@ class FaultyCells:
             raise ReplyLost("request lost")
         return fault
 
-    def _after(self, fault: str) -> None:
+    def _raise_if_reply_lost(self, fault: str) -> None:
         if fault == "reply lost":
             raise ReplyLost("reply lost")
 
-    def _arrivals(self) -> None:
+    def _deliver_late_requests(self) -> None:
         """Carry out what was on its way and is due by now."""
         with self._mutex:
             self._calls += 1
@@ -104,6 +104,6 @@ class FaultyCells:
             self._late = [each for each in self._late if each[0] > self._calls]
         for change in due:
             try:
-                execute(self.under, change)
+                execute_operation(self.under, change)
             except Unavailable:
                 self.counts["late request refused"] += 1

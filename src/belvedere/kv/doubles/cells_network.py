@@ -22,9 +22,9 @@ from typing import Any
 from belvedere.errors import Error, Unavailable
 from belvedere.kv.cell import (
     Acknowledge,
-    Begin,
+    BeginWork,
+    CellDelete,
     CheckAndMutate,
-    Delete,
     Many,
     MultiGet,
     Mutate,
@@ -35,14 +35,14 @@ from belvedere.kv.cell import (
     SingleRow,
     Step,
     WorkExpired,
-    changes_something,
-    execute,
+    execute_operation,
+    is_mutation,
 )
 from belvedere.kv.doubles.cells import MemoryCells
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
+class NetworkFaults:
     """The probability of each fault, for each request, and the latencies and limits."""
 
     request_lost: float = 0.0
@@ -59,11 +59,11 @@ class Weather:
     operations_per_second: float | None = None
 
 
-CALM = Weather()
+NO_NETWORK_FAULTS = NetworkFaults()
 
 
 @dataclass(eq=False, slots=True)
-class Machine:
+class SimulatedMachine:
     name: str
     clock_offset: float = 0.0
     alive: bool = True
@@ -72,10 +72,10 @@ class Machine:
 
 
 @dataclass(eq=False, slots=True)
-class Process:
+class SimulatedProcess:
     """A step running on a machine. `ended` is called with (result, None) or (None, error)."""
 
-    machine: Machine
+    machine: SimulatedMachine
     step: Step[Any]
     ended: Callable[[Any, Error | None], None]
     acknowledged: Callable[[int], None] | None = None
@@ -84,10 +84,10 @@ class Process:
 
 
 @dataclass(slots=True)
-class _Trip:
+class _RoundTrip:
     """One yielded operation under way: as many requests as it has parts."""
 
-    process: Process
+    process: SimulatedProcess
     results: list[Any]
     waiting: int
     single: bool
@@ -95,11 +95,11 @@ class _Trip:
 
 
 @dataclass(slots=True)
-class World:
+class NetworkSimulation:
     """The event loop: store, network and machines under one virtual clock."""
 
     random: Random
-    weather: Weather = CALM
+    faults: NetworkFaults = NO_NETWORK_FAULTS
     store: MemoryCells = field(default_factory=MemoryCells)
     now: float = 0.0
     counts: Counter[str] = field(default_factory=Counter)
@@ -109,14 +109,14 @@ class World:
     _waiting: int = 0
     _buried: dict[bytes, float] = field(default_factory=dict)
 
-    def at(self, time: float, action: Callable[[], None]) -> None:
+    def schedule_at(self, time: float, action: Callable[[], None]) -> None:
         self._number += 1
         heapq.heappush(self._events, (time, self._number, action))
 
-    def start(self, process: Process) -> None:
-        self.at(self.now, lambda: self._resume(process, None, None))
+    def start_process(self, process: SimulatedProcess) -> None:
+        self.schedule_at(self.now, lambda: self._resume_process(process, None, None))
 
-    def run(self, until: float, stop: Callable[[], bool] = lambda: False) -> None:
+    def run_until(self, until: float, stop: Callable[[], bool] = lambda: False) -> None:
         """Run events until a moment, or until `stop` returns true."""
         while self._events and self._events[0][0] <= until and not stop():
             self.now, _, action = heapq.heappop(self._events)
@@ -124,12 +124,16 @@ class World:
         if not stop():
             self.now = max(self.now, until)
 
-    def _resume(self, process: Process, result: Any, failure: Unavailable | None) -> None:
+    def _resume_process(
+        self, process: SimulatedProcess, result: Any, failure: Unavailable | None
+    ) -> None:
         machine = process.machine
         if not machine.alive:
             return
         if machine.paused_until > self.now:
-            self.at(machine.paused_until, lambda: self._resume(process, result, failure))
+            self.schedule_at(
+                machine.paused_until, lambda: self._resume_process(process, result, failure)
+            )
             return
         while True:
             try:
@@ -147,22 +151,24 @@ class World:
             match operation:
                 case Now():
                     result = self.now + machine.clock_offset
-                case Begin():
+                case BeginWork():
                     process.begun = self.now
                 case Acknowledge(position):
                     if process.acknowledged is not None:
                         process.acknowledged(position)
                 case Pause(seconds):
-                    self.at(self.now + seconds, lambda: self._resume(process, None, None))
+                    self.schedule_at(
+                        self.now + seconds, lambda: self._resume_process(process, None, None)
+                    )
                     return
                 case _:
-                    late = self.now - process.begun > self.weather.work_seconds_max
-                    if not late or not changes_something(operation):
-                        self._send(process, operation)
+                    late = self.now - process.begun > self.faults.work_seconds_max
+                    if not late or not is_mutation(operation):
+                        self._send_operation(process, operation)
                         return
                     failure = WorkExpired("too long since the work began")
 
-    def _send(self, process: Process, operation: Operation) -> None:
+    def _send_operation(self, process: SimulatedProcess, operation: Operation) -> None:
         process.round_trips += 1
         parts: tuple[SingleRow, ...]
         if isinstance(operation, MultiGet):
@@ -170,47 +176,49 @@ class World:
         elif isinstance(operation, Many):
             parts = operation.operations
         else:
-            assert not isinstance(operation, Now | Pause | Begin | Acknowledge)
+            assert not isinstance(operation, Now | Pause | BeginWork | Acknowledge)
             parts = (operation,)
         single = not isinstance(operation, MultiGet | Many)
-        trip = _Trip(process, [None] * len(parts), 0, single)
-        together = self.random.random() >= self.weather.parted
+        trip = _RoundTrip(process, [None] * len(parts), 0, single)
+        together = self.random.random() >= self.faults.parted
         if isinstance(operation, MultiGet) and together:
             trip.waiting = 1
-            self._request(trip, -1, operation)
+            self._send_request(trip, -1, operation)
             return
         trip.waiting = len(parts)
         if not parts:
-            self.at(self.now, lambda: self._resume(process, (), None))
+            self.schedule_at(self.now, lambda: self._resume_process(process, (), None))
         for number, part in enumerate(parts):
-            self._request(trip, number, part)
+            self._send_request(trip, number, part)
 
-    def _request(self, trip: _Trip, number: int, operation: Operation) -> None:
+    def _send_request(self, trip: _RoundTrip, number: int, operation: Operation) -> None:
         """Decide the fate of one request: delivered, lost, delayed or repeated."""
-        weather, draw = self.weather, self.random.random()
-        arrives = self.now + self._latency()
+        weather, draw = self.faults, self.random.random()
+        arrives = self.now + self._draw_latency()
         if weather.operations_per_second is not None:
-            arrives = self._queue(arrives, weather.operations_per_second, operation)
+            arrives = self._queue_request(arrives, weather.operations_per_second, operation)
         timeout = self.now + weather.timeout_seconds
         latest = weather.grace_seconds - weather.work_seconds_max
         late = self.now + self.random.uniform(0.0, latest)
-        changing = changes_something(operation)
-        fault = self._fault(draw, changing)
+        changing = is_mutation(operation)
+        fault = self._choose_fault(draw, changing)
         self.counts[fault] += 1
         lost = fault == "reply lost"
         if fault in ("", "reply lost", "twice", "answered false"):
             say_false = fault == "answered false"
-            self.at(arrives, lambda: self._arrive(trip, number, operation, lost, say_false))
+            self.schedule_at(
+                arrives, lambda: self._deliver_request(trip, number, operation, lost, say_false)
+            )
         if fault in ("twice", "delayed"):
-            self.at(late, lambda: self._carry_out(operation))
+            self.schedule_at(late, lambda: self._apply_operation(operation))
         if fault in ("request lost", "reply lost", "delayed"):
-            self.at(timeout, lambda: self._lose(trip))
+            self.schedule_at(timeout, lambda: self._lose_reply(trip))
 
-    def stall(self, seconds: float) -> None:
+    def stall_store(self, seconds: float) -> None:
         """The store answers no request for a while; requests queue up."""
         self._busy_until = max(self._busy_until, self.now) + seconds
 
-    def _queue(self, arrives: float, per_second: float, operation: Operation) -> float:
+    def _queue_request(self, arrives: float, per_second: float, operation: Operation) -> float:
         """When a store of limited speed serves a request: it serves waiting ones in random order,
         so some wait long, as in a store of many threads."""
         rows = len(operation.gets) if isinstance(operation, MultiGet) else 1
@@ -220,21 +228,21 @@ class World:
             max(self._busy_until, arrives) + self.random.expovariate(1.0) * cost * self._waiting
         )
 
-        def leave() -> None:
+        def leave_queue() -> None:
             self._waiting -= 1
 
-        self.at(served, leave)
+        self.schedule_at(served, leave_queue)
         return served
 
-    def _fault(self, draw: float, changing: bool) -> str:
-        for fault, share in self._shares(changing):
+    def _choose_fault(self, draw: float, changing: bool) -> str:
+        for fault, share in self._fault_shares(changing):
             if draw < share:
                 return fault
             draw -= share
         return ""
 
-    def _shares(self, changing: bool) -> list[tuple[str, float]]:
-        weather = self.weather
+    def _fault_shares(self, changing: bool) -> list[tuple[str, float]]:
+        weather = self.faults
         shares = [("request lost", weather.request_lost)]
         if changing:
             shares += [
@@ -245,46 +253,48 @@ class World:
             ]
         return shares
 
-    def _latency(self) -> float:
-        return self.random.expovariate(1.0) * self.weather.latency_seconds
+    def _draw_latency(self) -> float:
+        return self.random.expovariate(1.0) * self.faults.latency_seconds
 
-    def _arrive(
-        self, trip: _Trip, number: int, operation: Operation, lost: bool, say_false: bool
+    def _deliver_request(
+        self, trip: _RoundTrip, number: int, operation: Operation, lost: bool, say_false: bool
     ) -> None:
-        result = self._carry_out(operation)
+        result = self._apply_operation(operation)
         if lost:
             return
         if say_false and isinstance(operation, CheckAndMutate):
             result = False
-        self.at(self.now + self._latency(), lambda: self._answer(trip, number, result))
+        self.schedule_at(
+            self.now + self._draw_latency(), lambda: self._deliver_reply(trip, number, result)
+        )
 
-    def _carry_out(self, operation: Operation) -> Any:
-        result = execute(self.store, operation)
+    def _apply_operation(self, operation: Operation) -> Any:
+        result = execute_operation(self.store, operation)
         if isinstance(operation, Mutate | CheckAndMutate):
             row = operation.row
-            if any(isinstance(change, Delete) for change in operation.changes):
+            if any(isinstance(change, CellDelete) for change in operation.changes):
                 self._buried[row] = self.now
-            if self.random.random() < self.weather.compacted:
-                self.at(self.now + self.random.random(), lambda: self._compact(row))
+            if self.random.random() < self.faults.compacted:
+                self.schedule_at(self.now + self.random.random(), lambda: self._compact_row(row))
         return result
 
-    def _compact(self, row: bytes) -> None:
-        if self.now - self._buried.get(row, 0.0) > self.weather.grace_seconds:
+    def _compact_row(self, row: bytes) -> None:
+        if self.now - self._buried.get(row, 0.0) > self.faults.grace_seconds:
             self.counts["compactions"] += 1
             self.store.compact(row)
 
-    def _lose(self, trip: _Trip) -> None:
+    def _lose_reply(self, trip: _RoundTrip) -> None:
         trip.failure = ReplyLost("reply lost")
-        self._one_less(trip)
+        self._finish_request(trip)
 
-    def _answer(self, trip: _Trip, number: int, result: Any) -> None:
+    def _deliver_reply(self, trip: _RoundTrip, number: int, result: Any) -> None:
         if number < 0:
             trip.results = list(result)
         else:
             trip.results[number] = result
-        self._one_less(trip)
+        self._finish_request(trip)
 
-    def _one_less(self, trip: _Trip) -> None:
+    def _finish_request(self, trip: _RoundTrip) -> None:
         trip.waiting -= 1
         if trip.waiting:
             return
@@ -292,6 +302,8 @@ class World:
         busy = trip.process.machine.step_seconds
         if busy:
             work = self.random.expovariate(1.0) * busy
-            self.at(self.now + work, lambda: self._resume(trip.process, result, trip.failure))
+            self.schedule_at(
+                self.now + work, lambda: self._resume_process(trip.process, result, trip.failure)
+            )
         else:
-            self._resume(trip.process, result, trip.failure)
+            self._resume_process(trip.process, result, trip.failure)

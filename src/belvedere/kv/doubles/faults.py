@@ -20,13 +20,13 @@ from typing import TypeVar
 
 from belvedere.errors import Unavailable
 from belvedere.kv.batch import BatchStore, Write
-from belvedere.kv.doubles.intercept import Call, InterceptedStore
+from belvedere.kv.doubles.intercept import InterceptedStore, StoreCall
 from belvedere.kv.files import IO_ERROR
 
 Answer = TypeVar("Answer")
 
 
-class When(StrEnum):
+class FaultTiming(StrEnum):
     BEFORE = "before"
     AFTER = "after"
     SKIPPED = "skipped"
@@ -39,12 +39,12 @@ class Fault:
 
     call: str
     nth: int
-    when: When
+    when: FaultTiming
 
     def __post_init__(self) -> None:
-        if self.when is When.TORN and self.call != "write":
+        if self.when is FaultTiming.TORN and self.call != "write":
             raise ValueError("only a write can be torn")
-        if self.when is When.SKIPPED and self.call not in ("write", "sync", "delete_range"):
+        if self.when is FaultTiming.SKIPPED and self.call not in ("write", "sync", "delete_range"):
             raise ValueError("only a call without an answer can be skipped")
 
 
@@ -57,7 +57,11 @@ def random_faults(
 ) -> list[Fault]:
     """Honest faults, spread over the first `horizon` calls of each kind."""
     return [
-        Fault(rng.choice(calls), rng.randint(1, horizon), rng.choice((When.BEFORE, When.AFTER)))
+        Fault(
+            rng.choice(calls),
+            rng.randint(1, horizon),
+            rng.choice((FaultTiming.BEFORE, FaultTiming.AFTER)),
+        )
         for _ in range(count)
     ]
 
@@ -77,7 +81,7 @@ class FaultyStore(InterceptedStore):
         self._lock = Lock()
         self.struck: list[Fault] = []
 
-    def add(self, call: str, when: When, *, nth_from_now: int = 1) -> None:
+    def add_fault(self, call: str, when: FaultTiming, *, nth_from_now: int = 1) -> None:
         """Plan one more fault, counted from here."""
         with self._lock:
             fault = Fault(call, self._seen[call] + nth_from_now, when)
@@ -88,23 +92,23 @@ class FaultyStore(InterceptedStore):
         if sync:
             self.sync()
 
-    def around(self, call: Call, act: Callable[[], Answer]) -> Answer:
-        fault = self._strike(call.name)
+    def intercept_call(self, call: StoreCall, act: Callable[[], Answer]) -> Answer:
+        fault = self._next_fault(call.name)
         if fault is None:
             return act()
-        if fault.when is When.SKIPPED:
+        if fault.when is FaultTiming.SKIPPED:
             # Only calls that answer None can be skipped, so there is nothing to make up.
             return None  # type: ignore[return-value]
-        if fault.when is When.TORN:
+        if fault.when is FaultTiming.TORN:
             batch = call.arguments["batch"]
             self.inner.write(batch[: (len(batch) + 1) // 2])
-        if fault.when is When.AFTER:
+        if fault.when is FaultTiming.AFTER:
             act()
         raise Unavailable(
             "input or output failed", sqlstate=IO_ERROR, call=call.name, nth=fault.nth
         )
 
-    def _strike(self, name: str) -> Fault | None:
+    def _next_fault(self, name: str) -> Fault | None:
         with self._lock:
             self._seen[name] += 1
             fault = self._pending.pop((name, self._seen[name]), None)

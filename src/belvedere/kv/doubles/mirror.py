@@ -17,40 +17,40 @@ from typing import TypeVar, cast
 
 from belvedere.errors import Error
 from belvedere.kv.batch import SCAN_BATCH_ROWS, BatchStore, Pair, SortedFileWriter, Write
-from belvedere.kv.files import check_target, os_errors_mapped
+from belvedere.kv.files import check_target, map_os_errors
 
 Answer = TypeVar("Answer")
 Row = TypeVar("Row")
 
 
-def compared(name: str, left: Callable[[], Answer], right: Callable[[], Answer]) -> Answer:
+def compare_answers(name: str, left: Callable[[], Answer], right: Callable[[], Answer]) -> Answer:
     """Do both; the one answer, or the one error, or AssertionError."""
-    one, other = paired(name, left, right)
+    one, other = call_both(name, left, right)
     if one != other:
         raise AssertionError(f"the stores differ in {name}: left {one!r}, right {other!r}")
     return one
 
 
-def paired(
+def call_both(
     name: str, left: Callable[[], Answer], right: Callable[[], Answer]
 ) -> tuple[Answer, Answer]:
     """Do both; the two answers, or the one error, or AssertionError."""
-    one, other = _outcome(left), _outcome(right)
-    if _kind(one) != _kind(other):
+    one, other = _answer_or_error(left), _answer_or_error(right)
+    if _error_kind(one) != _error_kind(other):
         raise AssertionError(f"the stores differ in {name}: left {one!r}, right {other!r}")
     if isinstance(one, Error):
         raise one
     return one, cast("Answer", other)
 
 
-def _outcome(act: Callable[[], Answer]) -> Answer | Error:
+def _answer_or_error(act: Callable[[], Answer]) -> Answer | Error:
     try:
         return act()
     except Error as error:
         return error
 
 
-def _kind(outcome: object) -> object:
+def _error_kind(outcome: object) -> object:
     """What two errors must share; None for any answer."""
     return (type(outcome), outcome.sqlstate) if isinstance(outcome, Error) else None
 
@@ -66,17 +66,19 @@ class MirrorStore:
         self._lock = RLock()
 
     def get(self, key: bytes) -> bytes | None:
-        return self._both(f"get({brief(key)})", lambda store: store.get(key))
+        return self._compare_call(f"get({format_keys(key)})", lambda store: store.get(key))
 
     @property
     def bare_get(self) -> Callable[[bytes], bytes | None]:
         return self.get
 
-    def failed(self, error: Exception) -> Exception:
+    def map_error(self, error: Exception) -> Exception:
         return error
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return self._both(f"multi_get({brief(*keys)})", lambda store: store.multi_get(keys))
+        return self._compare_call(
+            f"multi_get({format_keys(*keys)})", lambda store: store.multi_get(keys)
+        )
 
     def scan(
         self,
@@ -87,40 +89,40 @@ class MirrorStore:
         limit: int | None = None,
         batch_rows: int = SCAN_BATCH_ROWS,
     ) -> Iterator[list[Pair]]:
-        def begin(store: BatchStore) -> Iterator[list[Pair]]:
+        def begin_scan(store: BatchStore) -> Iterator[list[Pair]]:
             return store.scan(start, end, reverse=reverse, limit=limit, batch_rows=batch_rows)
 
         name = f"scan({start!r}, {end!r}, reverse={reverse}, limit={limit}, {batch_rows=})"
-        return self._batches(name, begin)
+        return self._begin_batches(name, begin_scan)
 
     def scan_values(
         self, start: bytes, end: bytes | None, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
-        def begin(store: BatchStore) -> Iterator[list[bytes]]:
+        def begin_scan(store: BatchStore) -> Iterator[list[bytes]]:
             return store.scan_values(start, end, batch_rows=batch_rows)
 
         name = f"scan_values({start!r}, {end!r}, {batch_rows=})"
-        return self._batches(name, begin)
+        return self._begin_batches(name, begin_scan)
 
     def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
-        name = f"write({brief(*(key for key, _ in batch))})"
-        self._both(name, lambda store: store.write(batch, sync=sync))
+        name = f"write({format_keys(*(key for key, _ in batch))})"
+        self._compare_call(name, lambda store: store.write(batch, sync=sync))
 
     def delete_range(self, start: bytes, end: bytes) -> None:
-        self._both(
+        self._compare_call(
             f"delete_range({start!r}, {end!r})", lambda store: store.delete_range(start, end)
         )
 
     def sync(self) -> None:
-        self._both("sync()", lambda store: store.sync())
+        self._compare_call("sync()", lambda store: store.sync())
 
     def checkpoint(self, directory: Path) -> None:
         check_target(directory)
         with self._lock:
-            with os_errors_mapped(directory):
+            with map_os_errors(directory):
                 directory.mkdir()
             try:
-                compared(
+                compare_answers(
                     "checkpoint()",
                     lambda: self.left.checkpoint(directory / "left"),
                     lambda: self.right.checkpoint(directory / "right"),
@@ -131,43 +133,43 @@ class MirrorStore:
 
     def ingest(self, files: Sequence[Path]) -> None:
         with self._lock:
-            compared(
+            compare_answers(
                 f"ingest({[file.name for file in files]})",
-                lambda: self.left.ingest([left_of(file) for file in files]),
-                lambda: self.right.ingest([right_of(file) for file in files]),
+                lambda: self.left.ingest([left_path(file) for file in files]),
+                lambda: self.right.ingest([right_path(file) for file in files]),
             )
 
     def sorted_file_writer(self, path: Path) -> SortedFileWriter:
         with self._lock:
-            left, right = paired(
+            left, right = call_both(
                 f"sorted_file_writer({path.name})",
-                lambda: self.left.sorted_file_writer(left_of(path)),
-                lambda: self.right.sorted_file_writer(right_of(path)),
+                lambda: self.left.sorted_file_writer(left_path(path)),
+                lambda: self.right.sorted_file_writer(right_path(path)),
             )
         return MirrorSortedFileWriter(path, left, right)
 
     def close(self) -> None:
-        self._both("close()", lambda store: store.close())
+        self._compare_call("close()", lambda store: store.close())
 
-    def _both(self, name: str, act: Callable[[BatchStore], Answer]) -> Answer:
+    def _compare_call(self, name: str, act: Callable[[BatchStore], Answer]) -> Answer:
         with self._lock:
-            return compared(name, lambda: act(self.left), lambda: act(self.right))
+            return compare_answers(name, lambda: act(self.left), lambda: act(self.right))
 
-    def _batches(
+    def _begin_batches(
         self, name: str, begin: Callable[[BatchStore], Iterator[list[Row]]]
     ) -> Iterator[list[Row]]:
         with self._lock:
-            left, right = paired(name, lambda: begin(self.left), lambda: begin(self.right))
-        return self._compared_batches(name, left, right)
+            left, right = call_both(name, lambda: begin(self.left), lambda: begin(self.right))
+        return self._compare_batches(name, left, right)
 
-    def _compared_batches(
+    def _compare_batches(
         self, name: str, left: Iterator[list[Row]], right: Iterator[list[Row]]
     ) -> Iterator[list[Row]]:
-        def one_batch() -> list[Row]:
+        def next_batch() -> list[Row]:
             with self._lock:
-                return compared(name, lambda: next(left, []), lambda: next(right, []))
+                return compare_answers(name, lambda: next(left, []), lambda: next(right, []))
 
-        while batch := one_batch():
+        while batch := next_batch():
             yield batch
 
 
@@ -182,14 +184,14 @@ class MirrorSortedFileWriter:
         self._right = right
 
     def put(self, key: bytes, value: bytes) -> None:
-        compared(
-            f"put({brief(key)})",
+        compare_answers(
+            f"put({format_keys(key)})",
             lambda: self._left.put(key, value),
             lambda: self._right.put(key, value),
         )
 
     def finish(self) -> Path | None:
-        something = compared(
+        something = compare_answers(
             "finish()",
             lambda: self._left.finish() is not None,
             lambda: self._right.finish() is not None,
@@ -197,15 +199,15 @@ class MirrorSortedFileWriter:
         return self._path if something else None
 
 
-def brief(*keys: bytes) -> str:
+def format_keys(*keys: bytes) -> str:
     """A few keys, each cut short: names are made for every call, agreeing or not."""
     shown = [repr(key[:40]) for key in keys[:8]]
     return ", ".join(shown if len(keys) <= 8 else [*shown, f"and {len(keys) - 8} more"])
 
 
-def left_of(path: Path) -> Path:
+def left_path(path: Path) -> Path:
     return path.with_name(path.name + ".left")
 
 
-def right_of(path: Path) -> Path:
+def right_path(path: Path) -> Path:
     return path.with_name(path.name + ".right")

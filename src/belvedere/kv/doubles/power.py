@@ -12,7 +12,7 @@ from threading import RLock
 from typing import TypeVar
 
 from belvedere.kv.batch import Write, check_pair
-from belvedere.kv.doubles.intercept import Call, InterceptedStore
+from belvedere.kv.doubles.intercept import InterceptedStore, StoreCall
 from belvedere.kv.memory import MemoryStore
 from belvedere.kv.sorted_file import read_pair_file
 
@@ -36,7 +36,7 @@ class PowerStore(InterceptedStore):
     def unsynced_batches(self) -> int:
         return len(self._unsynced)
 
-    def around(self, call: Call, act: Callable[[], Answer]) -> Answer:
+    def intercept_call(self, call: StoreCall, act: Callable[[], Answer]) -> Answer:
         with self._lock:
             return act()
 
@@ -44,14 +44,14 @@ class PowerStore(InterceptedStore):
         for key, value in batch:
             check_pair(key, value)
         with self._lock:
-            self._remember([key for key, _ in batch], lambda: self.inner.write(batch))
+            self._remember_images([key for key, _ in batch], lambda: self.inner.write(batch))
             if sync:
                 self.sync()
 
     def delete_range(self, start: bytes, end: bytes) -> None:
         with self._lock:
             keys = [key for rows in self.inner.scan(start, end) for key, _ in rows]
-            self._remember(keys, lambda: self.inner.delete_range(start, end))
+            self._remember_images(keys, lambda: self.inner.delete_range(start, end))
 
     def sync(self) -> None:
         with self._lock:
@@ -78,7 +78,7 @@ class PowerStore(InterceptedStore):
             self._memory.close()
         return MemoryStore(pairs)
 
-    def _remember(self, keys: list[bytes], act: Callable[[], None]) -> None:
+    def _remember_images(self, keys: list[bytes], act: Callable[[], None]) -> None:
         """Do `act`; only then do its before-images count."""
         images = dict(zip(keys, self.inner.multi_get(keys)))
         act()

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from belvedere.errors import Error
 from belvedere.kv.batch import BatchStore
-from belvedere.kv.doubles.intercept import Call, InterceptedStore
+from belvedere.kv.doubles.intercept import InterceptedStore, StoreCall
 
 Answer = TypeVar("Answer")
 Show = Callable[[bytes], str]
@@ -27,7 +27,7 @@ Show = Callable[[bytes], str]
 SHOWN_BYTES_MAX = 200
 
 
-def plain(content: object) -> str:
+def format_bytes(content: object) -> str:
     """Printable ASCII as it is, everything else as \\xNN; empty bytes as ''; long ones cut."""
     if not isinstance(content, bytes):
         return ascii(content)
@@ -41,25 +41,25 @@ class RecordingStore(InterceptedStore):
     __slots__ = ("_show_key", "_show_value", "lines")
 
     def __init__(
-        self, inner: BatchStore, *, show_key: Show = plain, show_value: Show = plain
+        self, inner: BatchStore, *, show_key: Show = format_bytes, show_value: Show = format_bytes
     ) -> None:
         super().__init__(inner)
         self.lines: list[str] = []
         self._show_key = show_key
         self._show_value = show_value
 
-    def around(self, call: Call, act: Callable[[], Answer]) -> Answer:
-        asked = f"{call.name} {self._asked(call)}".rstrip()
+    def intercept_call(self, call: StoreCall, act: Callable[[], Answer]) -> Answer:
+        asked = f"{call.name} {self._format_arguments(call)}".rstrip()
         try:
             answer = act()
         except Error as error:
             kind = type(error).__name__
             self.lines.append(f"{asked} -> fails: {kind} {error.sqlstate} {error.message}")
             raise
-        self.lines.append(f"{asked} -> {self._answered(call, answer)}")
+        self.lines.append(f"{asked} -> {self._format_answer(call, answer)}")
         return answer
 
-    def _asked(self, call: Call) -> str:
+    def _format_arguments(self, call: StoreCall) -> str:
         arguments = call.arguments
         match call.name:
             case "get":
@@ -67,16 +67,16 @@ class RecordingStore(InterceptedStore):
             case "multi_get":
                 return ", ".join(map(self._show_key, arguments["keys"]))
             case "write":
-                shown = self._pairs(arguments["batch"])
+                shown = self._format_pairs(arguments["batch"])
                 return f"{shown}, sync" if arguments["sync"] else shown
             case "scan" | "scan_values" | "delete_range":
-                return self._range(arguments)
+                return self._format_range(arguments)
             case "ingest":
                 return ", ".join(file.name for file in arguments["files"])
             case _:
-                return " ".join(_shown_path(value) for value in arguments.values())
+                return " ".join(_format_argument(value) for value in arguments.values())
 
-    def _range(self, arguments: dict[str, Any]) -> str:
+    def _format_range(self, arguments: dict[str, Any]) -> str:
         end = arguments["end"]
         shown = f"[{self._show_key(arguments['start'])}, "
         shown += "end)" if end is None else f"{self._show_key(end)})"
@@ -86,27 +86,28 @@ class RecordingStore(InterceptedStore):
             shown += f" limit {arguments['limit']}"
         return shown
 
-    def _answered(self, call: Call, answer: object) -> str:
+    def _format_answer(self, call: StoreCall, answer: object) -> str:
         match call.name, answer:
             case (("scan" | "scan_values"), []):
                 return "(end)"
             case "scan", list():
-                return self._pairs(answer)
+                return self._format_pairs(answer)
             case (("scan_values" | "multi_get"), list()):
-                return ", ".join(self._value(value, "(none)") for value in answer)
+                return ", ".join(self._format_value(value, "(none)") for value in answer)
             case "get", (bytes() | None):
-                return self._value(answer, "(none)")
+                return self._format_value(answer, "(none)")
             case _:
                 return "done"
 
-    def _pairs(self, pairs: Sequence[tuple[bytes, bytes | None]]) -> str:
+    def _format_pairs(self, pairs: Sequence[tuple[bytes, bytes | None]]) -> str:
         return ", ".join(
-            f"{self._show_key(key)}={self._value(value, '(deleted)')}" for key, value in pairs
+            f"{self._show_key(key)}={self._format_value(value, '(deleted)')}"
+            for key, value in pairs
         )
 
-    def _value(self, value: bytes | None, absent: str) -> str:
+    def _format_value(self, value: bytes | None, absent: str) -> str:
         return absent if value is None else self._show_value(value)
 
 
-def _shown_path(value: object) -> str:
+def _format_argument(value: object) -> str:
     return value.name if isinstance(value, Path) else str(value)

@@ -5,44 +5,55 @@ PostgreSQL by generated cases. The binder calls `resolve` and `cast_function`, t
 calls `build_sql` and `duckdb_udfs`.
 """
 
-from belvedere.plan.functions.casts import Context, cast_function, formatter, is_relabelling, parser
+from belvedere.plan.functions.casts import (
+    CastContext,
+    cast_function,
+    is_relabelling,
+    text_formatter,
+    text_parser,
+)
 from belvedere.plan.functions.function import (
     UDF,
     Accumulator,
     Environment,
     Function,
     FunctionKind,
-    Partial,
-    Partition,
+    PartialAggregate,
     Volatility,
+    WindowPartition,
 )
-from belvedere.plan.functions.registry import Resolved, duckdb_udfs, registry, resolve
+from belvedere.plan.functions.registry import ResolvedCall, duckdb_udfs, functions_by_name, resolve
 from belvedere.plan.functions.resolution import casts_implicitly, common_type, require_common_type
-from belvedere.plan.functions.sqlform import beyond_duckdb, build_sql, duckdb_type, sqlstate_of
+from belvedere.plan.functions.sqlform import (
+    build_sql,
+    duckdb_type,
+    exceeds_duckdb_digits,
+    sqlstate_of,
+)
 
 __all__ = [
     "UDF",
     "Accumulator",
-    "Context",
+    "CastContext",
     "Environment",
     "Function",
     "FunctionKind",
-    "Partial",
-    "Partition",
-    "Resolved",
+    "PartialAggregate",
+    "ResolvedCall",
     "Volatility",
-    "beyond_duckdb",
+    "WindowPartition",
     "build_sql",
     "cast_function",
     "casts_implicitly",
     "common_type",
     "duckdb_type",
     "duckdb_udfs",
-    "formatter",
+    "exceeds_duckdb_digits",
+    "functions_by_name",
     "is_relabelling",
-    "parser",
-    "registry",
     "require_common_type",
     "resolve",
     "sqlstate_of",
+    "text_formatter",
+    "text_parser",
 ]

@@ -22,15 +22,15 @@ from belvedere.types import Interval
 Pair = list[Any]
 
 
-def nothing() -> None:
+def no_state() -> None:
     return None
 
 
-def zero() -> int:
+def zero_count() -> int:
     return 0
 
 
-def same(state: Any) -> Any:
+def keep_state(state: Any) -> Any:
     return state
 
 
@@ -38,39 +38,41 @@ def count_step(state: int, *arguments: Any) -> int:
     return state + 1
 
 
-def keep_step(state: Any, value: Any) -> Any:
+def first_value_step(state: Any, value: Any) -> Any:
     """any_value: the first value."""
     return value if state is None else state
 
 
-def folding(combine: Callable[[Any, Any], Any], finish: Callable[[Any], Any] = same) -> Accumulator:
+def fold_accumulator(
+    combine: Callable[[Any, Any], Any], finish: Callable[[Any], Any] = keep_state
+) -> Accumulator:
     """An aggregate that combines two values into one; NULL over no rows."""
 
     def step(state: Any, value: Any) -> Any:
         return value if state is None else combine(state, value)
 
-    return Accumulator(nothing, step, finish)
+    return Accumulator(no_state, step, finish)
 
 
-def lesser(less: Callable[[Any, Any], bool]) -> Accumulator:
+def min_accumulator(less: Callable[[Any, Any], bool]) -> Accumulator:
     """min by an order; of equal values with different representations (0, -0) the last one."""
 
     def step(state: Any, value: Any) -> Any:
         return value if state is None or not less(state, value) else state
 
-    return Accumulator(nothing, step, same)
+    return Accumulator(no_state, step, keep_state)
 
 
-def lesser_first(less: Callable[[Any, Any], bool]) -> Accumulator:
-    """As `lesser`, but of equal values the first one."""
+def first_min_accumulator(less: Callable[[Any, Any], bool]) -> Accumulator:
+    """As `min_accumulator`, but of equal values the first one."""
 
     def step(state: Any, value: Any) -> Any:
         return value if state is None or less(value, state) else state
 
-    return Accumulator(nothing, step, same)
+    return Accumulator(no_state, step, keep_state)
 
 
-def plus(left: int, right: int) -> int:
+def add_integers(left: int, right: int) -> int:
     return left + right
 
 
@@ -92,11 +94,11 @@ def add_float4(left: float, right: float) -> float:
     return result
 
 
-def pair() -> Pair:
+def integer_pair() -> Pair:
     return [0, 0]
 
 
-def pair_step(state: Pair, value: Any) -> Pair:
+def integer_pair_step(state: Pair, value: Any) -> Pair:
     state[0] += value
     state[1] += 1
     return state
@@ -139,12 +141,12 @@ def average_interval(state: Pair) -> Interval | None:
     return None if not state[1] else interval_math.divide(state[0], float(state[1]))
 
 
-def moments() -> list[Any]:
+def integer_moments() -> list[Any]:
     """count, sum, sum of squares."""
     return [0, 0, 0]
 
 
-def moments_step(state: list[Any], value: Any) -> list[Any]:
+def integer_moments_step(state: list[Any], value: Any) -> list[Any]:
     state[0] += 1
     state[1] += value
     state[2] += value * value
@@ -162,16 +164,16 @@ def numeric_moments_step(state: list[Any], value: Decimal) -> list[Any]:
     return state
 
 
-def spread(sample: bool, root: bool) -> Callable[[list[Any]], Decimal | None]:
+def exact_spread(sample: bool, root: bool) -> Callable[[list[Any]], Decimal | None]:
     """Variance or standard deviation from exact moments, with PostgreSQL's digits."""
 
     def finish(state: list[Any]) -> Decimal | None:
-        return spread_of(state[0], Decimal(state[1]), Decimal(state[2]), sample, root)
+        return compute_spread(state[0], Decimal(state[1]), Decimal(state[2]), sample, root)
 
     return finish
 
 
-def spread_of(
+def compute_spread(
     count: int, total: Decimal, squares: Decimal, sample: bool, root: bool
 ) -> Decimal | None:
     if count <= (1 if sample else 0):
@@ -181,19 +183,19 @@ def spread_of(
     scale = 2 * decimals.scale_of(total)
     number = Decimal(count)
     numerator = EXACT.subtract(
-        decimals.rounded(EXACT.multiply(number, squares), scale),
-        decimals.rounded(EXACT.multiply(total, total), scale),
+        decimals.round_to_scale(EXACT.multiply(number, squares), scale),
+        decimals.round_to_scale(EXACT.multiply(total, total), scale),
     )
     if numerator <= 0:
         return ZERO
     divisor = Decimal(count * (count - 1 if sample else count))
     scale = decimals.division_scale(numerator, divisor)
-    variance = decimals.quotient(numerator, divisor, scale)
+    variance = decimals.divide_to_scale(numerator, divisor, scale)
     if not root:
         return variance
     wide = EXACT.copy()
     wide.prec = 2 * abs(variance.adjusted()) + scale + 20
-    return decimals.rounded(wide.sqrt(variance), scale)
+    return decimals.round_to_scale(wide.sqrt(variance), scale)
 
 
 def float_moments() -> list[float]:
@@ -233,16 +235,16 @@ def float_spread(sample: bool, root: bool) -> Callable[[list[float]], float | No
     return finish
 
 
-def gather() -> list[Any]:
+def empty_list() -> list[Any]:
     return []
 
 
-def gather_step(state: list[Any], *arguments: Any) -> list[Any]:
+def append_step(state: list[Any], *arguments: Any) -> list[Any]:
     state.append(arguments[0] if len(arguments) == 1 else arguments)
     return state
 
 
-def refuse_step(state: Any, value: Any) -> Any:
+def refuse_arrays_step(state: Any, value: Any) -> Any:
     raise Unsupported("arrays of more than one dimension are not supported")
 
 

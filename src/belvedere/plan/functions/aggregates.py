@@ -17,50 +17,56 @@ from typing import Any
 from belvedere.plan.functions import accumulators as acc
 from belvedere.plan.functions import comparison
 from belvedere.plan.functions.floats import add as add_float8
-from belvedere.plan.functions.function import Accumulator, Function, Partial, Types, aggregate
-from belvedere.plan.functions.numerics import parts, when_bounded
+from belvedere.plan.functions.function import (
+    Accumulator,
+    Function,
+    PartialAggregate,
+    Types,
+    aggregate,
+)
+from belvedere.plan.functions.numerics import digit_counts, when_bounded
 from belvedere.plan.functions.sqlform import DECIMAL_DIGITS_MAX
 from belvedere.plan.values import decimals, interval_math
-from belvedere.types import SqlType, numeric
+from belvedere.types import SqlType, numeric_type
 
 _INTEGERS = ("int2", "int4", "int8")
 
 
 def _sum_bounds(types: Types) -> SqlType | None:
-    return numeric(DECIMAL_DIGITS_MAX, parts(types[0])[1])
+    return numeric_type(DECIMAL_DIGITS_MAX, digit_counts(types[0])[1])
 
 
-def _whole_bounds(types: Types) -> SqlType | None:
-    return numeric(DECIMAL_DIGITS_MAX, 0)
+def _integer_bounds(types: Types) -> SqlType | None:
+    return numeric_type(DECIMAL_DIGITS_MAX, 0)
 
 
-def _sums() -> list[Function]:
-    bigint = acc.folding(acc.plus, acc.finish_bigint)
+def _sum_functions() -> list[Function]:
+    bigint = acc.fold_accumulator(acc.add_integers, acc.finish_bigint)
     to_bigint = "CAST([[sum(_0)]] AS BIGINT)"
     return [
         aggregate("sum(int2) int8", bigint, to_bigint),
         aggregate("sum(int4) int8", bigint, to_bigint),
         aggregate(
             "sum(int8) numeric",
-            acc.folding(acc.plus, acc.finish_integer_numeric),
+            acc.fold_accumulator(acc.add_integers, acc.finish_integer_numeric),
             "CAST([[sum(_0)]] AS DECIMAL(38,0))",
-            bounds=_whole_bounds,
+            bounds=_integer_bounds,
         ),
         aggregate(
             "sum(numeric) numeric",
-            acc.folding(decimals.add),
+            acc.fold_accumulator(decimals.add),
             when_bounded("[[sum(_0)]]", _sum_bounds),
             bounds=_sum_bounds,
         ),
-        aggregate("sum(float4) float4", acc.folding(acc.add_float4)),
-        aggregate("sum(float8) float8", acc.folding(add_float8), "[[sum(_0)]]"),
-        aggregate("sum(interval) interval", acc.folding(interval_math.add)),
+        aggregate("sum(float4) float4", acc.fold_accumulator(acc.add_float4)),
+        aggregate("sum(float8) float8", acc.fold_accumulator(add_float8), "[[sum(_0)]]"),
+        aggregate("sum(interval) interval", acc.fold_accumulator(interval_math.add)),
     ]
 
 
-def _averages() -> list[Function]:
-    exact = Partial(("sum(_0)", "count(_0)"), acc.average_of)
-    integer = Accumulator(acc.pair, acc.pair_step, acc.average_integer)
+def _average_functions() -> list[Function]:
+    exact = PartialAggregate(("sum(_0)", "count(_0)"), acc.average_of)
+    integer = Accumulator(acc.integer_pair, acc.integer_pair_step, acc.average_integer)
     floating = Accumulator(acc.float_moments, acc.float_moments_step, acc.float_average)
     return [
         *(aggregate(f"avg({name}) numeric", integer, partial=exact) for name in _INTEGERS),
@@ -78,18 +84,22 @@ def _averages() -> list[Function]:
     ]
 
 
-def _spread(name: str, sample: bool, root: bool) -> list[Function]:
+def _spread_overloads(name: str, sample: bool, root: bool) -> list[Function]:
     def finish(count: int, total: Any, squares: Any) -> Decimal | None:
         if not count:
             return None
-        return acc.spread_of(count, Decimal(total), Decimal(squares), sample, root)
+        return acc.compute_spread(count, Decimal(total), Decimal(squares), sample, root)
 
-    integer = Partial(
+    integer = PartialAggregate(
         ("count(_0)", "sum(_0)", "sum(CAST(_0 AS HUGEINT) * CAST(_0 AS HUGEINT))"), finish
     )
-    exact = Partial(("count(_0)", "sum(_0)", "sum(_0 * _0)"), finish)
-    whole = Accumulator(acc.moments, acc.moments_step, acc.spread(sample, root))
-    decimal = Accumulator(acc.numeric_moments, acc.numeric_moments_step, acc.spread(sample, root))
+    exact = PartialAggregate(("count(_0)", "sum(_0)", "sum(_0 * _0)"), finish)
+    whole = Accumulator(
+        acc.integer_moments, acc.integer_moments_step, acc.exact_spread(sample, root)
+    )
+    decimal = Accumulator(
+        acc.numeric_moments, acc.numeric_moments_step, acc.exact_spread(sample, root)
+    )
     floating = Accumulator(
         acc.float_moments, acc.float_moments_step, acc.float_spread(sample, root)
     )
@@ -103,7 +113,7 @@ def _spread(name: str, sample: bool, root: bool) -> list[Function]:
     ]
 
 
-def _spreads() -> list[Function]:
+def _spread_functions() -> list[Function]:
     names = (
         ("variance", True, False),
         ("var_samp", True, False),
@@ -112,10 +122,14 @@ def _spreads() -> list[Function]:
         ("stddev_samp", True, True),
         ("stddev_pop", False, True),
     )
-    return [function for name, sample, root in names for function in _spread(name, sample, root)]
+    return [
+        function
+        for name, sample, root in names
+        for function in _spread_overloads(name, sample, root)
+    ]
 
 
-def _extremes() -> list[Function]:
+def _min_max_functions() -> list[Function]:
     """min and max by the type's own `<`, for the types PostgreSQL has them for."""
     less: dict[str, Callable[[Any, Any], bool]] = {}
     for function in comparison.FUNCTIONS:
@@ -137,14 +151,16 @@ def _extremes() -> list[Function]:
                 bounds = lambda types: types[0]  # noqa: E731
                 sql = when_bounded(f"[[{which}(_0)]]", bounds)
             signature = f"{which}({name}) {name}"
-            accumulator = acc.lesser_first(form) if name == "bpchar" else acc.lesser(form)
+            accumulator = (
+                acc.first_min_accumulator(form) if name == "bpchar" else acc.min_accumulator(form)
+            )
             functions.append(aggregate(signature, accumulator, sql, bounds=bounds))
     return functions
 
 
-def _folds() -> list[Function]:
-    every = acc.folding(lambda left, right: left and right)
-    some = acc.folding(lambda left, right: left or right)
+def _fold_functions() -> list[Function]:
+    every = acc.fold_accumulator(lambda left, right: left and right)
+    some = acc.fold_accumulator(lambda left, right: left or right)
     functions = [
         aggregate("bool_and(bool) bool", every, "[[bool_and(_0)]]"),
         aggregate("every(bool) bool", every, "[[bool_and(_0)]]"),
@@ -154,44 +170,44 @@ def _folds() -> list[Function]:
     for name, form in bits:
         for width in _INTEGERS:
             signature = f"{name}({width}) {width}"
-            functions.append(aggregate(signature, acc.folding(form), f"[[{name}(_0)]]"))
+            functions.append(aggregate(signature, acc.fold_accumulator(form), f"[[{name}(_0)]]"))
     return functions
 
 
-_COUNT = Accumulator(acc.zero, acc.count_step, acc.same)
+_COUNT = Accumulator(acc.zero_count, acc.count_step, acc.keep_state)
 
 FUNCTIONS: tuple[Function, ...] = (
     aggregate("count() int8", _COUNT, "[[count(*)]]"),
     aggregate("count(any) int8", _COUNT, "[[count(_0)]]"),
-    *_sums(),
-    *_averages(),
-    *_spreads(),
-    *_extremes(),
-    *_folds(),
+    *_sum_functions(),
+    *_average_functions(),
+    *_spread_functions(),
+    *_min_max_functions(),
+    *_fold_functions(),
     aggregate(
         "string_agg(text,text) text",
-        Accumulator(acc.nothing, acc.join_step, acc.join_text),
+        Accumulator(acc.no_state, acc.join_step, acc.join_text),
         strict=False,
     ),
     aggregate(
         "string_agg(bytea,bytea) bytea",
-        Accumulator(acc.nothing, acc.join_step, acc.join_bytes),
+        Accumulator(acc.no_state, acc.join_step, acc.join_bytes),
         strict=False,
     ),
     aggregate(
         "array_agg(anynonarray) anyarray",
-        Accumulator(acc.gather, acc.gather_step, acc.array_or_null),
+        Accumulator(acc.empty_list, acc.append_step, acc.array_or_null),
         "[[array_agg(_0)]]",
         strict=False,
     ),
     aggregate(
         "array_agg(anyarray) anyarray",
-        Accumulator(acc.nothing, acc.refuse_step, acc.same),
+        Accumulator(acc.no_state, acc.refuse_arrays_step, acc.keep_state),
         strict=False,
     ),
     aggregate(
         "any_value(anyelement) anyelement",
-        Accumulator(acc.nothing, acc.keep_step, acc.same),
+        Accumulator(acc.no_state, acc.first_value_step, acc.keep_state),
         "[[any_value(_0)]]",
     ),
 )

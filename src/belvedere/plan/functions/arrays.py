@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from belvedere.errors import Unsupported
-from belvedere.plan.functions.casts import formatter
+from belvedere.plan.functions.casts import text_formatter
 from belvedere.plan.functions.comparison import element_key
-from belvedere.plan.functions.composing import unspecialized
+from belvedere.plan.functions.composing import unspecialized_form
 from belvedere.plan.functions.function import UDF, Function, Types, scalar, set_returning, stable
 from belvedere.plan.values.failures import bad_argument
 from belvedere.plan.values.numbers import INT4_MAX
@@ -55,20 +55,20 @@ def contains(left: Values, right: Values) -> bool:
     """Every element of the right is in the left; a NULL is in nothing."""
     if None in right:
         return False
-    have = {_hashable(value) for value in left if value is not None}
-    return all(_hashable(value) in have for value in right)
+    have = {_hash_key(value) for value in left if value is not None}
+    return all(_hash_key(value) in have for value in right)
 
 
-def contained(left: Values, right: Values) -> bool:
+def is_contained(left: Values, right: Values) -> bool:
     return contains(right, left)
 
 
 def overlaps(left: Values, right: Values) -> bool:
-    have = {_hashable(value) for value in left if value is not None}
-    return any(_hashable(value) in have for value in right if value is not None)
+    have = {_hash_key(value) for value in left if value is not None}
+    return any(_hash_key(value) in have for value in right if value is not None)
 
 
-def _hashable(value: Any) -> Any:
+def _hash_key(value: Any) -> Any:
     return element_key(value)
 
 
@@ -135,7 +135,7 @@ def sort(values: Values, descending: bool = False, nulls_first: bool | None = No
     return nulls + found if first else found + nulls
 
 
-def bucket(value: Any, thresholds: Values) -> int:
+def threshold_bucket(value: Any, thresholds: Values) -> int:
     """width_bucket by sorted thresholds: the number of thresholds at or below the value."""
     if None in thresholds:
         raise bad_argument("thresholds array must not contain nulls", "22004")
@@ -146,7 +146,7 @@ def unnest(values: Values) -> Values:
     return values
 
 
-def fill_from(value: Any, dimension: Values | None, bounds: Values | None) -> Values:
+def array_fill_bounds(value: Any, dimension: Values | None, bounds: Values | None) -> Values:
     if dimension is None or bounds is None or None in dimension or None in bounds:
         raise bad_argument("dimension array or low bound array cannot be null", "22004")
     if len(dimension) > _DIMENSIONS_MAX:
@@ -155,7 +155,7 @@ def fill_from(value: Any, dimension: Values | None, bounds: Values | None) -> Va
         raise bad_argument("wrong number of array subscripts", "2202E")
     if len(dimension) > 1:
         raise Unsupported("arrays of more than one dimension are not supported")
-    filled = fill(value, dimension)
+    filled = array_fill(value, dimension)
     if filled and bounds[0] + len(filled) > INT4_MAX:
         raise bad_argument("array lower bound is too large", "54000")
     if filled and bounds != [1]:
@@ -163,7 +163,7 @@ def fill_from(value: Any, dimension: Values | None, bounds: Values | None) -> Va
     return filled
 
 
-def fill(value: Any, dimension: Values | None) -> Values:
+def array_fill(value: Any, dimension: Values | None) -> Values:
     if dimension is None:
         raise bad_argument("dimension array must not be null", "22004")
     if not dimension:
@@ -175,10 +175,10 @@ def fill(value: Any, dimension: Values | None) -> Values:
     return [value] * dimension[0]
 
 
-def _to_string(types: Types) -> Callable[..., str | None]:
+def _specialize_to_string(types: Types) -> Callable[..., str | None]:
     element = types[0].element
     assert isinstance(element, SqlType)
-    show = formatter(element)
+    show = text_formatter(element)
 
     def to_string(
         values: Values | None, separator: str | None, null: str | None = None
@@ -215,7 +215,7 @@ def to_table(text: str | None, separator: str | None, null: str | None = None) -
     return to_array_null(text, separator, null) or []
 
 
-def _any(
+def _quantified_test(
     test: Callable[[Any, Any], bool], every: bool
 ) -> Callable[[Any, Values | None], bool | None]:
     """value op ANY/ALL (array) from the element test, with three-valued logic."""
@@ -236,12 +236,12 @@ def _any(
 
 def any_of(test: Callable[[Any, Any], bool]) -> Callable[[Any, Values | None], bool | None]:
     """The Python form of `value op ANY (array)` for the operator's own test."""
-    return _any(test, every=False)
+    return _quantified_test(test, every=False)
 
 
 def all_of(test: Callable[[Any, Any], bool]) -> Callable[[Any, Values | None], bool | None]:
     """The Python form of `value op ALL (array)`."""
-    return _any(test, every=True)
+    return _quantified_test(test, every=True)
 
 
 FUNCTIONS: tuple[Function, ...] = (
@@ -287,7 +287,7 @@ FUNCTIONS: tuple[Function, ...] = (
     scalar("array_ndims(anyarray) int4", dimensions),
     scalar("cardinality(anyarray) int4", cardinality, "CAST(len(_0) AS INTEGER)"),
     scalar("@>(anyarray,anyarray) bool", contains),
-    scalar("<@(anyarray,anyarray) bool", contained),
+    scalar("<@(anyarray,anyarray) bool", is_contained),
     scalar("&&(anyarray,anyarray) bool", overlaps),
     scalar("array_position(anycompatiblearray,anycompatible) int4", position, strict=False),
     scalar(
@@ -307,17 +307,19 @@ FUNCTIONS: tuple[Function, ...] = (
     scalar("array_sort(anyarray) anyarray", sort),
     scalar("array_sort(anyarray,bool) anyarray", sort),
     scalar("array_sort(anyarray,bool,bool) anyarray", sort),
-    scalar("width_bucket(anycompatible,anycompatiblearray) int4", bucket),
-    scalar("array_fill(anyelement,int4[]) anyarray", fill, strict=False),
-    scalar("array_fill(anyelement,int4[],int4[]) anyarray", fill_from, strict=False),
+    scalar("width_bucket(anycompatible,anycompatiblearray) int4", threshold_bucket),
+    scalar("array_fill(anyelement,int4[]) anyarray", array_fill, strict=False),
+    scalar("array_fill(anyelement,int4[],int4[]) anyarray", array_fill_bounds, strict=False),
     scalar("array subscript(anyarray,int4) anyelement", subscript),
     scalar("array slice(anyarray,int4,int4) anyarray", array_slice),
-    stable("array_to_string(anyarray,text) text", unspecialized, specialize=_to_string),
+    stable(
+        "array_to_string(anyarray,text) text", unspecialized_form, specialize=_specialize_to_string
+    ),
     stable(
         "array_to_string(anyarray,text,text) text",
-        unspecialized,
+        unspecialized_form,
         strict=False,
-        specialize=_to_string,
+        specialize=_specialize_to_string,
     ),
     scalar("string_to_array(text,text) text[]", to_array, UDF, strict=False),
     scalar("string_to_array(text,text,text) text[]", to_array_null, UDF, strict=False),

@@ -10,19 +10,19 @@ from typing import Any
 from belvedere.plan.functions.function import Function, scalar
 
 
-def both(left: bool | None, right: bool | None) -> bool | None:
+def logical_and(left: bool | None, right: bool | None) -> bool | None:
     if left is False or right is False:
         return False
     return None if left is None or right is None else True
 
 
-def either(left: bool | None, right: bool | None) -> bool | None:
+def logical_or(left: bool | None, right: bool | None) -> bool | None:
     if left is True or right is True:
         return True
     return None if left is None or right is None else False
 
 
-def negation(value: bool) -> bool:
+def logical_not(value: bool) -> bool:
     return not value
 
 
@@ -35,9 +35,9 @@ def is_not_null(value: Any) -> bool:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    scalar("and(bool,bool) bool", both, "_0 AND _1", strict=False),
-    scalar("or(bool,bool) bool", either, "_0 OR _1", strict=False),
-    scalar("not(bool) bool", negation, "NOT _0"),
+    scalar("and(bool,bool) bool", logical_and, "_0 AND _1", strict=False),
+    scalar("or(bool,bool) bool", logical_or, "_0 OR _1", strict=False),
+    scalar("not(bool) bool", logical_not, "NOT _0"),
     scalar("is null(any) bool", is_null, "_0 IS NULL", strict=False),
     scalar("is not null(any) bool", is_not_null, "_0 IS NOT NULL", strict=False),
     scalar("is true(bool) bool", lambda v: v is True, "_0 IS TRUE", strict=False),

@@ -37,7 +37,7 @@ def _float_tests() -> dict[str, Test]:
     def less(left: float, right: float) -> bool:
         return left < right or (right != right and left == left)
 
-    return _from(equal, less)
+    return _tests_from_order(equal, less)
 
 
 def _numeric_tests() -> dict[str, Test]:
@@ -50,10 +50,10 @@ def _numeric_tests() -> dict[str, Test]:
         except InvalidOperation:
             return right.is_nan() and not left.is_nan()
 
-    return _from(equal, less)
+    return _tests_from_order(equal, less)
 
 
-def _from(equal: Test, less: Test) -> dict[str, Test]:
+def _tests_from_order(equal: Test, less: Test) -> dict[str, Test]:
     """The six tests from equality and order of a total order."""
     return {
         "=": equal,
@@ -65,22 +65,24 @@ def _from(equal: Test, less: Test) -> dict[str, Test]:
     }
 
 
-def _by_key(left_key: Callable[[Any], Any], right_key: Callable[[Any], Any]) -> dict[str, Test]:
-    def make(test: Test) -> Test:
+def _tests_by_key(
+    left_key: Callable[[Any], Any], right_key: Callable[[Any], Any]
+) -> dict[str, Test]:
+    def compare_keys(test: Test) -> Test:
         return lambda left, right: test(left_key(left), right_key(right))
 
-    return {name: make(test) for name, test in _PLAIN.items()}
+    return {name: compare_keys(test) for name, test in _PLAIN.items()}
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
-def _stripped(value: str) -> str:
+def _strip_blanks(value: str) -> str:
     return value.rstrip(" ")
 
 
-def _span(value: Interval) -> int:
+def _interval_span(value: Interval) -> int:
     return value.span
 
 
@@ -92,7 +94,7 @@ def _midnight_utc(value: datetime.date) -> datetime.datetime:
     return datetime.datetime(value.year, value.month, value.day, tzinfo=UTC)
 
 
-def _utc(value: datetime.datetime) -> datetime.datetime:
+def _as_utc(value: datetime.datetime) -> datetime.datetime:
     return value.replace(tzinfo=UTC)
 
 
@@ -118,7 +120,7 @@ _FLOATS = _float_tests()
 _INTEGERS = ("int2", "int4", "int8")
 
 
-def _pairs() -> list[tuple[str, str, dict[str, Test], str]]:
+def _type_pairs() -> list[tuple[str, str, dict[str, Test], str]]:
     """(left type, right type, tests, template around each side in SQL)."""
     pairs = [(left, right, _PLAIN, "{}") for left in _INTEGERS for right in _INTEGERS]
     pairs += [
@@ -131,19 +133,19 @@ def _pairs() -> list[tuple[str, str, dict[str, Test], str]]:
         for name in ("bool", "text", "bytea", "date", "time", "timestamp", "timestamptz", "uuid")
     ]
     pairs += [
-        ("bpchar", "bpchar", _by_key(_stripped, _stripped), "rtrim({}, ' ')"),
-        ("interval", "interval", _by_key(_span, _span), "{}"),
-        ("date", "timestamp", _by_key(_midnight, _same), "{}"),
-        ("timestamp", "date", _by_key(_same, _midnight), "{}"),
-        ("date", "timestamptz", _by_key(_midnight_utc, _same), "{}"),
-        ("timestamptz", "date", _by_key(_same, _midnight_utc), "{}"),
-        ("timestamp", "timestamptz", _by_key(_utc, _same), "{}"),
-        ("timestamptz", "timestamp", _by_key(_same, _utc), "{}"),
+        ("bpchar", "bpchar", _tests_by_key(_strip_blanks, _strip_blanks), "rtrim({}, ' ')"),
+        ("interval", "interval", _tests_by_key(_interval_span, _interval_span), "{}"),
+        ("date", "timestamp", _tests_by_key(_midnight, _identity), "{}"),
+        ("timestamp", "date", _tests_by_key(_identity, _midnight), "{}"),
+        ("date", "timestamptz", _tests_by_key(_midnight_utc, _identity), "{}"),
+        ("timestamptz", "date", _tests_by_key(_identity, _midnight_utc), "{}"),
+        ("timestamp", "timestamptz", _tests_by_key(_as_utc, _identity), "{}"),
+        ("timestamptz", "timestamp", _tests_by_key(_identity, _as_utc), "{}"),
     ]
     return pairs
 
 
-def _distinct(equal: Test, negated: bool) -> Test:
+def _distinct_test(equal: Test, negated: bool) -> Test:
     def distinct(left: Any, right: Any) -> bool:
         if left is None or right is None:
             return (left is not right) is not negated
@@ -152,7 +154,7 @@ def _distinct(equal: Test, negated: bool) -> Test:
     return distinct
 
 
-def _family(
+def _comparison_family(
     left: str, right: str, tests: dict[str, Test], sql: Callable[[str], SqlForm]
 ) -> list[Function]:
     zoned = {left, right} in ({"date", "timestamptz"}, {"timestamp", "timestamptz"})
@@ -162,18 +164,18 @@ def _family(
         scalar(name + types, tests[name], sql(name), volatility=volatility) for name in _NAMES
     ]
     for name, negated in (("is distinct from", False), ("is not distinct from", True)):
-        form = _distinct(tests["="], negated)
+        form = _distinct_test(tests["="], negated)
         functions.append(
             scalar(name + types, form, sql(name.upper()), volatility=volatility, strict=False)
         )
     return functions
 
 
-def _around(wrap: str) -> Callable[[str], SqlForm]:
+def _wrap_operands(wrap: str) -> Callable[[str], SqlForm]:
     return lambda name: f"{wrap.format('_0')} {name} {wrap.format('_1')}"
 
 
-def _aligned(name: str) -> SqlForm:
+def _align_operands(name: str) -> SqlForm:
     return when_bounded(f"CAST(_0 AS {{0}}) {name} CAST(_1 AS {{0}})", aligned_bounds)
 
 
@@ -184,9 +186,9 @@ def _no_sql(name: str) -> SqlForm:
 FUNCTIONS: tuple[Function, ...] = (
     *(
         f
-        for left, right, tests, wrap in _pairs()
-        for f in _family(left, right, tests, _around(wrap))
+        for left, right, tests, wrap in _type_pairs()
+        for f in _comparison_family(left, right, tests, _wrap_operands(wrap))
     ),
-    *_family("numeric", "numeric", _numeric_tests(), _aligned),
-    *_family("anyarray", "anyarray", _by_key(array_key, array_key), _no_sql),
+    *_comparison_family("numeric", "numeric", _numeric_tests(), _align_operands),
+    *_comparison_family("anyarray", "anyarray", _tests_by_key(array_key, array_key), _no_sql),
 )

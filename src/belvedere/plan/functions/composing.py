@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from belvedere.plan.functions.casts import cast_function, formatter
+from belvedere.plan.functions.casts import cast_function, text_formatter
 from belvedere.plan.functions.comparison import element_key
 from belvedere.plan.functions.encodings import quote_identifier, quote_literal
 from belvedere.plan.functions.function import Function, SqlForm, Types, scalar, stable
@@ -34,19 +34,19 @@ _PRINTS_ALIKE = {
 }
 
 
-def unspecialized(*arguments: Any) -> Any:
+def unspecialized_form(*arguments: Any) -> Any:
     raise AssertionError("this function's python form depends on its argument types")
 
 
-def _alike(template: str) -> Callable[[Types], str | None]:
+def _same_text_rule(template: str) -> Callable[[Types], str | None]:
     def rule(types: Types) -> str | None:
         return template if all(one.kind in _PRINTS_ALIKE for one in types) else None
 
     return rule
 
 
-def _concat(types: Types) -> Callable[..., str]:
-    shows = [formatter(one) for one in types]
+def _specialize_concat(types: Types) -> Callable[..., str]:
+    shows = [text_formatter(one) for one in types]
 
     def concat(*values: Any) -> str:
         return "".join([show(value) for show, value in zip(shows, values) if value is not None])
@@ -54,8 +54,8 @@ def _concat(types: Types) -> Callable[..., str]:
     return concat
 
 
-def _concat_ws(types: Types) -> Callable[..., str | None]:
-    shows = [formatter(one) for one in types[1:]]
+def _specialize_concat_ws(types: Types) -> Callable[..., str | None]:
+    shows = [text_formatter(one) for one in types[1:]]
 
     def concat_ws(separator: str | None, *values: Any) -> str | None:
         if separator is None:
@@ -79,29 +79,29 @@ def _any_and_text(types: Types) -> Callable[[Any, str], str]:
     return lambda left, right: show(left) + right
 
 
-def _format(types: Types) -> Callable[..., str | None]:
-    shows = [formatter(one) for one in types[1:]]
+def _specialize_format(types: Types) -> Callable[..., str | None]:
+    shows = [text_formatter(one) for one in types[1:]]
 
     def format_text(template: str | None, *values: Any) -> str | None:
         if template is None:
             return None
         texts = [None if value is None else show(value) for show, value in zip(shows, values)]
-        return _Formatting(texts).run(template)
+        return _FormatCall(texts).format_template(template)
 
     return format_text
 
 
-class _Formatting:
+class _FormatCall:
     """One call of format(), with the number of the next argument."""
 
     def __init__(self, texts: list[str | None]) -> None:
         self.texts = texts
         self.next = 0
 
-    def run(self, template: str) -> str:
-        return _SPECIFIER.sub(self.one, template)
+    def format_template(self, template: str) -> str:
+        return _SPECIFIER.sub(self.format_specifier, template)
 
-    def one(self, match: re.Match[str]) -> str:
+    def format_specifier(self, match: re.Match[str]) -> str:
         position, minus, width, width_position, kind = match.groups()
         if match[0] == "%%":
             return "%"
@@ -109,22 +109,22 @@ class _Formatting:
             raise bad_argument("unrecognized format() type specifier")
         size = int(width) if width else 0
         if "*" in match[0]:
-            given = self.take(width_position)
+            given = self.next_argument(width_position)
             size = 0 if given is None else parse_int4(given)
             if size == INT4_MIN:
                 raise bad_argument("number is out of range", "22003")
         if kind == "%":
-            return self.padded("%", minus, size)
-        text = self.take(position)
+            return self.pad_text("%", minus, size)
+        text = self.next_argument(position)
         if kind == "I":
             if text is None:
                 raise bad_argument("null values cannot be formatted as an SQL identifier", "22004")
             text = quote_identifier(text)
         elif kind == "L":
             text = "NULL" if text is None else quote_literal(text)
-        return self.padded(text or "", minus, size)
+        return self.pad_text(text or "", minus, size)
 
-    def take(self, position: str | None) -> str | None:
+    def next_argument(self, position: str | None) -> str | None:
         if position is not None:
             if int(position) == 0:
                 raise bad_argument("format specifies argument 0")
@@ -135,7 +135,7 @@ class _Formatting:
             raise bad_argument("too few arguments for format()")
         return self.texts[self.next - 1]
 
-    def padded(self, text: str, minus: str, size: int) -> str:
+    def pad_text(self, text: str, minus: str, size: int) -> str:
         if abs(size) > _LENGTH_MAX:
             raise bad_argument("requested length too large", "54000")
         return text.ljust(abs(size)) if minus or size < 0 else text.rjust(size)
@@ -148,7 +148,7 @@ def coalesce(*values: Any) -> Any:
     return None
 
 
-def _extreme(largest: bool) -> Callable[[Types], Callable[..., Any]]:
+def _extreme_specializer(largest: bool) -> Callable[[Types], Callable[..., Any]]:
     def specialize(types: Types) -> Callable[..., Any]:
         key = order_key(types[0])
 
@@ -170,7 +170,7 @@ def order_key(sql_type: SqlType) -> Callable[[Any], Any]:
     return element_key
 
 
-def _null_if(types: Types) -> Callable[[Any, Any], Any]:
+def _specialize_null_if(types: Types) -> Callable[[Any, Any], Any]:
     key = order_key(types[0])
 
     def null_if(left: Any, right: Any) -> Any:
@@ -201,30 +201,35 @@ def _extreme_sql(name: str) -> SqlForm:
 FUNCTIONS: tuple[Function, ...] = (
     stable(
         "concat(variadic any) text",
-        unspecialized,
-        _alike("concat(_*)"),
+        unspecialized_form,
+        _same_text_rule("concat(_*)"),
         strict=False,
-        specialize=_concat,
+        specialize=_specialize_concat,
     ),
     stable(
         "concat_ws(text,variadic any) text",
-        unspecialized,
-        _alike("concat_ws(_*)"),
+        unspecialized_form,
+        _same_text_rule("concat_ws(_*)"),
         strict=False,
-        specialize=_concat_ws,
+        specialize=_specialize_concat_ws,
     ),
-    stable("format(text,variadic any) text", unspecialized, strict=False, specialize=_format),
-    stable("format(text) text", unspecialized, strict=False, specialize=_format),
+    stable(
+        "format(text,variadic any) text",
+        unspecialized_form,
+        strict=False,
+        specialize=_specialize_format,
+    ),
+    stable("format(text) text", unspecialized_form, strict=False, specialize=_specialize_format),
     stable(
         "||(text,anynonarray) text",
-        unspecialized,
-        _alike("_0 || CAST(_1 AS VARCHAR)"),
+        unspecialized_form,
+        _same_text_rule("_0 || CAST(_1 AS VARCHAR)"),
         specialize=_text_and_any,
     ),
     stable(
         "||(anynonarray,text) text",
-        unspecialized,
-        _alike("CAST(_0 AS VARCHAR) || _1"),
+        unspecialized_form,
+        _same_text_rule("CAST(_0 AS VARCHAR) || _1"),
         specialize=_any_and_text,
     ),
     scalar(
@@ -232,23 +237,23 @@ FUNCTIONS: tuple[Function, ...] = (
     ),
     scalar(
         "greatest(variadic anycompatible) anycompatible",
-        unspecialized,
+        unspecialized_form,
         _extreme_sql("greatest"),
         strict=False,
-        specialize=_extreme(largest=True),
+        specialize=_extreme_specializer(largest=True),
     ),
     scalar(
         "least(variadic anycompatible) anycompatible",
-        unspecialized,
+        unspecialized_form,
         _extreme_sql("least"),
         strict=False,
-        specialize=_extreme(largest=False),
+        specialize=_extreme_specializer(largest=False),
     ),
     scalar(
         "nullif(anycompatible,anycompatible) anycompatible",
-        unspecialized,
+        unspecialized_form,
         strict=False,
-        specialize=_null_if,
+        specialize=_specialize_null_if,
     ),
     scalar("num_nulls(variadic any) int4", count_nulls, strict=False),
     scalar("num_nonnulls(variadic any) int4", count_not_nulls, strict=False),

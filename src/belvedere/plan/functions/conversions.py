@@ -8,9 +8,9 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from belvedere.errors import InvalidInput
-from belvedere.plan.values.datetime_text import time_at
-from belvedere.plan.values.datetimes import instant, local
-from belvedere.plan.values.decimals import parse_numeric, rounded
+from belvedere.plan.values.datetime_text import time_from_microseconds
+from belvedere.plan.values.datetimes import session_instant, session_local
+from belvedere.plan.values.decimals import parse_numeric, round_to_scale
 from belvedere.plan.values.failures import out_of_range
 from belvedere.plan.values.intervals import HOUR, MINUTE, SECOND
 from belvedere.plan.values.numbers import checked_float4, float4
@@ -48,7 +48,7 @@ def numeric_to_integer(kind: str, high: int) -> Callable[[Decimal], int]:
             raise InvalidInput(
                 "cannot convert this numeric to an integer", sqlstate="0A000", type=kind
             )
-        result = int(rounded(value, 0))
+        result = int(round_to_scale(value, 0))
         if -high - 1 <= result <= high:
             return result
         raise out_of_range(kind)
@@ -109,23 +109,23 @@ def date_to_timestamp(value: datetime.date) -> datetime.datetime:
 
 
 def date_to_timestamptz(value: datetime.date) -> datetime.datetime:
-    return instant(datetime.datetime(value.year, value.month, value.day))
+    return session_instant(datetime.datetime(value.year, value.month, value.day))
 
 
 def timestamp_to_timestamptz(value: datetime.datetime) -> datetime.datetime:
-    return instant(value)
+    return session_instant(value)
 
 
 def timestamptz_to_timestamp(value: datetime.datetime) -> datetime.datetime:
-    return local(value).replace(tzinfo=None)
+    return session_local(value).replace(tzinfo=None)
 
 
 def to_date(value: datetime.datetime) -> datetime.date:
-    return value.date() if value.tzinfo is None else local(value).date()
+    return value.date() if value.tzinfo is None else session_local(value).date()
 
 
 def to_time(value: datetime.datetime) -> datetime.time:
-    return value.time() if value.tzinfo is None else local(value).time()
+    return value.time() if value.tzinfo is None else session_local(value).time()
 
 
 def time_microseconds(value: datetime.time) -> int:
@@ -137,4 +137,4 @@ def time_to_interval(value: datetime.time) -> Interval:
 
 
 def interval_to_time(value: Interval) -> datetime.time:
-    return time_at(value.microseconds % MICROSECONDS_PER_DAY)
+    return time_from_microseconds(value.microseconds % MICROSECONDS_PER_DAY)

@@ -24,22 +24,22 @@ from belvedere.plan.functions.function import UDF, Environment, Function, Volati
 from belvedere.plan.values.datetimes import (
     MICROSECOND,
     UTC,
-    beyond_python,
-    local,
+    add_microseconds,
+    find_zone,
     microseconds_of,
     offset_of,
+    session_local,
     session_zone,
-    shifted,
     to_local,
     to_utc,
-    zone_named,
+    unsupported_year,
 )
 from belvedere.plan.values.decimals import EXACT, add, divide
 from belvedere.plan.values.failures import bad_argument
 from belvedere.plan.values.intervals import HOUR, MINUTE, SECOND
-from belvedere.types import MICROSECONDS_PER_DAY, Interval, SqlType, numeric
+from belvedere.types import MICROSECONDS_PER_DAY, Interval, SqlType, numeric_type
 
-Field = Callable[[Any], int]
+FieldFunction = Callable[[Any], int]
 
 _NAMES: dict[str, str] = {}
 for _field, _words in {
@@ -70,16 +70,16 @@ for _field, _words in {
         _NAMES[_word] = _field
 
 
-def field_named(text: str) -> str | None:
+def find_field(text: str) -> str | None:
     """The field that a word such as `mins` or `qtr` means."""
     return _NAMES.get(text.strip().lower())
 
 
-def _julian(value: datetime.date) -> int:
+def _julian_day(value: datetime.date) -> int:
     return value.toordinal() + 1_721_425
 
 
-_DATE_FIELDS: dict[str, Field] = {
+_DATE_FIELDS: dict[str, FieldFunction] = {
     "century": lambda v: (v.year + 99) // 100,
     "day": lambda v: int(v.day),
     "decade": lambda v: v.year // 10,
@@ -93,69 +93,71 @@ _DATE_FIELDS: dict[str, Field] = {
     "week": lambda v: int(v.isocalendar()[1]),
     "year": lambda v: int(v.year),
 }
-_TIME_FIELDS: dict[str, Field] = {
+_TIME_FIELDS: dict[str, FieldFunction] = {
     "hour": lambda v: int(v.hour),
     "minute": lambda v: int(v.minute),
 }
 
 
-def _months(value: Interval) -> tuple[int, int]:
+def _split_years(value: Interval) -> tuple[int, int]:
     years = abs(value.months) // 12
     years = -years if value.months < 0 else years
     return years, value.months - years * 12
 
 
-def _whole(amount: int, size: int) -> int:
+def _truncated_quotient(amount: int, size: int) -> int:
     return -(-amount // size) if amount < 0 else amount // size
 
 
-def _rest(amount: int, size: int) -> int:
-    return amount - _whole(amount, size) * size
+def _truncated_remainder(amount: int, size: int) -> int:
+    return amount - _truncated_quotient(amount, size) * size
 
 
-_INTERVAL_FIELDS: dict[str, Field] = {
-    "century": lambda v: _whole(_months(v)[0], 100),
+_INTERVAL_FIELDS: dict[str, FieldFunction] = {
+    "century": lambda v: _truncated_quotient(_split_years(v)[0], 100),
     "day": lambda v: int(v.days),
-    "decade": lambda v: _whole(_months(v)[0], 10),
-    "hour": lambda v: _whole(v.microseconds, HOUR),
-    "millennium": lambda v: _whole(_months(v)[0], 1000),
-    "minute": lambda v: _whole(_rest(v.microseconds, HOUR), MINUTE),
-    "month": lambda v: _months(v)[1],
-    "quarter": lambda v: _whole(_months(v)[1], 3) + (1 if v.months >= 0 else -1),
-    "week": lambda v: _whole(v.days, 7),
-    "year": lambda v: _months(v)[0],
+    "decade": lambda v: _truncated_quotient(_split_years(v)[0], 10),
+    "hour": lambda v: _truncated_quotient(v.microseconds, HOUR),
+    "millennium": lambda v: _truncated_quotient(_split_years(v)[0], 1000),
+    "minute": lambda v: _truncated_quotient(_truncated_remainder(v.microseconds, HOUR), MINUTE),
+    "month": lambda v: _split_years(v)[1],
+    "quarter": lambda v: _truncated_quotient(_split_years(v)[1], 3) + (1 if v.months >= 0 else -1),
+    "week": lambda v: _truncated_quotient(v.days, 7),
+    "year": lambda v: _split_years(v)[0],
 }
 
 
-def _offset_now(value: datetime.datetime) -> int:
+def _session_offset(value: datetime.datetime) -> int:
     return offset_of(value, session_zone())
 
 
-_ZONE_FIELDS: dict[str, Field] = {
-    "timezone": _offset_now,
-    "timezone_hour": lambda v: _whole(_offset_now(v), 3600),
-    "timezone_minute": lambda v: _whole(_rest(_offset_now(v), 3600), 60),
+_ZONE_FIELDS: dict[str, FieldFunction] = {
+    "timezone": _session_offset,
+    "timezone_hour": lambda v: _truncated_quotient(_session_offset(v), 3600),
+    "timezone_minute": lambda v: _truncated_quotient(
+        _truncated_remainder(_session_offset(v), 3600), 60
+    ),
 }
 
 
-def _there(name: str, form: Callable[[Any], Decimal]) -> Callable[[Any], Decimal]:
+def _in_session_zone(name: str, form: Callable[[Any], Decimal]) -> Callable[[Any], Decimal]:
     """A field as clocks of the session's zone show it; an epoch is the same everywhere."""
-    return form if name == "epoch" else lambda value: form(local(value))
+    return form if name == "epoch" else lambda value: form(session_local(value))
 
 
-def _fraction(micros: int, scale: int) -> Decimal:
+def _scaled_decimal(micros: int, scale: int) -> Decimal:
     return Decimal(micros).scaleb(-scale, EXACT)
 
 
-def _whole_field(field: Field) -> Callable[[Any], Decimal]:
+def _integer_field(field: FieldFunction) -> Callable[[Any], Decimal]:
     return lambda value: Decimal(field(value))
 
 
 def _clock_forms(seconds: Callable[[Any], int]) -> dict[str, Callable[[Any], Decimal]]:
     """second, milliseconds and microseconds from the microseconds within a minute."""
     return {
-        "second": lambda value: _fraction(seconds(value), 6),
-        "milliseconds": lambda value: _fraction(seconds(value), 3),
+        "second": lambda value: _scaled_decimal(seconds(value), 6),
+        "milliseconds": lambda value: _scaled_decimal(seconds(value), 3),
         "microseconds": lambda value: Decimal(seconds(value)),
     }
 
@@ -165,26 +167,26 @@ def _second_of(value: Any) -> int:
 
 
 def _interval_epoch(value: Interval) -> Decimal:
-    years, months = _months(value)
+    years, months = _split_years(value)
     quarters = years * 1461 + 4 * (months * 30 + value.days)  # of a day; a year has 365.25
-    return _fraction(quarters * MICROSECONDS_PER_DAY // 4 + value.microseconds, 6)
+    return _scaled_decimal(quarters * MICROSECONDS_PER_DAY // 4 + value.microseconds, 6)
 
 
 def _timestamp_julian(value: datetime.datetime) -> Decimal:
     micros = time_microseconds(value.time())
-    return add(Decimal(_julian(value)), divide(Decimal(micros), Decimal(MICROSECONDS_PER_DAY)))
+    return add(Decimal(_julian_day(value)), divide(Decimal(micros), Decimal(MICROSECONDS_PER_DAY)))
 
 
-def _forms() -> dict[str, dict[str, Callable[[Any], Decimal]]]:
-    dated = {name: _whole_field(field) for name, field in _DATE_FIELDS.items()}
-    timed = {name: _whole_field(field) for name, field in _TIME_FIELDS.items()} | _clock_forms(
+def _build_forms() -> dict[str, dict[str, Callable[[Any], Decimal]]]:
+    dated = {name: _integer_field(field) for name, field in _DATE_FIELDS.items()}
+    timed = {name: _integer_field(field) for name, field in _TIME_FIELDS.items()} | _clock_forms(
         _second_of
     )
     timestamp = (
         dated
         | timed
         | {
-            "epoch": lambda v: _fraction(microseconds_of(v), 6),
+            "epoch": lambda v: _scaled_decimal(microseconds_of(v), 6),
             "julian": _timestamp_julian,
         }
     )
@@ -192,23 +194,23 @@ def _forms() -> dict[str, dict[str, Callable[[Any], Decimal]]]:
         "date": dated
         | {
             "epoch": lambda v: Decimal((v.toordinal() - 719_163) * 86_400),
-            "julian": lambda v: Decimal(_julian(v)),
+            "julian": lambda v: Decimal(_julian_day(v)),
         },
-        "time": timed | {"epoch": lambda v: _fraction(time_microseconds(v), 6)},
+        "time": timed | {"epoch": lambda v: _scaled_decimal(time_microseconds(v), 6)},
         "timestamp": timestamp,
-        "timestamptz": {name: _there(name, form) for name, form in timestamp.items()}
-        | {n: _whole_field(f) for n, f in _ZONE_FIELDS.items()},
-        "interval": {name: _whole_field(field) for name, field in _INTERVAL_FIELDS.items()}
-        | _clock_forms(lambda v: _rest(v.microseconds, MINUTE))
+        "timestamptz": {name: _in_session_zone(name, form) for name, form in timestamp.items()}
+        | {n: _integer_field(f) for n, f in _ZONE_FIELDS.items()},
+        "interval": {name: _integer_field(field) for name, field in _INTERVAL_FIELDS.items()}
+        | _clock_forms(lambda v: _truncated_remainder(v.microseconds, MINUTE))
         | {"epoch": _interval_epoch},
     }
 
 
-FORMS = _forms()
+FORMS = _build_forms()
 
 
-def _form(type_name: str, text: str) -> Callable[[Any], Decimal]:
-    field = field_named(text)
+def _find_form(type_name: str, text: str) -> Callable[[Any], Decimal]:
+    field = find_field(text)
     if field is None:
         raise bad_argument("unit not recognized")
     form = FORMS[type_name].get(field)
@@ -219,17 +221,17 @@ def _form(type_name: str, text: str) -> Callable[[Any], Decimal]:
     return form
 
 
-def _extract(type_name: str) -> Callable[[str, Any], Decimal]:
-    return lambda field, value: _form(type_name, field)(value)
+def _extract_form(type_name: str) -> Callable[[str, Any], Decimal]:
+    return lambda field, value: _find_form(type_name, field)(value)
 
 
 def _date_part(type_name: str) -> Callable[[str, Any], float]:
     # A date is converted to the timestamp of its midnight here, so that it has hours.
     if type_name == "date":
         return lambda field, value: numeric_to_float8(
-            _form("timestamp", field)(date_to_timestamp(value))
+            _find_form("timestamp", field)(date_to_timestamp(value))
         )
-    return lambda field, value: numeric_to_float8(_form(type_name, field)(value))
+    return lambda field, value: numeric_to_float8(_find_form(type_name, field)(value))
 
 
 _YEARS = {"millennium": 1000, "century": 100, "decade": 10}
@@ -239,15 +241,15 @@ _YEARS = {"millennium": 1000, "century": 100, "decade": 10}
 _NO_UNITS = {"dow", "doy", "epoch", "isodow", "isoyear", "julian"}
 
 
-def _unit_named(text: str) -> str:
-    name = field_named(text)
+def _find_unit(text: str) -> str:
+    name = find_field(text)
     if name is None or name in _NO_UNITS:
         raise bad_argument("unit not recognized")
     return name
 
 
-def truncate(field: str, value: datetime.datetime) -> datetime.datetime:
-    name = _unit_named(field)
+def truncate_timestamp(field: str, value: datetime.datetime) -> datetime.datetime:
+    name = _find_unit(field)
     if name in _YEARS:
         size = _YEARS[name]
         # Centuries and millennia begin with the year 1, decades with a round year.
@@ -257,7 +259,7 @@ def truncate(field: str, value: datetime.datetime) -> datetime.datetime:
             else (value.year - 1) // size * size + 1
         )
         if year < 1:
-            raise beyond_python(year, "timestamp")
+            raise unsupported_year(year, "timestamp")
         return value.replace(year=year, month=1, day=1, hour=0, minute=0, second=0, microsecond=0)
     if name == "week":
         start = value - datetime.timedelta(days=value.weekday())
@@ -282,27 +284,29 @@ def truncate(field: str, value: datetime.datetime) -> datetime.datetime:
 _WITHIN_DAY = {"hour", "minute", "second", "milliseconds", "microseconds"}
 
 
-def truncate_zone(field: str, value: datetime.datetime, zone: str) -> datetime.datetime:
-    return _truncate_in(field, value, zone_named(zone))
+def truncate_in_zone(field: str, value: datetime.datetime, zone: str) -> datetime.datetime:
+    return _truncate_local(field, value, find_zone(zone))
 
 
-def _truncate_in(field: str, value: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime:
+def _truncate_local(
+    field: str, value: datetime.datetime, zone: datetime.tzinfo
+) -> datetime.datetime:
     shown = to_local(value, zone)
-    cut = truncate(field, shown)
-    if _unit_named(field) in _WITHIN_DAY:
+    cut = truncate_timestamp(field, shown)
+    if _find_unit(field) in _WITHIN_DAY:
         # Within a day the clock's offset is the one it has now, also in an hour that repeats.
-        return shifted(value, (cut - shown) // MICROSECOND)
+        return add_microseconds(value, (cut - shown) // MICROSECOND)
     return to_utc(cut, zone)
 
 
-def truncate_there(field: str, value: datetime.datetime) -> datetime.datetime:
+def truncate_in_session_zone(field: str, value: datetime.datetime) -> datetime.datetime:
     """date_trunc of a TIMESTAMPTZ in the session's zone."""
     zone = session_zone()
-    return truncate(field, value) if zone is UTC else _truncate_in(field, value, zone)
+    return truncate_timestamp(field, value) if zone is UTC else _truncate_local(field, value, zone)
 
 
 def truncate_interval(field: str, value: Interval) -> Interval:
-    name = _unit_named(field)
+    name = _find_unit(field)
     months, days, micros = value
     sizes = {
         "millennium": 12000,
@@ -313,7 +317,7 @@ def truncate_interval(field: str, value: Interval) -> Interval:
         "month": 1,
     }
     if name in sizes:
-        return Interval(_whole(months, sizes[name]) * sizes[name], 0, 0)
+        return Interval(_truncated_quotient(months, sizes[name]) * sizes[name], 0, 0)
     if name == "day":
         return Interval(months, days, 0)
     clock = {
@@ -325,13 +329,13 @@ def truncate_interval(field: str, value: Interval) -> Interval:
     }
     if name not in clock:
         raise InvalidInput("unit not supported for this type", sqlstate="0A000", unit=name)
-    return Interval(months, days, _whole(micros, clock[name]) * clock[name])
+    return Interval(months, days, _truncated_quotient(micros, clock[name]) * clock[name])
 
 
 def age(left: datetime.datetime, right: datetime.datetime) -> Interval:
     """The difference in years, months, days and time, borrowing days from the earlier month."""
     if left.tzinfo is not None:
-        left, right = (local(one).replace(tzinfo=None) for one in (left, right))
+        left, right = (session_local(one).replace(tzinfo=None) for one in (left, right))
     if left < right:
         late = age(right, left)
         return Interval(-late.months, -late.days, -late.microseconds)
@@ -348,17 +352,19 @@ def age(left: datetime.datetime, right: datetime.datetime) -> Interval:
 
 
 def age_now(environment: Environment, value: datetime.datetime) -> Interval:
-    return age(date_to_timestamp(local(environment.transaction_time).date()), value)
+    return age(date_to_timestamp(session_local(environment.transaction_time).date()), value)
 
 
 def age_now_zone(environment: Environment, value: datetime.datetime) -> Interval:
     return age(
-        timestamp_to_timestamptz(date_to_timestamp(local(environment.transaction_time).date())),
+        timestamp_to_timestamptz(
+            date_to_timestamp(session_local(environment.transaction_time).date())
+        ),
         value,
     )
 
 
-def bin_of(
+def date_bin(
     stride: Interval, value: datetime.datetime, origin: datetime.datetime
 ) -> datetime.datetime:
     if stride.months:
@@ -367,14 +373,18 @@ def bin_of(
     if size <= 0:
         raise InvalidInput("stride must be greater than zero", sqlstate="22008")
     distance = microseconds_of(value) - microseconds_of(origin)
-    return shifted(origin, distance // size * size)
+    return add_microseconds(origin, distance // size * size)
 
 
-def always(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
     return True
 
 
-_BOUNDS = {"epoch": numeric(21, 6), "second": numeric(8, 6), "milliseconds": numeric(8, 3)}
+_BOUNDS = {
+    "epoch": numeric_type(21, 6),
+    "second": numeric_type(8, 6),
+    "milliseconds": numeric_type(8, 3),
+}
 _DUCKDB_FIELDS = {
     "day",
     "dow",
@@ -391,7 +401,7 @@ _DUCKDB_FIELDS = {
 
 
 def _known_field(type_name: str, field: str, form: Callable[[Any], Decimal]) -> Function:
-    bound = _BOUNDS.get(field, numeric(19, 0))
+    bound = _BOUNDS.get(field, numeric_type(19, 0))
     sql = None
     if field in _DUCKDB_FIELDS and type_name != "interval":
         sql = f"CAST(date_part('{field}', _0) AS DECIMAL(19,0))"
@@ -408,12 +418,12 @@ def _known_field(type_name: str, field: str, form: Callable[[Any], Decimal]) -> 
     )
 
 
-def _extracts() -> list[Function]:
+def _extract_functions() -> list[Function]:
     functions = []
     for name, forms in FORMS.items():
         volatility = Volatility.STABLE if name == "timestamptz" else Volatility.IMMUTABLE
         functions.append(
-            scalar(f"extract(text,{name}) numeric", _extract(name), volatility=volatility)
+            scalar(f"extract(text,{name}) numeric", _extract_form(name), volatility=volatility)
         )
         part = scalar(
             f"date_part(text,{name}) float8", _date_part(name), UDF, volatility=volatility
@@ -424,19 +434,19 @@ def _extracts() -> list[Function]:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    *_extracts(),
-    scalar("date_trunc(text,timestamp) timestamp", truncate, UDF),
-    stable("date_trunc(text,timestamptz) timestamptz", truncate_there, UDF),
-    scalar("date_trunc(text,timestamptz,text) timestamptz", truncate_zone, UDF),
+    *_extract_functions(),
+    scalar("date_trunc(text,timestamp) timestamp", truncate_timestamp, UDF),
+    stable("date_trunc(text,timestamptz) timestamptz", truncate_in_session_zone, UDF),
+    scalar("date_trunc(text,timestamptz,text) timestamptz", truncate_in_zone, UDF),
     scalar("date_trunc(text,interval) interval", truncate_interval, UDF),
     scalar("age(timestamp,timestamp) interval", age, UDF),
     scalar("age(timestamptz,timestamptz) interval", age, UDF),
     stable("age(timestamp) interval", age_now, environment=True),
     stable("age(timestamptz) interval", age_now_zone, environment=True),
-    scalar("date_bin(interval,timestamp,timestamp) timestamp", bin_of, UDF),
-    scalar("date_bin(interval,timestamptz,timestamptz) timestamptz", bin_of, UDF),
+    scalar("date_bin(interval,timestamp,timestamp) timestamp", date_bin, UDF),
+    scalar("date_bin(interval,timestamptz,timestamptz) timestamptz", date_bin, UDF),
     *(
-        scalar(f"isfinite({name}) bool", always, UDF)
+        scalar(f"isfinite({name}) bool", is_finite, UDF)
         for name in ("date", "timestamp", "timestamptz", "interval")
     ),
 )

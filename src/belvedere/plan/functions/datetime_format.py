@@ -16,13 +16,13 @@ from typing import Any
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.functions.function import UDF, Function, stable
 from belvedere.plan.values.datetimes import (
-    beyond_python,
+    add_microseconds,
     format_offset,
-    instant,
-    local,
     offset_of,
+    session_instant,
+    session_local,
     session_zone,
-    shifted,
+    unsupported_year,
 )
 from belvedere.plan.values.failures import datetime_out_of_range
 from belvedere.plan.values.intervals import HOUR, MINUTE, SECOND
@@ -56,7 +56,7 @@ _SPELLED |= {"A.D.", "B.C.", "a.d.", "b.c.", "TZ", "tz"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _TemplatePart:
     """One part of a template: a field with its modifiers, or literal text."""
 
     field: str
@@ -66,7 +66,7 @@ class _Part:
 
 
 @functools.cache
-def _token() -> re.Pattern[str]:
+def _token_pattern() -> re.Pattern[str]:
     """The pattern of template tokens, compiled on first use: most programs never need it."""
     return re.compile(
         r'(?P<quoted>"(?:\\.|[^"\\])*"?)|(?P<prefix>FM|fm|TM|FX|fx)|(?P<field>'
@@ -79,32 +79,34 @@ def _token() -> re.Pattern[str]:
 
 
 @functools.lru_cache(maxsize=512)
-def _parts(template: str) -> tuple[_Part, ...]:
-    parts: list[_Part] = []
+def _split_template(template: str) -> tuple[_TemplatePart, ...]:
+    parts: list[_TemplatePart] = []
     fill = True
-    for match in _token().finditer(template):
+    for match in _token_pattern().finditer(template):
         if match["prefix"]:
             if match["prefix"].upper() != "FM":
                 raise Unsupported("the TM and FX template modifiers are not supported")
             fill = False
             continue
         if match["quoted"]:
-            parts.append(_Part("", re.sub(r"\\(.)", r"\1", match["quoted"].strip('"'))))
+            parts.append(_TemplatePart("", re.sub(r"\\(.)", r"\1", match["quoted"].strip('"'))))
         elif match["escaped"]:
             parts.append(
-                _Part("", match["escaped"][1] if match["escaped"][1] == '"' else match["escaped"])
+                _TemplatePart(
+                    "", match["escaped"][1] if match["escaped"][1] == '"' else match["escaped"]
+                )
             )
         elif match["literal"]:
-            parts.append(_Part("", match["literal"]))
+            parts.append(_TemplatePart("", match["literal"]))
         else:
             field = match["field"]
             name = field if field in _SPELLED else field.upper()
-            parts.append(_Part(name, field, fill, match["ordinal"] or ""))
+            parts.append(_TemplatePart(name, field, fill, match["ordinal"] or ""))
         fill = True
     return tuple(parts)
 
 
-def _ordinal(number: str, kind: str) -> str:
+def _add_ordinal(number: str, kind: str) -> str:
     if not kind:
         return number
     last = number[-1]
@@ -129,7 +131,7 @@ class _Moment:
     offset: int = 0
 
 
-def _numbers(moment: _Moment) -> dict[str, tuple[int, int]]:
+def _numeric_fields(moment: _Moment) -> dict[str, tuple[int, int]]:
     """Field -> (number, width it is padded to)."""
     hour12 = moment.hour % 12 or 12
     numbers = {
@@ -144,11 +146,11 @@ def _numbers(moment: _Moment) -> dict[str, tuple[int, int]]:
     for digits in range(1, 7):
         numbers[f"FF{digits}"] = (moment.micro // 10 ** (6 - digits), digits)
     if moment.date is not None:
-        numbers |= _calendar_numbers(moment.date)
+        numbers |= _calendar_fields(moment.date)
     return numbers
 
 
-def _calendar_numbers(date: datetime.date) -> dict[str, tuple[int, int]]:
+def _calendar_fields(date: datetime.date) -> dict[str, tuple[int, int]]:
     iso_year, iso_week, iso_day = date.isocalendar()
     yearday = date.timetuple().tm_yday
     first_iso = datetime.date.fromisocalendar(iso_year, 1, 1)
@@ -162,7 +164,7 @@ def _calendar_numbers(date: datetime.date) -> dict[str, tuple[int, int]]:
     }  # fmt: skip
 
 
-def _cased(text: str, like: str) -> str:
+def _match_case(text: str, like: str) -> str:
     if like.isupper():
         return text.upper()
     return text.lower() if like.islower() else text
@@ -175,7 +177,7 @@ def _zone_words(moment: _Moment) -> dict[str, str]:
     return {"TZ": moment.zone, "OF": short, "TZH": hours, "TZM": minutes}
 
 
-def _words(part: _Part, moment: _Moment) -> str | None:
+def _spelled_field(part: _TemplatePart, moment: _Moment) -> str | None:
     """The text of a field that is spelled in words."""
     field = part.field
     upper = field.upper()
@@ -184,13 +186,13 @@ def _words(part: _Part, moment: _Moment) -> str | None:
         half = f"{half[0]}.m." if "." in field else half
         return half.upper() if field.isupper() else half
     if upper in ("AD", "BC", "A.D.", "B.C."):
-        return _cased("A.D." if "." in field else "AD", field)
+        return _match_case("A.D." if "." in field else "AD", field)
     if upper in ("TZ", "OF", "TZH", "TZM"):
         zone = _zone_words(moment)[upper]
         return zone.lower() if field == "tz" else zone
     if upper == "RM":
         roman = _ROMAN[moment.month - 1] if moment.month else ""
-        return _cased(roman.ljust(4) if part.fill else roman, field)
+        return _match_case(roman.ljust(4) if part.fill else roman, field)
     if moment.date is None or upper not in ("MONTH", "MON", "DAY", "DY"):
         return None
     long = (
@@ -199,28 +201,28 @@ def _words(part: _Part, moment: _Moment) -> str | None:
         else calendar.day_name[moment.date.weekday()]
     )
     if upper in ("MON", "DY"):
-        return _cased(long[:3], field)
-    return _cased(long.ljust(9) if part.fill else long, field)
+        return _match_case(long[:3], field)
+    return _match_case(long.ljust(9) if part.fill else long, field)
 
 
-def _format(moment: _Moment, template: str) -> str:
-    numbers = _numbers(moment)
+def _format_moment(moment: _Moment, template: str) -> str:
+    numbers = _numeric_fields(moment)
     out: list[str] = []
-    for part in _parts(template):
+    for part in _split_template(template):
         if not part.field:
             out.append(part.text)
             continue
-        words = _words(part, moment)
+        words = _spelled_field(part, moment)
         if words is not None:
             out.append(words)
         elif part.field == "Y,YYY":
             thousands, rest = divmod(moment.year, 1000)
-            out.append(_ordinal(f"{thousands},{rest:03d}", part.ordinal))
+            out.append(_add_ordinal(f"{thousands},{rest:03d}", part.ordinal))
         elif part.field in numbers:
             number, width = numbers[part.field]
             fraction = part.field in ("MS", "US") or part.field.startswith("FF")
             padded = f"{number:0{width}d}" if width and (part.fill or fraction) else str(number)
-            out.append(_ordinal(padded, part.ordinal))
+            out.append(_add_ordinal(padded, part.ordinal))
         else:
             raise Unsupported("this template pattern is not supported", pattern=part.text)
     return "".join(out)
@@ -235,8 +237,8 @@ def format_timestamp(value: datetime.datetime, template: str) -> str | None:
         zone, offset = there.tzname() or "", offset_of(value, session_zone())
         if zone.startswith("UTC") and zone != "UTC":
             zone = format_offset(offset)
-        value = local(value)
-    return _format(
+        value = session_local(value)
+    return _format_moment(
         _Moment(
             value.year, value.month, value.day, value.hour, value.minute, value.second,
             value.microsecond, value.date(), zone, offset,
@@ -268,13 +270,13 @@ def format_interval(value: Interval, template: str) -> str | None:
         return None
     if value.months < 0 or value.days < 0 or value.microseconds < 0:
         raise Unsupported("to_char of a negative interval is not supported")
-    if any(part.field not in _INTERVAL_FIELDS for part in _parts(template) if part.field):
+    if any(part.field not in _INTERVAL_FIELDS for part in _split_template(template) if part.field):
         raise Unsupported("this template pattern is not supported for intervals")
     years, months = divmod(value.months, 12)
     hours, rest = divmod(value.microseconds, HOUR)
     minutes, rest = divmod(rest, MINUTE)
     seconds, micro = divmod(rest, SECOND)
-    return _format(
+    return _format_moment(
         _Moment(years, months, value.days, hours, minutes, seconds, micro, None), template
     )
 
@@ -295,7 +297,7 @@ _WIDTHS |= {"MI": 2, "SS": 2, "MS": 3, "US": 6, "J": 7, "SSSS": 5, "SSSSS": 5}
 _WIDTHS |= {f"FF{digits}": digits for digits in range(1, 7)}
 
 
-class _Reading:
+class _TemplateReader:
     """A reader of a text by the fields of a template."""
 
     def __init__(self, text: str) -> None:
@@ -303,7 +305,7 @@ class _Reading:
         self.found: dict[str, int] = {}
         self.half = ""
 
-    def run(self, parts: tuple[_Part, ...]) -> None:
+    def read_parts(self, parts: tuple[_TemplatePart, ...]) -> None:
         for i, part in enumerate(parts):
             if part.field:
                 self.skip_space()
@@ -311,7 +313,7 @@ class _Reading:
             if self.at >= len(self.text):
                 return
             if part.field:
-                self.read(part, i + 1 < len(parts) and parts[i + 1].field in _WIDTHS)
+                self.read_field(part, i + 1 < len(parts) and parts[i + 1].field in _WIDTHS)
             else:
                 self.skip_literal(part)
 
@@ -319,7 +321,7 @@ class _Reading:
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
 
-    def skip_literal(self, part: _Part) -> None:
+    def skip_literal(self, part: _TemplatePart) -> None:
         if part.text.isspace() or not part.text.isalnum():
             # A separator in the template matches any one separator in the text, or none.
             self.skip_space()
@@ -329,20 +331,20 @@ class _Reading:
             return
         self.at += len(part.text)
 
-    def read(self, part: _Part, digits_follow: bool) -> None:
+    def read_field(self, part: _TemplatePart, digits_follow: bool) -> None:
         upper = part.field.upper()
         if upper in _WIDTHS:
-            self.number(upper, _WIDTHS[upper], digits_follow)
+            self.read_number(upper, _WIDTHS[upper], digits_follow)
         elif upper in ("MON", "MONTH"):
-            self.name("MM", calendar.month_abbr if upper == "MON" else calendar.month_name)
+            self.read_name("MM", calendar.month_abbr if upper == "MON" else calendar.month_name)
         elif upper in ("DY", "DAY"):
-            self.name("", calendar.day_abbr if upper == "DY" else calendar.day_name)
+            self.read_name("", calendar.day_abbr if upper == "DY" else calendar.day_name)
         elif upper in ("AM", "PM", "A.M.", "P.M."):
-            self.half_day()
+            self.read_half_day()
         else:
             raise Unsupported("this template pattern is not supported", pattern=part.text)
 
-    def number(self, field: str, width: int, fixed: bool) -> None:
+    def read_number(self, field: str, width: int, fixed: bool) -> None:
         # Only numbers directly after each other are separated by their width.
         fraction = field in ("MS", "US") or field.startswith("FF")
         longest = width if fixed or fraction else 9
@@ -363,7 +365,7 @@ class _Reading:
             self.found[field] = value
         self.at = match.end()
 
-    def name(self, field: str, names: Any) -> None:
+    def read_name(self, field: str, names: Any) -> None:
         for number, word in enumerate(names):
             if word and self.text[self.at : self.at + len(word)].lower() == word.lower():
                 if field:
@@ -372,7 +374,7 @@ class _Reading:
                 return
         raise InvalidInput("invalid value for template pattern", sqlstate="22007", pattern="name")
 
-    def half_day(self) -> None:
+    def read_half_day(self) -> None:
         match = re.compile(r"[ap]\.?m\.?", re.IGNORECASE).match(self.text, self.at)
         if match is None:
             raise InvalidInput("invalid value for template pattern", sqlstate="22007", pattern="AM")
@@ -393,7 +395,7 @@ def _date_of(found: dict[str, int]) -> datetime.date:
     # Without a year it is the year before the first, which Python does not have.
     year = found.get("YYYY", 0)
     if not 1 <= year <= 9999:
-        raise beyond_python(year, "date")
+        raise unsupported_year(year, "date")
     if "DDD" in found and "MM" not in found:
         if not 1 <= found["DDD"] <= 365 + calendar.isleap(year):
             raise datetime_out_of_range("date")
@@ -404,7 +406,7 @@ def _date_of(found: dict[str, int]) -> datetime.date:
         raise datetime_out_of_range("date") from None
 
 
-def _clock_of(reading: _Reading) -> int:
+def _clock_of(reading: _TemplateReader) -> int:
     found = reading.found
     if "SSSS" in found or "SSSSS" in found:
         return (found.get("SSSS") or found.get("SSSSS", 0)) * SECOND + found.get("micro", 0)
@@ -419,22 +421,24 @@ def _clock_of(reading: _Reading) -> int:
     return hour * HOUR + minute * MINUTE + second * SECOND + found.get("micro", 0)
 
 
-def _read(text: str, template: str) -> _Reading:
-    reading = _Reading(text)
-    reading.run(_parts(template))
+def _read_text(text: str, template: str) -> _TemplateReader:
+    reading = _TemplateReader(text)
+    reading.read_parts(_split_template(template))
     return reading
 
 
 def to_date(text: str, template: str) -> datetime.date:
-    reading = _read(text, template)
+    reading = _read_text(text, template)
     _clock_of(reading)
     return _date_of(reading.found)
 
 
 def to_timestamp(text: str, template: str) -> datetime.datetime:
-    reading = _read(text, template)
+    reading = _read_text(text, template)
     date = _date_of(reading.found)
-    return instant(shifted(datetime.datetime(date.year, date.month, date.day), _clock_of(reading)))
+    return session_instant(
+        add_microseconds(datetime.datetime(date.year, date.month, date.day), _clock_of(reading))
+    )
 
 
 FUNCTIONS: tuple[Function, ...] = (

@@ -7,17 +7,17 @@ import math
 
 from belvedere.errors import Unsupported
 from belvedere.plan.functions.function import UDF, Environment, Function, scalar, stable, volatile
-from belvedere.plan.values.datetime_text import time_at
+from belvedere.plan.values.datetime_text import time_from_microseconds
 from belvedere.plan.values.datetimes import (
     UTC,
-    beyond_python,
+    add_microseconds,
+    find_zone,
     from_microseconds,
-    instant,
-    local,
-    shifted,
+    session_instant,
+    session_local,
     to_local,
     to_utc,
-    zone_named,
+    unsupported_year,
 )
 from belvedere.plan.values.failures import bad_argument, datetime_out_of_range
 from belvedere.plan.values.intervals import HOUR, MINUTE, SECOND, make_interval
@@ -27,7 +27,7 @@ from belvedere.types import MICROSECONDS_PER_DAY, Interval
 def make_date(year: int, month: int, day: int) -> datetime.date:
     if year < 0 or year > 9999:
         _check_date(year, month, day)
-        raise beyond_python(year, "date")
+        raise unsupported_year(year, "date")
     try:
         return datetime.date(year, month, day)
     except ValueError:
@@ -40,13 +40,13 @@ def _check_date(year: int, month: int, day: int) -> None:
 
 
 def make_time(hour: int, minute: int, second: float) -> datetime.time:
-    micros = _clock(hour, minute, second)
+    micros = _clock_microseconds(hour, minute, second)
     if micros == MICROSECONDS_PER_DAY:
         raise Unsupported("the time 24:00:00 is not supported", hint="use 00:00:00 of the next day")
-    return time_at(micros)
+    return time_from_microseconds(micros)
 
 
-def _clock(hour: int, minute: int, second: float) -> int:
+def _clock_microseconds(hour: int, minute: int, second: float) -> int:
     if math.isnan(second) or not (0 <= hour <= 24 and 0 <= minute <= 59 and 0 <= second <= 60):
         raise datetime_out_of_range("time")
     micros = hour * HOUR + minute * MINUTE + round(second * SECOND)
@@ -59,14 +59,14 @@ def make_timestamp(
     year: int, month: int, day: int, hour: int, minute: int, second: float
 ) -> datetime.datetime:
     date = make_date(year, month, day)
-    micros = _clock(hour, minute, second)
-    return shifted(datetime.datetime(date.year, date.month, date.day), micros)
+    micros = _clock_microseconds(hour, minute, second)
+    return add_microseconds(datetime.datetime(date.year, date.month, date.day), micros)
 
 
 def make_timestamptz(
     year: int, month: int, day: int, hour: int, minute: int, second: float
 ) -> datetime.datetime:
-    return instant(make_timestamp(year, month, day, hour, minute, second))
+    return session_instant(make_timestamp(year, month, day, hour, minute, second))
 
 
 def make_timestamptz_in(
@@ -75,7 +75,7 @@ def make_timestamptz_in(
     return at_zone(zone, make_timestamp(year, month, day, hour, minute, second))
 
 
-def interval_of(
+def interval_from_fields(
     years: int = 0,
     months: int = 0,
     weeks: int = 0,
@@ -104,24 +104,24 @@ def to_timestamp(seconds: float) -> datetime.datetime:
 
 def at_zone(zone: str, value: datetime.datetime) -> datetime.datetime:
     """timestamp AT TIME ZONE: the instant at which clocks there show it."""
-    return to_utc(value, zone_named(zone))
+    return to_utc(value, find_zone(zone))
 
 
 def from_zone(zone: str, value: datetime.datetime) -> datetime.datetime:
     """timestamptz AT TIME ZONE: what clocks there show at the instant."""
-    return to_local(value, zone_named(zone))
+    return to_local(value, find_zone(zone))
 
 
 def at_local(value: datetime.datetime) -> datetime.datetime:
     """timestamp AT LOCAL: the instant, by the session's zone."""
-    return instant(value)
+    return session_instant(value)
 
 
 def from_local(value: datetime.datetime) -> datetime.datetime:
-    return local(value).replace(tzinfo=None)
+    return session_local(value).replace(tzinfo=None)
 
 
-def _offset(zone: Interval) -> int:
+def _offset_microseconds(zone: Interval) -> int:
     """The offset in microseconds, cut to whole seconds."""
     if zone.months or zone.days:
         raise bad_argument("interval time zone must not include months or days")
@@ -130,11 +130,11 @@ def _offset(zone: Interval) -> int:
 
 
 def at_offset(zone: Interval, value: datetime.datetime) -> datetime.datetime:
-    return shifted(value, -_offset(zone)).replace(tzinfo=UTC)
+    return add_microseconds(value, -_offset_microseconds(zone)).replace(tzinfo=UTC)
 
 
 def from_offset(zone: Interval, value: datetime.datetime) -> datetime.datetime:
-    return shifted(value.replace(tzinfo=None), _offset(zone))
+    return add_microseconds(value.replace(tzinfo=None), _offset_microseconds(zone))
 
 
 def transaction_time(environment: Environment) -> datetime.datetime:
@@ -150,15 +150,15 @@ def clock_time(environment: Environment) -> datetime.datetime:
 
 
 def current_date(environment: Environment) -> datetime.date:
-    return local(environment.transaction_time).date()
+    return session_local(environment.transaction_time).date()
 
 
 def local_time(environment: Environment) -> datetime.time:
-    return local(environment.transaction_time).time()
+    return session_local(environment.transaction_time).time()
 
 
 def local_timestamp(environment: Environment) -> datetime.datetime:
-    return local(environment.transaction_time).replace(tzinfo=None)
+    return session_local(environment.transaction_time).replace(tzinfo=None)
 
 
 _INTERVAL_TYPES = ("int4", "int4", "int4", "int4", "int4", "int4", "float8")
@@ -174,7 +174,11 @@ FUNCTIONS: tuple[Function, ...] = (
         UDF,
     ),
     *(
-        scalar(f"make_interval({','.join(_INTERVAL_TYPES[:count])}) interval", interval_of, UDF)
+        scalar(
+            f"make_interval({','.join(_INTERVAL_TYPES[:count])}) interval",
+            interval_from_fields,
+            UDF,
+        )
         for count in range(1, 8)
     ),
     scalar("to_timestamp(float8) timestamptz", to_timestamp, UDF),

@@ -14,15 +14,15 @@ from typing import Any
 from belvedere.plan.functions.conversions import date_to_timestamp, time_microseconds
 from belvedere.plan.functions.function import UDF, Function, Volatility, scalar
 from belvedere.plan.values import interval_math
-from belvedere.plan.values.datetime_text import time_at
+from belvedere.plan.values.datetime_text import time_from_microseconds
 from belvedere.plan.values.datetimes import (
     MICROSECOND,
     UTC,
-    beyond_python,
-    instant,
-    local,
+    add_microseconds,
+    session_instant,
+    session_local,
     session_zone,
-    shifted,
+    unsupported_year,
 )
 from belvedere.plan.values.failures import datetime_out_of_range
 from belvedere.types import MICROSECONDS_PER_DAY, Interval
@@ -35,17 +35,17 @@ def add_days(value: datetime.date, days: int) -> datetime.date:
     try:
         return value + datetime.timedelta(days=days)
     except OverflowError:
-        raise _date_beyond(value.toordinal() + days) from None
+        raise _date_range_error(value.toordinal() + days) from None
 
 
-def _date_beyond(ordinal: int) -> Exception:
+def _date_range_error(ordinal: int) -> Exception:
     # PostgreSQL's dates reach from 4714 BC to 5874897.
     if -1_721_424 <= ordinal <= 2_145_762_000:
-        return beyond_python(10_000 if ordinal > 0 else 0, "date")
+        return unsupported_year(10_000 if ordinal > 0 else 0, "date")
     return datetime_out_of_range("date")
 
 
-def days_add(days: int, value: datetime.date) -> datetime.date:
+def days_plus_date(days: int, value: datetime.date) -> datetime.date:
     return add_days(value, days)
 
 
@@ -68,57 +68,61 @@ def time_and_date(time: datetime.time, date: datetime.date) -> Timestamp:
 def add_months(value: Timestamp, months: int) -> Timestamp:
     year, month = divmod(value.year * 12 + value.month - 1 + months, 12)
     if not 1 <= year <= 9999:
-        raise beyond_python(year, "timestamp")
+        raise unsupported_year(year, "timestamp")
     last = _MONTH_DAYS[month] + (month == 1 and calendar.isleap(year))
     return value.replace(year=year, month=month + 1, day=min(value.day, last))
 
 
-def add(value: Timestamp, interval: Interval) -> Timestamp:
+def add_interval(value: Timestamp, interval: Interval) -> Timestamp:
     months, days, microseconds = interval
     if value.tzinfo is not None and (months or days) and session_zone() is not UTC:
         # Months and days are added on the zone's calendar, the time as elapsed time.
-        there = add(local(value).replace(tzinfo=None), Interval(months, days, 0))
-        return shifted(instant(there), microseconds)
+        there = add_interval(session_local(value).replace(tzinfo=None), Interval(months, days, 0))
+        return add_microseconds(session_instant(there), microseconds)
     if months:
         value = add_months(value, months)
-    return shifted(value, days * MICROSECONDS_PER_DAY + microseconds)
+    return add_microseconds(value, days * MICROSECONDS_PER_DAY + microseconds)
 
 
-def subtract(value: Timestamp, interval: Interval) -> Timestamp:
-    return add(value, Interval(-interval.months, -interval.days, -interval.microseconds))
+def subtract_interval(value: Timestamp, interval: Interval) -> Timestamp:
+    return add_interval(value, Interval(-interval.months, -interval.days, -interval.microseconds))
 
 
-def interval_add(interval: Interval, value: Timestamp) -> Timestamp:
-    return add(value, interval)
+def interval_plus_timestamp(interval: Interval, value: Timestamp) -> Timestamp:
+    return add_interval(value, interval)
 
 
 def date_add(value: datetime.date, interval: Interval) -> Timestamp:
-    return add(date_to_timestamp(value), interval)
+    return add_interval(date_to_timestamp(value), interval)
 
 
-def interval_add_date(interval: Interval, value: datetime.date) -> Timestamp:
-    return add(date_to_timestamp(value), interval)
+def interval_plus_date(interval: Interval, value: datetime.date) -> Timestamp:
+    return add_interval(date_to_timestamp(value), interval)
 
 
 def date_subtract(value: datetime.date, interval: Interval) -> Timestamp:
-    return subtract(date_to_timestamp(value), interval)
+    return subtract_interval(date_to_timestamp(value), interval)
 
 
-def between(left: Timestamp, right: Timestamp) -> Interval:
+def subtract_timestamps(left: Timestamp, right: Timestamp) -> Interval:
     """Whole days and the rest, both of one sign."""
     return interval_math.justify_hours(Interval(0, 0, (left - right) // MICROSECOND))
 
 
 def time_add(value: datetime.time, interval: Interval) -> datetime.time:
-    return time_at((time_microseconds(value) + interval.microseconds) % MICROSECONDS_PER_DAY)
+    return time_from_microseconds(
+        (time_microseconds(value) + interval.microseconds) % MICROSECONDS_PER_DAY
+    )
 
 
-def interval_add_time(interval: Interval, value: datetime.time) -> datetime.time:
+def interval_plus_time(interval: Interval, value: datetime.time) -> datetime.time:
     return time_add(value, interval)
 
 
 def time_subtract(value: datetime.time, interval: Interval) -> datetime.time:
-    return time_at((time_microseconds(value) - interval.microseconds) % MICROSECONDS_PER_DAY)
+    return time_from_microseconds(
+        (time_microseconds(value) - interval.microseconds) % MICROSECONDS_PER_DAY
+    )
 
 
 def time_between(left: datetime.time, right: datetime.time) -> Interval:
@@ -129,7 +133,7 @@ def factor_multiply(factor: float, value: Interval) -> Interval:
     return interval_math.multiply(value, factor)
 
 
-def _zoned() -> list[Function]:
+def _timestamp_functions() -> list[Function]:
     """The operators of timestamps with and without zone; with it they depend on the session."""
     functions = []
     for name, volatility in (
@@ -142,24 +146,29 @@ def _zoned() -> list[Function]:
         swapped = "CAST(_1 AS TIMESTAMP) + _0"
         wrap = "CAST({} AS TIMESTAMPTZ)" if zoned else "{}"
         functions += [
-            scalar(f"+({name},interval) {name}", add, wrap.format(plus), volatility=volatility),
+            scalar(
+                f"+({name},interval) {name}", add_interval, wrap.format(plus), volatility=volatility
+            ),
             scalar(
                 f"+(interval,{name}) {name}",
-                interval_add,
+                interval_plus_timestamp,
                 wrap.format(swapped),
                 volatility=volatility,
             ),
             scalar(
-                f"-({name},interval) {name}", subtract, wrap.format(minus), volatility=volatility
+                f"-({name},interval) {name}",
+                subtract_interval,
+                wrap.format(minus),
+                volatility=volatility,
             ),
-            scalar(f"-({name},{name}) interval", between, UDF),
+            scalar(f"-({name},{name}) interval", subtract_timestamps, UDF),
         ]
     return functions
 
 
 def overlaps(start: Any, end: Any, other_start: Any, other_end: Any) -> bool | None:
     """SQL's OVERLAPS: each pair in either order, its first end included, NULL an unknown end."""
-    first, second = _ordered(start, end), _ordered(other_start, other_end)
+    first, second = _order_ends(start, end), _order_ends(other_start, other_end)
     if first is None or second is None:
         return None
     if first[0] > second[0]:
@@ -173,7 +182,7 @@ def overlaps(start: Any, end: Any, other_start: Any, other_end: Any) -> bool | N
     return None if second[1] is None else False
 
 
-def _ordered(start: Any, end: Any) -> tuple[Any, Any] | None:
+def _order_ends(start: Any, end: Any) -> tuple[Any, Any] | None:
     if start is None:
         return None if end is None else (end, None)
     if end is not None and start > end:
@@ -181,7 +190,9 @@ def _ordered(start: Any, end: Any) -> tuple[Any, Any] | None:
     return start, end
 
 
-def _ending(form: Callable[[Any, Interval], Any], which: tuple[bool, bool]) -> Callable[..., Any]:
+def _overlaps_with_lengths(
+    form: Callable[[Any, Interval], Any], which: tuple[bool, bool]
+) -> Callable[..., Any]:
     """OVERLAPS where one or both ends are given as a length from the start."""
 
     def with_lengths(start: Any, end: Any, other_start: Any, other_end: Any) -> bool | None:
@@ -195,11 +206,11 @@ def _ending(form: Callable[[Any, Interval], Any], which: tuple[bool, bool]) -> C
     return with_lengths
 
 
-def _overlaps() -> list[Function]:
+def _overlaps_functions() -> list[Function]:
     functions = []
     forms: dict[str, Callable[[Any, Interval], Any]] = {
-        "timestamp": add,
-        "timestamptz": add,
+        "timestamp": add_interval,
+        "timestamptz": add_interval,
         "time": time_add,
     }
     for name, form in forms.items():
@@ -209,7 +220,7 @@ def _overlaps() -> list[Function]:
             functions.append(
                 scalar(
                     f"overlaps({name},{first},{name},{second}) bool",
-                    _ending(form, which),
+                    _overlaps_with_lengths(form, which),
                     UDF,
                     strict=False,
                     volatility=Volatility.STABLE if stable else Volatility.IMMUTABLE,
@@ -220,17 +231,17 @@ def _overlaps() -> list[Function]:
 
 FUNCTIONS: tuple[Function, ...] = (
     scalar("+(date,int4) date", add_days, UDF),
-    scalar("+(int4,date) date", days_add, UDF),
+    scalar("+(int4,date) date", days_plus_date, UDF),
     scalar("-(date,int4) date", subtract_days, UDF),
     scalar("-(date,date) int4", days_between, "CAST(_0 - _1 AS INTEGER)"),
     scalar("+(date,time) timestamp", date_and_time, "_0 + _1"),
     scalar("+(time,date) timestamp", time_and_date, "_1 + _0"),
     scalar("+(date,interval) timestamp", date_add, "_0 + _1"),
-    scalar("+(interval,date) timestamp", interval_add_date, "_1 + _0"),
+    scalar("+(interval,date) timestamp", interval_plus_date, "_1 + _0"),
     scalar("-(date,interval) timestamp", date_subtract, "_0 - _1"),
-    *_zoned(),
+    *_timestamp_functions(),
     scalar("+(time,interval) time", time_add, UDF),
-    scalar("+(interval,time) time", interval_add_time, UDF),
+    scalar("+(interval,time) time", interval_plus_time, UDF),
     scalar("-(time,interval) time", time_subtract, UDF),
     scalar("-(time,time) interval", time_between, UDF),
     scalar("+(interval,interval) interval", interval_math.add, UDF),
@@ -242,5 +253,5 @@ FUNCTIONS: tuple[Function, ...] = (
     scalar("justify_hours(interval) interval", interval_math.justify_hours, UDF),
     scalar("justify_days(interval) interval", interval_math.justify_days, UDF),
     scalar("justify_interval(interval) interval", interval_math.justify_interval, UDF),
-    *_overlaps(),
+    *_overlaps_functions(),
 )

@@ -7,7 +7,7 @@ import binascii
 import hashlib
 import re
 
-from belvedere.plan.functions.casts import formatter
+from belvedere.plan.functions.casts import text_formatter
 from belvedere.plan.functions.function import (
     UDF,
     Function,
@@ -141,11 +141,11 @@ def encode(value: bytes, form: str) -> str:
         text = base64.b64encode(value).decode()
         return "\n".join(text[i : i + 76] for i in range(0, len(text), 76))
     if name == "escape":
-        return "".join(_escaped(byte) for byte in value)
+        return "".join(_escape_byte(byte) for byte in value)
     raise bad_argument("unrecognized encoding")
 
 
-def _escaped(byte: int) -> str:
+def _escape_byte(byte: int) -> str:
     if byte == 92:
         return "\\\\"
     return f"\\{byte:03o}" if byte == 0 or byte > 127 else chr(byte)
@@ -176,12 +176,12 @@ def _decode_base64(value: str) -> bytes:
 
 
 def convert_to(value: str, encoding: str) -> bytes:
-    _utf8_only(encoding)
+    _require_utf8(encoding)
     return value.encode()
 
 
 def convert_from(value: bytes, encoding: str) -> str:
-    _utf8_only(encoding)
+    _require_utf8(encoding)
     try:
         text = value.decode()
     except UnicodeDecodeError:
@@ -191,7 +191,7 @@ def convert_from(value: bytes, encoding: str) -> str:
     return text
 
 
-def _utf8_only(encoding: str) -> None:
+def _require_utf8(encoding: str) -> None:
     if encoding.upper().replace("-", "").replace("_", "") not in ("UTF8", "UNICODE"):
         raise bad_argument("unsupported encoding name")
 
@@ -212,12 +212,12 @@ def quote_nullable(value: str | None) -> str:
 
 
 def _quote_any(types: Types) -> object:
-    show = formatter(types[0])
+    show = text_formatter(types[0])
     return lambda value: quote_literal(show(value))
 
 
 def _nullable_any(types: Types) -> object:
-    show = formatter(types[0])
+    show = text_formatter(types[0])
     return lambda value: "NULL" if value is None else quote_literal(show(value))
 
 

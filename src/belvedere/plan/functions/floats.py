@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 
 from belvedere.plan.functions.function import UDF, Function, scalar
-from belvedere.plan.functions.sqlform import raised
+from belvedere.plan.functions.sqlform import error_sql
 from belvedere.plan.values.failures import bad_argument, division_by_zero, out_of_range
 from belvedere.plan.values.numbers import float4
 
@@ -56,7 +56,7 @@ def divide(left: float, right: float) -> float:
     return result
 
 
-def _narrow(
+def _round_to_real(
     form: Callable[[float, float], float], by_product: bool
 ) -> Callable[[float, float], float]:
     def narrow(left: float, right: float) -> float:
@@ -115,7 +115,7 @@ def exp(value: float) -> float:
     return result
 
 
-def _logarithm(form: Callable[[float], float]) -> Callable[[float], float]:
+def _logarithm_form(form: Callable[[float], float]) -> Callable[[float], float]:
     def logarithm(value: float) -> float:
         if value == 0:
             raise bad_argument("cannot take logarithm of zero", "2201E")
@@ -147,7 +147,7 @@ def sign(value: float) -> float:
     return 1.0 if value > 0 else -1.0 if value < 0 else 0.0
 
 
-def _trigonometric(form: Callable[[float], float]) -> Callable[[float], float]:
+def _trigonometric_form(form: Callable[[float], float]) -> Callable[[float], float]:
     """A function of the C library whose domain error is 22003."""
 
     def trigonometric(value: float) -> float:
@@ -181,7 +181,7 @@ def radians(value: float) -> float:
     return multiply(value, math.pi / 180.0)
 
 
-_OVERFLOW = raised("22003", "value out of range")
+_OVERFLOW = error_sql("22003", "value out of range")
 _SUM = (
     "CASE WHEN isinf(_0 {0} _1) AND NOT isinf(_0) AND NOT isinf(_1) "
     f"THEN {_OVERFLOW} ELSE _0 {{0}} _1 END"
@@ -197,7 +197,7 @@ _QUOTIENT = (
 )
 
 
-def _arithmetic() -> list[Function]:
+def _arithmetic_functions() -> list[Function]:
     functions = []
     forms = (
         ("+", add, False, _SUM.format("+")),
@@ -206,7 +206,9 @@ def _arithmetic() -> list[Function]:
         ("/", divide, True, _QUOTIENT),
     )
     for name, form, by_product, sql in forms:
-        functions.append(scalar(f"{name}(float4,float4) float4", _narrow(form, by_product), sql))
+        functions.append(
+            scalar(f"{name}(float4,float4) float4", _round_to_real(form, by_product), sql)
+        )
         for left, right in (("float4", "float8"), ("float8", "float4"), ("float8", "float8")):
             functions.append(scalar(f"{name}({left},{right}) float8", form, sql))
     for width in ("float4", "float8"):
@@ -217,7 +219,7 @@ def _arithmetic() -> list[Function]:
     return functions
 
 
-def _named(
+def _float_functions(
     names: str, form: Callable[..., float], sql: object = UDF, count: int = 1
 ) -> list[Function]:
     types = ",".join(["float8"] * count)
@@ -225,29 +227,29 @@ def _named(
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    *_arithmetic(),
-    *_named("sqrt dsqrt |/", sqrt),
-    *_named("cbrt ||/", cbrt),
-    *_named("power pow ^", power, UDF, 2),
-    *_named("exp", exp),
-    *_named("ln", _logarithm(math.log)),
-    *_named("log log10", _logarithm(math.log10)),
-    *_named("round", rint),
-    *_named("trunc", trunc, "trunc(_0)"),
-    *_named("ceil ceiling", ceil, "ceil(_0)"),
-    *_named("floor", floor, "floor(_0)"),
-    *_named("sign", sign),
-    *_named("degrees", degrees),
-    *_named("radians", radians),
-    *_named("sin", _trigonometric(math.sin)),
-    *_named("cos", _trigonometric(math.cos)),
-    *_named("tan", _trigonometric(math.tan)),
-    *_named("asin", _trigonometric(math.asin)),
-    *_named("acos", _trigonometric(math.acos)),
-    *_named("atan", math.atan),
-    *_named("atan2", math.atan2, UDF, 2),
-    *_named("sinh", sinh),
-    *_named("cosh", cosh),
-    *_named("tanh", math.tanh),
+    *_arithmetic_functions(),
+    *_float_functions("sqrt dsqrt |/", sqrt),
+    *_float_functions("cbrt ||/", cbrt),
+    *_float_functions("power pow ^", power, UDF, 2),
+    *_float_functions("exp", exp),
+    *_float_functions("ln", _logarithm_form(math.log)),
+    *_float_functions("log log10", _logarithm_form(math.log10)),
+    *_float_functions("round", rint),
+    *_float_functions("trunc", trunc, "trunc(_0)"),
+    *_float_functions("ceil ceiling", ceil, "ceil(_0)"),
+    *_float_functions("floor", floor, "floor(_0)"),
+    *_float_functions("sign", sign),
+    *_float_functions("degrees", degrees),
+    *_float_functions("radians", radians),
+    *_float_functions("sin", _trigonometric_form(math.sin)),
+    *_float_functions("cos", _trigonometric_form(math.cos)),
+    *_float_functions("tan", _trigonometric_form(math.tan)),
+    *_float_functions("asin", _trigonometric_form(math.asin)),
+    *_float_functions("acos", _trigonometric_form(math.acos)),
+    *_float_functions("atan", math.atan),
+    *_float_functions("atan2", math.atan2, UDF, 2),
+    *_float_functions("sinh", sinh),
+    *_float_functions("cosh", cosh),
+    *_float_functions("tanh", math.tanh),
     scalar("pi() float8", lambda: math.pi, "pi()"),
 )

@@ -42,7 +42,7 @@ class FunctionKind(enum.StrEnum):
     SET = "set"
 
 
-class Poly(enum.StrEnum):
+class PseudoType(enum.StrEnum):
     """PostgreSQL's pseudo-types: the arguments of a call determine the types they stand for."""
 
     ANY = "any"
@@ -54,7 +54,7 @@ class Poly(enum.StrEnum):
     ANYCOMPATIBLEARRAY = "anycompatiblearray"
 
 
-Parameter = SqlType | Poly
+Parameter = SqlType | PseudoType
 SqlRule = Callable[[Types], "str | None"]
 BoundRule = Callable[[Types], "SqlType | None"]
 
@@ -94,7 +94,7 @@ class Accumulator:
 
 
 @dataclass(frozen=True, slots=True)
-class Partial:
+class PartialAggregate:
     """An aggregate split in two: DuckDB computes `columns`, Python finishes over their values.
 
     For aggregates whose last step (a numeric division) has no exact SQL form.
@@ -105,7 +105,7 @@ class Partial:
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class WindowPartition:
     """The input of a window function's Python form, which returns one value per row.
 
     `arguments[i]` are row i's argument values, `peers[i]` the number of its peer group (rows equal
@@ -136,7 +136,7 @@ class Function:
     environment: bool = False
     # Precision and scale of a NUMERIC result in DuckDB, from the arguments' bounds.
     bounds: BoundRule | None = None
-    partial: Partial | None = None
+    partial: PartialAggregate | None = None
     # Builds the Python form for concrete argument types, where it depends on them; see Resolved.
     specialize: Callable[[Types], Callable[..., Any] | Accumulator] | None = None
     # The SQL form calls the Python form by its UDF name for some values.
@@ -175,16 +175,16 @@ NAMED_TYPES: dict[str, SqlType] = {name: SqlType(kind) for name, kind in _KINDS.
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
-def named_type(name: str) -> Parameter:
+def type_by_name(name: str) -> Parameter:
     """The type or pseudo-type of a short PostgreSQL name: int4, text[], anyarray."""
     if name.endswith("[]"):
         return array_of(NAMED_TYPES[name[:-2]])
-    return NAMED_TYPES.get(name) or Poly(name)
+    return NAMED_TYPES.get(name) or PseudoType(name)
 
 
 def type_name(parameter: Parameter) -> str:
     """The short PostgreSQL name of a type, without modifiers."""
-    if isinstance(parameter, Poly):
+    if isinstance(parameter, PseudoType):
         return parameter.value
     if parameter.element is not None:
         return type_name(parameter.element) + "[]"
@@ -200,8 +200,8 @@ def scalar(
     # An operator may itself hold no parenthesis, so the first one opens the arguments.
     names = [part for part in rest[:-1].split(",") if part]
     variadic = bool(names) and names[-1].startswith("variadic ")
-    arguments = tuple(named_type(part.removeprefix("variadic ")) for part in names)
-    return Function(name, arguments, named_type(result), python, sql, variadic=variadic, **more)
+    arguments = tuple(type_by_name(part.removeprefix("variadic ")) for part in names)
+    return Function(name, arguments, type_by_name(result), python, sql, variadic=variadic, **more)
 
 
 def stable(

@@ -25,7 +25,7 @@ Binary = Callable[[int, int], int]
 Unary = Callable[[int], int]
 
 
-class Sign(NamedTuple):
+class PythonOperator(NamedTuple):
     """The Python operator that a function equals where the result is in range."""
 
     text: str
@@ -33,10 +33,10 @@ class Sign(NamedTuple):
     high: int
 
 
-SIGNS: dict[Callable[..., object], Sign] = {}
+PYTHON_OPERATORS: dict[Callable[..., object], PythonOperator] = {}
 
 
-def _add(kind: str, high: int) -> Binary:
+def _make_add(kind: str, high: int) -> Binary:
     low = -high - 1
 
     def add(left: int, right: int) -> int:
@@ -45,11 +45,11 @@ def _add(kind: str, high: int) -> Binary:
             return result
         raise out_of_range(kind)
 
-    SIGNS[add] = Sign("+", low, high)
+    PYTHON_OPERATORS[add] = PythonOperator("+", low, high)
     return add
 
 
-def _subtract(kind: str, high: int) -> Binary:
+def _make_subtract(kind: str, high: int) -> Binary:
     low = -high - 1
 
     def subtract(left: int, right: int) -> int:
@@ -58,11 +58,11 @@ def _subtract(kind: str, high: int) -> Binary:
             return result
         raise out_of_range(kind)
 
-    SIGNS[subtract] = Sign("-", low, high)
+    PYTHON_OPERATORS[subtract] = PythonOperator("-", low, high)
     return subtract
 
 
-def _multiply(kind: str, high: int) -> Binary:
+def _make_multiply(kind: str, high: int) -> Binary:
     low = -high - 1
 
     def multiply(left: int, right: int) -> int:
@@ -71,11 +71,11 @@ def _multiply(kind: str, high: int) -> Binary:
             return result
         raise out_of_range(kind)
 
-    SIGNS[multiply] = Sign("*", low, high)
+    PYTHON_OPERATORS[multiply] = PythonOperator("*", low, high)
     return multiply
 
 
-def _divide(kind: str, high: int) -> Binary:
+def _make_divide(kind: str, high: int) -> Binary:
     def divide(left: int, right: int) -> int:
         if right > 0:
             return left // right if left >= 0 else -(-left // right)
@@ -97,7 +97,7 @@ def modulo(left: int, right: int) -> int:
     return -result if left < 0 else result
 
 
-def _negate(kind: str, high: int) -> Unary:
+def _make_negate(kind: str, high: int) -> Unary:
     def negate(value: int) -> int:
         if value >= -high:
             return -value
@@ -106,7 +106,7 @@ def _negate(kind: str, high: int) -> Unary:
     return negate
 
 
-def _absolute(kind: str, high: int) -> Unary:
+def _make_absolute(kind: str, high: int) -> Unary:
     def absolute(value: int) -> int:
         if value >= -high:
             return abs(value)
@@ -115,7 +115,7 @@ def _absolute(kind: str, high: int) -> Unary:
     return absolute
 
 
-def _gcd(kind: str, high: int) -> Binary:
+def _make_gcd(kind: str, high: int) -> Binary:
     def gcd(left: int, right: int) -> int:
         result = math.gcd(left, right)
         if result <= high:
@@ -125,7 +125,7 @@ def _gcd(kind: str, high: int) -> Binary:
     return gcd
 
 
-def _lcm(kind: str, high: int) -> Binary:
+def _make_lcm(kind: str, high: int) -> Binary:
     def lcm(left: int, right: int) -> int:
         result = math.lcm(left, right)
         if result <= high:
@@ -135,22 +135,22 @@ def _lcm(kind: str, high: int) -> Binary:
     return lcm
 
 
-def _wrap(value: int, bits: int) -> int:
+def _wrap_bits(value: int, bits: int) -> int:
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
-def _shifts(bits: int) -> tuple[Binary, Binary]:
+def _make_shifts(bits: int) -> tuple[Binary, Binary]:
     # The processor takes the count modulo its word; a smallint is shifted as an integer.
     mask = max(bits, 32) - 1
 
-    def left(value: int, count: int) -> int:
-        return _wrap(value << (count & mask), bits)
+    def shift_left(value: int, count: int) -> int:
+        return _wrap_bits(value << (count & mask), bits)
 
-    def right(value: int, count: int) -> int:
+    def shift_right(value: int, count: int) -> int:
         return value >> (count & mask)
 
-    return left, right
+    return shift_left, shift_right
 
 
 def identity(value: int) -> int:
@@ -173,10 +173,10 @@ def bit_xor(left: int, right: int) -> int:
     return left ^ right
 
 
-def _cross() -> list[Function]:
+def _cross_width_functions() -> list[Function]:
     """The four operations for every pair of widths."""
     functions = []
-    makers = (("+", _add), ("-", _subtract), ("*", _multiply), ("/", _divide))
+    makers = (("+", _make_add), ("-", _make_subtract), ("*", _make_multiply), ("/", _make_divide))
     made = {
         (name, width): make(_WIDTHS[width][0], _WIDTHS[width][2])
         for name, make in makers
@@ -191,9 +191,9 @@ def _cross() -> list[Function]:
     return functions
 
 
-def _one_width(width: str) -> list[Function]:
+def _single_width_functions(width: str) -> list[Function]:
     kind, bits, high = _WIDTHS[width]
-    left, right = _shifts(bits)
+    left, right = _make_shifts(bits)
     both, one = f"({width},{width}) {width}", f"({width}) {width}"
     # The smallest value modulo -1 is 0, which DuckDB takes for an overflow.
     wider = {16: "INTEGER", 32: "BIGINT", 64: "HUGEINT"}[bits]
@@ -202,9 +202,9 @@ def _one_width(width: str) -> list[Function]:
         scalar(f"%{both}", modulo, remainder),
         scalar(f"mod{both}", modulo, remainder),
         scalar(f"+{one}", identity, "_0"),
-        scalar(f"-{one}", _negate(kind, high), "-_0"),
-        scalar(f"@{one}", _absolute(kind, high), "abs(_0)"),
-        scalar(f"abs{one}", _absolute(kind, high), "abs(_0)"),
+        scalar(f"-{one}", _make_negate(kind, high), "-_0"),
+        scalar(f"@{one}", _make_absolute(kind, high), "abs(_0)"),
+        scalar(f"abs{one}", _make_absolute(kind, high), "abs(_0)"),
         scalar(f"&{both}", bit_and, "_0 & _1"),
         scalar(f"|{both}", bit_or, "_0 | _1"),
         scalar(f"#{both}", bit_xor, "xor(_0, _1)"),
@@ -213,9 +213,12 @@ def _one_width(width: str) -> list[Function]:
         scalar(f">>({width},int4) {width}", right, UDF),
     ]
     if width != "int2":
-        functions.append(scalar(f"gcd{both}", _gcd(kind, high), UDF))
-        functions.append(scalar(f"lcm{both}", _lcm(kind, high), UDF))
+        functions.append(scalar(f"gcd{both}", _make_gcd(kind, high), UDF))
+        functions.append(scalar(f"lcm{both}", _make_lcm(kind, high), UDF))
     return functions
 
 
-FUNCTIONS: tuple[Function, ...] = (*_cross(), *(f for width in _ORDER for f in _one_width(width)))
+FUNCTIONS: tuple[Function, ...] = (
+    *_cross_width_functions(),
+    *(f for width in _ORDER for f in _single_width_functions(width)),
+)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from belvedere.plan.functions.casts import formatter
-from belvedere.plan.functions.composing import unspecialized
+from belvedere.plan.functions.casts import text_formatter
+from belvedere.plan.functions.composing import unspecialized_form
 from belvedere.plan.functions.function import (
     UDF,
     Accumulator,
@@ -25,13 +25,13 @@ from belvedere.plan.functions.function import (
     stable,
 )
 from belvedere.plan.functions.jsons import (
-    encoder,
-    first_of,
-    members_of,
-    path,
-    path_text,
+    first_character,
+    json_encoder,
+    json_to_text,
     quote_json_string,
-    unquoted,
+    split_members,
+    text_at_path,
+    value_at_path,
 )
 from belvedere.plan.values.decimals import EXACT
 from belvedere.plan.values.failures import bad_argument
@@ -42,68 +42,68 @@ ROW_KEY = "row key"
 RECORDS = "json_agg of records"
 
 
-def each(value: str) -> list[tuple[str | None, str]]:
-    if first_of(value) != "{":
+def json_each(value: str) -> list[tuple[str | None, str]]:
+    if first_character(value) != "{":
         raise bad_argument("cannot call json_each on this json value")
-    return members_of(value)
+    return split_members(value)
 
 
-def each_text(value: str) -> list[tuple[str | None, str | None]]:
-    return [(name, unquoted(item)) for name, item in each(value)]
+def json_each_text(value: str) -> list[tuple[str | None, str | None]]:
+    return [(name, json_to_text(item)) for name, item in json_each(value)]
 
 
-def along(value: str, *steps: str | None) -> str | None:
-    return path(value, list(steps))
+def extract_path(value: str, *steps: str | None) -> str | None:
+    return value_at_path(value, list(steps))
 
 
-def along_text(value: str, *steps: str | None) -> str | None:
-    return path_text(value, list(steps))
+def extract_path_text(value: str, *steps: str | None) -> str | None:
+    return text_at_path(value, list(steps))
 
 
-def without_nulls(value: str, in_arrays: bool = False) -> str:
+def strip_nulls(value: str, in_arrays: bool = False) -> str:
     """Objects without their null members, at every depth; arrays too if `in_arrays`."""
-    first = first_of(value)
+    first = first_character(value)
     if first == '"':
         return quote_json_string(str(json.loads(value, strict=False)))
     if first not in "{[":
         return value.strip(" \t\n\r")
-    items = [(name, item) for name, item in members_of(value)]
+    items = [(name, item) for name, item in split_members(value)]
     if first == "{" or in_arrays:
         items = [(name, item) for name, item in items if item.strip(" \t\n\r") != "null"]
-    inside = [(name, without_nulls(item, in_arrays)) for name, item in items]
+    inside = [(name, strip_nulls(item, in_arrays)) for name, item in items]
     if first == "[":
         return "[" + ",".join(item for _, item in inside) + "]"
     return "{" + ",".join(f"{quote_json_string(str(name))}:{item}" for name, item in inside) + "}"
 
 
-def _record(types: Types) -> Callable[..., str]:
+def _specialize_record(types: Types) -> Callable[..., str]:
     """Names and values in turn, as row_to_json writes them."""
-    shows = [encoder(one) for one in types[1::2]]
+    shows = [json_encoder(one) for one in types[1::2]]
 
-    def build(*values: Any) -> str:
+    def build_record(*values: Any) -> str:
         parts = [
             f"{quote_json_string(name)}:{'null' if value is None else show(value)}"
             for name, value, show in zip(values[::2], values[1::2], shows)
         ]
         return "{" + ",".join(parts) + "}"
 
-    return build
+    return build_record
 
 
-def _row_key(types: Types) -> Callable[..., str]:
+def _specialize_row_key(types: Types) -> Callable[..., str]:
     """Equal texts for equal rows, NULLs equal to each other: what DISTINCT needs."""
-    forms = [_face(one) for one in types]
+    forms = [_canonical_text(one) for one in types]
 
-    def build(*values: Any) -> str:
+    def build_row_key(*values: Any) -> str:
         return "\x1f".join(
             "-" if value is None else f"+{len(text := form(value))}:{text}"
             for form, value in zip(forms, values)
         )
 
-    return build
+    return build_row_key
 
 
-def _face(sql_type: SqlType) -> Callable[[Any], str]:
+def _canonical_text(sql_type: SqlType) -> Callable[[Any], str]:
     """A text that equal values share."""
     match sql_type.kind:
         case Kind.NUMERIC:
@@ -117,11 +117,11 @@ def _face(sql_type: SqlType) -> Callable[[Any], str]:
         case Kind.JSON:
             raise bad_argument("could not identify an equality operator", "42883")
         case _:
-            return formatter(sql_type)
+            return text_formatter(sql_type)
 
 
-def _object_aggregate(types: Types) -> Accumulator:
-    name_of, show = formatter(types[0]), encoder(types[1])
+def _specialize_object_aggregate(types: Types) -> Accumulator:
+    name_of, show = text_formatter(types[0]), json_encoder(types[1])
 
     def step(state: list[str] | None, name: Any, value: Any) -> list[str]:
         if name is None:
@@ -139,7 +139,7 @@ def _object_aggregate(types: Types) -> Accumulator:
     )
 
 
-def _records() -> Accumulator:
+def _records_accumulator() -> Accumulator:
     def step(state: list[str] | None, value: str) -> list[str]:
         state = [] if state is None else state
         state.append(value)
@@ -153,20 +153,30 @@ def _records() -> Accumulator:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    set_returning("json_each(json) json", each),
-    set_returning("json_each_text(json) text", each_text),
-    scalar("json_extract_path(json,variadic text) json", along, UDF),
-    scalar("json_extract_path_text(json,variadic text) text", along_text, UDF),
-    scalar("json_strip_nulls(json) json", without_nulls, UDF),
-    scalar("json_strip_nulls(json,bool) json", without_nulls, UDF),
-    stable(f"{RECORD}(variadic any) json", unspecialized, strict=False, specialize=_record),
-    scalar(f"{ROW_KEY}(variadic any) text", unspecialized, strict=False, specialize=_row_key),
-    aggregate(f"{RECORDS}(json) json", _records(), strict=False),
+    set_returning("json_each(json) json", json_each),
+    set_returning("json_each_text(json) text", json_each_text),
+    scalar("json_extract_path(json,variadic text) json", extract_path, UDF),
+    scalar("json_extract_path_text(json,variadic text) text", extract_path_text, UDF),
+    scalar("json_strip_nulls(json) json", strip_nulls, UDF),
+    scalar("json_strip_nulls(json,bool) json", strip_nulls, UDF),
+    stable(
+        f"{RECORD}(variadic any) json",
+        unspecialized_form,
+        strict=False,
+        specialize=_specialize_record,
+    ),
+    scalar(
+        f"{ROW_KEY}(variadic any) text",
+        unspecialized_form,
+        strict=False,
+        specialize=_specialize_row_key,
+    ),
+    aggregate(f"{RECORDS}(json) json", _records_accumulator(), strict=False),
     aggregate(
         "json_object_agg(any,any) json",
         Accumulator(list, list.append, list),
         strict=False,
-        specialize=_object_aggregate,
+        specialize=_specialize_object_aggregate,
         volatility=Volatility.STABLE,
     ),
 )

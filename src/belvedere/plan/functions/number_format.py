@@ -13,15 +13,15 @@ from decimal import Decimal
 
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.functions.function import UDF, Function, stable
-from belvedere.plan.values.decimals import parse_numeric, rounded
+from belvedere.plan.values.decimals import parse_numeric, round_to_scale
 from belvedere.plan.values.failures import bad_argument
 
 _TOKEN = re.compile(r'"[^"]*"?|FM|MI|PL|SG|PR|EEEE|RN|TH|[90.,DGSVLB]|.', re.DOTALL | re.IGNORECASE)
-_REFUSED = {"V", "EEEE", "RN", "TH", "L", "B"}
+_UNSUPPORTED = {"V", "EEEE", "RN", "TH", "L", "B"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Template:
+class _NumberTemplate:
     """A digit template: its tokens, and the counts and sign that to_char needs in advance."""
 
     tokens: tuple[str, ...]
@@ -29,17 +29,17 @@ class _Template:
     after: int
     fill: bool
     zero_from: int  # from this digit position on zeros are shown
-    kept: int  # digits after the point that FM keeps
+    fraction_min: int  # digits after the point that FM keeps
     sign: str  # S, MI, PL, SG, PR or empty
     sign_first: bool
 
 
 @functools.lru_cache(maxsize=256)
-def _template(pattern: str) -> _Template:
+def _parse_template(pattern: str) -> _NumberTemplate:
     tokens: list[str] = []
     for token in _TOKEN.findall(pattern):
         upper = token.upper()
-        if upper in _REFUSED:
+        if upper in _UNSUPPORTED:
             raise Unsupported("this number template pattern is not supported", pattern=token)
         known = upper in ("9", "0", ".", ",", "D", "G", "FM", "S", "MI", "PL", "SG", "PR")
         if not known:
@@ -62,45 +62,45 @@ def _template(pattern: str) -> _Template:
     if signs and signs[0] == "MI" and tokens.index("MI") not in (0, len(tokens) - 1):
         raise Unsupported("a sign inside a number template is not supported", pattern=pattern)
     sign_first = bool(signs) and tokens.index(signs[0]) <= (1 if "FM" in tokens[:1] else 0)
-    return _Template(
+    return _NumberTemplate(
         body, len(digits_before), len(digits_after), "FM" not in tokens, zero_from, kept,
         signs[0] if signs else "", sign_first,
     )  # fmt: skip
 
 
 def format_number(value: Decimal, pattern: str) -> str:
-    template = _template(pattern)
+    template = _parse_template(pattern)
     if not value.is_finite():
         raise Unsupported("to_char of a number that is not finite is not supported")
-    shown = rounded(value, template.after)
-    return _laid_out(shown, shown < 0, template)
+    shown = round_to_scale(value, template.after)
+    return _lay_out_number(shown, shown < 0, template)
 
 
-def _laid_out(value: Decimal, negative: bool, template: _Template) -> str:
+def _lay_out_number(value: Decimal, negative: bool, template: _NumberTemplate) -> str:
     whole, _, fraction = format(value.copy_abs(), "f").partition(".")
     digits = whole.lstrip("0")
     overflow = len(digits) > template.before
     if overflow:
         digits, fraction = "#" * template.before, "#" * template.after
-    elif not digits and template.before and not _kept(fraction, template):
+    elif not digits and template.before and not _visible_fraction(fraction, template):
         digits = "0"
-    body = _body(digits, fraction, template, overflow)
-    return _signed(body, negative, template)
+    body = _place_digits(digits, fraction, template, overflow)
+    return _add_sign(body, negative, template)
 
 
-def _kept(fraction: str, template: _Template) -> str:
+def _visible_fraction(fraction: str, template: _NumberTemplate) -> str:
     """The digits shown after the point; FM drops zeros behind the last 0 of the pattern."""
     if template.fill:
         return fraction
-    return fraction[: max(len(fraction.rstrip("0")), template.kept)]
+    return fraction[: max(len(fraction.rstrip("0")), template.fraction_min)]
 
 
-def _body(digits: str, fraction: str, template: _Template, overflow: bool) -> str:
+def _place_digits(digits: str, fraction: str, template: _NumberTemplate, overflow: bool) -> str:
     out: list[str] = []
     lead = template.before - len(digits)
     place = 0
     shown = False
-    shown_fraction = fraction if overflow else _kept(fraction, template)
+    shown_fraction = fraction if overflow else _visible_fraction(fraction, template)
     at = 0
     for token in template.tokens:
         if token == ".":
@@ -124,7 +124,7 @@ def _body(digits: str, fraction: str, template: _Template, overflow: bool) -> st
     return "".join(out)
 
 
-def _signed(body: str, negative: bool, template: _Template) -> str:
+def _add_sign(body: str, negative: bool, template: _NumberTemplate) -> str:
     stripped = body.lstrip(" ")
     blanks = body[: len(body) - len(stripped)]
     if template.sign == "PR":
@@ -154,7 +154,7 @@ def format_float4(value: float, pattern: str) -> str:
 
 
 def _format_float(value: float, pattern: str, digits: int) -> str:
-    template = _template(pattern)
+    template = _parse_template(pattern)
     if not math.isfinite(value):
         raise Unsupported("to_char of a number that is not finite is not supported")
     whole = len(f"{abs(value):.0f}")
@@ -162,7 +162,7 @@ def _format_float(value: float, pattern: str, digits: int) -> str:
         raise Unsupported("to_char of a float with more digits than it has is not supported")
     shown = parse_numeric(f"{value:.{template.after}f}")
     # A float keeps the sign of its zero.
-    return _laid_out(shown, math.copysign(1.0, value) < 0, template)
+    return _lay_out_number(shown, math.copysign(1.0, value) < 0, template)
 
 
 _NUMBER = re.compile(r"\s*([-+]?)\s*([0-9,]*)(?:\.([0-9]*))?([-+]?)\s*")
@@ -170,25 +170,25 @@ _NUMBER = re.compile(r"\s*([-+]?)\s*([0-9,]*)(?:\.([0-9]*))?([-+]?)\s*")
 
 def to_number(text: str, pattern: str) -> Decimal:
     """Read a plain number in the layout of the template; any other text is refused."""
-    template = _template(pattern)
+    template = _parse_template(pattern)
     match = _NUMBER.fullmatch(text)
     if match is None or not (match[2] or match[3]):
         if not re.search("[0-9]", text):
             raise bad_argument("invalid input syntax for type numeric", "22P02")
-        raise _refused(text)
+        raise _unsupported_text(text)
     sign, whole, fraction, trailing = match.groups(default="")
     digits = whole.replace(",", "")
     if len(digits) > template.before or len(fraction) > template.after:
-        raise _refused(text)
+        raise _unsupported_text(text)
     if (whole != digits and "," not in template.tokens) or (
         trailing and template.sign not in ("S", "MI")
     ):
-        raise _refused(text)
+        raise _unsupported_text(text)
     minus = "-" if "-" in (sign, trailing) else ""
     return parse_numeric(f"{minus}{digits or '0'}" + (f".{fraction}" if fraction else ""))
 
 
-def _refused(text: str) -> Unsupported:
+def _unsupported_text(text: str) -> Unsupported:
     return Unsupported("to_number of this text is not supported", text=text)
 
 

@@ -23,10 +23,10 @@ from belvedere.plan.values.decimals import (
     ONE,
     SIGNIFICANT_MIN,
     ZERO,
-    checked,
+    divide_to_scale,
     group_weight,
-    quotient,
-    rounded,
+    require_numeric,
+    round_to_scale,
     scale_of,
 )
 from belvedere.plan.values.failures import bad_argument, out_of_range
@@ -38,7 +38,7 @@ _GUARD = 12
 _TWO, _TEN = Decimal(2), Decimal(10)
 
 
-def _context(digits: int) -> Context:
+def _decimal_context(digits: int) -> Context:
     return Context(prec=max(digits, 1) + _GUARD, Emax=999_999_999, Emin=-999_999_999, traps=[])
 
 
@@ -60,7 +60,7 @@ def sqrt(value: Decimal) -> Decimal:
     if not value:
         weight = GROUP // 2 - 1
     scale = _display_scale(weight, value)
-    return rounded(_context(abs(weight) + scale).sqrt(value), scale)
+    return round_to_scale(_decimal_context(abs(weight) + scale).sqrt(value), scale)
 
 
 def exp(value: Decimal) -> Decimal:
@@ -73,8 +73,8 @@ def exp(value: Decimal) -> Decimal:
     if value.copy_abs() >= _RESULT_SCALE_MAX * 3:
         if value > 0:
             raise out_of_range("numeric")
-        return rounded(ZERO, scale)
-    return rounded(_context(max(int(weight), 0) + scale).exp(value), scale)
+        return round_to_scale(ZERO, scale)
+    return round_to_scale(_decimal_context(max(int(weight), 0) + scale).exp(value), scale)
 
 
 def _check_logarithm(value: Decimal) -> None:
@@ -94,11 +94,11 @@ def _ln_weight(value: Decimal) -> int:
             return 0
         weight, first = group_weight(rest)
         return weight * GROUP + int(math.log10(first))
-    digits, power = _leading(value, 2)
+    digits, power = _leading_digits(value, 2)
     return int(math.log10(abs(math.log(digits) + power * _LN_10)))
 
 
-def _leading(value: Decimal, groups: int) -> tuple[float, int]:
+def _leading_digits(value: Decimal, groups: int) -> tuple[float, int]:
     """The first base-10000 digits as one float, and the power of ten they stand at."""
     weight, _ = group_weight(value)
     # PostgreSQL strips trailing zero digits, so only the digits there are count.
@@ -117,7 +117,7 @@ def ln(value: Decimal) -> Decimal:
         return value
     weight = _ln_weight(value)
     scale = _display_scale(weight, value)
-    return rounded(_context(max(weight, 0) + scale).ln(value), scale)
+    return round_to_scale(_decimal_context(max(weight, 0) + scale).ln(value), scale)
 
 
 def log(base: Decimal, value: Decimal) -> Decimal:
@@ -130,11 +130,13 @@ def log(base: Decimal, value: Decimal) -> Decimal:
             return NAN
         return ZERO if base.is_infinite() else INFINITY
     scale = _display_scale(_ln_weight(value) - _ln_weight(base), base, value)
-    wide = _context(scale + 2 * SIGNIFICANT_MIN + abs(_ln_weight(base)) + abs(_ln_weight(value)))
+    wide = _decimal_context(
+        scale + 2 * SIGNIFICANT_MIN + abs(_ln_weight(base)) + abs(_ln_weight(value))
+    )
     divisor = wide.ln(base)
     if not divisor:
         raise bad_argument("division by zero", "22012")
-    return rounded(wide.divide(wide.ln(value), divisor), scale)
+    return round_to_scale(wide.divide(wide.ln(value), divisor), scale)
 
 
 def log10(value: Decimal) -> Decimal:
@@ -148,12 +150,12 @@ def power(base: Decimal, exponent: Decimal) -> Decimal:
         raise bad_argument("zero raised to a negative power is undefined", "2201F")
     whole = exponent == exponent.to_integral_value()
     if whole and -(2**31) <= exponent < 2**31:
-        return _power_whole(base, int(exponent), scale_of(exponent))
+        return _power_integer(base, int(exponent), scale_of(exponent))
     if base < 0 and not whole:
         raise bad_argument("a negative number raised to a non-integer power is complex", "2201F")
     if not base:
-        return rounded(ZERO, SIGNIFICANT_MIN)
-    negative = base < 0 and _odd(exponent)
+        return round_to_scale(ZERO, SIGNIFICANT_MIN)
+    negative = base < 0 and _is_odd(exponent)
     return _power_real(base.copy_abs(), exponent, negative)
 
 
@@ -173,44 +175,46 @@ def _power_special(base: Decimal, exponent: Decimal) -> Decimal:
         raise bad_argument("a negative number raised to a non-integer power is complex", "2201F")
     if exponent < 0:
         return ZERO
-    return MINUS_INFINITY if base < 0 and _odd(exponent) else INFINITY
+    return MINUS_INFINITY if base < 0 and _is_odd(exponent) else INFINITY
 
 
-def _power_whole(base: Decimal, exponent: int, exponent_scale: int) -> Decimal:
+def _power_integer(base: Decimal, exponent: int, exponent_scale: int) -> Decimal:
     weight = 0.0
     if base:
-        digits, ten = _leading(base, 4)
+        digits, ten = _leading_digits(base, 4)
         weight = exponent * (math.log10(digits) + ten)
     if weight > DIGITS_BEFORE_MAX:
         raise out_of_range("numeric")
     if weight + 1 < -DISPLAY_SCALE_MAX:
-        return rounded(ZERO, DISPLAY_SCALE_MAX)
+        return round_to_scale(ZERO, DISPLAY_SCALE_MAX)
     scale = max(SIGNIFICANT_MIN - int(weight), scale_of(base), exponent_scale, 0)
     scale = min(scale, DISPLAY_SCALE_MAX)
     if exponent == -1:
-        return quotient(ONE, base, scale)
+        return divide_to_scale(ONE, base, scale)
     if exponent == 0 or not base:
-        return rounded(ONE if exponent == 0 else ZERO, scale)
-    return checked(rounded(_context(abs(int(weight)) + scale + 4).power(base, exponent), scale))
+        return round_to_scale(ONE if exponent == 0 else ZERO, scale)
+    return require_numeric(
+        round_to_scale(_decimal_context(abs(int(weight)) + scale + 4).power(base, exponent), scale)
+    )
 
 
 def _power_real(base: Decimal, exponent: Decimal, negative: bool) -> Decimal:
     # PostgreSQL estimates from a logarithm of about eight digits, and so must the scale here.
     digits = max(8 - _ln_weight(base), 0)
-    logarithm = rounded(_context(digits + 40).ln(base), digits)
-    estimate = float(rounded(EXACT.multiply(logarithm, exponent), digits))
+    logarithm = round_to_scale(_decimal_context(digits + 40).ln(base), digits)
+    estimate = float(round_to_scale(EXACT.multiply(logarithm, exponent), digits))
     if abs(estimate) > _RESULT_SCALE_MAX * 3.01:
         if estimate > 0:
             raise out_of_range("numeric")
-        return rounded(ZERO, DISPLAY_SCALE_MAX)
+        return round_to_scale(ZERO, DISPLAY_SCALE_MAX)
     weight = int(estimate * _LOG10_E)
     scale = _display_scale(weight, base, exponent)
-    wide = _context(abs(weight) + scale + 8)
-    result = rounded(wide.power(base, exponent), scale)
+    wide = _decimal_context(abs(weight) + scale + 8)
+    result = round_to_scale(wide.power(base, exponent), scale)
     return result.copy_negate() if negative and result else result
 
 
-def _odd(value: Decimal) -> bool:
+def _is_odd(value: Decimal) -> bool:
     return bool(EXACT.remainder(value, _TWO))
 
 

@@ -22,24 +22,24 @@ from belvedere.plan.values.decimals import (
     SCALE_MAX,
     ZERO,
     add,
-    checked,
     divide,
     multiply,
-    rounded,
+    require_numeric,
+    round_to_scale,
     scale_of,
+    scale_unit,
     subtract,
-    truncated,
-    unit,
+    truncate_to_scale,
 )
 from belvedere.plan.values.failures import division_by_zero, out_of_range
-from belvedere.types import SqlType, numeric
+from belvedere.types import SqlType, numeric_type
 
 
 def modulo(left: Decimal, right: Decimal) -> Decimal:
     if left.is_finite() and right.is_finite():
         if not right:
             raise division_by_zero()
-        return checked(EXACT.remainder(left, right))
+        return require_numeric(EXACT.remainder(left, right))
     if left.is_nan() or right.is_nan():
         return NAN
     if left.is_infinite():
@@ -49,12 +49,12 @@ def modulo(left: Decimal, right: Decimal) -> Decimal:
     return left
 
 
-def quotient_whole(left: Decimal, right: Decimal) -> Decimal:
+def integer_quotient(left: Decimal, right: Decimal) -> Decimal:
     """div(): the quotient cut to a whole number."""
     if left.is_finite() and right.is_finite():
         if not right:
             raise division_by_zero()
-        return checked(EXACT.divide_int(left, right))
+        return require_numeric(EXACT.divide_int(left, right))
     return divide(left, right)
 
 
@@ -76,24 +76,24 @@ def sign(value: Decimal) -> Decimal:
     return ONE if value > 0 else -ONE if value < 0 else ZERO
 
 
-def round_whole(value: Decimal) -> Decimal:
-    return rounded(value, 0) if value.is_finite() else value
+def round_to_integer(value: Decimal) -> Decimal:
+    return round_to_scale(value, 0) if value.is_finite() else value
 
 
 def round_to(value: Decimal, scale: int) -> Decimal:
     if not value.is_finite():
         return value
-    return _at_scale(value, scale, rounded)
+    return _at_scale(value, scale, round_to_scale)
 
 
-def truncate_whole(value: Decimal) -> Decimal:
-    return truncated(value, 0) if value.is_finite() else value
+def truncate_to_integer(value: Decimal) -> Decimal:
+    return truncate_to_scale(value, 0) if value.is_finite() else value
 
 
 def truncate_to(value: Decimal, scale: int) -> Decimal:
     if not value.is_finite():
         return value
-    return _at_scale(value, scale, truncated)
+    return _at_scale(value, scale, truncate_to_scale)
 
 
 def _at_scale(value: Decimal, scale: int, cut: Callable[[Decimal, int], Decimal]) -> Decimal:
@@ -104,15 +104,23 @@ def _at_scale(value: Decimal, scale: int, cut: Callable[[Decimal, int], Decimal]
     if -scale > value.adjusted() + 1:
         return ZERO
     result = cut(value, scale)
-    return checked(rounded(result, 0)) if result else ZERO
+    return require_numeric(round_to_scale(result, 0)) if result else ZERO
 
 
 def ceiling(value: Decimal) -> Decimal:
-    return checked(value.quantize(unit(0), ROUND_CEILING, EXACT)) if value.is_finite() else value
+    return (
+        require_numeric(value.quantize(scale_unit(0), ROUND_CEILING, EXACT))
+        if value.is_finite()
+        else value
+    )
 
 
 def floor(value: Decimal) -> Decimal:
-    return checked(value.quantize(unit(0), ROUND_FLOOR, EXACT)) if value.is_finite() else value
+    return (
+        require_numeric(value.quantize(scale_unit(0), ROUND_FLOOR, EXACT))
+        if value.is_finite()
+        else value
+    )
 
 
 def scale(value: Decimal) -> int | None:
@@ -128,7 +136,7 @@ def min_scale(value: Decimal) -> int | None:
 def trim_scale(value: Decimal) -> Decimal:
     if not value.is_finite():
         return value
-    return rounded(value, min_scale(value) or 0)
+    return round_to_scale(value, min_scale(value) or 0)
 
 
 def factorial(value: int) -> Decimal:
@@ -144,7 +152,7 @@ def gcd(left: Decimal, right: Decimal) -> Decimal:
         return NAN
     digits = max(scale_of(left), scale_of(right))
     whole = math.gcd(int(left.scaleb(digits, EXACT)), int(right.scaleb(digits, EXACT)))
-    return rounded(Decimal(whole).scaleb(-digits, EXACT), digits)
+    return round_to_scale(Decimal(whole).scaleb(-digits, EXACT), digits)
 
 
 def lcm(left: Decimal, right: Decimal) -> Decimal:
@@ -152,55 +160,55 @@ def lcm(left: Decimal, right: Decimal) -> Decimal:
         return NAN
     digits = max(scale_of(left), scale_of(right))
     whole = math.lcm(int(left.scaleb(digits, EXACT)), int(right.scaleb(digits, EXACT)))
-    return checked(rounded(Decimal(whole).scaleb(-digits, EXACT), digits))
+    return require_numeric(round_to_scale(Decimal(whole).scaleb(-digits, EXACT), digits))
 
 
-def parts(sql_type: SqlType) -> tuple[int, int]:
+def digit_counts(sql_type: SqlType) -> tuple[int, int]:
     """Digits before and after the point of a bounded NUMERIC."""
     assert sql_type.precision is not None
     after = sql_type.scale or 0
     return sql_type.precision - after, after
 
 
-def bounded(types: Types) -> bool:
+def are_bounded(types: Types) -> bool:
     return all(one.precision is not None for one in types)
 
 
-def _fits(before: int, after: int) -> SqlType | None:
+def _decimal_type(before: int, after: int) -> SqlType | None:
     if after > DECIMAL_DIGITS_MAX:
         return None
-    return numeric(max(min(before + after, DECIMAL_DIGITS_MAX), after, 1), after)
+    return numeric_type(max(min(before + after, DECIMAL_DIGITS_MAX), after, 1), after)
 
 
 def sum_bounds(types: Types) -> SqlType | None:
-    (before, after), (other_before, other_after) = parts(types[0]), parts(types[1])
+    (before, after), (other_before, other_after) = digit_counts(types[0]), digit_counts(types[1])
     before, after = max(before, other_before), max(after, other_after)
     if before + after > DECIMAL_DIGITS_MAX:
         return None
-    return _fits(before + 1, after)
+    return _decimal_type(before + 1, after)
 
 
 def product_bounds(types: Types) -> SqlType | None:
-    (before, after), (other_before, other_after) = parts(types[0]), parts(types[1])
-    return _fits(before + other_before, after + other_after)
+    (before, after), (other_before, other_after) = digit_counts(types[0]), digit_counts(types[1])
+    return _decimal_type(before + other_before, after + other_after)
 
 
 def aligned_bounds(types: Types) -> SqlType | None:
     """Both arguments at one precision and scale, as comparison and remainder need them. The digits
     of a sum are bounded by DuckDB's maximum, not by its values: a value that does not fit is an
     error in DuckDB."""
-    before = max(parts(one)[0] for one in types)
-    after = max(parts(one)[1] for one in types)
-    return _fits(before, after)
+    before = max(digit_counts(one)[0] for one in types)
+    after = max(digit_counts(one)[1] for one in types)
+    return _decimal_type(before, after)
 
 
 def same_bounds(types: Types) -> SqlType | None:
     return types[0]
 
 
-def whole_bounds(types: Types) -> SqlType | None:
-    before, _ = parts(types[0])
-    return numeric(min(before + 1, DECIMAL_DIGITS_MAX), 0)
+def integer_bounds(types: Types) -> SqlType | None:
+    before, _ = digit_counts(types[0])
+    return numeric_type(min(before + 1, DECIMAL_DIGITS_MAX), 0)
 
 
 def when_bounded(
@@ -212,7 +220,7 @@ def when_bounded(
     """
 
     def rule(types: Types) -> str | None:
-        if not bounded(types):
+        if not are_bounded(types):
             return None
         result = bounds(types)
         if result is None:
@@ -222,7 +230,7 @@ def when_bounded(
     return rule
 
 
-def _binary(
+def _binary_function(
     name: str,
     form: Callable[..., Decimal],
     template: str,
@@ -232,7 +240,7 @@ def _binary(
     return scalar(f"{name}(numeric,numeric) numeric", form, rule, bounds=bounds)
 
 
-def _unary(
+def _unary_function(
     name: str,
     form: Callable[..., Decimal],
     template: str,
@@ -243,23 +251,25 @@ def _unary(
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    _binary("+", add, "CAST(_0 AS {0}) + _1", sum_bounds),
-    _binary("-", subtract, "CAST(_0 AS {0}) - _1", sum_bounds),
-    _binary("*", multiply, "_0 * _1", product_bounds),
+    _binary_function("+", add, "CAST(_0 AS {0}) + _1", sum_bounds),
+    _binary_function("-", subtract, "CAST(_0 AS {0}) - _1", sum_bounds),
+    _binary_function("*", multiply, "_0 * _1", product_bounds),
     scalar("/(numeric,numeric) numeric", divide),
-    _binary("%", modulo, "CAST(_0 AS {0}) % CAST(_1 AS {0})", aligned_bounds),
-    _binary("mod", modulo, "CAST(_0 AS {0}) % CAST(_1 AS {0})", aligned_bounds),
-    scalar("div(numeric,numeric) numeric", quotient_whole),
-    _unary("-", negate, "-_0", same_bounds),
-    _unary("+", identity, "_0", same_bounds),
-    _unary("@", absolute, "abs(_0)", same_bounds),
-    _unary("abs", absolute, "abs(_0)", same_bounds),
-    _unary("sign", sign, "CAST(sign(_0) AS DECIMAL(1,0))", lambda types: numeric(1, 0)),
-    _unary("round", round_whole, "CAST(_0 AS {})", whole_bounds),
-    _unary("trunc", truncate_whole, "CAST(trunc(_0) AS {})", whole_bounds),
-    _unary("ceil", ceiling, "CAST(ceil(_0) AS {})", whole_bounds),
-    _unary("ceiling", ceiling, "CAST(ceil(_0) AS {})", whole_bounds),
-    _unary("floor", floor, "CAST(floor(_0) AS {})", whole_bounds),
+    _binary_function("%", modulo, "CAST(_0 AS {0}) % CAST(_1 AS {0})", aligned_bounds),
+    _binary_function("mod", modulo, "CAST(_0 AS {0}) % CAST(_1 AS {0})", aligned_bounds),
+    scalar("div(numeric,numeric) numeric", integer_quotient),
+    _unary_function("-", negate, "-_0", same_bounds),
+    _unary_function("+", identity, "_0", same_bounds),
+    _unary_function("@", absolute, "abs(_0)", same_bounds),
+    _unary_function("abs", absolute, "abs(_0)", same_bounds),
+    _unary_function(
+        "sign", sign, "CAST(sign(_0) AS DECIMAL(1,0))", lambda types: numeric_type(1, 0)
+    ),
+    _unary_function("round", round_to_integer, "CAST(_0 AS {})", integer_bounds),
+    _unary_function("trunc", truncate_to_integer, "CAST(trunc(_0) AS {})", integer_bounds),
+    _unary_function("ceil", ceiling, "CAST(ceil(_0) AS {})", integer_bounds),
+    _unary_function("ceiling", ceiling, "CAST(ceil(_0) AS {})", integer_bounds),
+    _unary_function("floor", floor, "CAST(floor(_0) AS {})", integer_bounds),
     scalar("round(numeric,int4) numeric", round_to),
     scalar("trunc(numeric,int4) numeric", truncate_to),
     scalar("scale(numeric) int4", scale, UDF),

@@ -20,7 +20,7 @@ Match = Callable[[str], bool]
 
 
 @functools.lru_cache(maxsize=1024)
-def matcher(pattern: str) -> Match:
+def like_matcher(pattern: str) -> Match:
     """A test of a text against a LIKE pattern."""
     parts: list[str] = []
     position = 0
@@ -29,7 +29,7 @@ def matcher(pattern: str) -> Match:
         if character == "\\":
             position += 1
             if position == len(pattern):
-                return functools.partial(_walk, pattern)
+                return functools.partial(_match_dangling_escape, pattern)
             parts.append(re.escape(pattern[position]))
         elif character == "%":
             parts.append(".*")
@@ -38,16 +38,16 @@ def matcher(pattern: str) -> Match:
         else:
             parts.append(re.escape(character))
         position += 1
-    return _simple(pattern) or _compiled("".join(parts))
+    return _simple_matcher(pattern) or _compile_matcher("".join(parts))
 
 
-def _compiled(expression: str) -> Match:
+def _compile_matcher(expression: str) -> Match:
     # Runs of % mean one; left as they are they would backtrack for each.
     found = re.compile(re.sub(r"(?:\.\*)+", ".*", expression), re.DOTALL).fullmatch
     return lambda text: found(text) is not None
 
 
-def _simple(pattern: str) -> Match | None:
+def _simple_matcher(pattern: str) -> Match | None:
     """Equality, prefix, suffix or containment, when the pattern is no more than that."""
     body = pattern.strip("%")
     if not body or any(special in body for special in "%_\\"):
@@ -62,15 +62,15 @@ def _simple(pattern: str) -> Match | None:
     return lambda text: text == body
 
 
-def _walk(pattern: str, text: str) -> bool:
+def _match_dangling_escape(pattern: str, text: str) -> bool:
     """PostgreSQL's own matching, for a pattern that ends in an escape character.
 
     That is an error only when matching reaches the escape with text left.
     """
-    return _match(text, 0, pattern, 0)
+    return _match_from(text, 0, pattern, 0)
 
 
-def _match(text: str, at: int, pattern: str, position: int) -> bool:
+def _match_from(text: str, at: int, pattern: str, position: int) -> bool:
     while at < len(text) and position < len(pattern):
         character = pattern[position]
         if character == "\\":
@@ -84,7 +84,7 @@ def _match(text: str, at: int, pattern: str, position: int) -> bool:
                 position += 1
             if position >= len(pattern):
                 return True
-            return any(_match(text, i, pattern, position) for i in range(at, len(text)))
+            return any(_match_from(text, i, pattern, position) for i in range(at, len(text)))
         elif character not in ("_", text[at]):
             return False
         at += 1
@@ -95,19 +95,19 @@ def _match(text: str, at: int, pattern: str, position: int) -> bool:
 
 
 def like(text: str, pattern: str) -> bool:
-    return matcher(pattern)(text)
+    return like_matcher(pattern)(text)
 
 
 def not_like(text: str, pattern: str) -> bool:
-    return not matcher(pattern)(text)
+    return not like_matcher(pattern)(text)
 
 
 def ilike(text: str, pattern: str) -> bool:
-    return matcher(lower(pattern))(lower(text))
+    return like_matcher(lower(pattern))(lower(text))
 
 
 def not_ilike(text: str, pattern: str) -> bool:
-    return not matcher(lower(pattern))(lower(text))
+    return not like_matcher(lower(pattern))(lower(text))
 
 
 def like_escape(pattern: str, escape: str) -> str:
@@ -133,23 +133,23 @@ def like_escape(pattern: str, escape: str) -> str:
     return "".join(out)
 
 
-def _latin(value: bytes) -> str:
+def _decode_latin(value: bytes) -> str:
     return value.decode("latin-1")
 
 
 def like_escape_bytes(pattern: bytes, escape: bytes) -> bytes:
-    return like_escape(_latin(pattern), _latin(escape)).encode("latin-1")
+    return like_escape(_decode_latin(pattern), _decode_latin(escape)).encode("latin-1")
 
 
 def like_bytes(value: bytes, pattern: bytes) -> bool:
-    return matcher(_latin(pattern))(_latin(value))
+    return like_matcher(_decode_latin(pattern))(_decode_latin(value))
 
 
 def not_like_bytes(value: bytes, pattern: bytes) -> bool:
-    return not matcher(_latin(pattern))(_latin(value))
+    return not like_matcher(_decode_latin(pattern))(_decode_latin(value))
 
 
-def _native(left: str, name: str, operator: str, fold: bool) -> str:
+def _native_sql(left: str, name: str, operator: str, fold: bool) -> str:
     """DuckDB's LIKE for patterns without escapes: the two differ on a trailing escape."""
     symbol = "".join(f"x{ord(character):x}" for character in name)
     value, pattern = (
@@ -159,7 +159,7 @@ def _native(left: str, name: str, operator: str, fold: bool) -> str:
     return f"CASE WHEN contains(_1, '\\') THEN {udf} ELSE {value} {operator} {pattern} END"
 
 
-def _operators(left: str) -> list[Function]:
+def _like_operators(left: str) -> list[Function]:
     forms = (
         ("~~", like, "LIKE", False),
         ("!~~", not_like, "NOT LIKE", False),
@@ -167,14 +167,14 @@ def _operators(left: str) -> list[Function]:
         ("!~~*", not_ilike, "NOT LIKE", True),
     )
     return [
-        scalar(f"{name}({left},text) bool", form, _native(left, name, operator, fold), udf=True)
+        scalar(f"{name}({left},text) bool", form, _native_sql(left, name, operator, fold), udf=True)
         for name, form, operator, fold in forms
     ]
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    *_operators("text"),
-    *_operators("bpchar"),
+    *_like_operators("text"),
+    *_like_operators("bpchar"),
     scalar("like(text,text) bool", like, UDF),
     scalar("notlike(text,text) bool", not_like, UDF),
     scalar("like_escape(text,text) text", like_escape, UDF),

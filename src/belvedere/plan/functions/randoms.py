@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from decimal import Decimal
 
-from belvedere.plan.functions.datetime_math import add
+from belvedere.plan.functions.datetime_math import add_interval
 from belvedere.plan.functions.function import UDF, Environment, Function, scalar, volatile
 from belvedere.plan.values.decimals import EXACT
 from belvedere.plan.values.failures import bad_argument
@@ -19,15 +19,15 @@ def random_uuid(environment: Environment) -> uuid.UUID:
 def time_uuid(environment: Environment) -> uuid.UUID:
     """Version 7: milliseconds since 1970, then random bits."""
     millis = int(environment.clock().timestamp() * 1000)
-    return _version_7(millis, environment)
+    return _uuid_version_7(millis, environment)
 
 
 def shifted_time_uuid(environment: Environment, shift: Interval) -> uuid.UUID:
-    moved = add(environment.clock(), shift)
-    return _version_7(int(moved.timestamp() * 1000), environment)
+    moved = add_interval(environment.clock(), shift)
+    return _uuid_version_7(int(moved.timestamp() * 1000), environment)
 
 
-def _version_7(millis: int, environment: Environment) -> uuid.UUID:
+def _uuid_version_7(millis: int, environment: Environment) -> uuid.UUID:
     bits = (millis & (1 << 48) - 1) << 80 | environment.random.getrandbits(80)
     bits = bits & ~(0xF << 76) | 7 << 76
     return uuid.UUID(int=bits & ~(0b11 << 62) | 0b10 << 62)
@@ -42,7 +42,7 @@ def random_float(environment: Environment) -> float:
 
 
 def random_integer(environment: Environment, low: int, high: int) -> int:
-    _in_order(low, high)
+    _require_ordered_bounds(low, high)
     return environment.random.randint(low, high)
 
 
@@ -51,14 +51,14 @@ def random_numeric(environment: Environment, low: Decimal, high: Decimal) -> Dec
     for bound in (low, high):
         if not bound.is_finite():
             raise bad_argument("bounds must be finite")
-    _in_order(low, high)
+    _require_ordered_bounds(low, high)
     digits = max(-int(bound.as_tuple().exponent) for bound in (low, high))
     scale = max(digits, 0)
     first, last = (int(bound.scaleb(scale, EXACT)) for bound in (low, high))
     return Decimal(environment.random.randint(first, last)).scaleb(-scale, EXACT)
 
 
-def _in_order(low: int | Decimal, high: int | Decimal) -> None:
+def _require_ordered_bounds(low: int | Decimal, high: int | Decimal) -> None:
     if low > high:
         raise bad_argument("lower bound must be less than or equal to upper bound")
 

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 
 from belvedere.plan.functions.function import UDF, Function, scalar, set_returning
 from belvedere.plan.values.failures import bad_argument
-from belvedere.plan.values.regex import Regex, check_captures, compile_regex, options_of, span
+from belvedere.plan.values.regex import (
+    Regex,
+    check_captures,
+    compile_regex,
+    find_match,
+    parse_flags,
+)
 
 
 def matches(text: str, pattern: str) -> bool:
@@ -26,11 +32,11 @@ def matches_folded_not(text: str, pattern: str) -> bool:
     return compile_regex(pattern, "i").compiled.search(text) is None
 
 
-def _all(regex: Regex, text: str, start: int = 0) -> Iterator[re.Match[str]]:
+def _find_matches(regex: Regex, text: str, start: int = 0) -> Iterator[re.Match[str]]:
     """Every match from left to right, empty ones directly after another included."""
     position = start
     while position <= len(text):
-        match = span(regex, text, position)
+        match = find_match(regex, text, position)
         if match is None:
             return
         yield match
@@ -39,7 +45,7 @@ def _all(regex: Regex, text: str, start: int = 0) -> Iterator[re.Match[str]]:
 
 def substring(text: str, pattern: str) -> str | None:
     regex = compile_regex(pattern)
-    match = span(regex, text)
+    match = find_match(regex, text)
     if match is None:
         return None
     if regex.compiled.groups:
@@ -56,7 +62,7 @@ def substring_similar(text: str, pattern: str, escape: str) -> str | None:
     """
     if len(escape) > 1:
         raise bad_argument("invalid escape string", "22025")
-    pieces = _separated(pattern, escape)
+    pieces = _split_at_separators(pattern, escape)
     if len(pieces) > 3:
         raise bad_argument("pattern contains more than two escape-double-quote separators", "2200C")
     if len(pieces) == 1:
@@ -73,7 +79,7 @@ def substring_similar(text: str, pattern: str, escape: str) -> str | None:
     return None
 
 
-def _captures(regex: Regex, match: re.Match[str]) -> list[str | None]:
+def _captured_groups(regex: Regex, match: re.Match[str]) -> list[str | None]:
     if not regex.compiled.groups:
         return [match[0]]
     check_captures(regex)
@@ -85,12 +91,12 @@ def regexp_match(text: str, pattern: str) -> list[str | None] | None:
 
 
 def regexp_match_flags(text: str, pattern: str, flags: str) -> list[str | None] | None:
-    options, everywhere = options_of(flags)
+    options, everywhere = parse_flags(flags)
     if everywhere:
         raise bad_argument("regexp_match does not support the global option")
     regex = compile_regex(pattern, options)
-    match = span(regex, text)
-    return None if match is None else _captures(regex, match)
+    match = find_match(regex, text)
+    return None if match is None else _captured_groups(regex, match)
 
 
 def regexp_matches(text: str, pattern: str) -> list[list[str | None]]:
@@ -98,9 +104,9 @@ def regexp_matches(text: str, pattern: str) -> list[list[str | None]]:
 
 
 def regexp_matches_flags(text: str, pattern: str, flags: str) -> list[list[str | None]]:
-    options, everywhere = options_of(flags)
+    options, everywhere = parse_flags(flags)
     regex = compile_regex(pattern, options)
-    found = [_captures(regex, match) for match in _all(regex, text)]
+    found = [_captured_groups(regex, match) for match in _find_matches(regex, text)]
     return found if everywhere else found[:1]
 
 
@@ -111,8 +117,10 @@ def regexp_replace(text: str, pattern: str, replacement: str) -> str:
 def regexp_replace_flags(text: str, pattern: str, replacement: str, flags: str) -> str:
     if flags[:1].isdigit():
         raise bad_argument("invalid regular expression option")
-    options, everywhere = options_of(flags)
-    return _replaced(text, compile_regex(pattern, options), replacement, 0, 0 if everywhere else 1)
+    options, everywhere = parse_flags(flags)
+    return _replace_matches(
+        text, compile_regex(pattern, options), replacement, 0, 0 if everywhere else 1
+    )
 
 
 def regexp_replace_from(text: str, pattern: str, replacement: str, start: int) -> str:
@@ -128,20 +136,20 @@ def regexp_replace_nth_flags(
 ) -> str:
     if start <= 0 or number < 0:
         raise bad_argument("invalid value for parameter")
-    options, _ = options_of(flags)
-    return _replaced(text, compile_regex(pattern, options), replacement, start - 1, number)
+    options, _ = parse_flags(flags)
+    return _replace_matches(text, compile_regex(pattern, options), replacement, start - 1, number)
 
 
-def _replaced(text: str, regex: Regex, replacement: str, start: int, number: int) -> str:
+def _replace_matches(text: str, regex: Regex, replacement: str, start: int, number: int) -> str:
     """`text` with its `number`th match from `start` on replaced, or every one when that is 0."""
     if re.search(r"\\[1-9]", replacement):
         check_captures(regex)
     out: list[str] = []
     position = 0
-    for count, match in enumerate(_all(regex, text, start), 1):
+    for count, match in enumerate(_find_matches(regex, text, start), 1):
         if number in (0, count):
             out.append(text[position : match.start()])
-            out.append(_expand(replacement, match))
+            out.append(_expand_replacement(replacement, match))
             position = match.end()
             if number:
                 break
@@ -149,8 +157,8 @@ def _replaced(text: str, regex: Regex, replacement: str, start: int, number: int
     return "".join(out)
 
 
-def _expand(replacement: str, match: re.Match[str]) -> str:
-    def part(reference: re.Match[str]) -> str:
+def _expand_replacement(replacement: str, match: re.Match[str]) -> str:
+    def expand_reference(reference: re.Match[str]) -> str:
         sign = reference[1]
         if sign == "&":
             return str(match[0])
@@ -164,7 +172,9 @@ def _expand(replacement: str, match: re.Match[str]) -> str:
         return str(reference[0])
 
     return (
-        re.sub(r"\\(.)", part, replacement, flags=re.DOTALL) if "\\" in replacement else replacement
+        re.sub(r"\\(.)", expand_reference, replacement, flags=re.DOTALL)
+        if "\\" in replacement
+        else replacement
     )
 
 
@@ -177,15 +187,15 @@ def regexp_count_from(text: str, pattern: str, start: int) -> int:
 
 
 def regexp_count_flags(text: str, pattern: str, start: int, flags: str) -> int:
-    regex = _single(pattern, flags, start)
-    return sum(1 for _ in _all(regex, text, start - 1))
+    regex = _compile_single(pattern, flags, start)
+    return sum(1 for _ in _find_matches(regex, text, start - 1))
 
 
-def _single(pattern: str, flags: str, *counts: int) -> Regex:
+def _compile_single(pattern: str, flags: str, *counts: int) -> Regex:
     """The compiled regex of a function without global option, whose counts begin at 1."""
     if any(count <= 0 for count in counts):
         raise bad_argument("invalid value for parameter")
-    options, everywhere = options_of(flags)
+    options, everywhere = parse_flags(flags)
     if everywhere:
         raise bad_argument("this function does not support the global option")
     return compile_regex(pattern, options)
@@ -201,30 +211,32 @@ def regexp_instr(
     group: int = 0,
 ) -> int:
     """Where the match begins (`end` 0) or what follows it (`end` 1); 0 when there is none."""
-    _single(pattern, "", start, number)
+    _compile_single(pattern, "", start, number)
     if end not in (0, 1) or group < 0:
         raise bad_argument("invalid value for parameter")
-    found = _nth(text, _single(pattern, flags), start, number, group)
+    found = _find_nth_span(text, _compile_single(pattern, flags), start, number, group)
     return 0 if found is None else found[end] + 1
 
 
 def regexp_substr(
     text: str, pattern: str, start: int = 1, number: int = 1, flags: str = "", group: int = 0
 ) -> str | None:
-    _single(pattern, "", start, number)
+    _compile_single(pattern, "", start, number)
     if group < 0:
         raise bad_argument("invalid value for parameter")
-    found = _nth(text, _single(pattern, flags), start, number, group)
+    found = _find_nth_span(text, _compile_single(pattern, flags), start, number, group)
     return None if found is None else text[found[0] : found[1]]
 
 
-def _nth(text: str, regex: Regex, start: int, number: int, group: int) -> tuple[int, int] | None:
+def _find_nth_span(
+    text: str, regex: Regex, start: int, number: int, group: int
+) -> tuple[int, int] | None:
     """The span of a group of the `number`th match; None when there is none of it."""
     if group > regex.compiled.groups:
         return None
     if group:
         check_captures(regex)
-    for count, match in enumerate(_all(regex, text, start - 1), 1):
+    for count, match in enumerate(_find_matches(regex, text, start - 1), 1):
         if count == number:
             return None if match.start(group) < 0 else match.span(group)
     return None
@@ -235,7 +247,7 @@ def regexp_like(text: str, pattern: str) -> bool:
 
 
 def regexp_like_flags(text: str, pattern: str, flags: str) -> bool:
-    options, everywhere = options_of(flags)
+    options, everywhere = parse_flags(flags)
     if everywhere:
         raise bad_argument("regexp_like does not support the global option")
     return compile_regex(pattern, options).compiled.search(text) is not None
@@ -248,7 +260,7 @@ def regexp_split_to_array(text: str, pattern: str) -> list[str]:
 def regexp_split_flags(text: str, pattern: str, flags: str) -> list[str]:
     parts: list[str] = []
     position = 0
-    for match in _all(_single(pattern, flags), text):
+    for match in _find_matches(_compile_single(pattern, flags), text):
         if match.end() == match.start() and match.start() in (position, len(text)):
             continue  # it would split off an empty part
         parts.append(text[position : match.start()])
@@ -267,7 +279,7 @@ def similar_escape(pattern: str, escape: str) -> str:
     return "^(?:" + "".join(_similar_parts(pattern, escape)) + ")$"
 
 
-def _separated(pattern: str, escape: str) -> list[str]:
+def _split_at_separators(pattern: str, escape: str) -> list[str]:
     """The pattern split at its separators: escaped double quotes outside of brackets."""
     pieces, start, at, bracket = [], 0, 0, False
     while at < len(pattern):
@@ -316,7 +328,7 @@ def _similar_parts(pattern: str, escape: str) -> Iterator[str]:
             }.get(character, character)
 
 
-def _tests(left: str) -> list[Function]:
+def _match_operators(left: str) -> list[Function]:
     forms = (
         ("~", matches),
         ("!~", matches_not),
@@ -330,8 +342,8 @@ _INSTR = ("text", "text", "int4", "int4", "int4", "text", "int4")
 _SUBSTR = ("text", "text", "int4", "int4", "text", "int4")
 
 FUNCTIONS: tuple[Function, ...] = (
-    *_tests("text"),
-    *_tests("bpchar"),
+    *_match_operators("text"),
+    *_match_operators("bpchar"),
     scalar("substring(text,text) text", substring, UDF),
     scalar("substring(text,text,text) text", substring_similar, UDF),
     scalar("regexp_match(text,text) text[]", regexp_match, UDF),

@@ -43,8 +43,8 @@ from belvedere.plan.functions import (
 )
 from belvedere.plan.functions.casts import base_casts
 from belvedere.plan.functions.function import Accumulator, Function, Types
-from belvedere.plan.functions.resolution import choose, choose_operator, result_type
-from belvedere.plan.functions.udf import Udf, describe
+from belvedere.plan.functions.resolution import choose_operator, choose_overload, result_type
+from belvedere.plan.functions.udf import Udf, describe_udf
 from belvedere.types import SqlType
 
 FAMILIES = (
@@ -77,7 +77,7 @@ FAMILIES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedCall:
     """A resolved call: the overload, the types its arguments are cast to, the result type.
 
     `python` is the Python form for these types: executors call it, not the overload's own.
@@ -90,7 +90,7 @@ class Resolved:
 
 
 @functools.cache
-def registry() -> dict[str, tuple[Function, ...]]:
+def functions_by_name() -> dict[str, tuple[Function, ...]]:
     """Every overload by name."""
     found: dict[str, list[Function]] = {}
     for family in FAMILIES:
@@ -111,27 +111,27 @@ def is_operator(name: str) -> bool:
 
 
 @functools.lru_cache(maxsize=8192)
-def _resolve(name: str, types: Types) -> Resolved:
-    functions = registry().get(name, ())
+def _resolve_cached(name: str, types: Types) -> ResolvedCall:
+    functions = functions_by_name().get(name, ())
     if not functions and name in postgres_names():
         raise Unsupported("function is not supported", function=name)
-    chosen = choose_operator if is_operator(name) else choose
+    chosen = choose_operator if is_operator(name) else choose_overload
     function, parameters = chosen(name, functions, types)
     python = function.python if function.specialize is None else function.specialize(parameters)
-    return Resolved(function, parameters, result_type(function, parameters), python)
+    return ResolvedCall(function, parameters, result_type(function, parameters), python)
 
 
-def resolve(name: str, argument_types: Sequence[SqlType]) -> Resolved:
+def resolve(name: str, argument_types: Sequence[SqlType]) -> ResolvedCall:
     """The overload that a call of `name` means; 42883 when none fits, 42725 when several do.
 
     A function that PostgreSQL has and the registry has not is `Unsupported`, by name.
     """
-    return _resolve(name, tuple(argument_types))
+    return _resolve_cached(name, tuple(argument_types))
 
 
 @functools.cache
 def duckdb_udfs() -> dict[str, Udf]:
     """The Python forms to register on a DuckDB connection, by name; `udf.register` does it."""
-    functions = [function for overloads in registry().values() for function in overloads]
-    udfs = (describe(function) for function in (*functions, *base_casts()))
+    functions = [function for overloads in functions_by_name().values() for function in overloads]
+    udfs = (describe_udf(function) for function in (*functions, *base_casts()))
     return {udf.name: udf for udf in udfs if udf is not None}

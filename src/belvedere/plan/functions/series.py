@@ -7,31 +7,33 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from belvedere.plan.functions.datetime_math import add
+from belvedere.plan.functions.datetime_math import add_interval
 from belvedere.plan.functions.function import Function, Volatility, scalar, set_returning
 from belvedere.plan.functions.function import FunctionKind as Kind
 from belvedere.plan.values import decimals
-from belvedere.plan.values.datetimes import in_zone, zone_named
+from belvedere.plan.values.datetimes import find_zone, in_zone
 from belvedere.plan.values.failures import bad_argument
 from belvedere.types import Interval
 
 
-def _no_step() -> Exception:
+def _zero_step_error() -> Exception:
     return bad_argument("step size cannot equal zero")
 
 
-def integers(first: int, last: int, step: int = 1) -> Iterator[int]:
+def integer_series(first: int, last: int, step: int = 1) -> Iterator[int]:
     if step == 0:
-        raise _no_step()
+        raise _zero_step_error()
     return iter(range(first, last + 1 if step > 0 else last - 1, step))
 
 
-def numerics(first: Decimal, last: Decimal, step: Decimal = decimals.ONE) -> Iterator[Decimal]:
+def numeric_series(
+    first: Decimal, last: Decimal, step: Decimal = decimals.ONE
+) -> Iterator[Decimal]:
     for value in (first, last, step):
         if not value.is_finite():
             raise bad_argument("start, stop and step cannot be nan or infinity")
     if not step:
-        raise _no_step()
+        raise _zero_step_error()
     return _numeric_steps(first, last, step)
 
 
@@ -42,11 +44,11 @@ def _numeric_steps(first: Decimal, last: Decimal, step: Decimal) -> Iterator[Dec
         value = decimals.add(value, step)
 
 
-def timestamps(
+def timestamp_series(
     first: datetime.datetime, last: datetime.datetime, step: Interval
 ) -> Iterator[datetime.datetime]:
     if step.span == 0:
-        raise _no_step()
+        raise _zero_step_error()
     return _timestamp_steps(first, last, step)
 
 
@@ -56,39 +58,40 @@ def _timestamp_steps(
     value = first
     while value <= last if step.span > 0 else value >= last:
         yield value
-        value = add(value, step)
+        value = add_interval(value, step)
 
 
-def timestamps_in_zone(
+def timestamp_series_in_zone(
     first: datetime.datetime, last: datetime.datetime, step: Interval, zone: str
 ) -> list[datetime.datetime]:
     """generate_series in a named zone: days and months are those of the zone."""
-    with in_zone(zone_named(zone)):
-        return list(timestamps(first, last, step))
+    with in_zone(find_zone(zone)):
+        return list(timestamp_series(first, last, step))
 
 
-def subscripts(values: list[Any], dimension: int, reverse: bool = False) -> Iterator[int]:
+def generate_subscripts(values: list[Any], dimension: int, reverse: bool = False) -> Iterator[int]:
     found = range(1, len(values) + 1 if dimension == 1 else 1)
     return iter(found[::-1] if reverse else found)
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    set_returning("generate_series(int4,int4) int4", integers),
-    set_returning("generate_series(int4,int4,int4) int4", integers),
-    set_returning("generate_series(int8,int8) int8", integers),
-    set_returning("generate_series(int8,int8,int8) int8", integers),
-    set_returning("generate_series(numeric,numeric) numeric", numerics),
-    set_returning("generate_series(numeric,numeric,numeric) numeric", numerics),
-    set_returning("generate_series(timestamp,timestamp,interval) timestamp", timestamps),
+    set_returning("generate_series(int4,int4) int4", integer_series),
+    set_returning("generate_series(int4,int4,int4) int4", integer_series),
+    set_returning("generate_series(int8,int8) int8", integer_series),
+    set_returning("generate_series(int8,int8,int8) int8", integer_series),
+    set_returning("generate_series(numeric,numeric) numeric", numeric_series),
+    set_returning("generate_series(numeric,numeric,numeric) numeric", numeric_series),
+    set_returning("generate_series(timestamp,timestamp,interval) timestamp", timestamp_series),
     scalar(
         "generate_series(timestamptz,timestamptz,interval) timestamptz",
-        timestamps,
+        timestamp_series,
         kind=Kind.SET,
         volatility=Volatility.STABLE,
     ),
     set_returning(
-        "generate_series(timestamptz,timestamptz,interval,text) timestamptz", timestamps_in_zone
+        "generate_series(timestamptz,timestamptz,interval,text) timestamptz",
+        timestamp_series_in_zone,
     ),
-    set_returning("generate_subscripts(anyarray,int4) int4", subscripts),
-    set_returning("generate_subscripts(anyarray,int4,bool) int4", subscripts),
+    set_returning("generate_subscripts(anyarray,int4) int4", generate_subscripts),
+    set_returning("generate_subscripts(anyarray,int4,bool) int4", generate_subscripts),
 )

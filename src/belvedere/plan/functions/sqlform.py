@@ -5,7 +5,7 @@ the direct tier do not pay for it.
 
 A template names its arguments `_0`, `_1`, ... An argument used more than once must be cheap to
 repeat; any other is bound once, through a lambda over a one-element list. A form raises a named
-error through `raised(sqlstate, message)`; `sqlstate_of` reads it back from DuckDB's exception.
+error through `error_sql(sqlstate, message)`; `sqlstate_of` reads it back from DuckDB's exception.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from belvedere.plan.functions.function import Function, Poly, PythonForm, Types, type_name
+from belvedere.plan.functions.function import Function, PseudoType, PythonForm, Types, type_name
 from belvedere.types import Kind, SqlType
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ _SQLSTATES = [
 ]
 
 
-def raised(sqlstate: str, message: str) -> str:
+def error_sql(sqlstate: str, message: str) -> str:
     """The part of a template that fails with `sqlstate`."""
     return f"error('[belvedere {sqlstate}] {message}')"
 
@@ -80,7 +80,7 @@ def sqlstate_of(message: str) -> str | None:
     return None
 
 
-def beyond_duckdb(message: str) -> bool:
+def exceeds_duckdb_digits(message: str) -> bool:
     """Whether a DuckDB exception means that a value PostgreSQL can hold exceeds its 38 digits.
 
     The statement is correct; run it in Python.
@@ -129,7 +129,7 @@ def sql_template(function: Function, types: Types) -> str | None:
         return form
     if isinstance(form, PythonForm):
         result = function.result
-        if function.variadic or isinstance(result, Poly) or duckdb_type(result) is None:
+        if function.variadic or isinstance(result, PseudoType) or duckdb_type(result) is None:
             return None
         arguments = ", ".join(
             f"CAST(_{i} AS VARCHAR)" if one.kind in TEXT_IN_UDF else f"_{i}"
@@ -156,23 +156,25 @@ def build_sql(
         return None
     before, opening, rest = template.partition("[[")
     if not opening:
-        return fill(template, arguments)
+        return substitute_arguments(template, arguments)
     call, _, after = rest.partition("]]")
-    inner = fill(call, arguments, repeat=True)
+    inner = substitute_arguments(call, arguments, repeat=True)
     if decorate is not None:
         inner = decorate(inner)
-    return inner if not before and not after else fill(f"{before}_0{after}", [inner])
+    return (
+        inner if not before and not after else substitute_arguments(f"{before}_0{after}", [inner])
+    )
 
 
-def fill(
+def substitute_arguments(
     template: str, arguments: Sequence[exp.Expression], repeat: bool = False
 ) -> exp.Expression:
     """The template with its arguments in place.
 
     `repeat` writes an argument out as often as it is used: around aggregates nothing can be bound.
     """
-    glot = _sqlglot()
-    tree, repeated = _parsed(template, len(arguments))
+    glot = _import_sqlglot()
+    tree, repeated = _parse_template(template, len(arguments))
     atomic = (
         glot.exp.Column,
         glot.exp.Literal,
@@ -181,11 +183,11 @@ def fill(
         glot.exp.Parameter,
     )
     if not repeat and any(not isinstance(arguments[i], atomic) for i in repeated):
-        tree, _ = _parsed(_let(template, len(arguments)), len(arguments))
+        tree, _ = _parse_template(_bind_arguments_once(template, len(arguments)), len(arguments))
     parts = {f"_{i}": one for i, one in enumerate(arguments)}
     simple = (*atomic, glot.exp.Func, glot.exp.Paren)
 
-    def replace(node: exp.Expression) -> exp.Expression:
+    def replace_argument(node: exp.Expression) -> exp.Expression:
         if isinstance(node, glot.exp.Column) and not node.table and node.name in parts:
             part = parts[node.name].copy()
             # To sqlglot AND, OR and -> are functions too.
@@ -194,10 +196,10 @@ def fill(
             return wrapped
         return node
 
-    return tree.copy().transform(replace)
+    return tree.copy().transform(replace_argument)
 
 
-def _let(template: str, count: int) -> str:
+def _bind_arguments_once(template: str, count: int) -> str:
     """The template with its arguments evaluated once, however often it uses them."""
     fields = ", ".join(f"f{i} := _{i}" for i in range(count))
     body = re.sub(r"(?<![\w'])_(\d+)\b", r"_s.f\1", template)
@@ -205,8 +207,8 @@ def _let(template: str, count: int) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _parsed(template: str, count: int) -> tuple[exp.Expression, tuple[int, ...]]:
-    glot = _sqlglot()
+def _parse_template(template: str, count: int) -> tuple[exp.Expression, tuple[int, ...]]:
+    glot = _import_sqlglot()
     # Variadic forms write `_*` for all their arguments.
     text = template.replace("_*", ", ".join(f"_{i}" for i in range(count)))
     tree = glot.parse_one(text, dialect="duckdb")
@@ -215,7 +217,7 @@ def _parsed(template: str, count: int) -> tuple[exp.Expression, tuple[int, ...]]
 
 
 @functools.cache
-def _sqlglot() -> Any:
+def _import_sqlglot() -> Any:
     import sqlglot  # heavy
 
     return sqlglot

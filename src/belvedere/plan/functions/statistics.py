@@ -1,8 +1,8 @@
 """Statistical aggregates: correlation and regression, percentiles, mode.
 
 percentile_cont, percentile_disc and mode are ordered-set aggregates: `direct` of their arguments
-are written before WITHIN GROUP and passed to `finish`; the others are passed to `step`, in the
-order of WITHIN GROUP.
+are written before WITHIN GROUP and passed to `finish`; the others are passed to `moments_step`, in
+the order of WITHIN GROUP.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from belvedere.plan.values import interval_math
 from belvedere.plan.values.failures import bad_argument, out_of_range
 from belvedere.types import Interval
 
-State = list[float]
+Moments = list[float]
 
 
-def start() -> State:
+def empty_moments() -> Moments:
     """count, sum x, sum of squares x, sum y, sum of squares y, sum of products."""
     return [0.0] * 6
 
 
-def step(state: State, y: float, x: float) -> State:
+def moments_step(state: Moments, y: float, x: float) -> Moments:
     before, sx, sxx, sy, syy, sxy = state
     count = before + 1.0
     new_sx, new_sy = sx + x, sy + y
@@ -58,11 +58,13 @@ def _check_overflow(total: float, value: float, new_total: float, squares: float
         raise out_of_range("double precision")
 
 
-def _at_least(rows: int, form: Callable[[State], float | None]) -> Callable[[State], float | None]:
+def _at_least(
+    rows: int, form: Callable[[Moments], float | None]
+) -> Callable[[Moments], float | None]:
     return lambda state: None if state[0] < rows else form(state)
 
 
-def _correlation(state: State) -> float | None:
+def _correlation(state: Moments) -> float | None:
     _, _, sxx, _, syy, sxy = state
     if sxx == 0 or syy == 0:
         return None
@@ -70,41 +72,41 @@ def _correlation(state: State) -> float | None:
     return max(-1.0, min(1.0, result)) if result == result else result
 
 
-def _slope(state: State) -> float | None:
+def _slope(state: Moments) -> float | None:
     return None if state[2] == 0 else state[5] / state[2]
 
 
-def _intercept(state: State) -> float | None:
+def _intercept(state: Moments) -> float | None:
     count, sx, sxx, sy, _, sxy = state
     return None if sxx == 0 else (sy - sx * sxy / sxx) / count
 
 
-def _fit(state: State) -> float | None:
+def _r_squared(state: Moments) -> float | None:
     _, _, sxx, _, syy, sxy = state
     if sxx == 0:
         return None
     return 1.0 if syy == 0 else (sxy * sxy) / (sxx * syy)
 
 
-def _pairs() -> list[Function]:
-    finishes: dict[str, Callable[[State], Any]] = {
+def _regression_functions() -> list[Function]:
+    finishes: dict[str, Callable[[Moments], Any]] = {
         "corr": _at_least(1, _correlation),
         "covar_pop": _at_least(1, lambda s: s[5] / s[0]),
         "covar_samp": _at_least(2, lambda s: s[5] / (s[0] - 1)),
         "regr_avgx": _at_least(1, lambda s: s[1] / s[0]),
         "regr_avgy": _at_least(1, lambda s: s[3] / s[0]),
         "regr_intercept": _at_least(1, _intercept),
-        "regr_r2": _at_least(1, _fit),
+        "regr_r2": _at_least(1, _r_squared),
         "regr_slope": _at_least(1, _slope),
         "regr_sxx": _at_least(1, lambda s: s[2]),
         "regr_sxy": _at_least(1, lambda s: s[5]),
         "regr_syy": _at_least(1, lambda s: s[4]),
     }
     functions = [
-        aggregate(f"{name}(float8,float8) float8", Accumulator(start, step, finish))
+        aggregate(f"{name}(float8,float8) float8", Accumulator(empty_moments, moments_step, finish))
         for name, finish in finishes.items()
     ]
-    count = Accumulator(acc.zero, acc.count_step, acc.same)
+    count = Accumulator(acc.zero_count, acc.count_step, acc.keep_state)
     functions.append(aggregate("regr_count(float8,float8) int8", count, "[[regr_count(_0, _1)]]"))
     return functions
 
@@ -122,7 +124,7 @@ def _interpolate_interval(low: Interval, high: Interval, part: float) -> Interva
     return interval_math.add(low, interval_math.multiply(interval_math.subtract(high, low), part))
 
 
-def _continuous(
+def _continuous_percentile(
     interpolate: Callable[[Any, Any, float], Any],
 ) -> Callable[[list[Any], float | None], Any]:
     def finish(state: list[Any], fraction: float | None) -> Any:
@@ -140,7 +142,7 @@ def _continuous(
     return finish
 
 
-def discrete(state: list[Any], fraction: float | None) -> Any:
+def discrete_percentile(state: list[Any], fraction: float | None) -> Any:
     if fraction is None:
         return None
     _check_fraction(fraction)
@@ -150,17 +152,17 @@ def discrete(state: list[Any], fraction: float | None) -> Any:
     return state[max(row, 1) - 1]
 
 
-def _several(
+def _percentile_array(
     finish: Callable[[list[Any], float | None], Any],
 ) -> Callable[[list[Any], list[Any] | None], Any]:
     """The form over an array of fractions; no rows give NULL."""
 
-    def each(state: list[Any], fractions: list[Any] | None) -> Any:
+    def finish_fractions(state: list[Any], fractions: list[Any] | None) -> Any:
         if fractions is None or not state:
             return None
         return [finish(state, fraction) for fraction in fractions]
 
-    return each
+    return finish_fractions
 
 
 def most_common(state: list[Any]) -> Any:
@@ -177,26 +179,30 @@ def most_common(state: list[Any]) -> Any:
     return best
 
 
-def _gathering(finish: Callable[..., Any]) -> Accumulator:
-    return Accumulator(acc.gather, acc.gather_step, finish)
+def _list_accumulator(finish: Callable[..., Any]) -> Accumulator:
+    return Accumulator(acc.empty_list, acc.append_step, finish)
 
 
-def _ordered() -> list[Function]:
+def _ordered_set_functions() -> list[Function]:
     float_finish, interval_finish = (
-        _continuous(_interpolate_float),
-        _continuous(_interpolate_interval),
+        _continuous_percentile(_interpolate_float),
+        _continuous_percentile(_interpolate_interval),
     )
     forms: list[tuple[str, Callable[..., Any]]] = [
         ("percentile_cont(float8,float8) float8", float_finish),
         ("percentile_cont(float8,interval) interval", interval_finish),
-        ("percentile_cont(float8[],float8) float8[]", _several(float_finish)),
-        ("percentile_cont(float8[],interval) interval[]", _several(interval_finish)),
-        ("percentile_disc(float8,anyelement) anyelement", discrete),
-        ("percentile_disc(float8[],anyelement) anyarray", _several(discrete)),
+        ("percentile_cont(float8[],float8) float8[]", _percentile_array(float_finish)),
+        ("percentile_cont(float8[],interval) interval[]", _percentile_array(interval_finish)),
+        ("percentile_disc(float8,anyelement) anyelement", discrete_percentile),
+        ("percentile_disc(float8[],anyelement) anyarray", _percentile_array(discrete_percentile)),
     ]
-    functions = [aggregate(signature, _gathering(finish), direct=1) for signature, finish in forms]
-    functions.append(aggregate("mode(anyelement) anyelement", _gathering(most_common), direct=0))
+    functions = [
+        aggregate(signature, _list_accumulator(finish), direct=1) for signature, finish in forms
+    ]
+    functions.append(
+        aggregate("mode(anyelement) anyelement", _list_accumulator(most_common), direct=0)
+    )
     return functions
 
 
-FUNCTIONS: tuple[Function, ...] = (*_pairs(), *_ordered())
+FUNCTIONS: tuple[Function, ...] = (*_regression_functions(), *_ordered_set_functions())

@@ -21,7 +21,7 @@ _LENGTH_MAX = (0x3FFFFFFF - 4) // 4
 _BYTES_MAX = 0x3FFFFFFF - 4
 
 
-def too_large() -> Exception:
+def too_large_error() -> Exception:
     return bad_argument("requested length too large", "54000")
 
 
@@ -80,7 +80,7 @@ def _padding(value: str, size: int, fill: str) -> str:
     if missing <= 0 or not fill:
         return ""
     if size > _LENGTH_MAX:
-        raise too_large()
+        raise too_large_error()
     return (fill * (missing // len(fill) + 1))[:missing]
 
 
@@ -147,7 +147,7 @@ def repeat(value: str, count: int) -> str:
     if count <= 0:
         return ""
     if octet_length(value) * count > _BYTES_MAX:
-        raise too_large()
+        raise too_large_error()
     return value * count
 
 

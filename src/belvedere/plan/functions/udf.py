@@ -1,8 +1,8 @@
 """Python forms as DuckDB scalar functions.
 
-A call whose SQL form is `UDF` names one of these; `register` puts the ones a statement uses on a
-connection. Values are passed as Arrow batches, so a call costs about a microsecond per row. DuckDB
-and Arrow are imported by `register` only.
+A call whose SQL form is `UDF` names one of these; `register_udfs` puts the ones a statement uses on
+a connection. Values are passed as Arrow batches, so a call costs about a microsecond per row.
+DuckDB and Arrow are imported by `register_udfs` only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from belvedere.errors import Error, Unsupported
-from belvedere.plan.functions.function import UDF, Function, Poly
+from belvedere.plan.functions.function import UDF, Function, PseudoType
 from belvedere.plan.functions.sqlform import TEXT_IN_UDF, duckdb_type, udf_name
 from belvedere.plan.values.datetimes import EPOCH, EPOCH_UTC
 from belvedere.plan.values.decimals import parse_numeric
@@ -35,15 +35,15 @@ class Udf:
     function: Function
 
 
-def describe(function: Function) -> Udf | None:
+def describe_udf(function: Function) -> Udf | None:
     """The UDF of a function, or None when it has none."""
     if not (function.sql is UDF or function.udf):
         return None
-    if function.variadic or isinstance(function.result, Poly):
+    if function.variadic or isinstance(function.result, PseudoType):
         return None
     parameters: list[str] = []
     for argument in function.arguments:
-        if isinstance(argument, Poly):
+        if isinstance(argument, PseudoType):
             return None
         named = "VARCHAR" if argument.kind in TEXT_IN_UDF else duckdb_type(argument)
         if named is None:
@@ -57,12 +57,12 @@ def describe(function: Function) -> Udf | None:
     return Udf(udf_name(function), tuple(parameters), result, function)
 
 
-def register(connection: Any, udfs: Iterable[Udf]) -> None:
+def register_udfs(connection: Any, udfs: Iterable[Udf]) -> None:
     """Register the functions with a DuckDB connection (all its cursors share them)."""
     for udf in udfs:
         connection.create_function(
             udf.name,
-            _vectorised(udf.function),
+            _vectorize(udf.function),
             list(udf.parameters),
             udf.result,
             type="arrow",
@@ -71,19 +71,21 @@ def register(connection: Any, udfs: Iterable[Udf]) -> None:
         )
 
 
-def _vectorised(function: Function) -> Callable[..., Any]:
+def _vectorize(function: Function) -> Callable[..., Any]:
     import pyarrow  # heavy
 
     assert callable(function.python)
     form = function.python
     decoders = [
-        _decoder(argument) for argument in function.arguments if isinstance(argument, SqlType)
+        _column_decoder(argument)
+        for argument in function.arguments
+        if isinstance(argument, SqlType)
     ]
     assert isinstance(function.result, SqlType)
-    encode = _encoder(function.result)
+    encode = _value_encoder(function.result)
     arrow_type = _arrow_type(pyarrow, function.result)
 
-    def run(*columns: Any) -> Any:
+    def call_on_columns(*columns: Any) -> Any:
         decoded = [decode(column) for decode, column in zip(decoders, columns)]
         strict = function.strict
         try:
@@ -100,11 +102,11 @@ def _vectorised(function: Function) -> Callable[..., Any]:
         inspect.Parameter(f"column_{i}", inspect.Parameter.POSITIONAL_ONLY)
         for i in range(len(decoders))
     ]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return run
+    call_on_columns.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return call_on_columns
 
 
-def _decoder(sql_type: SqlType) -> Callable[[Any], list[Any]]:
+def _column_decoder(sql_type: SqlType) -> Callable[[Any], list[Any]]:
     kind = sql_type.kind
     if kind is Kind.NUMERIC:
         return lambda column: [None if v is None else parse_numeric(v) for v in column.to_pylist()]
@@ -124,7 +126,7 @@ def _decoder(sql_type: SqlType) -> Callable[[Any], list[Any]]:
     return lambda column: list(column.to_pylist())
 
 
-def _encoder(sql_type: SqlType) -> Callable[[Any], Any]:
+def _value_encoder(sql_type: SqlType) -> Callable[[Any], Any]:
     kind = sql_type.kind
     if kind is Kind.UUID:
         return lambda value: None if value is None else str(value)

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from belvedere.plan.functions.function import Function, Partition, window
-from belvedere.plan.functions.sqlform import raised
+from belvedere.plan.functions.function import Function, WindowPartition, window
+from belvedere.plan.functions.sqlform import error_sql
 from belvedere.plan.values.failures import bad_argument
 
 
-def row_number(partition: Partition) -> list[int]:
+def row_number(partition: WindowPartition) -> list[int]:
     return list(range(1, len(partition.arguments) + 1))
 
 
-def _starts(partition: Partition) -> list[int]:
+def _peer_starts(partition: WindowPartition) -> list[int]:
     """The number of the first row of each row's peer group."""
     starts: list[int] = []
     start = 0
@@ -28,11 +28,11 @@ def _starts(partition: Partition) -> list[int]:
     return starts
 
 
-def rank(partition: Partition) -> list[int]:
-    return [start + 1 for start in _starts(partition)]
+def rank(partition: WindowPartition) -> list[int]:
+    return [start + 1 for start in _peer_starts(partition)]
 
 
-def dense_rank(partition: Partition) -> list[int]:
+def dense_rank(partition: WindowPartition) -> list[int]:
     ranks: list[int] = []
     for i, peer in enumerate(partition.peers):
         changed = i and peer != partition.peers[i - 1]
@@ -40,12 +40,12 @@ def dense_rank(partition: Partition) -> list[int]:
     return ranks
 
 
-def percent_rank(partition: Partition) -> list[float]:
+def percent_rank(partition: WindowPartition) -> list[float]:
     count = len(partition.peers)
-    return [start / (count - 1) if count > 1 else 0.0 for start in _starts(partition)]
+    return [start / (count - 1) if count > 1 else 0.0 for start in _peer_starts(partition)]
 
 
-def cume_dist(partition: Partition) -> list[float]:
+def cume_dist(partition: WindowPartition) -> list[float]:
     count = len(partition.peers)
     ends: list[float] = [0.0] * count
     end = count
@@ -56,7 +56,7 @@ def cume_dist(partition: Partition) -> list[float]:
     return ends
 
 
-def ntile(partition: Partition) -> list[int | None]:
+def ntile(partition: WindowPartition) -> list[int | None]:
     """Buckets of sizes as equal as possible, larger ones first, by the first row's argument."""
     count = len(partition.arguments)
     buckets = partition.arguments[0][0] if count else 1
@@ -72,8 +72,8 @@ def ntile(partition: Partition) -> list[int | None]:
     ]
 
 
-def _shift(sign: int) -> Callable[[Partition], list[Any]]:
-    def shift(partition: Partition) -> list[Any]:
+def _shift_form(sign: int) -> Callable[[WindowPartition], list[Any]]:
+    def shift(partition: WindowPartition) -> list[Any]:
         rows = partition.arguments
         found: list[Any] = []
         for i, row in enumerate(rows):
@@ -91,15 +91,15 @@ def _shift(sign: int) -> Callable[[Partition], list[Any]]:
     return shift
 
 
-def first_value(partition: Partition) -> list[Any]:
+def first_value(partition: WindowPartition) -> list[Any]:
     return [partition.arguments[frame[0]][0] if frame else None for frame in partition.frames]
 
 
-def last_value(partition: Partition) -> list[Any]:
+def last_value(partition: WindowPartition) -> list[Any]:
     return [partition.arguments[frame[-1]][0] if frame else None for frame in partition.frames]
 
 
-def nth_value(partition: Partition) -> list[Any]:
+def nth_value(partition: WindowPartition) -> list[Any]:
     found: list[Any] = []
     for row, frame in zip(partition.arguments, partition.frames):
         number = row[1]
@@ -110,8 +110,8 @@ def nth_value(partition: Partition) -> list[Any]:
     return found
 
 
-def _shifts(name: str, sign: int) -> list[Function]:
-    form = _shift(sign)
+def _shift_functions(name: str, sign: int) -> list[Function]:
+    form = _shift_form(sign)
     return [
         window(f"{name}(anyelement) anyelement", form, f"[[{name}(_0)]]"),
         window(f"{name}(anyelement,int4) anyelement", form, f"[[{name}(_0, _1)]]"),
@@ -125,7 +125,7 @@ def _shifts(name: str, sign: int) -> list[Function]:
 
 # DuckDB returns NULL for a number that PostgreSQL refuses.
 _NTH_SQL = (
-    f"[[nth_value(_0, CASE WHEN _1 <= 0 THEN {raised('22016', 'not positive')} ELSE _1 END)]]"
+    f"[[nth_value(_0, CASE WHEN _1 <= 0 THEN {error_sql('22016', 'not positive')} ELSE _1 END)]]"
 )
 
 FUNCTIONS: tuple[Function, ...] = (
@@ -135,8 +135,8 @@ FUNCTIONS: tuple[Function, ...] = (
     window("percent_rank() float8", percent_rank, "[[percent_rank()]]"),
     window("cume_dist() float8", cume_dist, "[[cume_dist()]]"),
     window("ntile(int4) int4", ntile, "CAST([[ntile(_0)]] AS INTEGER)"),
-    *_shifts("lag", -1),
-    *_shifts("lead", 1),
+    *_shift_functions("lag", -1),
+    *_shift_functions("lead", 1),
     window("first_value(anyelement) anyelement", first_value, "[[first_value(_0)]]"),
     window("last_value(anyelement) anyelement", last_value, "[[last_value(_0)]]"),
     window("nth_value(anyelement,int4) anyelement", nth_value, _NTH_SQL),

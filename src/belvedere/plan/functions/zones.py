@@ -1,9 +1,9 @@
 """Functions that depend on the session's time zone, bound to a zone other than UTC.
 
 Their Python forms read `values.datetimes.session_zone`, which is UTC by default. Under another zone
-the binder takes `zoned(function, zone)` instead: the same function, which sets the zone around each
-call and has no SQL form, so that every tier runs it in Python. Such a plan means the same in every
-session that runs it; expressions stored in the catalog are always bound under UTC.
+the binder takes `bind_to_zone(function, zone)` instead: the same function, which sets the zone
+around each call and has no SQL form, so that every tier runs it in Python. Such a plan means the
+same in every session that runs it; expressions stored in the catalog are always bound under UTC.
 """
 
 from __future__ import annotations
@@ -45,35 +45,37 @@ def _has_zone(sql_type: SqlType) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def zoned(function: Function, zone: datetime.tzinfo) -> Function:
+def bind_to_zone(function: Function, zone: datetime.tzinfo) -> Function:
     """The function bound to the zone."""
     if zone is UTC:
         return function
     specialize = function.specialize
-    made: Callable[[Types], Callable[..., Any] | Accumulator] | None = None
+    specialize_in_zone: Callable[[Types], Callable[..., Any] | Accumulator] | None = None
     if specialize is not None:
         known = specialize
 
-        def made(types: Types) -> Callable[..., Any] | Accumulator:
-            return _under(known(types), zone, function.kind)
+        def specialize_in_zone(types: Types) -> Callable[..., Any] | Accumulator:
+            return _form_in_zone(known(types), zone, function.kind)
 
     return replace(
         function,
-        python=_under(function.python, zone, function.kind),
+        python=_form_in_zone(function.python, zone, function.kind),
         sql=None,
         udf=False,
         partial=None,
-        specialize=made,
+        specialize=specialize_in_zone,
     )
 
 
-def _under(
+def _form_in_zone(
     form: Callable[..., Any] | Accumulator, zone: datetime.tzinfo, kind: FunctionKind
 ) -> Callable[..., Any] | Accumulator:
     if isinstance(form, Accumulator):
-        return Accumulator(form.initial, _called(form.step, zone), _called(form.finish, zone))
+        return Accumulator(
+            form.initial, _call_in_zone(form.step, zone), _call_in_zone(form.finish, zone)
+        )
     if kind is not FunctionKind.SET:
-        return _called(form, zone)
+        return _call_in_zone(form, zone)
     rows = form
 
     def all_rows(*arguments: Any) -> list[Any]:
@@ -83,7 +85,7 @@ def _under(
     return all_rows
 
 
-def _called(form: Callable[..., Any], zone: datetime.tzinfo) -> Callable[..., Any]:
+def _call_in_zone(form: Callable[..., Any], zone: datetime.tzinfo) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
         with in_zone(zone):
             return form(*arguments)

@@ -17,12 +17,12 @@ from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.values.datetimes import (
     UTC,
     YEAR_MAX_PG,
-    beyond_python,
+    abbreviated_zone,
+    add_microseconds,
+    find_zone,
     session_zone,
-    shifted,
     to_utc,
-    zone_abbreviated,
-    zone_named,
+    unsupported_year,
 )
 from belvedere.plan.values.failures import bad_datetime, datetime_out_of_range
 from belvedere.plan.values.intervals import HOUR, MINUTE, SECOND, TEXT_MAX
@@ -54,7 +54,7 @@ _FIELD = re.compile(
 
 
 @dataclass(slots=True)
-class _Fields:
+class _DateTimeFields:
     """The fields that the tokens read so far have set."""
 
     text: str
@@ -64,20 +64,20 @@ class _Fields:
     day: int | None = None
     year_digits: int = 0
     clock: int | None = None  # microseconds since midnight
-    half: str = ""
+    am_pm: str = ""
     zone: datetime.tzinfo | None = None
     before_christ: bool = False
     named_month: bool = False
 
-    def bad(self) -> InvalidInput:
+    def syntax_error(self) -> InvalidInput:
         return bad_datetime(self.kind, self.text)
 
 
 def parse_date(text: str) -> datetime.date:
     match = _ISO.fullmatch(text)
     if match is not None and match[4] is None:
-        return _date(int(match[1]), int(match[2]), int(match[3]), "date")
-    fields = _read(text, "date")
+        return _build_date(int(match[1]), int(match[2]), int(match[3]), "date")
+    fields = _read_fields(text, "date")
     return _finish_date(fields)
 
 
@@ -85,28 +85,28 @@ def parse_timestamp(text: str) -> datetime.datetime:
     match = _ISO.fullmatch(text)
     if match is not None and match[8] is None:
         return _iso_timestamp(match, "timestamp")
-    fields = _read(text, "timestamp")
-    return _at(_finish_date(fields), fields.clock or 0)
+    fields = _read_fields(text, "timestamp")
+    return _add_clock(_finish_date(fields), fields.clock or 0)
 
 
 def parse_timestamptz(text: str) -> datetime.datetime:
-    fields = _read(text, "timestamp with time zone")
-    local = _at(_finish_date(fields), fields.clock or 0)
+    fields = _read_fields(text, "timestamp with time zone")
+    local = _add_clock(_finish_date(fields), fields.clock or 0)
     return to_utc(local, fields.zone or session_zone())
 
 
 def parse_time(text: str) -> datetime.time:
-    fields = _read(text, "time")
+    fields = _read_fields(text, "time")
     if fields.clock is None:
-        raise fields.bad()
+        raise fields.syntax_error()
     if fields.year is not None or fields.month is not None:
         _finish_date(fields)
     if fields.clock >= MICROSECONDS_PER_DAY:
         raise Unsupported("the time 24:00:00 is not supported", hint="use 00:00:00 of the next day")
-    return time_at(fields.clock)
+    return time_from_microseconds(fields.clock)
 
 
-def time_at(microseconds: int) -> datetime.time:
+def time_from_microseconds(microseconds: int) -> datetime.time:
     """The TIME so many microseconds after midnight; less than a day."""
     seconds, fraction = divmod(microseconds, SECOND)
     minutes, second = divmod(seconds, 60)
@@ -116,24 +116,26 @@ def time_at(microseconds: int) -> datetime.time:
 
 def _iso_timestamp(match: re.Match[str], kind: str) -> datetime.datetime:
     year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
-    date = _date(year, month, day, kind)
+    date = _build_date(year, month, day, kind)
     if hour < 24 and minute < 60 and second < 60:
         fraction = int((match[7] or "").ljust(6, "0"))
         return datetime.datetime(date.year, date.month, date.day, hour, minute, second, fraction)
-    return _at(date, _clock(f"{hour}:{minute}:{second}.{match[7] or 0}", kind, match[0]))
+    return _add_clock(
+        date, _parse_clock(f"{hour}:{minute}:{second}.{match[7] or 0}", kind, match[0])
+    )
 
 
-def _at(date: datetime.date, clock: int) -> datetime.datetime:
-    return shifted(datetime.datetime(date.year, date.month, date.day), clock)
+def _add_clock(date: datetime.date, clock: int) -> datetime.datetime:
+    return add_microseconds(datetime.datetime(date.year, date.month, date.day), clock)
 
 
-def _date(year: int, month: int, day: int, kind: str) -> datetime.date:
+def _build_date(year: int, month: int, day: int, kind: str) -> datetime.date:
     if not 1 <= month <= 12 or not 1 <= day <= 31:
         raise datetime_out_of_range(kind)
     if not 1 <= year <= 9999:
         if year == 0 or day > _month_days(year, month):
             raise datetime_out_of_range(kind)
-        raise beyond_python(year, kind)
+        raise unsupported_year(year, kind)
     try:
         return datetime.date(year, month, day)
     except ValueError:
@@ -145,7 +147,7 @@ def _month_days(year: int, month: int) -> int:
     return calendar.monthrange((year if year > 0 else year + 1) % 400 + 400, month)[1]
 
 
-def _clock(text: str, kind: str, original: str) -> int:
+def _parse_clock(text: str, kind: str, original: str) -> int:
     """Microseconds of HH:MM[:SS[.f]]; 24:00:00 and second 60 are allowed, as in PostgreSQL."""
     whole, _, fraction = text.partition(".")
     parts = whole.split(":")
@@ -161,80 +163,80 @@ def _clock(text: str, kind: str, original: str) -> int:
     return hour * HOUR + minute * MINUTE + second * SECOND + micro
 
 
-def _read(text: str, kind: str) -> _Fields:
-    fields = _Fields(text, kind)
+def _read_fields(text: str, kind: str) -> _DateTimeFields:
+    fields = _DateTimeFields(text, kind)
     word = text.strip(SPACE)
     # The T of ISO 8601 is a separator, not a word.
     word = re.sub(r"(?<=\d)[Tt](?=\d\d?:?\d\d)", " ", word)
     if not word or len(word) > TEXT_MAX:
-        raise fields.bad()
+        raise fields.syntax_error()
     position = 0
     while position < len(word):
         match = _FIELD.match(word, position)
         if match is None:
-            raise fields.bad()
+            raise fields.syntax_error()
         position = match.end()
-        _settle(fields, match.lastgroup or "", match[0])
-    _apply_half(fields)
+        _apply_token(fields, match.lastgroup or "", match[0])
+    _apply_am_pm(fields)
     return fields
 
 
-def _settle(fields: _Fields, group: str, token: str) -> None:
+def _apply_token(fields: _DateTimeFields, group: str, token: str) -> None:
     if group == "clock":
         if fields.clock is not None:
-            raise fields.bad()
-        fields.clock = _clock(token, fields.kind, fields.text)
+            raise fields.syntax_error()
+        fields.clock = _parse_clock(token, fields.kind, fields.text)
     elif group == "date":
-        _settle_date(fields, token)
+        _apply_date(fields, token)
     elif group == "offset":
-        _settle_offset(fields, token)
+        _apply_offset(fields, token)
     elif group == "word":
-        _settle_word(fields, token)
+        _apply_word(fields, token)
     elif group == "julian":
         number = int(token[1:].partition(".")[0]) - _JULIAN_OF_YEAR_ONE
         if "." in token or not 1 <= number <= _ORDINAL_MAX:
             raise Unsupported("this julian date is not supported", text=fields.text)
-        _settle_day(fields, datetime.date.fromordinal(number))
+        _set_date(fields, datetime.date.fromordinal(number))
     elif group == "number":
-        _settle_number(fields, token)
+        _apply_number(fields, token)
 
 
-def _settle_date(fields: _Fields, token: str) -> None:
+def _apply_date(fields: _DateTimeFields, token: str) -> None:
     if fields.year is not None or fields.month is not None:
-        raise fields.bad()
+        raise fields.syntax_error()
     parts = re.split("[-/.]", token)
     if len(parts) == 2:
-        raise fields.bad()
+        raise fields.syntax_error()
     names = [i for i, part in enumerate(parts) if not part.isdigit()]
     if names:
-        fields.month = _month(fields, parts[names[0]])
+        fields.month = _month_number(fields, parts[names[0]])
         first, last = (part for i, part in enumerate(parts) if i != names[0])
         if len(first) > 2:
             first, last = last, first
         fields.day = int(first)
-        _settle_year(fields, last)
+        _set_year(fields, last)
     elif len(parts[0]) > 2:
-        _settle_year(fields, parts[0])
+        _set_year(fields, parts[0])
         fields.month, fields.day = int(parts[1]), int(parts[2])
     else:
         fields.month, fields.day = int(parts[0]), int(parts[1])
-        _settle_year(fields, parts[2])
+        _set_year(fields, parts[2])
 
 
-def _settle_year(fields: _Fields, digits: str) -> None:
+def _set_year(fields: _DateTimeFields, digits: str) -> None:
     fields.year, fields.year_digits = int(digits), len(digits)
 
 
-def _month(fields: _Fields, word: str) -> int:
+def _month_number(fields: _DateTimeFields, word: str) -> int:
     number = _MONTHS.get(word.lower())
     if number is None:
-        raise fields.bad()
+        raise fields.syntax_error()
     return number
 
 
-def _settle_offset(fields: _Fields, token: str) -> None:
+def _apply_offset(fields: _DateTimeFields, token: str) -> None:
     if fields.zone is not None or (fields.clock is None and fields.kind != "date"):
-        raise fields.bad()
+        raise fields.syntax_error()
     sign, digits = token[0], token[1:]
     if ":" in digits:
         parts = [int(part) for part in digits.split(":")]
@@ -252,17 +254,17 @@ def _settle_offset(fields: _Fields, token: str) -> None:
     fields.zone = datetime.timezone(-offset if sign == "-" else offset)
 
 
-def _settle_word(fields: _Fields, token: str) -> None:
+def _apply_word(fields: _DateTimeFields, token: str) -> None:
     word = token.lower()
     if word in _MONTHS and not fields.named_month:
         # A number before the name was read as the month; it is the day.
         if fields.month is not None and fields.day is None:
             fields.day = fields.month
         elif fields.month is not None:
-            raise fields.bad()
+            raise fields.syntax_error()
         fields.month, fields.named_month = _MONTHS[word], True
     elif word in ("am", "pm"):
-        fields.half = word
+        fields.am_pm = word
     elif word in ("bc", "ad"):
         fields.before_christ = word == "bc"
     elif word in _DAYS or word == "at" or word == "on" or word == "t":
@@ -281,27 +283,27 @@ def _settle_word(fields: _Fields, token: str) -> None:
     elif word in ("infinity", "inf"):
         raise Unsupported("infinite dates are not supported")
     else:
-        _settle_zone(fields, token)
+        _apply_zone(fields, token)
 
 
-def _settle_zone(fields: _Fields, token: str) -> None:
+def _apply_zone(fields: _DateTimeFields, token: str) -> None:
     if fields.zone is not None:
-        raise fields.bad()
-    fields.zone = zone_abbreviated(token)
+        raise fields.syntax_error()
+    fields.zone = abbreviated_zone(token)
     if fields.zone is not None:
         return
     dated = None not in (fields.year, fields.month, fields.day)
     if "/" not in token or not (dated or fields.kind == "time"):
-        raise fields.bad()
-    fields.zone = zone_named(token)
+        raise fields.syntax_error()
+    fields.zone = find_zone(token)
 
 
-def _settle_number(fields: _Fields, token: str) -> None:
+def _apply_number(fields: _DateTimeFields, token: str) -> None:
     digits, point, rest = token.partition(".")
     if point:
         if len(digits) < 4 or len(rest) != 3 or fields.year is not None or fields.month is not None:
-            raise fields.bad()
-        _settle_day_of_year(fields, int(digits), int(rest))
+            raise fields.syntax_error()
+        _apply_day_of_year(fields, int(digits), int(rest))
         return
     dated = fields.year is not None and fields.month is not None
     if len(digits) == 8 and not dated and fields.month is None:
@@ -312,54 +314,56 @@ def _settle_number(fields: _Fields, token: str) -> None:
         fields.year_digits = 2
     elif len(digits) in (4, 6) and fields.clock is None and (dated or fields.kind == "time"):
         padded = digits.ljust(6, "0")
-        fields.clock = _clock(f"{padded[:2]}:{padded[2:4]}:{padded[4:]}", fields.kind, fields.text)
+        fields.clock = _parse_clock(
+            f"{padded[:2]}:{padded[2:4]}:{padded[4:]}", fields.kind, fields.text
+        )
     else:
-        _settle_part(fields, digits)
+        _apply_bare_number(fields, digits)
 
 
-def _settle_day_of_year(fields: _Fields, year: int, day: int) -> None:
+def _apply_day_of_year(fields: _DateTimeFields, year: int, day: int) -> None:
     if not 1 <= day <= 365 + calendar.isleap(year):
         raise datetime_out_of_range(fields.kind)
     if not 1 <= year <= 9999:
-        raise beyond_python(year, fields.kind)
-    _settle_day(fields, datetime.date(year, 1, 1) + datetime.timedelta(days=day - 1))
+        raise unsupported_year(year, fields.kind)
+    _set_date(fields, datetime.date(year, 1, 1) + datetime.timedelta(days=day - 1))
 
 
-def _settle_day(fields: _Fields, day: datetime.date) -> None:
+def _set_date(fields: _DateTimeFields, day: datetime.date) -> None:
     fields.year, fields.month, fields.day, fields.year_digits = day.year, day.month, day.day, 4
 
 
-def _settle_part(fields: _Fields, digits: str) -> None:
+def _apply_bare_number(fields: _DateTimeFields, digits: str) -> None:
     """One bare number of a date, in the order month, day, year unless it starts with the year."""
     if len(digits) > 2 and fields.year is None:
-        _settle_year(fields, digits)
+        _set_year(fields, digits)
     elif fields.month is None:
         fields.month = int(digits)
     elif fields.day is None:
         fields.day = int(digits)
     elif fields.year is None:
-        _settle_year(fields, digits)
+        _set_year(fields, digits)
     else:
-        raise fields.bad()
+        raise fields.syntax_error()
 
 
-def _apply_half(fields: _Fields) -> None:
-    if not fields.half:
+def _apply_am_pm(fields: _DateTimeFields) -> None:
+    if not fields.am_pm:
         return
     if fields.clock is None:
-        raise fields.bad()
+        raise fields.syntax_error()
     hours = fields.clock // HOUR
     if hours > 12:
         raise datetime_out_of_range(fields.kind)
-    if fields.half == "pm" and hours != 12:
+    if fields.am_pm == "pm" and hours != 12:
         fields.clock += 12 * HOUR
-    elif fields.half == "am" and hours == 12:
+    elif fields.am_pm == "am" and hours == 12:
         fields.clock -= 12 * HOUR
 
 
-def _finish_date(fields: _Fields) -> datetime.date:
+def _finish_date(fields: _DateTimeFields) -> datetime.date:
     if fields.year is None or fields.month is None or fields.day is None:
-        raise fields.bad()
+        raise fields.syntax_error()
     year = fields.year
     if fields.before_christ:
         if year <= 0:
@@ -369,4 +373,4 @@ def _finish_date(fields: _Fields) -> datetime.date:
         year += 2000 if year < 70 else 1900
     elif year > YEAR_MAX_PG and fields.kind != "date":
         raise datetime_out_of_range(fields.kind)
-    return _date(year, fields.month, fields.day, fields.kind)
+    return _build_date(year, fields.month, fields.day, fields.kind)

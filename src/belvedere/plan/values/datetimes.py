@@ -74,11 +74,11 @@ def format_offset(seconds: int) -> str:
 # -- the session's zone ----------------------------------------------------------------------------
 
 
-class _Session(threading.local):
+class _SessionZone(threading.local):
     zone: datetime.tzinfo = UTC
 
 
-_session = _Session()
+_session = _SessionZone()
 
 
 def session_zone() -> datetime.tzinfo:
@@ -95,19 +95,19 @@ def in_zone(zone: datetime.tzinfo) -> Iterator[None]:
         _session.zone = before
 
 
-def local(value: datetime.datetime) -> datetime.datetime:
+def session_local(value: datetime.datetime) -> datetime.datetime:
     """A TIMESTAMPTZ as clocks of the session's zone show it; its tzinfo remains UTC."""
     zone = _session.zone
     return value if zone is UTC else to_local(value, zone).replace(tzinfo=UTC)
 
 
-def instant(value: datetime.datetime) -> datetime.datetime:
+def session_instant(value: datetime.datetime) -> datetime.datetime:
     """The instant at which clocks of the session's zone show a TIMESTAMP."""
     zone = _session.zone
     return value.replace(tzinfo=UTC) if zone is UTC else to_utc(value, zone)
 
 
-def beyond_python(year: int, kind: str) -> Exception:
+def unsupported_year(year: int, kind: str) -> Exception:
     """The error for a date whose year Python's datetime cannot hold."""
     if YEAR_MIN_PG <= year <= YEAR_MAX_PG or (kind == "date" and year <= 5874897):
         return Unsupported("dates outside the years 1 to 9999 are not supported", year=year)
@@ -119,7 +119,7 @@ def from_microseconds(microseconds: int, kind: str = "timestamp") -> datetime.da
     try:
         return EPOCH + datetime.timedelta(microseconds=microseconds)
     except OverflowError:
-        raise beyond_python(1970 + microseconds // 31_556_952_000_000, kind) from None
+        raise unsupported_year(1970 + microseconds // 31_556_952_000_000, kind) from None
 
 
 def microseconds_of(value: datetime.datetime) -> int:
@@ -127,13 +127,13 @@ def microseconds_of(value: datetime.datetime) -> int:
     return (value - (EPOCH if value.tzinfo is None else EPOCH_UTC)) // MICROSECOND
 
 
-def shifted(value: datetime.datetime, microseconds: int) -> datetime.datetime:
+def add_microseconds(value: datetime.datetime, microseconds: int) -> datetime.datetime:
     """`value` moved by so many microseconds."""
     try:
         return value + datetime.timedelta(microseconds=microseconds)
     except OverflowError:
         year = value.year + microseconds // 31_556_952_000_000
-        raise beyond_python(year, "timestamp") from None
+        raise unsupported_year(year, "timestamp") from None
 
 
 def to_utc(value: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime:
@@ -149,7 +149,7 @@ def to_utc(value: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime
     try:
         return (value - min(first, second)).replace(tzinfo=UTC)
     except OverflowError:
-        raise beyond_python(0 if value.year == 1 else 10000, "timestamp") from None
+        raise unsupported_year(0 if value.year == 1 else 10000, "timestamp") from None
 
 
 def to_local(value: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime:
@@ -157,7 +157,7 @@ def to_local(value: datetime.datetime, zone: datetime.tzinfo) -> datetime.dateti
     try:
         return value.astimezone(zone).replace(tzinfo=None, fold=0)
     except OverflowError:
-        raise beyond_python(0 if value.year == 1 else 10000, "timestamp") from None
+        raise unsupported_year(0 if value.year == 1 else 10000, "timestamp") from None
 
 
 _POSIX = re.compile(r"(?:[A-Za-z]{3,}|<[A-Za-z0-9+-]+>)([-+]?)(\d{1,2})(?::(\d{2}))?(?::(\d{2}))?")
@@ -165,14 +165,14 @@ _OFFSET = re.compile(r"([-+]?)(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
 
 
 @functools.lru_cache(maxsize=1024)
-def zone_named(name: str) -> datetime.tzinfo:
+def find_zone(name: str) -> datetime.tzinfo:
     """The zone of a name, abbreviation or offset, as AT TIME ZONE takes it; 22023 when unknown."""
-    abbreviation = zone_abbreviated(name)
+    abbreviation = abbreviated_zone(name)
     if abbreviation is not None:
         return abbreviation
     try:
         if name and not name.startswith(("/", ".")) and name[0].isalpha():
-            return zoneinfo.ZoneInfo(_canonical().get(name.lower(), name))
+            return zoneinfo.ZoneInfo(_zone_spellings().get(name.lower(), name))
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         pass
     match = _POSIX.fullmatch(name) or _OFFSET.fullmatch(name)
@@ -186,22 +186,22 @@ def zone_named(name: str) -> datetime.tzinfo:
     return datetime.timezone(offset if sign == "-" else -offset)
 
 
-def session_zone_named(name: str) -> datetime.tzinfo:
+def find_session_zone(name: str) -> datetime.tzinfo:
     """The zone of a name as SET TIME ZONE takes it: a zone with rules before an abbreviation."""
-    if "/" not in name and name.lower() not in _canonical():
-        return zone_named(name)
+    if "/" not in name and name.lower() not in _zone_spellings():
+        return find_zone(name)
     try:
-        return zoneinfo.ZoneInfo(_canonical()[name.lower()])
+        return zoneinfo.ZoneInfo(_zone_spellings()[name.lower()])
     except (KeyError, zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         raise InvalidInput("time zone not recognized", sqlstate="22023", zone=name) from None
 
 
-def zone_text(name: str) -> str:
+def zone_spelling(name: str) -> str:
     """The name of a zone in its usual spelling."""
-    return _canonical().get(name.lower(), name)
+    return _zone_spellings().get(name.lower(), name)
 
 
-def zone_abbreviated(name: str) -> datetime.tzinfo | None:
+def abbreviated_zone(name: str) -> datetime.tzinfo | None:
     minutes = _ABBREVIATIONS_MINUTES.get(name.lower())
     if minutes is None:
         return None
@@ -209,5 +209,5 @@ def zone_abbreviated(name: str) -> datetime.tzinfo | None:
 
 
 @functools.cache
-def _canonical() -> dict[str, str]:
+def _zone_spellings() -> dict[str, str]:
     return {name.lower(): name for name in zoneinfo.available_timezones()}

@@ -12,7 +12,7 @@ from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, Overflow
 from belvedere.errors import InvalidInput
 from belvedere.plan.values.failures import bad_text, division_by_zero, out_of_range
 from belvedere.plan.values.numbers import SPACE, parse_digits
-from belvedere.types import SqlType, numeric
+from belvedere.types import SqlType, numeric_type
 
 DIGITS_BEFORE_MAX = 131_072
 SCALE_MAX = 16_383
@@ -56,7 +56,7 @@ _add, _subtract, _multiply = EXACT.add, EXACT.subtract, EXACT.multiply
 _divide = _TRUNCATING.divide
 
 
-def unit(scale: int) -> Decimal:
+def scale_unit(scale: int) -> Decimal:
     """10 ** -scale, the exponent argument of `quantize`."""
     return _UNITS[scale] if 0 <= scale < 64 else Decimal((0, (1,), -scale))
 
@@ -68,18 +68,18 @@ def scale_of(value: Decimal) -> int:
     return -exponent
 
 
-def rounded(value: Decimal, scale: int) -> Decimal:
+def round_to_scale(value: Decimal, scale: int) -> Decimal:
     """Finite `value` with exactly `scale` digits after the point, half away from zero."""
-    result = _quantize(value, unit(scale))
+    result = _quantize(value, scale_unit(scale))
     return result if result else result.copy_abs()
 
 
-def truncated(value: Decimal, scale: int) -> Decimal:
-    result = value.quantize(unit(scale), ROUND_DOWN, EXACT)
+def truncate_to_scale(value: Decimal, scale: int) -> Decimal:
+    result = value.quantize(scale_unit(scale), ROUND_DOWN, EXACT)
     return result if result else result.copy_abs()
 
 
-def checked(value: Decimal) -> Decimal:
+def require_numeric(value: Decimal) -> Decimal:
     """`value` as a NUMERIC: no negative zero, not too large."""
     if not value:
         return value.copy_abs()
@@ -104,10 +104,10 @@ def parse_numeric(text: str) -> Decimal:
     sign, whole, fraction, only, power = match.groups()
     digits = ((whole or "") + (fraction or only or "")).replace("_", "")
     exponent = int((power or "0").replace("_", "")) - len((fraction or only or "").replace("_", ""))
-    return _build(sign, digits, exponent)
+    return _build_decimal(sign, digits, exponent)
 
 
-def _build(sign: str, digits: str, exponent: int) -> Decimal:
+def _build_decimal(sign: str, digits: str, exponent: int) -> Decimal:
     figures = digits.lstrip("0")
     if len(figures) + exponent > DIGITS_BEFORE_MAX and figures:
         raise out_of_range("numeric")
@@ -133,23 +133,23 @@ def fit(value: Decimal, precision: int, scale: int) -> Decimal:
         raise InvalidInput(
             "numeric field overflow", sqlstate="22003", precision=precision, scale=scale
         )
-    result = _quantize(value, unit(scale))
+    result = _quantize(value, scale_unit(scale))
     if not result:
-        return rounded(ZERO, max(scale, 0))
+        return round_to_scale(ZERO, max(scale, 0))
     if result.adjusted() >= precision - scale:
         raise InvalidInput(
             "numeric field overflow", sqlstate="22003", precision=precision, scale=scale
         )
-    return result if scale >= 0 else rounded(result, 0)
+    return result if scale >= 0 else round_to_scale(result, 0)
 
 
 def group_weight(value: Decimal) -> tuple[int, int]:
     """Weight of the first base-10000 digit and that digit, as PostgreSQL stores the value."""
-    weight, first, _ = _measures(value)
+    weight, first, _ = _digit_measures(value)
     return weight, first
 
 
-def _measures(value: Decimal) -> tuple[int, int, int]:
+def _digit_measures(value: Decimal) -> tuple[int, int, int]:
     """Weight of the first base-10000 digit, that digit, and the display scale."""
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
@@ -165,8 +165,8 @@ def _measures(value: Decimal) -> tuple[int, int, int]:
 
 def division_scale(dividend: Decimal, divisor: Decimal) -> int:
     """The number of digits after the point of a quotient: at least 16 significant ones."""
-    weight, first, scale = _measures(dividend)
-    divisor_weight, divisor_first, divisor_scale = _measures(divisor)
+    weight, first, scale = _digit_measures(dividend)
+    divisor_weight, divisor_first, divisor_scale = _digit_measures(divisor)
     weight -= divisor_weight
     if first <= divisor_first:
         weight -= 1
@@ -174,15 +174,15 @@ def division_scale(dividend: Decimal, divisor: Decimal) -> int:
     return min(scale, DISPLAY_SCALE_MAX)
 
 
-def quotient(dividend: Decimal, divisor: Decimal, scale: int) -> Decimal:
+def divide_to_scale(dividend: Decimal, divisor: Decimal, scale: int) -> Decimal:
     """The quotient rounded half away from zero to `scale` digits. Finite, divisor not zero."""
     # One digit more than needed, the rest cut off, is enough for rounding half away from zero.
     digits = dividend.adjusted() - divisor.adjusted() + scale + 3
     if digits <= 100:
-        return rounded(_divide(dividend, divisor), scale)
+        return round_to_scale(_divide(dividend, divisor), scale)
     wide = _TRUNCATING.copy()
     wide.prec = digits
-    return rounded(wide.divide(dividend, divisor), scale)
+    return round_to_scale(wide.divide(dividend, divisor), scale)
 
 
 def divide(dividend: Decimal, divisor: Decimal) -> Decimal:
@@ -190,7 +190,9 @@ def divide(dividend: Decimal, divisor: Decimal) -> Decimal:
     if dividend.is_finite() and divisor.is_finite():
         if not divisor:
             raise division_by_zero()
-        return checked(quotient(dividend, divisor, division_scale(dividend, divisor)))
+        return require_numeric(
+            divide_to_scale(dividend, divisor, division_scale(dividend, divisor))
+        )
     if dividend.is_nan() or divisor.is_nan():
         return NAN
     if dividend.is_infinite():
@@ -229,7 +231,7 @@ def multiply(left: Decimal, right: Decimal) -> Decimal:
     if result.__sizeof__() < 2000 and result.adjusted() > -8000:
         return result
     if result.is_finite() and scale_of(result) > SCALE_MAX:
-        return rounded(result, SCALE_MAX)
+        return round_to_scale(result, SCALE_MAX)
     return result
 
 
@@ -238,4 +240,4 @@ def fit_numeric(value: Decimal) -> SqlType:
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     scale = max(-exponent, 0)
-    return numeric(max(max(len(digits) + exponent, 0) + scale, 1), scale)
+    return numeric_type(max(max(len(digits) + exponent, 0) + scale, 1), scale)

@@ -40,7 +40,9 @@ def multiply(value: Interval, factor: float) -> Interval:
         if value.span == 0:
             raise datetime_out_of_range("interval")
         raise Unsupported("infinite intervals are not supported")
-    return _cascade(value, value.months * factor, value.days * factor, value.microseconds * factor)
+    return _cascade_fractions(
+        value, value.months * factor, value.days * factor, value.microseconds * factor
+    )
 
 
 def divide(value: Interval, divisor: float) -> Interval:
@@ -48,12 +50,14 @@ def divide(value: Interval, divisor: float) -> Interval:
         raise division_by_zero()
     if divisor != divisor:
         raise datetime_out_of_range("interval")
-    return _cascade(
+    return _cascade_fractions(
         value, value.months / divisor, value.days / divisor, value.microseconds / divisor
     )
 
 
-def _cascade(value: Interval, months: float, days: float, microseconds: float) -> Interval:
+def _cascade_fractions(
+    value: Interval, months: float, days: float, microseconds: float
+) -> Interval:
     """Whole months and days, the rest of each spilled into days and microseconds."""
     if not (INT4_MIN <= months <= INT4_MAX and INT4_MIN <= days <= INT4_MAX):
         raise datetime_out_of_range("interval")
@@ -75,7 +79,7 @@ def _to_microsecond(value: float) -> float:
     return round(value * 1_000_000.0) / 1_000_000.0
 
 
-def _cut(amount: int, size: int) -> tuple[int, int]:
+def _divide_toward_zero(amount: int, size: int) -> tuple[int, int]:
     whole = abs(amount) // size
     whole = -whole if amount < 0 else whole
     return whole, amount - whole * size
@@ -83,7 +87,7 @@ def _cut(amount: int, size: int) -> tuple[int, int]:
 
 def justify_hours(value: Interval) -> Interval:
     """Whole days out of the time, both of one sign."""
-    whole, rest = _cut(value.microseconds, MICROSECONDS_PER_DAY)
+    whole, rest = _divide_toward_zero(value.microseconds, MICROSECONDS_PER_DAY)
     days = value.days + whole
     if days > 0 > rest:
         days, rest = days - 1, rest + MICROSECONDS_PER_DAY
@@ -94,7 +98,7 @@ def justify_hours(value: Interval) -> Interval:
 
 def justify_days(value: Interval) -> Interval:
     """Whole 30-day months out of the days, both of one sign."""
-    whole, days = _cut(value.days, DAYS_PER_MONTH)
+    whole, days = _divide_toward_zero(value.days, DAYS_PER_MONTH)
     months = value.months + whole
     if months > 0 > days:
         months, days = months - 1, days + DAYS_PER_MONTH
@@ -107,11 +111,11 @@ def justify_interval(value: Interval) -> Interval:
     months, days, rest = value
     # Bring days toward the time's sign first, so that no field overflows on the way.
     if (days > 0 and rest > 0) or (days < 0 and rest < 0):
-        whole, days = _cut(days, DAYS_PER_MONTH)
+        whole, days = _divide_toward_zero(days, DAYS_PER_MONTH)
         months += whole
-    whole, rest = _cut(rest, MICROSECONDS_PER_DAY)
+    whole, rest = _divide_toward_zero(rest, MICROSECONDS_PER_DAY)
     days += whole
-    whole, days = _cut(days, DAYS_PER_MONTH)
+    whole, days = _divide_toward_zero(days, DAYS_PER_MONTH)
     months += whole
     if months > 0 and (days < 0 or (days == 0 and rest < 0)):
         months, days = months - 1, days + DAYS_PER_MONTH

@@ -50,7 +50,7 @@ _ISO_PART = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+))([YMWDHS])")
 
 
 def format_interval(value: Interval) -> str:
-    years, months = _split(value.months, 12)
+    years, months = _divide_toward_zero(value.months, 12)
     parts: list[str] = []
     negative = False
     for amount, name in ((years, "year"), (months, "mon"), (value.days, "day")):
@@ -73,7 +73,7 @@ def format_clock(microseconds: int) -> str:
     return text + f".{fraction:06d}".rstrip("0") if fraction else text
 
 
-def _split(amount: int, size: int) -> tuple[int, int]:
+def _divide_toward_zero(amount: int, size: int) -> tuple[int, int]:
     """Division toward zero, with a remainder of the same sign."""
     whole = abs(amount) // size
     if amount < 0:
@@ -105,29 +105,29 @@ def parse_interval(text: str) -> Interval:
         raise bad_datetime("interval", text)
     if word.lower() in ("infinity", "-infinity", "+infinity"):
         raise Unsupported("infinite intervals are not supported")
-    total = _Sum()
+    total = _IntervalSum()
     if word.startswith("P"):
-        _iso(word, text, total)
+        _parse_iso(word, text, total)
     else:
-        _words(word, text, total)
+        _parse_words(word, text, total)
     if not (
-        _fits(total.months, INT4_MAX)
-        and _fits(total.days, INT4_MAX)
-        and _fits(total.microseconds, INT8_MAX)
+        _fits_range(total.months, INT4_MAX)
+        and _fits_range(total.days, INT4_MAX)
+        and _fits_range(total.microseconds, INT8_MAX)
     ):
-        raise _overflow()
+        raise _field_overflow()
     return Interval(total.months, total.days, total.microseconds)
 
 
-def _fits(amount: int, high: int) -> bool:
+def _fits_range(amount: int, high: int) -> bool:
     return -high - 1 <= amount <= high
 
 
-def _overflow() -> InvalidInput:
+def _field_overflow() -> InvalidInput:
     return InvalidInput("interval field value out of range", sqlstate="22015")
 
 
-class _Sum:
+class _IntervalSum:
     """Fields collected so far; fractions spill into the next smaller field as in PostgreSQL."""
 
     __slots__ = ("days", "microseconds", "months")
@@ -135,8 +135,8 @@ class _Sum:
     def __init__(self) -> None:
         self.months = self.days = self.microseconds = 0
 
-    def add(self, amount: str, unit: str) -> None:
-        whole, fraction = _number(amount)
+    def add_amount(self, amount: str, unit: str) -> None:
+        whole, fraction = _split_number(amount)
         if unit in _MICROSECONDS:
             size = _MICROSECONDS[unit]
             self.microseconds += whole * size + round(fraction * size)
@@ -144,17 +144,17 @@ class _Sum:
             size = _MONTHS[unit]
             self.months += whole * size
             if unit == "month":
-                self._days(fraction, DAYS_PER_MONTH)
+                self._add_fraction_days(fraction, DAYS_PER_MONTH)
             else:
                 self.months += round(fraction * size)
         elif unit == "week":
             self.days += whole * 7
-            self._days(fraction, 7)
+            self._add_fraction_days(fraction, 7)
         else:
             self.days += whole
             self.microseconds += round(fraction * MICROSECONDS_PER_DAY)
 
-    def _days(self, fraction: float, size: int) -> None:
+    def _add_fraction_days(self, fraction: float, size: int) -> None:
         days = fraction * size
         self.days += int(days)
         self.microseconds += round((days - int(days)) * MICROSECONDS_PER_DAY)
@@ -164,13 +164,13 @@ class _Sum:
         self.microseconds = -self.microseconds
 
 
-def _number(text: str) -> tuple[int, float]:
+def _split_number(text: str) -> tuple[int, float]:
     sign = -1 if text.startswith("-") else 1
     whole, _, fraction = text.lstrip("+-").partition(".")
     return sign * int(whole or "0"), sign * float("0." + (fraction or "0"))
 
 
-def _clock(text: str, original: str) -> int:
+def _parse_clock(text: str, original: str) -> int:
     sign = -1 if text.startswith("-") else 1
     parts = text.lstrip("+-").split(":")
     if len(parts) == 2 and "." in parts[1]:
@@ -178,15 +178,15 @@ def _clock(text: str, original: str) -> int:
     if len(parts) == 2:
         parts.append("0")
     hours, minutes = int(parts[0] or "0"), int(parts[1] or "0")
-    whole, fraction = _number(parts[2] or "0")
+    whole, fraction = _split_number(parts[2] or "0")
     if minutes > 59 or whole > 60:
-        raise _overflow()
+        raise _field_overflow()
     if not parts[1]:
         raise bad_datetime("interval", original)
     return sign * (hours * HOUR + minutes * MINUTE + whole * SECOND + round(fraction * SECOND))
 
 
-def _words(word: str, text: str, total: _Sum) -> None:
+def _parse_words(word: str, text: str, total: _IntervalSum) -> None:
     """PostgreSQL's own notation: numbers with units, a clock, years-months, `ago`."""
     pending: str | None = None
     seen: set[str] = set()
@@ -210,40 +210,40 @@ def _words(word: str, text: str, total: _Sum) -> None:
             if unit is None or pending is None or unit in seen:
                 raise bad_datetime("interval", text)
             seen.add(unit)
-            total.add(pending, unit)
+            total.add_amount(pending, unit)
             pending, used = None, True
             continue
         if kind == "clock":
             # A bare number before a clock is days: '1 12:59:10'.
             if pending is not None:
-                total.add(pending, "day")
+                total.add_amount(pending, "day")
                 pending = None
-            total.microseconds += _clock(token, text)
+            total.microseconds += _parse_clock(token, text)
             used = True
             continue
         if pending is not None:
             raise bad_datetime("interval", text)
         if kind == "years":
-            _years_months(token, total)
+            _parse_years_months(token, total)
             used = True
         else:
             pending = token
     if pending is not None:
-        total.add(pending, "second")
+        total.add_amount(pending, "second")
         used = True
     if not used:
         raise bad_datetime("interval", text)
 
 
-def _years_months(token: str, total: _Sum) -> None:
+def _parse_years_months(token: str, total: _IntervalSum) -> None:
     sign = -1 if token.startswith("-") else 1
     years, months = token.lstrip("+-").split("-")
     if int(months) >= 12:
-        raise _overflow()
+        raise _field_overflow()
     total.months += sign * (int(years) * 12 + int(months))
 
 
-def _iso(word: str, text: str, total: _Sum) -> None:
+def _parse_iso(word: str, text: str, total: _IntervalSum) -> None:
     """ISO 8601: P1Y2M3DT4H5M6S."""
     body = word[1:]
     date, _, clock = body.partition("T")
@@ -253,7 +253,7 @@ def _iso(word: str, text: str, total: _Sum) -> None:
     if written is not None:
         total.months = int(written[1]) * 12 + int(written[2])
         total.days = int(written[3])
-        total.microseconds = _clock(written[4] or "00:00", text)
+        total.microseconds = _parse_clock(written[4] or "00:00", text)
         date = clock = ""
     for part, units in (
         (date, {"Y": "year", "M": "month", "W": "week", "D": "day"}),
@@ -264,5 +264,5 @@ def _iso(word: str, text: str, total: _Sum) -> None:
             match = _ISO_PART.match(part, position)
             if match is None or match[2] not in units:
                 raise bad_datetime("interval", text)
-            total.add(match[1], units[match[2]])
+            total.add_amount(match[1], units[match[2]])
             position = match.end()

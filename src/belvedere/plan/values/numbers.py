@@ -103,10 +103,10 @@ def parse_float4(text: str) -> float:
     if math.isinf(value) or math.isnan(value) or value == 0:
         return value
     word = text.strip(SPACE)
-    return checked_float4(_leaning(word, value) if _FLOAT.fullmatch(word) else value)
+    return checked_float4(_nudge_toward(word, value) if _FLOAT.fullmatch(word) else value)
 
 
-def _leaning(word: str, value: float) -> float:
+def _nudge_toward(word: str, value: float) -> float:
     """`value`, or its neighbour on the side where the decimal `word` lies exactly.
 
     Rounding text to 64 and then to 32 bits is wrong at a midpoint without this correction.
@@ -159,7 +159,7 @@ def format_float8(value: float) -> str:
             return text.removesuffix(".0")
         if abs(value) >= _EXACT_FLOAT8 and _is_midpoint(text, value, math.nextafter):
             text = format(value, ".16e")
-        return _layout(text, 15)
+        return _lay_out_digits(text, 15)
     return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
 
 
@@ -169,11 +169,11 @@ def format_float4(value: float) -> str:
     text = repr(value)
     for digits in range(1, 10):
         text = format(value, f".{digits}g")
-        if float4(_leaning(text, float(text))) != value:
+        if float4(_nudge_toward(text, float(text))) != value:
             continue
         if abs(value) < _EXACT_FLOAT4 or not _is_midpoint(text, value, _next_float4):
             break
-    return _layout(text, 6)
+    return _lay_out_digits(text, 6)
 
 
 # Up to here every whole number is a float of its own, and no midpoint is a whole number.
@@ -200,7 +200,7 @@ def _next_float4(value: float, toward: float) -> float:
     return float(_unpack(bits.to_bytes(4, sys.byteorder))[0])
 
 
-def _layout(text: str, digits_max: int) -> str:
+def _lay_out_digits(text: str, digits_max: int) -> str:
     """Lays out shortest digits as PostgreSQL does: plain from 1e-4 up to 10**digits_max."""
     sign, digits, exponent = Decimal(text).as_tuple()
     assert isinstance(exponent, int)

@@ -2,9 +2,10 @@
 
 A pattern is translated once (C locale: classes are ASCII) and matched with `re`. The two differ in
 which of several matches they take: PostgreSQL the longest at the leftmost position, Python the
-first its backtracking finds. Whether there is a match is the same in both; for its extent `span`
-searches for a longer (or, for a non-greedy expression, shorter) one at the same position. Patterns
-for which that cannot be determined from outside raise `Unsupported`; invalid ones 2201B.
+first its backtracking finds. Whether there is a match is the same in both; for its extent
+`find_match` searches for a longer (or, for a non-greedy expression, shorter) one at the same
+position. Patterns for which that cannot be determined from outside raise `Unsupported`; invalid
+ones 2201B.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _ASSERTIONS = {
 _BOUND = re.compile(r"\{(\d{1,3})(,(\d{0,3}))?\}")
 
 
-def invalid(reason: str) -> InvalidInput:
+def invalid_regex(reason: str) -> InvalidInput:
     return InvalidInput("invalid regular expression", sqlstate="2201B", reason=reason)
 
 
@@ -70,7 +71,7 @@ class Regex:
     anchored_inside: bool
 
 
-def options_of(flags: str) -> tuple[str, bool]:
+def parse_flags(flags: str) -> tuple[str, bool]:
     """Check regexp flags; return those of the pattern and whether `g` was among them."""
     for flag in flags:
         if flag not in "gicnmspwxqet":
@@ -87,163 +88,167 @@ def compile_regex(pattern: str, flags: str = "") -> Regex:
         raise Unsupported("regular expression directors (***) are not supported")
     embedded = re.match(r"\(\?([a-z]+)\)", pattern)
     if embedded is not None:
-        flags += options_of(embedded[1])[0]
+        flags += parse_flags(embedded[1])[0]
         pattern = pattern[embedded.end() :]
     if "q" in flags:
-        return Regex(re.compile(re.escape(pattern), _case(flags)), False, 0, 0, False)
-    translator = _Translator(pattern, "n" in flags or "m" in flags, "x" in flags)
+        return Regex(re.compile(re.escape(pattern), _case_flag(flags)), False, 0, 0, False)
+    translator = _RegexTranslator(pattern, "n" in flags or "m" in flags, "x" in flags)
     try:
-        compiled = re.compile(translator.run(), _case(flags) | re.ASCII | re.DOTALL)
+        compiled = re.compile(translator.translate(), _case_flag(flags) | re.ASCII | re.DOTALL)
     except (re.error, OverflowError) as error:
-        raise invalid(str(error)) from None
+        raise invalid_regex(str(error)) from None
     except RecursionError:
-        raise invalid("too complex") from None
+        raise invalid_regex("too complex") from None
     return Regex(
-        compiled, translator.alternates, translator.greedy, translator.lazy, translator.looks
+        compiled,
+        translator.alternates,
+        translator.greedy,
+        translator.lazy,
+        translator.anchored_inside,
     )
 
 
-def _case(flags: str) -> int:
+def _case_flag(flags: str) -> int:
     # The last of i and c counts.
     return re.IGNORECASE if flags.rfind("i") > flags.rfind("c") else 0
 
 
-class _Translator:
+class _RegexTranslator:
     """One pass over the pattern, from PostgreSQL's syntax to Python's."""
 
     def __init__(self, pattern: str, lines: bool, extended: bool) -> None:
         self.pattern, self.lines, self.extended = pattern, lines, extended
-        self.at = 0
+        self.position = 0
         self.out: list[str] = []
-        self.alternates = self.looks = False
+        self.alternates = self.anchored_inside = False
         self.greedy = self.lazy = 0
         self.groups = 0
-        self.open: list[bool] = []
+        self.open_groups: list[bool] = []
         self.quantifiable = False
 
-    def run(self) -> str:
-        while self.at < len(self.pattern):
-            self.step(self.pattern[self.at])
-        if self.open:
-            raise invalid("parentheses () not balanced")
+    def translate(self) -> str:
+        while self.position < len(self.pattern):
+            self.translate_character(self.pattern[self.position])
+        if self.open_groups:
+            raise invalid_regex("parentheses () not balanced")
         return "".join(self.out)
 
-    def put(self, text: str, quantifiable: bool = True) -> None:
+    def emit(self, text: str, quantifiable: bool = True) -> None:
         self.out.append(text)
         self.quantifiable = quantifiable
 
-    def step(self, character: str) -> None:
+    def translate_character(self, character: str) -> None:
         if self.extended and (character.isspace() or character == "#"):
             self.skip_comment(character)
             return
-        self.at += 1
+        self.position += 1
         if character == "\\":
-            self.escape()
+            self.translate_escape()
         elif character == "[":
-            self.bracket()
+            self.translate_bracket()
         elif character == "(":
-            self.group()
+            self.open_group()
         elif character == ")":
-            self.close()
+            self.close_group()
         elif character in "*+?" or (character == "{" and self.digit_follows()):
-            self.quantifier(character)
+            self.translate_quantifier(character)
         else:
-            self.plain(character)
+            self.translate_plain(character)
 
-    def plain(self, character: str) -> None:
+    def translate_plain(self, character: str) -> None:
         if character == "|":
             self.alternates = True
-            self.put("|", False)
+            self.emit("|", False)
         elif character == ".":
-            self.put("[^\n]" if self.lines else ".")
+            self.emit("[^\n]" if self.lines else ".")
         elif character == "^":
-            self.put("(?m:^)" if self.lines else r"\A", False)
+            self.emit("(?m:^)" if self.lines else r"\A", False)
         elif character == "$":
-            self.looks = True
-            self.put(r"(?=\n|\Z)" if self.lines else r"\Z", False)
+            self.anchored_inside = True
+            self.emit(r"(?=\n|\Z)" if self.lines else r"\Z", False)
         else:
-            self.put(re.escape(character))
+            self.emit(re.escape(character))
 
     def skip_comment(self, character: str) -> None:
         if character == "#":
-            end = self.pattern.find("\n", self.at)
-            self.at = len(self.pattern) if end < 0 else end + 1
+            end = self.pattern.find("\n", self.position)
+            self.position = len(self.pattern) if end < 0 else end + 1
         else:
-            self.at += 1
+            self.position += 1
 
     def digit_follows(self) -> bool:
-        return self.pattern[self.at : self.at + 1].isdigit()
+        return self.pattern[self.position : self.position + 1].isdigit()
 
-    def quantifier(self, character: str) -> None:
+    def translate_quantifier(self, character: str) -> None:
         if not self.quantifiable:
-            raise invalid("quantifier operand invalid")
+            raise invalid_regex("quantifier operand invalid")
         text = character
         variable = True
         if character == "{":
-            match = _BOUND.match(self.pattern, self.at - 1)
+            match = _BOUND.match(self.pattern, self.position - 1)
             if match is None:
-                raise invalid("invalid repetition count")
+                raise invalid_regex("invalid repetition count")
             low, high = int(match[1]), int(match[3] or match[1])
             if low > 255 or high > 255 or high < low:
-                raise invalid("invalid repetition count")
+                raise invalid_regex("invalid repetition count")
             variable = match[2] is not None and (not match[3] or high != low)
-            text, self.at = match[0], match.end()
-        if self.pattern[self.at : self.at + 1] == "?":
+            text, self.position = match[0], match.end()
+        if self.pattern[self.position : self.position + 1] == "?":
             text += "?"
-            self.at += 1
+            self.position += 1
             self.lazy += 1
         elif variable:
             self.greedy += 1
-        self.put(text, False)
+        self.emit(text, False)
 
-    def group(self) -> None:
-        rest = self.pattern[self.at :]
+    def open_group(self) -> None:
+        rest = self.pattern[self.position :]
         for opening in ("?:", "?=", "?!", "?<=", "?<!"):
             if rest.startswith(opening):
-                self.at += len(opening)
-                self.looks |= opening != "?:"
-                self.open.append(opening == "?:")
-                self.put("(" + opening, False)
+                self.position += len(opening)
+                self.anchored_inside |= opening != "?:"
+                self.open_groups.append(opening == "?:")
+                self.emit("(" + opening, False)
                 return
         if rest.startswith("?"):
-            raise invalid("quantifier operand invalid")
+            raise invalid_regex("quantifier operand invalid")
         self.groups += 1
-        self.open.append(True)
-        self.put("(", False)
+        self.open_groups.append(True)
+        self.emit("(", False)
 
-    def close(self) -> None:
-        if not self.open:
-            raise invalid("parentheses () not balanced")
-        self.put(")", self.open.pop())
+    def close_group(self) -> None:
+        if not self.open_groups:
+            raise invalid_regex("parentheses () not balanced")
+        self.emit(")", self.open_groups.pop())
 
-    def escape(self) -> None:
-        if self.at >= len(self.pattern):
-            raise invalid("invalid escape \\ sequence")
-        character = self.pattern[self.at]
-        self.at += 1
+    def translate_escape(self) -> None:
+        if self.position >= len(self.pattern):
+            raise invalid_regex("invalid escape \\ sequence")
+        character = self.pattern[self.position]
+        self.position += 1
         if character in _SHORT:
-            self.put(f"[{_SHORT[character]}]")
+            self.emit(f"[{_SHORT[character]}]")
         elif character.lower() in _SHORT:
-            self.put(f"[^{_SHORT[character.lower()]}]")
+            self.emit(f"[^{_SHORT[character.lower()]}]")
         elif character in _ASSERTIONS:
-            self.looks |= character != "A"
-            self.put(_ASSERTIONS[character], False)
+            self.anchored_inside |= character != "A"
+            self.emit(_ASSERTIONS[character], False)
         elif "1" <= character <= "9":
             self.back_reference(character)
         else:
-            self.put(re.escape(self.literal_escape(character)))
+            self.emit(re.escape(self.literal_escape(character)))
 
     def back_reference(self, character: str) -> None:
         if int(character) > self.groups:
-            raise invalid("invalid backreference number")
-        self.put(f"(?:\\{character})")
+            raise invalid_regex("invalid backreference number")
+        self.emit(f"(?:\\{character})")
 
     def literal_escape(self, character: str) -> str:
         if character in _CONTROL:
             return _CONTROL[character]
-        if character == "c" and self.at < len(self.pattern):
-            self.at += 1
-            return chr(ord(self.pattern[self.at - 1]) & 31)
+        if character == "c" and self.position < len(self.pattern):
+            self.position += 1
+            return chr(ord(self.pattern[self.position - 1]) & 31)
         digits = {
             "x": r"[0-9a-fA-F]{1,8}",
             "u": r"[0-9a-fA-F]{4}",
@@ -251,83 +256,83 @@ class _Translator:
             "0": r"[0-7]{0,2}",
         }
         if character in digits:
-            match = re.compile(digits[character]).match(self.pattern, self.at)
+            match = re.compile(digits[character]).match(self.pattern, self.position)
             if match is None:
-                raise invalid("invalid escape \\ sequence")
-            self.at = match.end()
+                raise invalid_regex("invalid escape \\ sequence")
+            self.position = match.end()
             code = int(match[0] or "0", 8 if character == "0" else 16)
             if code > 0x10FFFF:
-                raise invalid("invalid escape \\ sequence")
+                raise invalid_regex("invalid escape \\ sequence")
             return chr(code)
         if character.isascii() and character.isalnum():
-            raise invalid("invalid escape \\ sequence")
+            raise invalid_regex("invalid escape \\ sequence")
         return character
 
-    def bracket(self) -> None:
-        rest = self.pattern[self.at - 1 :]
+    def translate_bracket(self) -> None:
+        rest = self.pattern[self.position - 1 :]
         for word, boundary in (("[[:<:]]", "m"), ("[[:>:]]", "M")):
             if rest.startswith(word):
-                self.at += len(word) - 1
-                self.looks = True
-                self.put(_ASSERTIONS[boundary], False)
+                self.position += len(word) - 1
+                self.anchored_inside = True
+                self.emit(_ASSERTIONS[boundary], False)
                 return
-        negated = self.pattern[self.at : self.at + 1] == "^"
-        self.at += negated
+        negated = self.pattern[self.position : self.position + 1] == "^"
+        self.position += negated
         parts: list[str] = []
         first = True
         while True:
-            if self.at >= len(self.pattern):
-                raise invalid("brackets [] not balanced")
-            if self.pattern[self.at] == "]" and not first:
+            if self.position >= len(self.pattern):
+                raise invalid_regex("brackets [] not balanced")
+            if self.pattern[self.position] == "]" and not first:
                 break
             first = False
             parts.append(self.bracket_part())
-        self.at += 1
+        self.position += 1
         if negated and self.lines:
             parts.append("\n")
-        self.put(f"[{'^' if negated else ''}{''.join(parts)}]")
+        self.emit(f"[{'^' if negated else ''}{''.join(parts)}]")
 
     def bracket_part(self) -> str:
         start = self.bracket_item()
         if len(start) != 1:
             return start
-        if self.pattern[self.at : self.at + 1] == "-" and self.pattern[
-            self.at + 1 : self.at + 2
+        if self.pattern[self.position : self.position + 1] == "-" and self.pattern[
+            self.position + 1 : self.position + 2
         ] not in ("]", ""):
-            self.at += 1
+            self.position += 1
             end = self.bracket_item()
             if len(end) != 1 or end < start:
-                raise invalid("invalid character range")
+                raise invalid_regex("invalid character range")
             return f"{_set_escape(start)}-{_set_escape(end)}"
         return _set_escape(start)
 
     def bracket_item(self) -> str:
         """One character, or the inside of a class."""
-        pattern, at = self.pattern, self.at
+        pattern, at = self.pattern, self.position
         if pattern.startswith("[:", at):
             end = pattern.find(":]", at)
             name = pattern[at + 2 : end]
             if end < 0 or name not in _CLASSES:
-                raise invalid("invalid character class")
-            self.at = end + 2
+                raise invalid_regex("invalid character class")
+            self.position = end + 2
             return _CLASSES[name]
         if pattern.startswith(("[.", "[="), at):
             end = pattern.find(pattern[at + 1] + "]", at + 2)
             if end != at + 3:
                 raise Unsupported("multi-character collating elements are not supported")
-            self.at = end + 2
+            self.position = end + 2
             return pattern[at + 2]
-        self.at += 1
+        self.position += 1
         if pattern[at] != "\\":
             return pattern[at]
-        if self.at >= len(pattern):
-            raise invalid("invalid escape \\ sequence")
-        character = pattern[self.at]
-        self.at += 1
+        if self.position >= len(pattern):
+            raise invalid_regex("invalid escape \\ sequence")
+        character = pattern[self.position]
+        self.position += 1
         if character in _SHORT:
             return _SHORT[character]
         if character.lower() in _SHORT or character in _ASSERTIONS:
-            raise invalid("invalid escape \\ sequence")
+            raise invalid_regex("invalid escape \\ sequence")
         return self.literal_escape(character)
 
 
@@ -335,7 +340,7 @@ def _set_escape(character: str) -> str:
     return "\\" + character if character in "\\]^-[&~|" else character
 
 
-def span(regex: Regex, text: str, start: int = 0) -> re.Match[str] | None:
+def find_match(regex: Regex, text: str, start: int = 0) -> re.Match[str] | None:
     """The match PostgreSQL takes at or after `start`."""
     match = regex.compiled.search(text, start)
     if match is None or not (regex.alternates or regex.greedy + regex.lazy > 1 or regex.lazy):
@@ -356,12 +361,12 @@ def span(regex: Regex, text: str, start: int = 0) -> re.Match[str] | None:
 
 def check_captures(regex: Regex) -> None:
     """Refuse captures whose extent depends on which alternative is tried first."""
-    if regex.alternates and regex.compiled.groups and not _same_widths(regex.compiled.pattern):
+    if regex.alternates and regex.compiled.groups and not _has_equal_widths(regex.compiled.pattern):
         raise Unsupported("captures beside alternatives of several lengths are not supported")
 
 
 @functools.lru_cache(maxsize=256)
-def _same_widths(pattern: str) -> bool:
+def _has_equal_widths(pattern: str) -> bool:
     """True when every alternation is between plain characters or classes: no choice of length."""
     bare = re.sub(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.", "x", pattern)
     for inside in re.findall(r"\(\??:?([^()]*\|[^()]*)\)", bare):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from belvedere.errors import Unsupported
-from belvedere.plan.values.datetime_text import time_at
+from belvedere.plan.values.datetime_text import time_from_microseconds
 from belvedere.plan.values.datetimes import UTC
 from belvedere.plan.values.failures import datetime_out_of_range
 from belvedere.types import MICROSECONDS_PER_DAY, SECOND_DIGITS_MAX, Interval, Kind, SqlType
@@ -21,41 +21,41 @@ _ZERO_EPOCH_US = 946_684_800_000_000
 _MICROSECOND = datetime.timedelta(microseconds=1)
 
 
-def _rounded(digits: int, microseconds: int) -> int:
+def _round_microseconds(digits: int, microseconds: int) -> int:
     unit: int = 10 ** (SECOND_DIGITS_MAX - digits)
     away = (abs(microseconds) + unit // 2) // unit * unit
     return away if microseconds >= 0 else -away
 
 
-def _timestamp(digits: int, value: datetime.datetime) -> datetime.datetime:
+def _round_timestamp(digits: int, value: datetime.datetime) -> datetime.datetime:
     zero = _ZERO if value.tzinfo is None else _ZERO_UTC
     try:
-        return zero + _rounded(digits, (value - zero) // _MICROSECOND) * _MICROSECOND
+        return zero + _round_microseconds(digits, (value - zero) // _MICROSECOND) * _MICROSECOND
     except OverflowError:
         raise datetime_out_of_range("timestamp") from None
 
 
-def _time(digits: int, value: datetime.time) -> datetime.time:
+def _round_time(digits: int, value: datetime.time) -> datetime.time:
     seconds = (value.hour * 60 + value.minute) * 60 + value.second
-    found = _rounded(digits, seconds * 1_000_000 + value.microsecond)
+    found = _round_microseconds(digits, seconds * 1_000_000 + value.microsecond)
     if found >= MICROSECONDS_PER_DAY:
         raise Unsupported("the time 24:00:00 is not supported", hint="use 00:00:00 of the next day")
-    return time_at(found)
+    return time_from_microseconds(found)
 
 
-def _interval(digits: int, value: Interval) -> Interval:
-    return value._replace(microseconds=_rounded(digits, value.microseconds))
+def _round_interval(digits: int, value: Interval) -> Interval:
+    return value._replace(microseconds=_round_microseconds(digits, value.microseconds))
 
 
-ROUNDED: dict[Kind, Callable[[int, Any], Any]] = {
-    Kind.TIME: _time,
-    Kind.TIMESTAMP: _timestamp,
-    Kind.TIMESTAMPTZ: _timestamp,
-    Kind.INTERVAL: _interval,
+ROUNDERS: dict[Kind, Callable[[int, Any], Any]] = {
+    Kind.TIME: _round_time,
+    Kind.TIMESTAMP: _round_timestamp,
+    Kind.TIMESTAMPTZ: _round_timestamp,
+    Kind.INTERVAL: _round_interval,
 }
 
 
-def rounded_sql(sql_type: SqlType) -> str | None:
+def rounding_sql(sql_type: SqlType) -> str | None:
     """The template of DuckDB's form for a type with a precision, if there is one."""
     if sql_type.kind is not Kind.TIMESTAMP or sql_type.precision is None:
         return None

@@ -12,7 +12,7 @@ from belvedere.plan.values.failures import bad_text
 _UUID = re.compile(r"\{?(?:[0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}\}?")
 
 
-def checked(value: str) -> str:
+def require_text(value: str) -> str:
     """Check a text from outside: a value has no NUL and only valid Unicode characters."""
     if "\0" in value or not (value.isascii() or _is_unicode(value)):
         raise InvalidInput("invalid byte sequence for encoding", sqlstate="22021")
@@ -27,7 +27,7 @@ def _is_unicode(value: str) -> bool:
     return True
 
 
-def too_long(kind: str, length: int) -> InvalidInput:
+def too_long_error(kind: str, length: int) -> InvalidInput:
     return InvalidInput("value too long", sqlstate="22001", type=f"{kind}({length})")
 
 
@@ -36,7 +36,7 @@ def fit_varchar(value: str, length: int) -> str:
     if len(value) <= length:
         return value
     if value[length:].strip(" "):
-        raise too_long("character varying", length)
+        raise too_long_error("character varying", length)
     return value[:length]
 
 
@@ -47,7 +47,7 @@ def cut_varchar(value: str, length: int) -> str:
 
 def fit_char(value: str, length: int) -> str:
     if len(value) > length and value[length:].strip(" "):
-        raise too_long("character", length)
+        raise too_long_error("character", length)
     return value[:length].ljust(length)
 
 
@@ -135,10 +135,10 @@ class JsonNumber(str):
     __slots__ = ()
 
 
-def _refuse(constant: str) -> object:
+def _refuse_constant(constant: str) -> object:
     raise _ConstantError(constant)
 
 
 _DECODER = json.JSONDecoder(
-    parse_float=JsonNumber, parse_int=JsonNumber, parse_constant=_refuse, strict=True
+    parse_float=JsonNumber, parse_int=JsonNumber, parse_constant=_refuse_constant, strict=True
 )

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from belvedere.catalog.model import Column, Table
+from belvedere.catalog.model import CatalogColumn, Table
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.sql.bind.binder import Env
-from belvedere.sql.bind.scope import near
-from belvedere.sql.bind.subqueries import plan_of
-from belvedere.sql.bind.texts import Texts, live_columns
+from belvedere.sql.bind.scope import suggest_names
+from belvedere.sql.bind.subqueries import bind_subquery
+from belvedere.sql.bind.texts import StoredExpressions, live_columns
 from belvedere.sql.parse import tree as t
 
 Assign = Callable[[e.Expression, int, int], e.Expression]
 
 
-def bind_sets(
-    env: Env, texts: Texts, table: Table, sets: tuple[t.SetClause, ...], assign: Assign
+def bind_set_clauses(
+    env: Env, texts: StoredExpressions, table: Table, sets: tuple[t.SetClause, ...], assign: Assign
 ) -> tuple[n.Assignment, ...]:
     """The assignments of SET; values are cast by `assign(value, ordinal, at)`."""
     found: dict[int, n.Assignment] = {}
     live = live_columns(table)
     for clause in sets:
-        ordinals = [column_ordinal(table, live, name, clause.at) for name in clause.columns]
-        values = _values(env, texts, table, clause, ordinals)
+        ordinals = [find_column_ordinal(table, live, name, clause.at) for name in clause.columns]
+        values = _bind_set_values(env, texts, table, clause, ordinals)
         for ordinal, value in zip(ordinals, values):
             if ordinal in found:
                 raise InvalidInput(
@@ -38,7 +38,7 @@ def bind_sets(
     return tuple(found.values())
 
 
-def column_ordinal(table: Table, live: list[Column], name: str, at: int) -> int:
+def find_column_ordinal(table: Table, live: list[CatalogColumn], name: str, at: int) -> int:
     """The place of a column that a statement names, among those that are `live`."""
     for i, column in enumerate(live):
         if column.name == name and not column.hidden:
@@ -47,20 +47,20 @@ def column_ordinal(table: Table, live: list[Column], name: str, at: int) -> int:
         "column of relation does not exist",
         sqlstate="42703",
         position=at + 1,
-        hint=near(name, (column.name for column in live if not column.hidden)),
+        hint=suggest_names(name, (column.name for column in live if not column.hidden)),
         column=name,
         relation=table.name,
     )
 
 
-def _values(
-    env: Env, texts: Texts, table: Table, clause: t.SetClause, ordinals: list[int]
+def _bind_set_values(
+    env: Env, texts: StoredExpressions, table: Table, clause: t.SetClause, ordinals: list[int]
 ) -> list[e.Expression]:
     value = clause.value
     if not clause.row:
-        return [_value(env, texts, table, ordinals[0], value)]
+        return [_bind_set_value(env, texts, table, ordinals[0], value)]
     if isinstance(value, t.ScalarQuery):
-        return _from_query(env, value, len(ordinals), clause.at)
+        return _bind_query_values(env, value, len(ordinals), clause.at)
     items = value.items if isinstance(value, t.RowItems) else (value,)
     if len(items) != len(ordinals):
         raise InvalidInput(
@@ -68,15 +68,17 @@ def _values(
             sqlstate="42601",
             position=clause.at + 1,
         )
-    return [_value(env, texts, table, i, one) for i, one in zip(ordinals, items)]
+    return [_bind_set_value(env, texts, table, i, one) for i, one in zip(ordinals, items)]
 
 
-def _value(env: Env, texts: Texts, table: Table, ordinal: int, tree: t.Expr) -> e.Expression:
+def _bind_set_value(
+    env: Env, texts: StoredExpressions, table: Table, ordinal: int, tree: t.Expr
+) -> e.Expression:
     column = live_columns(table)[ordinal]
     if isinstance(tree, t.Default):
         if column.generated is not None:
             raise Unsupported("default of a generated column in set", position=tree.at + 1)
-        return texts.default(env.binder.catalog, column)
+        return texts.bind_default(env.binder.catalog, column)
     if column.generated is not None or column.identity == "always":
         raise InvalidInput(
             "column can only be updated to default",
@@ -87,9 +89,9 @@ def _value(env: Env, texts: Texts, table: Table, ordinal: int, tree: t.Expr) -> 
     return env.binder.rules.expression(env, tree)
 
 
-def _from_query(env: Env, tree: t.ScalarQuery, count: int, at: int) -> list[e.Expression]:
+def _bind_query_values(env: Env, tree: t.ScalarQuery, count: int, at: int) -> list[e.Expression]:
     """`(a, b) = (SELECT ..)`: each column from the one row; NULLs when there is none."""
-    plan = plan_of(env, tree.query)
+    plan = bind_subquery(env, tree.query)
     if len(plan.fields) != count:
         raise InvalidInput(
             "number of columns does not match number of values", sqlstate="42601", position=at + 1

@@ -12,7 +12,7 @@ from belvedere.errors import InvalidInput
 from belvedere.plan import expressions as e
 from belvedere.plan.fields import Fields
 from belvedere.plan.nodes import Frame, Node, TableCall
-from belvedere.sql.bind.scope import CteName, Scope
+from belvedere.sql.bind.scope import CteName, NameScope
 from belvedere.sql.parse import tree as t
 from belvedere.types import UNKNOWN, SqlType
 
@@ -24,12 +24,13 @@ def no_virtual_tables(schema: str, name: str) -> Fields | None:
     return None
 
 
-class Rules(NamedTuple):
+class BinderRules(NamedTuple):
     """Binding rules that other modules call; passed as values, so that imports have no cycle."""
 
-    query: Callable[[Binder, t.Query, Scope | None, dict[str, CteName], bool], Node]
+    query: Callable[[Binder, t.QueryTree, NameScope | None, dict[str, CteName], bool], Node]
     change: Callable[
-        [Binder, t.InsertTree | t.UpdateTree | t.DeleteTree, Scope | None, dict[str, CteName]], Node
+        [Binder, t.InsertTree | t.UpdateTree | t.DeleteTree, NameScope | None, dict[str, CteName]],
+        Node,
     ]
     expression: Callable[[Env, t.Expr], e.Expression]
 
@@ -39,27 +40,29 @@ class Binder:
     """One per statement. `parameters` grow as they are bound; UNKNOWN: not inferred yet."""
 
     catalog: Catalog
-    rules: Rules
+    rules: BinderRules
     schema: str = "public"
     virtual: VirtualTables = no_virtual_tables
     parameters: list[SqlType] = field(default_factory=list)
     stars: dict[int, tuple[int, str]] = field(default_factory=dict)
     literals: dict[int, tuple[e.Literal, int]] = field(default_factory=dict)  # by id: where written
     ctes: int = 0
-    late: bool = False  # a parameter was left without a type where none was needed
+    has_untyped_parameters: bool = (
+        False  # a parameter was left without a type where none was needed
+    )
     zone: datetime.tzinfo = datetime.UTC  # of the session
     views: tuple[int, ...] = ()  # plain views being expanded, to stop a cycle
 
-    def parameter(self, index: int) -> e.Parameter:
+    def get_parameter(self, index: int) -> e.Parameter:
         while len(self.parameters) < index:
             self.parameters.append(UNKNOWN)
         return e.Parameter(index, self.parameters[index - 1])
 
-    def next_cte(self) -> int:
+    def next_cte_number(self) -> int:
         self.ctes += 1
         return self.ctes
 
-    def settled_parameters(self) -> tuple[SqlType, ...]:
+    def resolve_parameter_types(self) -> tuple[SqlType, ...]:
         """The types of all parameters; 42P18 for one that is not used where a type is known."""
         for i, one in enumerate(self.parameters):
             if one == UNKNOWN:
@@ -88,7 +91,7 @@ class WindowUse(NamedTuple):
 
 
 @dataclass(slots=True)
-class Found:
+class SelectCalls:
     """Aggregates, grouping() calls, windows and set-returning functions of one SELECT."""
 
     aggregates: list[e.AggregateCall] = field(default_factory=list)
@@ -107,9 +110,9 @@ class Env:
     """
 
     binder: Binder
-    scope: Scope
+    scope: NameScope
     clause: str
-    found: Found | None = None
+    found: SelectCalls | None = None
     windows: bool = False
     sets: bool = False
     inside: str = ""

@@ -13,21 +13,21 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.function import FunctionKind
 from belvedere.plan.functions.json_records import RECORD, RECORDS
-from belvedere.plan.functions.registry import postgres_names, registry
-from belvedere.plan.transform import has_subplan, operands, rebuild
+from belvedere.plan.functions.registry import functions_by_name, postgres_names
+from belvedere.plan.transform import has_subplan, operands, rebuild_operands
 from belvedere.sql.bind.binder import AGGREGATE, GROUPING, SET, Env
 from belvedere.sql.bind.coerce import (
-    boolean,
-    call,
     coerce,
-    concrete,
-    located,
-    resolved_call,
-    settled,
-    unify,
+    default_to_text,
+    make_call,
+    require_boolean,
+    resolve_call,
+    specialize_function,
+    unify_types,
+    with_position,
 )
-from belvedere.sql.bind.records import argument, as_json, record_items
-from belvedere.sql.bind.scope import Scope, near
+from belvedere.sql.bind.records import bind_argument, bind_record_items, make_json_record
+from belvedere.sql.bind.scope import NameScope, suggest_names
 from belvedere.sql.bind.windows import bind_window
 from belvedere.sql.parse import tree as t
 from belvedere.types import BIGINT, BOOLEAN, INTEGER, TEXT, Kind, SqlType
@@ -37,23 +37,23 @@ def bind_call(env: Env, tree: t.FunctionCall) -> e.Expression:
     name = function_name(tree)
     special = _SPECIAL.get(name)
     if special is not None:
-        _plain_only(tree, name)
+        _refuse_aggregate_clauses(tree, name)
         return special(env, tree)
-    kind = _kind(name, tree)
+    kind = _find_function_kind(name, tree)
     if tree.over is not None:
         return bind_window(env, tree, name, kind)
     if kind is FunctionKind.AGGREGATE:
-        return _aggregate(env, tree, name)
+        return _bind_aggregate(env, tree, name)
     if kind is FunctionKind.WINDOW and tree.within is not None:
         raise Unsupported("hypothetical-set aggregate", position=tree.at + 1, name=name)
     if kind is FunctionKind.WINDOW:
         raise InvalidInput(
             "window function requires an over clause", sqlstate="42809", position=tree.at + 1
         )
-    _plain_only(tree, name)
+    _refuse_aggregate_clauses(tree, name)
     if kind is FunctionKind.SET:
-        return _set(env, tree, name)
-    return call(env.binder, name, _arguments(env, tree), tree.at)
+        return _bind_set_function(env, tree, name)
+    return make_call(env.binder, name, _bind_arguments(env, tree), tree.at)
 
 
 def function_name(tree: t.FunctionCall) -> str:
@@ -76,8 +76,8 @@ _IN_GRAMMAR = frozenset(
 """Functions that PostgreSQL calls by special syntax, so that its catalog does not list them."""
 
 
-def _kind(name: str, tree: t.FunctionCall) -> FunctionKind:
-    functions = registry().get(name)
+def _find_function_kind(name: str, tree: t.FunctionCall) -> FunctionKind:
+    functions = functions_by_name().get(name)
     if functions is None and (name in postgres_names() or name in _IN_GRAMMAR):
         raise Unsupported("function is not supported", position=tree.at + 1, function=name)
     if functions is None or not (name[0].isalpha() or name[0] == "_"):
@@ -85,13 +85,13 @@ def _kind(name: str, tree: t.FunctionCall) -> FunctionKind:
             "function does not exist",
             sqlstate="42883",
             position=tree.at + 1,
-            hint=near(name, registry()),
+            hint=suggest_names(name, functions_by_name()),
             name=name,
         )
     return functions[0].kind
 
 
-def _plain_only(tree: t.FunctionCall, name: str) -> None:
+def _refuse_aggregate_clauses(tree: t.FunctionCall, name: str) -> None:
     """Refuse what only aggregates and windows take."""
     wrong = None
     if tree.star or tree.distinct or tree.order_by:
@@ -106,12 +106,12 @@ def _plain_only(tree: t.FunctionCall, name: str) -> None:
         raise InvalidInput(wrong, sqlstate="42809", position=tree.at + 1, name=name)
 
 
-def _arguments(env: Env, tree: t.FunctionCall) -> list[e.Expression]:
+def _bind_arguments(env: Env, tree: t.FunctionCall) -> list[e.Expression]:
     if tree.variadic:
         raise Unsupported("variadic argument", position=tree.at + 1)
     if tree.names:
-        tree = _in_order(tree)
-    return [argument(env, tree.name[-1], one) for one in tree.arguments]
+        tree = _reorder_named_arguments(tree)
+    return [bind_argument(env, tree.name[-1], one) for one in tree.arguments]
 
 
 _PARAMETERS = {
@@ -123,7 +123,7 @@ _PARAMETERS = {
 """The names of parameters, of functions that are called by them. An interval's are optional."""
 
 
-def _in_order(tree: t.FunctionCall) -> t.FunctionCall:
+def _reorder_named_arguments(tree: t.FunctionCall) -> t.FunctionCall:
     """A call with named arguments as one without."""
     name = tree.name[-1]
     known = _PARAMETERS.get(name)
@@ -136,7 +136,7 @@ def _in_order(tree: t.FunctionCall) -> t.FunctionCall:
             "argument name used more than once", sqlstate="42601", position=tree.at + 1
         )
     wrong = not given.keys() <= set(known[plain:])
-    rest = known[plain:] if name != "make_interval" else _until_last(known[plain:], given)
+    rest = known[plain:] if name != "make_interval" else _names_through_last(known[plain:], given)
     if wrong or (name != "make_interval" and len(given) < len(rest)):
         raise InvalidInput(
             "function does not exist", sqlstate="42883", position=tree.at + 1, name=name
@@ -146,21 +146,21 @@ def _in_order(tree: t.FunctionCall) -> t.FunctionCall:
     return msgspec.structs.replace(tree, arguments=arguments, names=())
 
 
-def _until_last(names: tuple[str, ...], given: dict[str, t.Expr]) -> tuple[str, ...]:
+def _names_through_last(names: tuple[str, ...], given: dict[str, t.Expr]) -> tuple[str, ...]:
     last = max((i for i, name in enumerate(names) if name in given), default=-1)
     return names[: last + 1]
 
 
-def is_scalar(tree: t.FunctionCall) -> bool:
+def is_scalar_call(tree: t.FunctionCall) -> bool:
     """Whether a function in FROM gives one value, so that it is a row of one column."""
     name = function_name(tree)
-    return name not in _SPECIAL and _kind(name, tree) is FunctionKind.SCALAR
+    return name not in _SPECIAL and _find_function_kind(name, tree) is FunctionKind.SCALAR
 
 
 # -- aggregates ------------------------------------------------------------------------------------
 
 
-def _aggregate(env: Env, tree: t.FunctionCall, name: str) -> e.Expression:
+def _bind_aggregate(env: Env, tree: t.FunctionCall, name: str) -> e.Expression:
     found = env.found
     if found is None or env.inside == "aggregate":
         where = "aggregate arguments" if env.inside else env.clause
@@ -170,25 +170,25 @@ def _aggregate(env: Env, tree: t.FunctionCall, name: str) -> e.Expression:
             position=tree.at + 1,
         )
     inner = replace(env, inside="aggregate", windows=False, sets=False)
-    made = aggregate_call(inner, tree, name)
-    depth = _outer_depth(made)
+    made = bind_aggregate_call(inner, tree, name)
+    depth = _find_outer_depth(made)
     if depth:
-        return _outer_aggregate(env, made, depth, tree, name)
+        return _add_outer_aggregate(env, made, depth, tree, name)
     if made not in found.aggregates:
         found.aggregates.append(made)
     return e.Column(AGGREGATE + found.aggregates.index(made), made.type, name)
 
 
-def _outer_depth(made: e.AggregateCall) -> int:
+def _find_outer_depth(made: e.AggregateCall) -> int:
     """How far out the query is whose rows it reads, when it reads none of its own: the aggregate
     is that query's."""
     read = [*made.arguments, *(key.expression for key in made.order_by)]
     read += [] if made.filter is None else [made.filter]
-    depths = {depth for one in read for depth in _depths(one)}
+    depths = {depth for one in read for depth in _collect_depths(one)}
     return min(depths, default=0)
 
 
-def _depths(expression: e.Expression) -> set[int]:
+def _collect_depths(expression: e.Expression) -> set[int]:
     """How far out the columns are that an expression reads; 0 for its own row."""
     match expression:
         case e.Column():
@@ -198,13 +198,13 @@ def _depths(expression: e.Expression) -> set[int]:
         case _ if has_subplan(expression):
             return {0}  # resolved inside its own query
         case _:
-            return {depth for one in operands(expression) for depth in _depths(one)}
+            return {depth for one in operands(expression) for depth in _collect_depths(one)}
 
 
-def _outer_aggregate(
+def _add_outer_aggregate(
     env: Env, made: e.AggregateCall, depth: int, tree: t.FunctionCall, name: str
 ) -> e.Expression:
-    scope: Scope | None = env.scope
+    scope: NameScope | None = env.scope
     for _ in range(depth):
         assert scope is not None
         scope = scope.parent
@@ -214,10 +214,13 @@ def _outer_aggregate(
         )
     moved = replace(
         made,
-        arguments=tuple([_nearer(one, depth) for one in made.arguments]),
-        filter=None if made.filter is None else _nearer(made.filter, depth),
+        arguments=tuple([_lower_outer_depth(one, depth) for one in made.arguments]),
+        filter=None if made.filter is None else _lower_outer_depth(made.filter, depth),
         order_by=tuple(
-            [replace(key, expression=_nearer(key.expression, depth)) for key in made.order_by]
+            [
+                replace(key, expression=_lower_outer_depth(key.expression, depth))
+                for key in made.order_by
+            ]
         ),
     )
     aggregates = scope.found.aggregates
@@ -226,16 +229,16 @@ def _outer_aggregate(
     return e.OuterColumn(depth, AGGREGATE + aggregates.index(moved), made.type, name)
 
 
-def _nearer(expression: e.Expression, depth: int) -> e.Expression:
+def _lower_outer_depth(expression: e.Expression, depth: int) -> e.Expression:
     if isinstance(expression, e.OuterColumn):
         if expression.depth == depth:
             return e.Column(expression.index, expression.type, expression.name)
         return replace(expression, depth=expression.depth - depth)
-    return rebuild(expression, lambda one: _nearer(one, depth))
+    return rebuild_operands(expression, lambda one: _lower_outer_depth(one, depth))
 
 
-def aggregate_call(env: Env, tree: t.FunctionCall, name: str) -> e.AggregateCall:
-    arguments = _arguments(env, tree)
+def bind_aggregate_call(env: Env, tree: t.FunctionCall, name: str) -> e.AggregateCall:
+    arguments = _bind_arguments(env, tree)
     if name == "json_agg" and any(_is_record(one) for one in arguments):
         name = RECORDS
     if tree.star and name != "count":
@@ -249,18 +252,18 @@ def aggregate_call(env: Env, tree: t.FunctionCall, name: str) -> e.AggregateCall
     condition = None
     if tree.filter is not None:
         inner = replace(env, clause="filter")
-        condition = boolean(
+        condition = require_boolean(
             env.binder, env.binder.rules.expression(inner, tree.filter), "filter", tree.at
         )
     if tree.within is not None:
-        return _ordered_set(env, tree, name, arguments, condition)
-    found, given = resolved_call(env.binder, name, arguments, tree.at)
+        return _bind_ordered_set(env, tree, name, arguments, condition)
+    found, given = resolve_call(env.binder, name, arguments, tree.at)
     if found.function.direct is not None:
         raise InvalidInput("within group is required", sqlstate="42809", position=tree.at + 1)
-    order = tuple([sort_key(env, one) for one in tree.order_by])
+    order = tuple([bind_sort_key(env, one) for one in tree.order_by])
     if tree.distinct:
         _check_distinct_order(given, order, tree.at)
-    function = concrete(found, env.binder.zone)
+    function = specialize_function(found, env.binder.zone)
     return e.AggregateCall(function, given, found.result_type, tree.distinct, condition, order)
 
 
@@ -281,7 +284,7 @@ def _check_distinct_order(
         )
 
 
-def _ordered_set(
+def _bind_ordered_set(
     env: Env,
     tree: t.FunctionCall,
     name: str,
@@ -291,24 +294,29 @@ def _ordered_set(
     assert tree.within is not None
     if tree.distinct:
         raise Unsupported("distinct of an ordered-set aggregate", position=tree.at + 1)
-    keys = [sort_key(env, one) for one in tree.within]
+    keys = [bind_sort_key(env, one) for one in tree.within]
     values = [key.expression for key in keys]
-    found, given = resolved_call(env.binder, name, [*direct, *values], tree.at)
+    found, given = resolve_call(env.binder, name, [*direct, *values], tree.at)
     if found.function.direct is None:
         raise InvalidInput("not an ordered-set aggregate", sqlstate="42809", position=tree.at + 1)
     count = len(direct)
     order = tuple([replace(key, expression=one) for key, one in zip(keys, given[count:])])
     return e.AggregateCall(
-        concrete(found, env.binder.zone), given[:count], found.result_type, False, condition, order
+        specialize_function(found, env.binder.zone),
+        given[:count],
+        found.result_type,
+        False,
+        condition,
+        order,
     )
 
 
-def sort_key(env: Env, item: t.OrderItem) -> e.SortKey:
-    expression = settled(env.binder, env.binder.rules.expression(env, item.expression))
-    return made_key(expression, item, item.expression.at)
+def bind_sort_key(env: Env, item: t.OrderItem) -> e.SortKey:
+    expression = default_to_text(env.binder, env.binder.rules.expression(env, item.expression))
+    return make_sort_key(expression, item, item.expression.at)
 
 
-def made_key(expression: e.Expression, item: t.OrderItem, at: int) -> e.SortKey:
+def make_sort_key(expression: e.Expression, item: t.OrderItem, at: int) -> e.SortKey:
     if expression.type.kind is Kind.JSON:
         raise InvalidInput(
             "could not identify an ordering operator", sqlstate="42883", position=at + 1
@@ -320,7 +328,7 @@ def made_key(expression: e.Expression, item: t.OrderItem, at: int) -> e.SortKey:
 # -- sets ------------------------------------------------------------------------------------------
 
 
-def _set(env: Env, tree: t.FunctionCall, name: str) -> e.Expression:
+def _bind_set_function(env: Env, tree: t.FunctionCall, name: str) -> e.Expression:
     if env.found is None or not env.sets:
         where = "aggregate arguments" if env.inside else env.clause
         raise Unsupported(
@@ -328,57 +336,57 @@ def _set(env: Env, tree: t.FunctionCall, name: str) -> e.Expression:
             position=tree.at + 1,
             hint="move it into from",
         )
-    made = table_call(replace(env, sets=False), tree)
+    made = bind_table_call(replace(env, sets=False), tree)
     if len(made.fields) > 1:
         raise Unsupported("row value", position=tree.at + 1, hint="move the function into from")
     env.found.sets.append(made)
     return e.Column(SET + len(env.found.sets) - 1, made.fields[0].type, name)
 
 
-def table_call(env: Env, tree: t.FunctionCall) -> n.TableCall:
+def bind_table_call(env: Env, tree: t.FunctionCall) -> n.TableCall:
     """A set-returning function, or any other as one row of one column."""
     name = function_name(tree)
-    if _kind(name, tree) is not FunctionKind.SET:
+    if _find_function_kind(name, tree) is not FunctionKind.SET:
         raise Unsupported("scalar function in from", position=tree.at + 1, name=name)
-    found, given = resolved_call(env.binder, name, _arguments(env, tree), tree.at)
+    found, given = resolve_call(env.binder, name, _bind_arguments(env, tree), tree.at)
     if name in ("json_each", "json_each_text"):
         fields = (n.Field("key", TEXT), n.Field("value", found.result_type))
-        return n.TableCall(concrete(found, env.binder.zone), given, fields)
+        return n.TableCall(specialize_function(found, env.binder.zone), given, fields)
     column = "value" if name.startswith("json_array_elements") else name
     return n.TableCall(
-        concrete(found, env.binder.zone), given, (n.Field(column, found.result_type),)
+        specialize_function(found, env.binder.zone), given, (n.Field(column, found.result_type),)
     )
 
 
 # -- functions with rules of their own -------------------------------------------------------------
 
 
-def _coalesce(env: Env, tree: t.FunctionCall) -> e.Expression:
-    arguments = _some(replace(env, sets=False), tree)
-    common, same = unify(env.binder, arguments, "coalesce", tree.at)
+def _bind_coalesce(env: Env, tree: t.FunctionCall) -> e.Expression:
+    arguments = _require_arguments(replace(env, sets=False), tree)
+    common, same = unify_types(env.binder, arguments, "coalesce", tree.at)
     return e.Coalesce(same, common)
 
 
-def _extreme(env: Env, tree: t.FunctionCall) -> e.Expression:
-    arguments = _some(env, tree)
-    _, same = unify(env.binder, arguments, tree.name[-1], tree.at)
-    return call(env.binder, tree.name[-1], same, tree.at)
+def _bind_greatest_least(env: Env, tree: t.FunctionCall) -> e.Expression:
+    arguments = _require_arguments(env, tree)
+    _, same = unify_types(env.binder, arguments, tree.name[-1], tree.at)
+    return make_call(env.binder, tree.name[-1], same, tree.at)
 
 
-def _some(env: Env, tree: t.FunctionCall) -> list[e.Expression]:
-    arguments = _arguments(env, tree)
+def _require_arguments(env: Env, tree: t.FunctionCall) -> list[e.Expression]:
+    arguments = _bind_arguments(env, tree)
     if not arguments:
         raise InvalidInput("syntax error", sqlstate="42601", position=tree.at + 1)
     return arguments
 
 
-def _nullif(env: Env, tree: t.FunctionCall) -> e.Expression:
+def _bind_nullif(env: Env, tree: t.FunctionCall) -> e.Expression:
     if len(tree.arguments) != 2:
         raise InvalidInput("syntax error", sqlstate="42601", position=tree.at + 1)
-    left, right = _arguments(env, tree)
-    equal = call(env.binder, "=", (left, right), tree.at)
-    kept = settled(env.binder, left)
-    if not _compare_uncast(left.type.kind, right.type.kind):
+    left, right = _bind_arguments(env, tree)
+    equal = make_call(env.binder, "=", (left, right), tree.at)
+    kept = default_to_text(env.binder, left)
+    if not _is_compared_uncast(left.type.kind, right.type.kind):
         kept = equal.arguments[0]
     kind = TEXT if kept.type.kind is Kind.VARCHAR else kept.type  # compared as text
     return e.Case(((equal, e.Literal(None, kind)),), kept, kind)
@@ -391,40 +399,40 @@ _ALIKE = (
 )
 
 
-def _compare_uncast(left: Kind, right: Kind) -> bool:
+def _is_compared_uncast(left: Kind, right: Kind) -> bool:
     """Whether PostgreSQL compares the two as they are, so that neither changes its type."""
     return any(left in kinds and right in kinds for kinds in _ALIKE)
 
 
-def _type_name(env: Env, tree: t.FunctionCall) -> e.Expression:
+def _bind_pg_typeof(env: Env, tree: t.FunctionCall) -> e.Expression:
     """pg_typeof: known when the statement is bound. PostgreSQL's regtype is text here."""
     if len(tree.arguments) != 1:
         raise InvalidInput("function does not exist", sqlstate="42883", position=tree.at + 1)
-    return e.Literal(_plain_type(_arguments(env, tree)[0].type), TEXT)
+    return e.Literal(_spell_type(_bind_arguments(env, tree)[0].type), TEXT)
 
 
-def _plain_type(sql_type: SqlType) -> str:
+def _spell_type(sql_type: SqlType) -> str:
     if sql_type.element is not None:
-        return f"{_plain_type(sql_type.element)}[]"
+        return f"{_spell_type(sql_type.element)}[]"
     return sql_type.kind.value
 
 
-def _grouping(env: Env, tree: t.FunctionCall) -> e.Expression:
+def _bind_grouping(env: Env, tree: t.FunctionCall) -> e.Expression:
     if env.found is None or env.clause not in ("select", "having", "order by"):
         raise InvalidInput(
             f"grouping operations are not allowed in {env.clause}",
             sqlstate="42803",
             position=tree.at + 1,
         )
-    made = tuple(_arguments(replace(env, found=None), tree))
+    made = tuple(_bind_arguments(replace(env, found=None), tree))
     if made not in env.found.groupings:
         env.found.groupings.append(made)
     return e.Column(GROUPING + env.found.groupings.index(made), INTEGER, "grouping")
 
 
-def _sequence(env: Env, tree: t.FunctionCall) -> e.Expression:
+def _bind_sequence_call(env: Env, tree: t.FunctionCall) -> e.Expression:
     verb = tree.name[-1]
-    arguments = _arguments(env, tree)
+    arguments = _bind_arguments(env, tree)
     if verb == "lastval":
         if arguments:
             raise InvalidInput("function does not exist", sqlstate="42883", position=tree.at + 1)
@@ -445,40 +453,40 @@ def _find_sequence(env: Env, text: str, at: int) -> SequenceObject:
     parts = [part.strip('"') if part.startswith('"') else part.lower() for part in text.split(".")]
     schema = parts[0] if len(parts) == 2 else env.binder.schema
     try:
-        return env.binder.catalog.expect(SequenceObject, parts[-1], schema)
+        return env.binder.catalog.require_relation(SequenceObject, parts[-1], schema)
     except Error as error:
-        raise located(error, at) from None
+        raise with_position(error, at) from None
 
 
-def _alias(name: str) -> Callable[[Env, t.FunctionCall], e.Expression]:
-    return lambda env, tree: call(env.binder, name, _arguments(env, tree), tree.at)
+def _make_alias_rule(name: str) -> Callable[[Env, t.FunctionCall], e.Expression]:
+    return lambda env, tree: make_call(env.binder, name, _bind_arguments(env, tree), tree.at)
 
 
-def _zoned_time(env: Env, tree: t.FunctionCall) -> e.Expression:
+def _refuse_zoned_time(env: Env, tree: t.FunctionCall) -> e.Expression:
     raise Unsupported("type", position=tree.at + 1, type="time with time zone")
 
 
-def _row_to_json(env: Env, tree: t.FunctionCall) -> e.Expression:
-    items = record_items(env, tree.arguments[0]) if len(tree.arguments) == 1 else None
+def _bind_row_to_json(env: Env, tree: t.FunctionCall) -> e.Expression:
+    items = bind_record_items(env, tree.arguments[0]) if len(tree.arguments) == 1 else None
     if items is None:
         raise InvalidInput("function does not exist", sqlstate="42883", position=tree.at + 1)
-    return as_json(env, items, tree.at)
+    return make_json_record(env, items, tree.at)
 
 
 _SPECIAL: dict[str, Callable[[Env, t.FunctionCall], e.Expression]] = {
-    "coalesce": _coalesce,
-    "greatest": _extreme,
-    "least": _extreme,
-    "nullif": _nullif,
-    "pg_typeof": _type_name,
-    "grouping": _grouping,
-    "row_to_json": _row_to_json,
-    "nextval": _sequence,
-    "currval": _sequence,
-    "setval": _sequence,
-    "lastval": _sequence,
-    "current_role": _alias("current_user"),
-    "user": _alias("current_user"),
-    "current_catalog": _alias("current_database"),
-    "current_time": _zoned_time,
+    "coalesce": _bind_coalesce,
+    "greatest": _bind_greatest_least,
+    "least": _bind_greatest_least,
+    "nullif": _bind_nullif,
+    "pg_typeof": _bind_pg_typeof,
+    "grouping": _bind_grouping,
+    "row_to_json": _bind_row_to_json,
+    "nextval": _bind_sequence_call,
+    "currval": _bind_sequence_call,
+    "setval": _bind_sequence_call,
+    "lastval": _bind_sequence_call,
+    "current_role": _make_alias_rule("current_user"),
+    "user": _make_alias_rule("current_user"),
+    "current_catalog": _make_alias_rule("current_database"),
+    "current_time": _refuse_zoned_time,
 }

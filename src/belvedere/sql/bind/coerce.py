@@ -14,23 +14,23 @@ from dataclasses import replace
 
 from belvedere.errors import Error, InvalidInput
 from belvedere.plan import expressions as e
-from belvedere.plan.functions.casts import Context, cast_function, is_relabelling
+from belvedere.plan.functions.casts import CastContext, cast_function, is_relabelling
 from belvedere.plan.functions.function import Function
-from belvedere.plan.functions.registry import Resolved, resolve
+from belvedere.plan.functions.registry import ResolvedCall, resolve
 from belvedere.plan.functions.resolution import common_type
-from belvedere.plan.functions.zones import depends_on_zone, zoned
+from belvedere.plan.functions.zones import bind_to_zone, depends_on_zone
 from belvedere.plan.values.datetimes import UTC, in_zone
 from belvedere.sql.bind.binder import Binder
 from belvedere.types import BOOLEAN, TEXT, TIMESTAMPTZ, UNKNOWN, Kind, SqlType
 
-IMPLICIT, ASSIGNMENT, EXPLICIT = Context.IMPLICIT, Context.ASSIGNMENT, Context.EXPLICIT
+IMPLICIT, ASSIGNMENT, EXPLICIT = CastContext.IMPLICIT, CastContext.ASSIGNMENT, CastContext.EXPLICIT
 
 
 def coerce(
     binder: Binder,
     expression: e.Expression,
     target: SqlType,
-    context: Context = IMPLICIT,
+    context: CastContext = IMPLICIT,
     at: int | None = None,
 ) -> e.Expression:
     """The expression as `target`; 42804 (explicitly 42846) when the context does not allow it."""
@@ -38,20 +38,20 @@ def coerce(
     if source == target:
         return expression
     if source.kind is Kind.UNKNOWN:
-        return _read(binder, expression, target, context, at)
+        return _read_untyped(binder, expression, target, context, at)
     try:
         function = cast_function(source, target, context)
     except Error as error:
-        raise located(error, at) from None
+        raise with_position(error, at) from None
     if context is not EXPLICIT and is_relabelling(source, target):
         return expression
     if binder.zone is not UTC and depends_on_zone(function, (source,), target):
-        function = zoned(function, binder.zone)
+        function = bind_to_zone(function, binder.zone)
     return e.Cast(expression, target, function, context is EXPLICIT)
 
 
-def _read(
-    binder: Binder, expression: e.Expression, target: SqlType, context: Context, at: int | None
+def _read_untyped(
+    binder: Binder, expression: e.Expression, target: SqlType, context: CastContext, at: int | None
 ) -> e.Expression:
     """An untyped literal or parameter as `target`."""
     if isinstance(expression, e.Parameter):
@@ -72,17 +72,19 @@ def _read(
         with in_zone(binder.zone):
             return e.Literal(function.python(expression.value), target)
     except Error as error:
-        raise located(error, at) from None
+        raise with_position(error, at) from None
 
 
-def settled(binder: Binder, expression: e.Expression, at: int | None = None) -> e.Expression:
+def default_to_text(
+    binder: Binder, expression: e.Expression, at: int | None = None
+) -> e.Expression:
     """The expression, as text if its type is UNKNOWN."""
     if expression.type.kind is Kind.UNKNOWN:
         return coerce(binder, expression, TEXT, IMPLICIT, at)
     return expression
 
 
-def unify(
+def unify_types(
     binder: Binder, expressions: Sequence[e.Expression], what: str, at: int | None
 ) -> tuple[SqlType, tuple[e.Expression, ...]]:
     """All as their common type (CASE, COALESCE, VALUES, UNION, ARRAY, IN); else 42804."""
@@ -98,7 +100,9 @@ def unify(
     return common, tuple([coerce(binder, one, common, IMPLICIT, at) for one in expressions])
 
 
-def boolean(binder: Binder, expression: e.Expression, what: str, at: int | None) -> e.Expression:
+def require_boolean(
+    binder: Binder, expression: e.Expression, what: str, at: int | None
+) -> e.Expression:
     """A condition: boolean, or an untyped literal or parameter that becomes one."""
     if expression.type.kind is Kind.UNKNOWN:
         return coerce(binder, expression, BOOLEAN, IMPLICIT, at)
@@ -115,23 +119,23 @@ def boolean(binder: Binder, expression: e.Expression, what: str, at: int | None)
 # -- calls -----------------------------------------------------------------------------------------
 
 
-def call(
+def make_call(
     binder: Binder, name: str, arguments: Sequence[e.Expression], at: int | None = None
 ) -> e.Call:
     """A call of a scalar function or operator, its arguments cast to what it takes."""
-    found, given = resolved_call(binder, name, arguments, at)
-    return e.Call(concrete(found, binder.zone), given, found.result_type)
+    found, given = resolve_call(binder, name, arguments, at)
+    return e.Call(specialize_function(found, binder.zone), given, found.result_type)
 
 
-def resolved_call(
+def resolve_call(
     binder: Binder, name: str, arguments: Sequence[e.Expression], at: int | None
-) -> tuple[Resolved, tuple[e.Expression, ...]]:
+) -> tuple[ResolvedCall, tuple[e.Expression, ...]]:
     if binder.zone is not UTC and name in _COMPARISONS:
-        arguments = _as_instants(binder, arguments)
+        arguments = _coerce_to_instants(binder, arguments)
     try:
         found = resolve(name, [one.type for one in arguments])
     except Error as error:
-        raise located(error, at) from None
+        raise with_position(error, at) from None
     given = tuple(
         [
             coerce(binder, one, target, IMPLICIT, at)
@@ -142,27 +146,29 @@ def resolved_call(
 
 
 @functools.lru_cache(maxsize=4096)
-def _concrete(name: str, argument_types: tuple[SqlType, ...]) -> Function:
+def _specialize_cached(name: str, argument_types: tuple[SqlType, ...]) -> Function:
     found = resolve(name, argument_types)
     if found.python is found.function.python:
         return found.function
     return replace(found.function, python=found.python)
 
 
-def concrete(found: Resolved, zone: datetime.tzinfo = UTC) -> Function:
+def specialize_function(found: ResolvedCall, zone: datetime.tzinfo = UTC) -> Function:
     """The function with the Python form for these very types, so that executors need not ask."""
     function = found.function
     if function.specialize is not None:
-        function = _concrete(function.name, found.argument_types)
+        function = _specialize_cached(function.name, found.argument_types)
     if zone is not UTC and depends_on_zone(function, found.argument_types, found.result_type):
-        return zoned(function, zone)
+        return bind_to_zone(function, zone)
     return function
 
 
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
 
-def _as_instants(binder: Binder, arguments: Sequence[e.Expression]) -> Sequence[e.Expression]:
+def _coerce_to_instants(
+    binder: Binder, arguments: Sequence[e.Expression]
+) -> Sequence[e.Expression]:
     """A TIMESTAMP or DATE is compared with a TIMESTAMPTZ as the instant it is in the zone."""
     kinds = {one.type.kind for one in arguments}
     if Kind.TIMESTAMPTZ not in kinds or not kinds & {Kind.TIMESTAMP, Kind.DATE}:
@@ -170,13 +176,13 @@ def _as_instants(binder: Binder, arguments: Sequence[e.Expression]) -> Sequence[
     return [coerce(binder, one, TIMESTAMPTZ) for one in arguments]
 
 
-def compare(
+def make_comparison(
     binder: Binder, name: str, left: e.Expression, right: e.Expression, at: int | None
 ) -> e.Expression:
-    return call(binder, name, (left, right), at)
+    return make_call(binder, name, (left, right), at)
 
 
-def located(error: Error, at: int | None) -> Error:
+def with_position(error: Error, at: int | None) -> Error:
     """The error with a position, if it has none yet."""
     if error.position is None and at is not None:
         error.position = at + 1

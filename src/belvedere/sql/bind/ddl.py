@@ -10,77 +10,77 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Table, View
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import nodes as n
-from belvedere.plan.transform import columns_of, walk
+from belvedere.plan.transform import columns_of, walk_plan
 from belvedere.sql import definitions as d
 from belvedere.sql.bind.binder import Binder
 from belvedere.sql.bind.like import expand_likes
-from belvedere.sql.bind.scope import near
-from belvedere.sql.bind.texts import Texts, refuse_impure, table_fields
-from belvedere.sql.parse.forms import QueryForm
-from belvedere.sql.parse.text import render
+from belvedere.sql.bind.scope import suggest_names
+from belvedere.sql.bind.texts import StoredExpressions, require_immutable, table_fields
+from belvedere.sql.parse.forms import CreateAsForm
+from belvedere.sql.parse.text import render_tokens
 from belvedere.types import Kind
 
 PUBLIC = "public"
-Placed = Callable[[d.QualifiedName], d.QualifiedName]
+QualifyName = Callable[[d.QualifiedName], d.QualifiedName]
 """A name with its schema."""
 
 
 def bind_definition(
-    catalog: Catalog, texts: Texts, schema: str, tree: d.Definition
+    catalog: Catalog, texts: StoredExpressions, schema: str, tree: d.Definition
 ) -> d.Definition:
     """The definition, its expressions checked, with what only binding can determine added."""
-    tree = _in_schema(tree, schema)
+    tree = _qualify_definition(tree, schema)
     match tree:
         case d.CreateTable():
-            return _create_table(catalog, texts, expand_likes(catalog, schema, tree))
+            return _check_create_table(catalog, texts, expand_likes(catalog, schema, tree))
         case d.CreateIndex():
-            return _create_index(catalog, texts, schema, tree)
+            return _check_create_index(catalog, texts, schema, tree)
         case d.Alter() if tree.kind == "table":
-            return _alter_table(catalog, texts, schema, tree)
+            return _check_alter_table(catalog, texts, schema, tree)
         case _:
             return tree
 
 
-def _in_schema(tree: d.Definition, schema: str) -> d.Definition:
+def _qualify_definition(tree: d.Definition, schema: str) -> d.Definition:
     """The definition with its names in the current schema, where they say no other."""
     if schema == PUBLIC:
         return tree
 
-    def placed(name: d.QualifiedName) -> d.QualifiedName:
+    def qualify_name(name: d.QualifiedName) -> d.QualifiedName:
         return name if name.schema is not None else d.QualifiedName(schema, name.name)
 
     match tree:
         case d.Drop() | d.Alter() if tree.kind == "schema":
             return tree
         case d.CreateTable():
-            constraints = tuple([_with_parent(one, placed) for one in tree.constraints])
-            return replace(tree, name=placed(tree.name), constraints=constraints)
+            constraints = tuple([_qualify_parent(one, qualify_name) for one in tree.constraints])
+            return replace(tree, name=qualify_name(tree.name), constraints=constraints)
         case d.Alter():
-            actions = tuple([_in_action(one, placed) for one in tree.actions])
-            return replace(tree, name=placed(tree.name), actions=actions)
+            actions = tuple([_qualify_action(one, qualify_name) for one in tree.actions])
+            return replace(tree, name=qualify_name(tree.name), actions=actions)
         case d.Drop() | d.Truncate():
-            return replace(tree, names=tuple([placed(one) for one in tree.names]))
+            return replace(tree, names=tuple([qualify_name(one) for one in tree.names]))
         case d.CreateIndex():
-            return replace(tree, table=placed(tree.table))
+            return replace(tree, table=qualify_name(tree.table))
         case d.CreateSequence() | d.AlterSequence() | d.MaintainView():
-            return replace(tree, name=placed(tree.name))
+            return replace(tree, name=qualify_name(tree.name))
         case _:
             return tree
 
 
-def _in_action(action: d.AlterAction, placed: Placed) -> d.AlterAction:
+def _qualify_action(action: d.AlterAction, placed: QualifyName) -> d.AlterAction:
     match action:
         case d.AddColumn():
-            made = tuple([_with_parent(one, placed) for one in action.constraints])
+            made = tuple([_qualify_parent(one, placed) for one in action.constraints])
             return replace(action, constraints=made)
         case d.AddConstraint():
-            return d.AddConstraint(_with_parent(action.constraint, placed))
+            return d.AddConstraint(_qualify_parent(action.constraint, placed))
         case _:
             return action
 
 
-def _with_parent(constraint: d.Constraint, placed: Placed) -> d.Constraint:
-    if isinstance(constraint, d.ForeignKeyDefinition):
+def _qualify_parent(constraint: d.Constraint, placed: QualifyName) -> d.Constraint:
+    if isinstance(constraint, d.ForeignKeyClause):
         return replace(constraint, parent=placed(constraint.parent))
     return constraint
 
@@ -88,12 +88,14 @@ def _with_parent(constraint: d.Constraint, placed: Placed) -> d.Constraint:
 # -- CREATE TABLE ----------------------------------------------------------------------------------
 
 
-def _create_table(catalog: Catalog, texts: Texts, tree: d.CreateTable) -> d.CreateTable:
+def _check_create_table(
+    catalog: Catalog, texts: StoredExpressions, tree: d.CreateTable
+) -> d.CreateTable:
     names = [column.name for column in tree.columns]
     for i, name in enumerate(names):
         if name in names[:i]:
             raise InvalidInput("column specified more than once", sqlstate="42701", column=name)
-    if sum(isinstance(one, d.PrimaryKeyDefinition) for one in tree.constraints) > 1:
+    if sum(isinstance(one, d.PrimaryKeyClause) for one in tree.constraints) > 1:
         raise InvalidInput("multiple primary keys are not allowed", sqlstate="42P16")
     fields = tuple(n.Field(column.name, column.type) for column in tree.columns)
     for column in tree.columns:
@@ -106,13 +108,13 @@ def _create_table(catalog: Catalog, texts: Texts, tree: d.CreateTable) -> d.Crea
 
 def _check_column(
     catalog: Catalog,
-    texts: Texts,
-    column: d.ColumnDefinition,
+    texts: StoredExpressions,
+    column: d.ColumnClause,
     fields: n.Fields,
-    columns: Sequence[d.ColumnDefinition],
+    columns: Sequence[d.ColumnClause],
 ) -> None:
     if column.default is not None:
-        texts.expression(catalog, column.default, (), column.type)
+        texts.bind_expression(catalog, column.default, (), column.type)
     if column.identity is not None or column.serial:
         if column.type.kind not in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT):
             raise InvalidInput(
@@ -122,8 +124,8 @@ def _check_column(
             )
     if column.generated is None:
         return
-    value = texts.expression(catalog, column.generated, fields, column.type)
-    refuse_impure(value, "column generation expressions")
+    value = texts.bind_expression(catalog, column.generated, fields, column.type)
+    require_immutable(value, "column generation expressions")
     generated = {one.name for one in columns if one.generated is not None}
     read = {fields[i].name for i in columns_of(value)}
     if read & generated:
@@ -135,30 +137,30 @@ def _check_column(
 
 
 def _check_constraint(
-    catalog: Catalog, texts: Texts, constraint: d.Constraint, fields: n.Fields
+    catalog: Catalog, texts: StoredExpressions, constraint: d.Constraint, fields: n.Fields
 ) -> d.Constraint:
     match constraint:
-        case d.CheckDefinition():
-            condition = texts.condition(catalog, constraint.expression, fields)
+        case d.CheckClause():
+            condition = texts.bind_condition(catalog, constraint.expression, fields)
             read = tuple(fields[i].name for i in sorted(columns_of(condition)))
             return replace(constraint, columns=read)
-        case d.PrimaryKeyDefinition() | d.ForeignKeyDefinition():
-            _known_columns(constraint.columns, fields)
-        case d.UniqueDefinition():
-            _known_columns(constraint.columns + constraint.include, fields)
+        case d.PrimaryKeyClause() | d.ForeignKeyClause():
+            _require_columns(constraint.columns, fields)
+        case d.UniqueClause():
+            _require_columns(constraint.columns + constraint.include, fields)
     if len(set(constraint.columns)) < len(constraint.columns):
         raise InvalidInput("column appears twice in constraint", sqlstate="42701")
     return constraint
 
 
-def _known_columns(names: Sequence[str], fields: n.Fields) -> None:
+def _require_columns(names: Sequence[str], fields: n.Fields) -> None:
     known = [field.name for field in fields]
     for name in names:
         if name not in known:
             raise InvalidInput(
                 "column named in key does not exist",
                 sqlstate="42703",
-                hint=near(name, known),
+                hint=suggest_names(name, known),
                 column=name,
             )
 
@@ -166,47 +168,49 @@ def _known_columns(names: Sequence[str], fields: n.Fields) -> None:
 # -- CREATE INDEX, ALTER TABLE ---------------------------------------------------------------------
 
 
-def _table(catalog: Catalog, schema: str, name: d.QualifiedName) -> Table:
-    return catalog.expect(Table, name.name, name.schema or schema)
+def _find_table(catalog: Catalog, schema: str, name: d.QualifiedName) -> Table:
+    return catalog.require_relation(Table, name.name, name.schema or schema)
 
 
-def _create_index(
-    catalog: Catalog, texts: Texts, schema: str, tree: d.CreateIndex
+def _check_create_index(
+    catalog: Catalog, texts: StoredExpressions, schema: str, tree: d.CreateIndex
 ) -> d.CreateIndex:
-    found = catalog.find(tree.table.name, tree.table.schema or schema)
+    found = catalog.find_relation(tree.table.name, tree.table.schema or schema)
     if isinstance(found, View):
         fields = tuple(n.Field(column.name, column.type) for column in found.columns)
     else:
-        fields = table_fields(_table(catalog, schema, tree.table))
+        fields = table_fields(_find_table(catalog, schema, tree.table))
     parts = []
     for part in tree.parts:
         if part.expression is None:
-            _known_columns([part.column or ""], fields)
+            _require_columns([part.column or ""], fields)
             parts.append(part)
             continue
-        bound = texts.expression(catalog, part.expression, fields)
-        refuse_impure(bound, "index expressions")
+        bound = texts.bind_expression(catalog, part.expression, fields)
+        require_immutable(bound, "index expressions")
         parts.append(part._replace(type=bound.type))
-    _known_columns(tree.include, fields)
+    _require_columns(tree.include, fields)
     if tree.where is not None:
-        refuse_impure(texts.condition(catalog, tree.where, fields), "index predicates")
+        require_immutable(texts.bind_condition(catalog, tree.where, fields), "index predicates")
     return replace(tree, parts=tuple(parts))
 
 
-def _alter_table(catalog: Catalog, texts: Texts, schema: str, tree: d.Alter) -> d.Alter:
+def _check_alter_table(
+    catalog: Catalog, texts: StoredExpressions, schema: str, tree: d.Alter
+) -> d.Alter:
     name = tree.name
-    if tree.if_exists and catalog.find(name.name, name.schema or schema) is None:
+    if tree.if_exists and catalog.find_relation(name.name, name.schema or schema) is None:
         return tree
-    table = _table(catalog, schema, name)
+    table = _find_table(catalog, schema, name)
     fields = list(table_fields(table))
     actions: list[d.AlterAction] = []
     for action in tree.actions:
-        actions.append(_alter_action(catalog, texts, action, fields))
+        actions.append(_check_alter_action(catalog, texts, action, fields))
     return replace(tree, actions=tuple(actions))
 
 
-def _alter_action(
-    catalog: Catalog, texts: Texts, action: d.AlterAction, fields: list[n.Field]
+def _check_alter_action(
+    catalog: Catalog, texts: StoredExpressions, action: d.AlterAction, fields: list[n.Field]
 ) -> d.AlterAction:
     """Checks one action; columns it adds are seen by the actions after it."""
     match action:
@@ -222,16 +226,16 @@ def _alter_action(
             checked_one = _check_constraint(catalog, texts, action.constraint, tuple(fields))
             return d.AddConstraint(checked_one)
         case d.SetColumnDefault():
-            _known_columns([action.name], tuple(fields))
+            _require_columns([action.name], tuple(fields))
             if action.default is not None:
                 target = next(field.type for field in fields if field.name == action.name)
-                texts.expression(catalog, action.default, (), target)
+                texts.bind_expression(catalog, action.default, (), target)
         case d.SetColumnType():
-            _known_columns([action.name], tuple(fields))
+            _require_columns([action.name], tuple(fields))
             using = action.using or f'"{action.name.replace(chr(34), chr(34) * 2)}"'
-            texts.expression(catalog, using, tuple(fields), action.type)
+            texts.bind_expression(catalog, using, tuple(fields), action.type)
         case d.SetColumnNotNull() | d.SetColumnIdentity() | d.DropColumnExpression():
-            _known_columns([action.name], tuple(fields))
+            _require_columns([action.name], tuple(fields))
         case _:
             pass
     return action
@@ -240,20 +244,20 @@ def _alter_action(
 # -- views and CREATE TABLE AS ---------------------------------------------------------------------
 
 
-def bind_query_form(binder: Binder, tree: QueryForm) -> d.Definition:
+def bind_create_as(binder: Binder, tree: CreateAsForm) -> d.Definition:
     """The query bound, its columns named and typed, its text with every * spelled out."""
     if tree.name.schema is None and binder.schema != PUBLIC:
         tree = replace(tree, name=d.QualifiedName(binder.schema, tree.name.name))
     plan = binder.rules.query(binder, tree.query, None, {}, False)
     if binder.parameters:
         raise InvalidInput("there is no parameter in a definition", sqlstate="42P02")
-    columns = _columns(plan, tree)
+    columns = _name_columns(plan, tree)
     if tree.kind == "table":
-        made = tuple(d.ColumnDefinition(one.name, one.type) for one in columns)
+        made = tuple(d.ColumnClause(one.name, one.type) for one in columns)
         return d.CreateTableAs(
             tree.name, made, plan, tree.options, tree.if_not_exists, tree.with_data
         )
-    text = render(tree.tokens, binder.stars)
+    text = render_tokens(tree.tokens, binder.stars)
     if tree.kind == "view":
         return d.CreateView(tree.name, columns, text, plan, tree.or_replace)
     return d.CreateMaterializedView(
@@ -261,7 +265,7 @@ def bind_query_form(binder: Binder, tree: QueryForm) -> d.Definition:
         columns,
         text,
         plan,
-        relations_of(plan),
+        collect_relations(plan),
         tree.options,
         tree.if_not_exists,
         tree.with_data,
@@ -270,7 +274,7 @@ def bind_query_form(binder: Binder, tree: QueryForm) -> d.Definition:
     )
 
 
-def _columns(plan: n.Node, tree: QueryForm) -> tuple[d.ViewColumn, ...]:
+def _name_columns(plan: n.Node, tree: CreateAsForm) -> tuple[d.ViewColumn, ...]:
     names = [field.name for field in plan.fields]
     if len(tree.columns) > len(names):
         raise InvalidInput("too many column names were specified", sqlstate="42601")
@@ -285,7 +289,7 @@ def _columns(plan: n.Node, tree: QueryForm) -> tuple[d.ViewColumn, ...]:
     return tuple(d.ViewColumn(name, field.type) for name, field in zip(names, plan.fields))
 
 
-def relations_of(plan: n.Node) -> tuple[int, ...]:
+def collect_relations(plan: n.Node) -> tuple[int, ...]:
     """The stored relations a plan reads or writes, each once, smallest id first."""
     kinds = (n.Scan, n.State, n.Changes, n.Insert, n.Update, n.Delete)
-    return tuple(sorted({node.relation for node in walk(plan) if isinstance(node, kinds)}))
+    return tuple(sorted({node.relation for node in walk_plan(plan) if isinstance(node, kinds)}))

@@ -12,7 +12,7 @@ from belvedere.plan import expressions as e
 from belvedere.sql.bind import subqueries
 from belvedere.sql.bind.binder import Env
 from belvedere.sql.bind.calls import bind_call
-from belvedere.sql.bind.coerce import EXPLICIT, boolean, call, coerce, unify
+from belvedere.sql.bind.coerce import EXPLICIT, coerce, make_call, require_boolean, unify_types
 from belvedere.sql.bind.rows import compare_rows
 from belvedere.sql.parse import tree as t
 from belvedere.types import (
@@ -28,22 +28,22 @@ from belvedere.types import (
 )
 
 
-def bind(env: Env, tree: t.Expr) -> e.Expression:
+def bind_expression_tree(env: Env, tree: t.Expr) -> e.Expression:
     """The typed expression; its type is UNKNOWN for an untyped literal or parameter."""
     return _RULES[type(tree)](env, tree)
 
 
 def bind_condition(env: Env, tree: t.Expr, what: str) -> e.Expression:
-    return boolean(env.binder, bind(env, tree), what, _place(tree))
+    return require_boolean(env.binder, bind_expression_tree(env, tree), what, _find_start(tree))
 
 
-def _place(tree: t.Expr) -> int:
+def _find_start(tree: t.Expr) -> int:
     """Where the tree begins."""
     match tree:
         case t.Operation(left=left) if left is not None:
-            return _place(left)
+            return _find_start(left)
         case t.Logic():
-            return _place(tree.operands[0])
+            return _find_start(tree.operands[0])
         case _:
             return tree.at
 
@@ -51,27 +51,27 @@ def _place(tree: t.Expr) -> int:
 # -- atoms -----------------------------------------------------------------------------------------
 
 
-def _name(env: Env, tree: t.Name) -> e.Expression:
-    return env.scope.column(tree)
+def _bind_name(env: Env, tree: t.Name) -> e.Expression:
+    return env.scope.resolve_column(tree)
 
 
-def _star(env: Env, tree: t.Star) -> e.Expression:
+def _refuse_star(env: Env, tree: t.Star) -> e.Expression:
     if tree.qualifier:
         raise Unsupported("whole-row reference", position=tree.at + 1, name=tree.qualifier[-1])
     raise InvalidInput("* is not allowed here", sqlstate="42601", position=tree.at + 1)
 
 
-def _default(env: Env, tree: t.Default) -> e.Expression:
+def _refuse_default(env: Env, tree: t.Default) -> e.Expression:
     raise InvalidInput("default is not allowed here", sqlstate="42601", position=tree.at + 1)
 
 
-def _constant(env: Env, tree: t.Constant) -> e.Expression:
+def _bind_constant(env: Env, tree: t.Constant) -> e.Expression:
     value = tree.value
     match tree.kind:
         case "integer":
-            return _integer(int(str(value)))
+            return _make_integer(int(str(value)))
         case "number":
-            return e.Literal(_number(str(value), tree.at), NUMERIC)
+            return e.Literal(_parse_number(str(value), tree.at), NUMERIC)
         case "bool":
             return e.Literal(value, BOOLEAN)
         case "bits":
@@ -84,7 +84,7 @@ def _constant(env: Env, tree: t.Constant) -> e.Expression:
             return literal
 
 
-def _integer(number: int) -> e.Literal:
+def _make_integer(number: int) -> e.Literal:
     if -(2**31) <= number < 2**31:
         return e.Literal(number, INTEGER)
     if -(2**63) <= number < 2**63:
@@ -92,7 +92,7 @@ def _integer(number: int) -> e.Literal:
     return e.Literal(Decimal(number), NUMERIC)
 
 
-def _number(digits: str, at: int) -> Decimal:
+def _parse_number(digits: str, at: int) -> Decimal:
     mantissa, _, exponent = digits.lower().partition("e")
     large = len(mantissa) > 131_072 or len(exponent) > 7 or abs(int(exponent or 0)) > 131_072
     if large:
@@ -103,14 +103,14 @@ def _number(digits: str, at: int) -> Decimal:
     return found if found else found.copy_abs()  # a numeric zero has no sign
 
 
-def _parameter(env: Env, tree: t.ParameterRef) -> e.Expression:
-    return env.binder.parameter(tree.index)
+def _bind_parameter(env: Env, tree: t.ParameterRef) -> e.Expression:
+    return env.binder.get_parameter(tree.index)
 
 
 # -- operators -------------------------------------------------------------------------------------
 
 
-def _operation(env: Env, tree: t.Operation) -> e.Expression:
+def _bind_operation(env: Env, tree: t.Operation) -> e.Expression:
     """Chains lean to the left and may be long, so they are walked, not descended."""
     chain: list[t.Operation] = []
     first: t.Expr = tree
@@ -118,14 +118,14 @@ def _operation(env: Env, tree: t.Operation) -> e.Expression:
         chain.append(first)
         first = first.left
     if isinstance(first, t.Operation):
-        right = bind(env, first.right)
-        result: e.Expression = call(env.binder, first.name, (right,), first.at)
+        right = bind_expression_tree(env, first.right)
+        result: e.Expression = make_call(env.binder, first.name, (right,), first.at)
     elif chain and _is_row(first):
         result = compare_rows(env, chain.pop())
     else:
-        result = bind(env, first)
+        result = bind_expression_tree(env, first)
     for one in reversed(chain):
-        result = _binary(env, one, result)
+        result = _bind_binary(env, one, result)
     return result
 
 
@@ -133,19 +133,19 @@ def _is_row(tree: t.Expr) -> bool:
     return isinstance(tree, t.RowItems)
 
 
-def _binary(env: Env, tree: t.Operation, left: e.Expression) -> e.Expression:
+def _bind_binary(env: Env, tree: t.Operation, left: e.Expression) -> e.Expression:
     if isinstance(tree.right, t.RowItems):
         raise Unsupported("row value", position=tree.right.at + 1)
-    right = bind(env, tree.right)
-    return call(env.binder, tree.name, (left, right), tree.at)
+    right = bind_expression_tree(env, tree.right)
+    return make_call(env.binder, tree.name, (left, right), tree.at)
 
 
-def _logic(env: Env, tree: t.Logic) -> e.Expression:
+def _bind_logic(env: Env, tree: t.Logic) -> e.Expression:
     operands = tuple([bind_condition(env, one, tree.word) for one in tree.operands])
     return e.And(operands) if tree.word == "and" else e.Or(operands)
 
 
-def _not(env: Env, tree: t.NotExpr) -> e.Expression:
+def _bind_not(env: Env, tree: t.NotExpr) -> e.Expression:
     operand = bind_condition(env, tree.operand, "not")
     match operand:
         case e.Exists():
@@ -156,36 +156,36 @@ def _not(env: Env, tree: t.NotExpr) -> e.Expression:
             return e.Not(operand)
 
 
-def _is(env: Env, tree: t.IsExpr) -> e.Expression:
+def _bind_is(env: Env, tree: t.IsExpr) -> e.Expression:
     if isinstance(tree.operand, t.RowItems):
-        return _row_is_null(env, tree.operand, tree)
-    operand = bind(env, tree.operand)
+        return _bind_row_is_null(env, tree.operand, tree)
+    operand = bind_expression_tree(env, tree.operand)
     if tree.word != "null":
-        operand = boolean(env.binder, operand, f"is {tree.word}", tree.at)
+        operand = require_boolean(env.binder, operand, f"is {tree.word}", tree.at)
     elif isinstance(operand, e.Parameter) and operand.type.kind is Kind.UNKNOWN:
-        env.binder.late = True
+        env.binder.has_untyped_parameters = True
     elif operand.type.kind is Kind.UNKNOWN:
         operand = coerce(env.binder, operand, TEXT)
     return e.Test(operand, e.Truth(tree.word), tree.negated)
 
 
-def _row_is_null(env: Env, row: t.RowItems, tree: t.IsExpr) -> e.Expression:
+def _bind_row_is_null(env: Env, row: t.RowItems, tree: t.IsExpr) -> e.Expression:
     """All are NULL; IS NOT NULL: none is."""
     if tree.word != "null":
         raise InvalidInput("argument must be boolean", sqlstate="42804", position=tree.at + 1)
-    tests = [_is(env, t.IsExpr(one, "null", tree.negated, tree.at)) for one in row.items]
+    tests = [_bind_is(env, t.IsExpr(one, "null", tree.negated, tree.at)) for one in row.items]
     return e.And(tuple(tests)) if len(tests) > 1 else tests[0]
 
 
-def _distinct_from(env: Env, tree: t.DistinctFrom) -> e.Expression:
+def _bind_distinct_from(env: Env, tree: t.DistinctFrom) -> e.Expression:
     if isinstance(tree.left, t.RowItems) or isinstance(tree.right, t.RowItems):
-        return _distinct_rows(env, tree)
-    left, right = bind(env, tree.left), bind(env, tree.right)
-    equal = call(env.binder, "=", (left, right), tree.at)
+        return _bind_distinct_rows(env, tree)
+    left, right = bind_expression_tree(env, tree.left), bind_expression_tree(env, tree.right)
+    equal = make_call(env.binder, "=", (left, right), tree.at)
     return e.IsDistinct(equal.arguments[0], equal.arguments[1], equal.function, tree.negated)
 
 
-def _distinct_rows(env: Env, tree: t.DistinctFrom) -> e.Expression:
+def _bind_distinct_rows(env: Env, tree: t.DistinctFrom) -> e.Expression:
     """Some pair of items is distinct; IS NOT DISTINCT FROM: none is."""
     if not isinstance(tree.left, t.RowItems) or not isinstance(tree.right, t.RowItems):
         raise Unsupported("comparison of a row with a value", position=tree.at + 1)
@@ -195,7 +195,7 @@ def _distinct_rows(env: Env, tree: t.DistinctFrom) -> e.Expression:
         )
     tests = tuple(
         [
-            _distinct_from(env, t.DistinctFrom(left, right, tree.negated, tree.at))
+            _bind_distinct_from(env, t.DistinctFrom(left, right, tree.negated, tree.at))
             for left, right in zip(tree.left.items, tree.right.items)
         ]
     )
@@ -204,35 +204,40 @@ def _distinct_rows(env: Env, tree: t.DistinctFrom) -> e.Expression:
     return e.And(tests) if tree.negated else e.Or(tests)
 
 
-def _between(env: Env, tree: t.Between) -> e.Expression:
-    operand, low, high = (bind(env, one) for one in (tree.operand, tree.low, tree.high))
+def _bind_between(env: Env, tree: t.Between) -> e.Expression:
+    operand, low, high = (
+        bind_expression_tree(env, one) for one in (tree.operand, tree.low, tree.high)
+    )
 
-    def inside(bottom: e.Expression, top: e.Expression) -> e.Expression:
-        above = call(env.binder, ">=", (operand, bottom), tree.at)
-        below = call(env.binder, "<=", (operand, top), tree.at)
+    def inside_bounds(bottom: e.Expression, top: e.Expression) -> e.Expression:
+        above = make_call(env.binder, ">=", (operand, bottom), tree.at)
+        below = make_call(env.binder, "<=", (operand, top), tree.at)
         return e.And((above, below))
 
-    def outside(bottom: e.Expression, top: e.Expression) -> e.Expression:
-        below = call(env.binder, "<", (operand, bottom), tree.at)
-        above = call(env.binder, ">", (operand, top), tree.at)
+    def outside_bounds(bottom: e.Expression, top: e.Expression) -> e.Expression:
+        below = make_call(env.binder, "<", (operand, bottom), tree.at)
+        above = make_call(env.binder, ">", (operand, top), tree.at)
         return e.Or((below, above))
 
     if tree.negated:
-        found = outside(low, high)
-        return e.And((found, outside(high, low))) if tree.symmetric else found
-    found = inside(low, high)
-    return e.Or((found, inside(high, low))) if tree.symmetric else found
+        found = outside_bounds(low, high)
+        return e.And((found, outside_bounds(high, low))) if tree.symmetric else found
+    found = inside_bounds(low, high)
+    return e.Or((found, inside_bounds(high, low))) if tree.symmetric else found
 
 
-def _like(env: Env, tree: t.Like) -> e.Expression:
-    operand, pattern = bind(env, tree.operand), bind(env, tree.pattern)
-    escape = () if tree.escape is None else (bind(env, tree.escape),)
+def _bind_like(env: Env, tree: t.Like) -> e.Expression:
+    operand, pattern = (
+        bind_expression_tree(env, tree.operand),
+        bind_expression_tree(env, tree.pattern),
+    )
+    escape = () if tree.escape is None else (bind_expression_tree(env, tree.escape),)
     if tree.word == "similar to":
-        pattern = call(env.binder, "similar_to_escape", (pattern, *escape), tree.at)
+        pattern = make_call(env.binder, "similar_to_escape", (pattern, *escape), tree.at)
     elif escape:
-        pattern = call(env.binder, "like_escape", (pattern, *escape), tree.at)
+        pattern = make_call(env.binder, "like_escape", (pattern, *escape), tree.at)
     sign = like_operator(tree.word, tree.negated)
-    return call(env.binder, sign, (operand, pattern), tree.at)
+    return make_call(env.binder, sign, (operand, pattern), tree.at)
 
 
 def like_operator(word: str, negated: bool) -> str:
@@ -243,24 +248,24 @@ def like_operator(word: str, negated: bool) -> str:
 # -- IN, ANY, CASE, ARRAY --------------------------------------------------------------------------
 
 
-def _in_items(env: Env, tree: t.InItems) -> e.Expression:
+def _bind_in_items(env: Env, tree: t.InItems) -> e.Expression:
     if isinstance(tree.operand, t.RowItems):
         tests = [
             compare_rows(env, t.Operation("=", tree.operand, item, tree.at)) for item in tree.items
         ]
         found: e.Expression = e.Or(tuple(tests)) if len(tests) > 1 else tests[0]
         return e.Not(found) if tree.negated else found
-    operand = bind(env, tree.operand)
-    items = [bind(env, one) for one in tree.items]
+    operand = bind_expression_tree(env, tree.operand)
+    items = [bind_expression_tree(env, one) for one in tree.items]
     constants = [one for one in items if _is_constant(one)]
     listed = None
     if len(constants) > 1 or len(constants) == len(items):
-        listed = _list(env, tree, operand, constants)
+        listed = _bind_constant_list(env, tree, operand, constants)
     if listed is not None:
         if len(constants) == len(items):
             return replace(listed, negated=tree.negated)
         items = [one for one in items if not _is_constant(one)]
-    tests = [call(env.binder, "=", (operand, item), tree.at) for item in items]
+    tests = [make_call(env.binder, "=", (operand, item), tree.at) for item in items]
     alternatives = tests if listed is None else [listed, *tests]
     found = e.Or(tuple(alternatives)) if len(alternatives) > 1 else alternatives[0]
     return e.Not(found) if tree.negated else found
@@ -278,36 +283,36 @@ def _is_constant(expression: e.Expression) -> bool:
             return False
 
 
-def _list(
+def _bind_constant_list(
     env: Env, tree: t.InItems, operand: e.Expression, items: list[e.Expression]
 ) -> e.InList | None:
     """IN over constants of one type, as PostgreSQL does it; None when they have no common type."""
     known = [one for one in items if one.type.kind is not Kind.UNKNOWN]
     try:
-        common, same = unify(env.binder, (operand, *known), "in", tree.at)
+        common, same = unify_types(env.binder, (operand, *known), "in", tree.at)
     except InvalidInput:
         return None
     if operand.type.kind is Kind.UNKNOWN and not known:
         operand = coerce(env.binder, operand, TEXT)
-    one = call(env.binder, "=", (same[0], e.Literal(None, common)), tree.at)
+    one = make_call(env.binder, "=", (same[0], e.Literal(None, common)), tree.at)
     wanted = one.arguments[1].type
     values = tuple([coerce(env.binder, item, wanted, at=tree.at) for item in items])
     return e.InList(one.arguments[0], values, one.function, negated=False)
 
 
-def _quantify(env: Env, tree: t.Quantify) -> e.Expression:
+def _bind_quantify(env: Env, tree: t.Quantify) -> e.Expression:
     operator = tree.operator
     if operator[0] not in "<>=!~+-*/@#%^&|":
         negated = operator.startswith("not ")
         operator = like_operator(operator.removeprefix("not "), negated)
-    if isinstance(tree.right, t.Query):
-        return subqueries.quantified(
+    if isinstance(tree.right, t.QueryTree):
+        return subqueries.bind_quantified(
             env, tree.quantifier, operator, tree.operand, tree.right, tree.at
         )
-    operand, array = bind(env, tree.operand), bind(env, tree.right)
+    operand, array = bind_expression_tree(env, tree.operand), bind_expression_tree(env, tree.right)
     if array.type.kind is Kind.UNKNOWN:
         element = operand.type if operand.type.kind is not Kind.UNKNOWN else TEXT
-        array = coerce(env.binder, array, array_of(_plain(element)), at=tree.at)
+        array = coerce(env.binder, array, array_of(_without_modifiers(element)), at=tree.at)
     if array.type.element is None:
         raise InvalidInput(
             "op any/all (array) requires array on right side",
@@ -315,52 +320,57 @@ def _quantify(env: Env, tree: t.Quantify) -> e.Expression:
             position=tree.at + 1,
         )
     probe = e.Literal(None, array.type.element)
-    one = call(env.binder, operator, (operand, probe), tree.at)
+    one = make_call(env.binder, operator, (operand, probe), tree.at)
     if one.type.kind is not Kind.BOOLEAN:
         raise InvalidInput("operator must yield boolean", sqlstate="42809", position=tree.at + 1)
     array = coerce(env.binder, array, array_of(one.arguments[1].type), at=tree.at)
     return e.Quantified(e.Quantifier(tree.quantifier), one.function, one.arguments[0], array)
 
 
-def _plain(type_: SqlType) -> SqlType:
+def _without_modifiers(type_: SqlType) -> SqlType:
     return SqlType(type_.kind, element=type_.element)
 
 
-def _case(env: Env, tree: t.CaseExpr) -> e.Expression:
+def _bind_case(env: Env, tree: t.CaseExpr) -> e.Expression:
     env = replace(env, sets=False)
     conditions: list[e.Expression] = []
     if tree.subject is None:
         conditions = [bind_condition(env, one, "case/when") for one, _ in tree.whens]
     else:
-        subject = bind(env, tree.subject)
+        subject = bind_expression_tree(env, tree.subject)
         if subject.type.kind is Kind.UNKNOWN and isinstance(subject, e.Literal):
             subject = coerce(env.binder, subject, TEXT)
         for one, _ in tree.whens:
-            conditions.append(call(env.binder, "=", (subject, bind(env, one)), one.at))
-    results = [bind(env, one) for _, one in tree.whens]
+            conditions.append(
+                make_call(env.binder, "=", (subject, bind_expression_tree(env, one)), one.at)
+            )
+    results = [bind_expression_tree(env, one) for _, one in tree.whens]
     default: e.Expression = e.Literal(None, UNKNOWN)
     if tree.default is not None:
-        default = bind(env, tree.default)
+        default = bind_expression_tree(env, tree.default)
     # The default comes first when the common type is chosen, as in PostgreSQL.
-    common, same = unify(env.binder, (default, *results), "case", tree.at)
+    common, same = unify_types(env.binder, (default, *results), "case", tree.at)
     return e.Case(tuple(zip(conditions, same[1:])), same[0], common)
 
 
-def _cast(env: Env, tree: t.CastExpr) -> e.Expression:
+def _bind_cast(env: Env, tree: t.CastExpr) -> e.Expression:
     if isinstance(tree.operand, t.ArrayItems) and tree.type.element is not None:
-        operand = _array_of_type(env, tree.operand, tree.type.element)
+        operand = _bind_typed_array(env, tree.operand, tree.type.element)
     else:
-        operand = bind(env, tree.operand)
+        operand = bind_expression_tree(env, tree.operand)
     at = tree.operand.at if isinstance(tree.operand, t.Constant) else tree.at
     return coerce(env.binder, operand, tree.type, EXPLICIT, at)
 
 
-def _array_of_type(env: Env, tree: t.ArrayItems, element: SqlType) -> e.Expression:
-    items = [coerce(env.binder, bind(env, one), element, EXPLICIT, one.at) for one in tree.items]
+def _bind_typed_array(env: Env, tree: t.ArrayItems, element: SqlType) -> e.Expression:
+    items = [
+        coerce(env.binder, bind_expression_tree(env, one), element, EXPLICIT, one.at)
+        for one in tree.items
+    ]
     return e.Array(tuple(items), array_of(element))
 
 
-def _array(env: Env, tree: t.ArrayItems) -> e.Expression:
+def _bind_array(env: Env, tree: t.ArrayItems) -> e.Expression:
     if not tree.items:
         raise InvalidInput(
             "cannot determine type of empty array",
@@ -368,42 +378,42 @@ def _array(env: Env, tree: t.ArrayItems) -> e.Expression:
             position=tree.at + 1,
             hint="cast it to a type, as in array[]::integer[]",
         )
-    items = [bind(env, one) for one in tree.items]
+    items = [bind_expression_tree(env, one) for one in tree.items]
     if any(one.type.element is not None for one in items):
         raise Unsupported("array of arrays", position=tree.at + 1)
-    common, same = unify(env.binder, items, "array", tree.at)
+    common, same = unify_types(env.binder, items, "array", tree.at)
     return e.Array(same, array_of(common))
 
 
-def _subscript(env: Env, tree: t.Subscript) -> e.Expression:
-    operand = bind(env, tree.operand)
-    index = coerce(env.binder, bind(env, tree.index), INTEGER, at=tree.at)
+def _bind_subscript(env: Env, tree: t.Subscript) -> e.Expression:
+    operand = bind_expression_tree(env, tree.operand)
+    index = coerce(env.binder, bind_expression_tree(env, tree.index), INTEGER, at=tree.at)
     if operand.type.element is None:
         raise InvalidInput(
             "cannot subscript this type", sqlstate="42804", position=tree.at + 1, type=operand.type
         )
-    return call(env.binder, "array subscript", (operand, index), tree.at)
+    return make_call(env.binder, "array subscript", (operand, index), tree.at)
 
 
-def _slice(env: Env, tree: t.Slice) -> e.Expression:
-    operand = bind(env, tree.operand)
+def _bind_slice(env: Env, tree: t.Slice) -> e.Expression:
+    operand = bind_expression_tree(env, tree.operand)
     if operand.type.element is None:
         raise InvalidInput(
             "cannot subscript this type", sqlstate="42804", position=tree.at + 1, type=operand.type
         )
-    low = e.Literal(1, INTEGER) if tree.low is None else bind(env, tree.low)
+    low = e.Literal(1, INTEGER) if tree.low is None else bind_expression_tree(env, tree.low)
     if tree.high is None:
-        high: e.Expression = call(env.binder, "cardinality", (operand,), tree.at)
+        high: e.Expression = make_call(env.binder, "cardinality", (operand,), tree.at)
     else:
-        high = bind(env, tree.high)
+        high = bind_expression_tree(env, tree.high)
     bounds = [coerce(env.binder, one, INTEGER, at=tree.at) for one in (low, high)]
-    return call(env.binder, "array slice", (operand, *bounds), tree.at)
+    return make_call(env.binder, "array slice", (operand, *bounds), tree.at)
 
 
-def _collate(env: Env, tree: t.Collate) -> e.Expression:
+def _bind_collate(env: Env, tree: t.Collate) -> e.Expression:
     if tree.collation not in ("C", "POSIX", "default", "ucs_basic"):
         raise Unsupported("collation", position=tree.at + 1, name=tree.collation)
-    operand = bind(env, tree.operand)
+    operand = bind_expression_tree(env, tree.operand)
     if operand.type.kind not in (Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.UNKNOWN):
         raise InvalidInput(
             "collations are not supported by this type", sqlstate="42804", position=tree.at + 1
@@ -411,35 +421,35 @@ def _collate(env: Env, tree: t.Collate) -> e.Expression:
     return coerce(env.binder, operand, TEXT) if operand.type.kind is Kind.UNKNOWN else operand
 
 
-def _row(env: Env, tree: t.RowItems) -> e.Expression:
+def _refuse_row(env: Env, tree: t.RowItems) -> e.Expression:
     raise Unsupported("row value", position=tree.at + 1, hint="select its columns one by one")
 
 
 _RULES: dict[type[Any], Callable[[Env, Any], e.Expression]] = {
-    t.Name: _name,
-    t.Star: _star,
-    t.Default: _default,
-    t.Constant: _constant,
-    t.ParameterRef: _parameter,
-    t.Operation: _operation,
-    t.Logic: _logic,
-    t.NotExpr: _not,
-    t.IsExpr: _is,
-    t.DistinctFrom: _distinct_from,
-    t.Between: _between,
-    t.Like: _like,
-    t.InItems: _in_items,
-    t.InQuery: subqueries.in_query,
-    t.Quantify: _quantify,
-    t.CaseExpr: _case,
-    t.CastExpr: _cast,
+    t.Name: _bind_name,
+    t.Star: _refuse_star,
+    t.Default: _refuse_default,
+    t.Constant: _bind_constant,
+    t.ParameterRef: _bind_parameter,
+    t.Operation: _bind_operation,
+    t.Logic: _bind_logic,
+    t.NotExpr: _bind_not,
+    t.IsExpr: _bind_is,
+    t.DistinctFrom: _bind_distinct_from,
+    t.Between: _bind_between,
+    t.Like: _bind_like,
+    t.InItems: _bind_in_items,
+    t.InQuery: subqueries.bind_in_query,
+    t.Quantify: _bind_quantify,
+    t.CaseExpr: _bind_case,
+    t.CastExpr: _bind_cast,
     t.FunctionCall: bind_call,
-    t.ArrayItems: _array,
-    t.ArrayQuery: subqueries.array,
-    t.RowItems: _row,
-    t.ScalarQuery: subqueries.scalar,
-    t.ExistsQuery: subqueries.exists,
-    t.Subscript: _subscript,
-    t.Slice: _slice,
-    t.Collate: _collate,
+    t.ArrayItems: _bind_array,
+    t.ArrayQuery: subqueries.bind_array,
+    t.RowItems: _refuse_row,
+    t.ScalarQuery: subqueries.bind_scalar,
+    t.ExistsQuery: subqueries.bind_exists,
+    t.Subscript: _bind_subscript,
+    t.Slice: _bind_slice,
+    t.Collate: _bind_collate,
 }

@@ -16,9 +16,14 @@ from belvedere.catalog.model import Table
 from belvedere.errors import InvalidInput
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.plan.transform import lift, map_outer, rebuild, with_subplan
-from belvedere.sql.bind.binder import AGGREGATE, GROUPING, WINDOW, Found
-from belvedere.sql.bind.scope import Scope
+from belvedere.plan.transform import (
+    lift_expression,
+    map_outer_columns,
+    rebuild_operands,
+    with_subplan,
+)
+from belvedere.sql.bind.binder import AGGREGATE, GROUPING, WINDOW, SelectCalls
+from belvedere.sql.bind.scope import NameScope
 from belvedere.sql.parse import tree as t
 from belvedere.types import Kind
 
@@ -27,24 +32,24 @@ Bind = Callable[[t.Expr], e.Expression]
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class GroupingKeys:
     """`sets` are of ordinals into `expressions`; None: plain GROUP BY."""
 
     expressions: tuple[e.Expression, ...]
     sets: tuple[tuple[int, ...], ...] | None
 
 
-def bind_groups(items: tuple[t.GroupItem, ...], distinct: bool, bind: Bind) -> Groups:
+def bind_groups(items: tuple[t.GroupItem, ...], distinct: bool, bind: Bind) -> GroupingKeys:
     """GROUP BY: the expressions, and the sets that all items together make."""
     expressions: list[e.Expression] = []
 
-    def ordinal(tree: t.Expr) -> tuple[int, ...]:
+    def find_ordinals(tree: t.Expr) -> tuple[int, ...]:
         trees = tree.items if isinstance(tree, t.RowItems) else (tree,)
-        return tuple([_ordinal(expressions, bind(one), one.at) for one in trees])
+        return tuple([_add_expression(expressions, bind(one), one.at) for one in trees])
 
-    alternatives = [_alternatives(item, ordinal) for item in items]
+    alternatives = [_list_alternatives(item, find_ordinals) for item in items]
     if not any(isinstance(item, t.GroupingSets) for item in items):
-        return Groups(tuple(expressions), None)
+        return GroupingKeys(tuple(expressions), None)
     count = 1
     for one in alternatives:
         count *= len(one)
@@ -56,10 +61,10 @@ def bind_groups(items: tuple[t.GroupItem, ...], distinct: bool, bind: Bind) -> G
     ]
     if distinct:
         sets = [tuple(one) for one in dict.fromkeys(tuple(sorted(one)) for one in sets)]
-    return Groups(tuple(expressions), tuple(sets))
+    return GroupingKeys(tuple(expressions), tuple(sets))
 
 
-def _ordinal(expressions: list[e.Expression], expression: e.Expression, at: int) -> int:
+def _add_expression(expressions: list[e.Expression], expression: e.Expression, at: int) -> int:
     if expression.type.kind is Kind.JSON:
         raise InvalidInput(
             "could not identify an equality operator", sqlstate="42883", position=at + 1
@@ -69,56 +74,58 @@ def _ordinal(expressions: list[e.Expression], expression: e.Expression, at: int)
     return expressions.index(expression)
 
 
-def _alternatives(
+def _list_alternatives(
     item: t.GroupItem, ordinal: Callable[[t.Expr], tuple[int, ...]]
 ) -> list[tuple[int, ...]]:
     if not isinstance(item, t.GroupingSets):
         return [ordinal(item)]
     if item.word == "sets":
-        return [one for part in item.items for one in _parts(part, ordinal)]
+        return [one for part in item.items for one in _list_part_alternatives(part, ordinal)]
     parts = []
     for part in item.items:
         if isinstance(part, t.GroupingSets):
             raise InvalidInput("syntax error", sqlstate="42601", position=part.at + 1)
         parts.append(tuple(x for one in part for x in ordinal(one)))
     if item.word == "rollup":
-        return [_joined(parts[:size]) for size in range(len(parts), -1, -1)]
+        return [_concatenate_sets(parts[:size]) for size in range(len(parts), -1, -1)]
     if len(parts) > 12:
         raise InvalidInput("cube is limited to 12 elements", sqlstate="54011")
     return [
-        _joined([part for part, chosen in zip(parts, choice) if chosen])
+        _concatenate_sets([part for part, chosen in zip(parts, choice) if chosen])
         for choice in itertools.product((True, False), repeat=len(parts))
     ]
 
 
-def _parts(
+def _list_part_alternatives(
     part: tuple[t.Expr, ...] | t.GroupingSets, ordinal: Callable[[t.Expr], tuple[int, ...]]
 ) -> list[tuple[int, ...]]:
     if isinstance(part, t.GroupingSets):
-        return _alternatives(part, ordinal)
+        return _list_alternatives(part, ordinal)
     return [tuple(x for one in part for x in ordinal(one))]
 
 
-def _joined(parts: list[tuple[int, ...]]) -> tuple[int, ...]:
+def _concatenate_sets(parts: list[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(itertools.chain.from_iterable(parts))
 
 
 # -- moving expressions to the group row -----------------------------------------------------------
 
 
-class Regroup:
+class GroupRowRewriter:
     """Turns expressions over the input row into expressions over the row of an Aggregate."""
 
-    def __init__(self, scope: Scope, groups: Groups, found: Found, read: set[int]) -> None:
+    def __init__(
+        self, scope: NameScope, groups: GroupingKeys, found: SelectCalls, read: set[int]
+    ) -> None:
         self.scope = scope
         self.groups = list(groups.expressions)
         self.sets = groups.sets
         self.found = found
         if self.sets is None:
-            self._add_dependent(read)
+            self._add_dependent_columns(read)
         self.places = {expression: i for i, expression in enumerate(self.groups)}
 
-    def _add_dependent(self, read: set[int]) -> None:
+    def _add_dependent_columns(self, read: set[int]) -> None:
         """Columns that are read and settled by a primary key that is grouped by."""
         fields = self.scope.relation.node.fields
         grouped = {one.index for one in self.groups if isinstance(one, e.Column)}
@@ -135,23 +142,23 @@ class Regroup:
                 if name and index in read and index not in grouped:
                     self.groups.append(e.Column(index, fields[index].type, name))
 
-    def expression(self, expression: e.Expression) -> e.Expression:
+    def rewrite_expression(self, expression: e.Expression) -> e.Expression:
         place = self.places.get(expression)
         if place is not None:
-            return e.Column(place, expression.type, _name(expression))
+            return e.Column(place, expression.type, _label_expression(expression))
         if isinstance(expression, e.Column):
-            return self._column(expression)
-        new = rebuild(expression, self.expression)
+            return self._rewrite_column(expression)
+        new = rebuild_operands(expression, self.rewrite_expression)
 
-        def outer(reference: e.OuterColumn, at: int) -> e.Expression:
+        def rewrite_outer(reference: e.OuterColumn, at: int) -> e.Expression:
             if reference.depth != at:
                 return reference
             column = e.Column(reference.index, reference.type, reference.name)
-            return lift(self.expression(column), at)
+            return lift_expression(self.rewrite_expression(column), at)
 
-        return with_subplan(new, lambda plan: map_outer(plan, outer))
+        return with_subplan(new, lambda plan: map_outer_columns(plan, rewrite_outer))
 
-    def _column(self, column: e.Column) -> e.Expression:
+    def _rewrite_column(self, column: e.Column) -> e.Expression:
         index = column.index
         if index >= WINDOW:
             return column
@@ -168,10 +175,10 @@ class Regroup:
             column=column.name,
         )
 
-    def node(self, node: n.Node) -> n.Aggregate:
-        fields = [n.Field(_name(one) or "group", one.type) for one in self.groups]
+    def build_aggregate(self, node: n.Node) -> n.Aggregate:
+        fields = [n.Field(_label_expression(one) or "group", one.type) for one in self.groups]
         fields += [n.Field(one.function.name, one.type) for one in self.found.aggregates]
-        groupings = [self._grouping(one) for one in self.found.groupings]
+        groupings = [self._find_group_ordinals(one) for one in self.found.groupings]
         fields += [n.Field("grouping", n.GROUPING_TYPE) for _ in groupings]
         return n.Aggregate(
             node,
@@ -182,7 +189,7 @@ class Regroup:
             tuple(groupings),
         )
 
-    def _grouping(self, arguments: tuple[e.Expression, ...]) -> tuple[int, ...]:
+    def _find_group_ordinals(self, arguments: tuple[e.Expression, ...]) -> tuple[int, ...]:
         try:
             return tuple([self.places[one] for one in arguments])
         except KeyError:
@@ -191,7 +198,7 @@ class Regroup:
             ) from None
 
 
-def _name(expression: e.Expression) -> str:
+def _label_expression(expression: e.Expression) -> str:
     match expression:
         case e.Column() | e.OuterColumn():
             return expression.name

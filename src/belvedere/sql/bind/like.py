@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Column, Index, Table
+from belvedere.catalog.model import CatalogColumn, Index, Table
 from belvedere.errors import Unsupported
 from belvedere.sql import definitions as d
 
@@ -16,21 +16,21 @@ def expand_likes(catalog: Catalog, schema: str, tree: d.CreateTable) -> d.Create
         return tree
     columns, constraints = list(tree.columns), list(tree.constraints)
     for like in reversed(tree.likes):
-        table = catalog.expect(Table, like.source.name, like.source.schema or schema)
+        table = catalog.require_relation(Table, like.source.name, like.source.schema or schema)
         shown = [one for one in table.columns if not one.dropped and not one.hidden]
-        columns[like.place : like.place] = [_column(one, like.including) for one in shown]
-        constraints += _constraints(catalog, table, like.including)
+        columns[like.place : like.place] = [_copy_column(one, like.including) for one in shown]
+        constraints += _copy_constraints(catalog, table, like.including)
     return replace(tree, columns=tuple(columns), constraints=tuple(constraints), likes=())
 
 
-def _column(column: Column, including: frozenset[str]) -> d.ColumnDefinition:
+def _copy_column(column: CatalogColumn, including: frozenset[str]) -> d.ColumnClause:
     if column.sequence is not None and column.identity is None and "defaults" in including:
         raise Unsupported(
             "like including the default of a serial column",
             hint="make it an identity column",
             column=column.name,
         )
-    return d.ColumnDefinition(
+    return d.ColumnClause(
         column.name,
         column.type,
         not_null=column.not_null,
@@ -40,17 +40,19 @@ def _column(column: Column, including: frozenset[str]) -> d.ColumnDefinition:
     )
 
 
-def _constraints(catalog: Catalog, table: Table, including: frozenset[str]) -> list[d.Constraint]:
+def _copy_constraints(
+    catalog: Catalog, table: Table, including: frozenset[str]
+) -> list[d.Constraint]:
     found: list[d.Constraint] = []
     if "constraints" in including:
-        found += [d.CheckDefinition(check.name, check.expression) for check in table.checks]
+        found += [d.CheckClause(check.name, check.expression) for check in table.checks]
     if "indexes" not in including:
         return found
     if not table.columns[table.primary_key[0]].hidden:
-        found.append(d.PrimaryKeyDefinition(None, _names(table, table.primary_key)))
-    for index in catalog.indexes_of(table.id):
+        found.append(d.PrimaryKeyClause(None, _list_column_names(table, table.primary_key)))
+    for index in catalog.table_indexes(table.id):
         if index.constraint:
-            found.append(_unique(table, index))
+            found.append(_copy_unique(table, index))
         elif not index.hidden:
             raise Unsupported(
                 "like including an index that is no constraint",
@@ -60,10 +62,10 @@ def _constraints(catalog: Catalog, table: Table, including: frozenset[str]) -> l
     return found
 
 
-def _unique(table: Table, index: Index) -> d.UniqueDefinition:
+def _copy_unique(table: Table, index: Index) -> d.UniqueClause:
     slots = tuple(part.slot for part in index.parts if part.slot is not None)
-    return d.UniqueDefinition(None, _names(table, slots), index.nulls_distinct)
+    return d.UniqueClause(None, _list_column_names(table, slots), index.nulls_distinct)
 
 
-def _names(table: Table, slots: tuple[int, ...]) -> tuple[str, ...]:
+def _list_column_names(table: Table, slots: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(table.columns[slot].name for slot in slots)

@@ -8,21 +8,21 @@ from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.resolution import common_type
-from belvedere.plan.transform import walk
+from belvedere.plan.transform import walk_plan
 from belvedere.sql.bind.binder import Binder, Env
-from belvedere.sql.bind.calls import made_key
-from belvedere.sql.bind.coerce import IMPLICIT, coerce, unify
-from belvedere.sql.bind.scope import NOTHING, CteName, Scope, source_relation
+from belvedere.sql.bind.calls import make_sort_key
+from belvedere.sql.bind.coerce import IMPLICIT, coerce, unify_types
+from belvedere.sql.bind.scope import EMPTY_RELATION, CteName, NameScope, make_source_relation
 from belvedere.sql.bind.select import bind_select
-from belvedere.sql.bind.with_clause import bind_ctes, with_ctes
+from belvedere.sql.bind.with_clause import bind_ctes, wrap_with_ctes
 from belvedere.sql.parse import tree as t
 from belvedere.types import BIGINT, UNKNOWN, Kind, SqlType
 
 
 def bind_query(
     binder: Binder,
-    tree: t.Query,
-    parent: Scope | None,
+    tree: t.QueryTree,
+    parent: NameScope | None,
     ctes: dict[str, CteName],
     keep_unknown: bool,
 ) -> n.Node:
@@ -31,19 +31,19 @@ def bind_query(
     `keep_unknown` leaves untyped literals untyped, for INSERT and set operations to settle.
     """
     bound, names = bind_ctes(binder, tree.ctes, tree.recursive, parent, ctes)
-    node, shown = _ordered(binder, tree, parent, names, keep_unknown)
-    made = _limited(binder, node, tree, parent, names)
+    node, shown = _bind_ordered_body(binder, tree, parent, names, keep_unknown)
+    made = _bind_limit(binder, node, tree, parent, names)
     if len(made.fields) > shown:
         fields = made.fields[:shown]
         columns = tuple(e.Column(i, field.type, field.name) for i, field in enumerate(fields))
         made = n.Project(made, columns, fields)
-    return with_ctes(bound, made)
+    return wrap_with_ctes(bound, made)
 
 
-def _ordered(
+def _bind_ordered_body(
     binder: Binder,
-    tree: t.Query,
-    parent: Scope | None,
+    tree: t.QueryTree,
+    parent: NameScope | None,
     ctes: dict[str, CteName],
     keep_unknown: bool,
 ) -> tuple[n.Node, int]:
@@ -55,39 +55,39 @@ def _ordered(
         raise Unsupported("locking of this query", position=tree.locks[0].at + 1)
     node = bind_body(binder, body, parent, ctes, keep_unknown and not tree.order_by)
     if tree.order_by:
-        node = n.Sort(node, _output_keys(binder, node, tree.order_by, parent, ctes))
+        node = n.Sort(node, _bind_output_keys(binder, node, tree.order_by, parent, ctes))
     return node, len(node.fields)
 
 
 def bind_body(
     binder: Binder,
     body: t.QueryBody,
-    parent: Scope | None,
+    parent: NameScope | None,
     ctes: dict[str, CteName],
     keep_unknown: bool,
 ) -> n.Node:
     match body:
         case t.Select():
-            query = t.Query(body, body.at)
+            query = t.QueryTree(body, body.at)
             return bind_query(binder, query, parent, ctes, keep_unknown)
-        case t.Query():
+        case t.QueryTree():
             return bind_query(binder, body, parent, ctes, keep_unknown)
         case t.ValuesList():
             return bind_values(binder, body, parent, ctes, keep_unknown)
         case t.SetOperationTree():
-            return _set_operation(binder, body, parent, ctes, keep_unknown)
+            return _bind_set_operation(binder, body, parent, ctes, keep_unknown)
 
 
-def _output_keys(
+def _bind_output_keys(
     binder: Binder,
     node: n.Node,
     order_by: tuple[t.OrderItem, ...],
-    parent: Scope | None,
+    parent: NameScope | None,
     ctes: dict[str, CteName],
 ) -> tuple[e.SortKey, ...]:
     """ORDER BY of a set operation or VALUES: output columns by name or number only."""
     names = tuple(field.name for field in node.fields)
-    scope = Scope(source_relation(node, "", names), None, ctes)
+    scope = NameScope(make_source_relation(node, "", names), None, ctes)
     found = []
     for item in order_by:
         tree = item.expression
@@ -102,48 +102,48 @@ def _output_keys(
             field = node.fields[place - 1]
             expression: e.Expression = e.Column(place - 1, field.type, field.name)
         elif isinstance(tree, t.Name):
-            expression = scope.column(tree)
+            expression = scope.resolve_column(tree)
         else:
             raise Unsupported(
                 "order by of a set operation with an expression",
                 position=tree.at + 1,
                 hint="order by an output column, or put the query into from",
             )
-        found.append(made_key(expression, item, tree.at))
+        found.append(make_sort_key(expression, item, tree.at))
     return tuple(found)
 
 
 # -- LIMIT -----------------------------------------------------------------------------------------
 
 
-def _limited(
+def _bind_limit(
     binder: Binder,
     node: n.Node,
-    tree: t.Query,
-    parent: Scope | None,
+    tree: t.QueryTree,
+    parent: NameScope | None,
     ctes: dict[str, CteName],
 ) -> n.Node:
     if tree.limit is None and tree.offset is None:
         return node
-    known = {field.name for part in walk(node) for field in part.fields}
-    count = _count(binder, tree.limit, "limit", parent, ctes, known)
-    offset = _count(binder, tree.offset, "offset", parent, ctes, known)
+    known = {field.name for part in walk_plan(node) for field in part.fields}
+    count = _bind_row_count(binder, tree.limit, "limit", parent, ctes, known)
+    offset = _bind_row_count(binder, tree.offset, "offset", parent, ctes, known)
     if tree.with_ties and not isinstance(node, n.Sort):
         raise Unsupported("with ties of this query", position=tree.at + 1)
     return n.Limit(node, count, offset, tree.with_ties)
 
 
-def _count(
+def _bind_row_count(
     binder: Binder,
     tree: t.Expr | None,
     what: str,
-    parent: Scope | None,
+    parent: NameScope | None,
     ctes: dict[str, CteName],
     known: set[str],
 ) -> e.Expression | None:
     if tree is None or (isinstance(tree, t.Constant) and tree.kind == "null"):
         return None
-    env = Env(binder, Scope(NOTHING, parent, ctes), what)
+    env = Env(binder, NameScope(EMPTY_RELATION, parent, ctes), what)
     try:
         bound = binder.rules.expression(env, tree)
     except InvalidInput as error:
@@ -163,11 +163,11 @@ def _count(
 def bind_values(
     binder: Binder,
     tree: t.ValuesList,
-    parent: Scope | None,
+    parent: NameScope | None,
     ctes: dict[str, CteName],
     keep_unknown: bool,
 ) -> n.Node:
-    env = Env(binder, Scope(NOTHING, parent, ctes), "values")
+    env = Env(binder, NameScope(EMPTY_RELATION, parent, ctes), "values")
     width = len(tree.rows[0])
     rows = []
     for row in tree.rows:
@@ -176,28 +176,28 @@ def bind_values(
                 "values lists must all be the same length", sqlstate="42601", position=tree.at + 1
             )
         rows.append([binder.rules.expression(env, one) for one in row])
-    columns = [_values_column(binder, rows, i, tree.at, keep_unknown) for i in range(width)]
+    columns = [_unify_values_column(binder, rows, i, tree.at, keep_unknown) for i in range(width)]
     fields = tuple(n.Field(f"column{i + 1}", type_) for i, (type_, _) in enumerate(columns))
     made = tuple(zip(*(values for _, values in columns)))
     return n.Values(made, fields)
 
 
-def _values_column(
+def _unify_values_column(
     binder: Binder, rows: list[list[e.Expression]], i: int, at: int, keep_unknown: bool
 ) -> tuple[SqlType, tuple[e.Expression, ...]]:
     column = [row[i] for row in rows]
     if keep_unknown and all(one.type.kind is Kind.UNKNOWN for one in column):
         return UNKNOWN, tuple(column)
-    return unify(binder, column, "values", at)
+    return unify_types(binder, column, "values", at)
 
 
 # -- set operations --------------------------------------------------------------------------------
 
 
-def _set_operation(
+def _bind_set_operation(
     binder: Binder,
     tree: t.SetOperationTree,
-    parent: Scope | None,
+    parent: NameScope | None,
     ctes: dict[str, CteName],
     keep_unknown: bool,
 ) -> n.Node:
@@ -211,11 +211,11 @@ def _set_operation(
     for one in reversed(chain):
         right = bind_body(binder, one.right, parent, ctes, True)
         outermost = one is tree
-        node = _combine(binder, one, node, right, keep_unknown or not outermost)
+        node = _combine_operands(binder, one, node, right, keep_unknown or not outermost)
     return node
 
 
-def _combine(
+def _combine_operands(
     binder: Binder, tree: t.SetOperationTree, left: n.Node, right: n.Node, keep_unknown: bool
 ) -> n.Node:
     if len(left.fields) != len(right.fields):

@@ -12,9 +12,9 @@ from belvedere.errors import Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.json_records import RECORD, ROW_KEY
-from belvedere.plan.transform import walk
+from belvedere.plan.transform import walk_plan
 from belvedere.sql.bind.binder import Env
-from belvedere.sql.bind.coerce import call, settled
+from belvedere.sql.bind.coerce import default_to_text, make_call
 from belvedere.sql.parse import tree as t
 from belvedere.types import TEXT
 
@@ -24,32 +24,36 @@ JSON_TAKERS = frozenset(
 _OUTER = (n.JoinKind.LEFT, n.JoinKind.RIGHT, n.JoinKind.FULL)
 
 
-class Item(NamedTuple):
+class RecordItem(NamedTuple):
     name: str
     value: e.Expression
 
 
-def record_items(env: Env, tree: t.Expr) -> list[Item] | None:
+def bind_record_items(env: Env, tree: t.Expr) -> list[RecordItem] | None:
     """The items of a row value or of a whole-row reference; None for anything else."""
     if isinstance(tree, t.RowItems):
-        values = [settled(env.binder, env.binder.rules.expression(env, one)) for one in tree.items]
-        return [Item(f"f{i}", value) for i, value in enumerate(values, 1)]
+        values = [
+            default_to_text(env.binder, env.binder.rules.expression(env, one)) for one in tree.items
+        ]
+        return [RecordItem(f"f{i}", value) for i, value in enumerate(values, 1)]
     if not isinstance(tree, t.Name) or len(tree.parts) != 1:
         return None
     alias = tree.parts[0]
     if any(one.name == alias for one in env.scope.relation.visible):
         return None
-    source = env.scope.source((alias,))
+    source = env.scope.find_source((alias,))
     if source is None:
         return None
-    _require_whole(env, tree)
+    _refuse_outer_join(env, tree)
     names = [name for name in source.names if name]
-    return [Item(name, env.scope.column(t.Name((alias, name), tree.at))) for name in names]
+    return [
+        RecordItem(name, env.scope.resolve_column(t.Name((alias, name), tree.at))) for name in names
+    ]
 
 
-def _require_whole(env: Env, tree: t.Name) -> None:
+def _refuse_outer_join(env: Env, tree: t.Name) -> None:
     """Refuse rows below an outer join: a missing row is NULL itself, not a row of NULLs."""
-    for node in walk(env.scope.relation.node):
+    for node in walk_plan(env.scope.relation.node):
         if isinstance(node, n.Join) and node.kind in _OUTER:
             raise Unsupported(
                 "whole-row reference beside an outer join",
@@ -58,20 +62,20 @@ def _require_whole(env: Env, tree: t.Name) -> None:
             )
 
 
-def argument(env: Env, function: str, tree: t.Expr) -> e.Expression:
+def bind_argument(env: Env, function: str, tree: t.Expr) -> e.Expression:
     """An argument of a function that takes records."""
     if function != "count" and function not in JSON_TAKERS:
         return env.binder.rules.expression(env, tree)
-    items = record_items(env, tree)
+    items = bind_record_items(env, tree)
     if items is None:
         return env.binder.rules.expression(env, tree)
     if function == "count":
-        return call(env.binder, ROW_KEY, tuple(item.value for item in items), tree.at)
-    return as_json(env, items, tree.at)
+        return make_call(env.binder, ROW_KEY, tuple(item.value for item in items), tree.at)
+    return make_json_record(env, items, tree.at)
 
 
-def as_json(env: Env, items: list[Item], at: int) -> e.Expression:
+def make_json_record(env: Env, items: list[RecordItem], at: int) -> e.Expression:
     given: list[e.Expression] = []
     for item in items:
         given += [e.Literal(item.name, TEXT), item.value]
-    return call(env.binder, RECORD, tuple(given), at)
+    return make_call(env.binder, RECORD, tuple(given), at)

@@ -10,7 +10,7 @@ from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.sql.bind import subqueries
 from belvedere.sql.bind.binder import Env
-from belvedere.sql.bind.coerce import call
+from belvedere.sql.bind.coerce import make_call
 from belvedere.sql.parse import tree as t
 
 _WEAK = {"<": "<=", "<=": "<=", ">": ">=", ">=": ">="}
@@ -22,7 +22,7 @@ def compare_rows(env: Env, tree: t.Operation) -> e.Expression:
     left, right = tree.left, tree.right
     assert isinstance(left, t.RowItems)
     if isinstance(right, t.ScalarQuery):
-        return subqueries.row_equals(env, tree.name, left, right.query, tree.at)
+        return subqueries.compare_with_row(env, tree.name, left, right.query, tree.at)
     if not isinstance(right, t.RowItems):
         raise Unsupported("comparison of a row with a value", position=tree.at + 1)
     if len(left.items) != len(right.items):
@@ -35,21 +35,21 @@ def compare_rows(env: Env, tree: t.Operation) -> e.Expression:
     rights = [env.binder.rules.expression(env, one) for one in right.items]
     pairs = list(zip(lefts, rights))
     if tree.name in ("=", "<>"):
-        tests = tuple([call(env.binder, tree.name, pair, tree.at) for pair in pairs])
+        tests = tuple([make_call(env.binder, tree.name, pair, tree.at) for pair in pairs])
         if len(tests) == 1:
             return tests[0]
         return e.And(tests) if tree.name == "=" else e.Or(tests)
     if tree.name not in _WEAK:
         raise Unsupported("row operator", position=tree.at + 1, operator=tree.name)
-    return _ordered(env, tree.name, pairs, tree.at)
+    return _compare_in_order(env, tree.name, pairs, tree.at)
 
 
-def _ordered(
+def _compare_in_order(
     env: Env, name: str, pairs: list[tuple[e.Expression, e.Expression]], at: int
 ) -> e.Expression:
-    found: e.Expression = call(env.binder, name, pairs[-1], at)
+    found: e.Expression = make_call(env.binder, name, pairs[-1], at)
     for pair in reversed(pairs[:-1]):
-        weak = call(env.binder, _WEAK[name], pair, at)
-        strict = call(env.binder, _STRICT[name], pair, at)
+        weak = make_call(env.binder, _WEAK[name], pair, at)
+        strict = make_call(env.binder, _STRICT[name], pair, at)
         found = e.And((weak, e.Or((strict, found))))
     return found

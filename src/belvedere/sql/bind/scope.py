@@ -1,7 +1,7 @@
 """Name resolution: the scopes of a query, and the relations whose columns they name.
 
-A `Relation` is the bound FROM clause so far: a node and the names for the columns of its row. A
-`Scope` is a relation plus the scopes around it. A name found `k` scopes further out becomes an
+A `FromRelation` is the bound FROM clause so far: a node and the names for the columns of its row. A
+`NameScope` is a relation plus the scopes around it. A name found `k` scopes further out becomes an
 outer reference of depth k; see `plan.transform` for how depths count.
 
 The left side of a lateral join is a scope too (`lateral_only`): sub-queries to its right stand one
@@ -20,14 +20,14 @@ from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan.fields import Fields
 from belvedere.plan.nodes import EMPTY_ROW, Node
-from belvedere.plan.transform import lift, shift
+from belvedere.plan.transform import lift_expression, shift_columns
 from belvedere.sql.parse import tree as t
 
 if TYPE_CHECKING:
-    from belvedere.sql.bind.binder import Found
+    from belvedere.sql.bind.binder import SelectCalls
 
 
-class Source(NamedTuple):
+class FromSource(NamedTuple):
     """One table of FROM: its columns are `start` and following of the row; a hidden one is ''."""
 
     alias: str
@@ -37,7 +37,7 @@ class Source(NamedTuple):
     table: Table | View | None = None
 
 
-class Visible(NamedTuple):
+class VisibleColumn(NamedTuple):
     """A name that can be written without a qualifier; also an item of `*`."""
 
     name: str
@@ -45,19 +45,19 @@ class Visible(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class FromRelation:
     node: Node
-    sources: tuple[Source, ...] = ()
-    visible: tuple[Visible, ...] = ()
+    sources: tuple[FromSource, ...] = ()
+    visible: tuple[VisibleColumn, ...] = ()
 
-    def shifted(self, offset: int) -> tuple[tuple[Source, ...], tuple[Visible, ...]]:
+    def shift_names(self, offset: int) -> tuple[tuple[FromSource, ...], tuple[VisibleColumn, ...]]:
         """The names when `offset` columns come in front."""
         sources = tuple(one._replace(start=one.start + offset) for one in self.sources)
-        visible = tuple(Visible(n, shift(x, offset)) for n, x in self.visible)
+        visible = tuple(VisibleColumn(n, shift_columns(x, offset)) for n, x in self.visible)
         return sources, visible
 
 
-NOTHING = Relation(EMPTY_ROW)
+EMPTY_RELATION = FromRelation(EMPTY_ROW)
 
 
 SYSTEM_COLUMNS = frozenset({"tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"})
@@ -73,55 +73,57 @@ class CteName(NamedTuple):
 
 
 @dataclass(slots=True)
-class Scope:
+class NameScope:
     """`used`: a name of a nested scope was resolved here."""
 
-    relation: Relation
-    parent: Scope | None
+    relation: FromRelation
+    parent: NameScope | None
     ctes: Mapping[str, CteName]
     lateral_only: bool = False
     sees_lateral: bool = False
     used: bool = False
     places: dict[int, int] = field(default_factory=dict)  # where each column was first written
-    found: Found | None = None  # of its SELECT, while that may have aggregates
+    found: SelectCalls | None = None  # of its SELECT, while that may have aggregates
 
-    def column(self, name: t.Name) -> e.Expression:
+    def resolve_column(self, name: t.Name) -> e.Expression:
         """The column of that name; 42703 or 42P01 if there is none, 42702 if there are several."""
         depth = 0
-        scope: Scope | None = self
+        scope: NameScope | None = self
         sees = True
         while scope is not None:
             if sees or not scope.lateral_only:
-                found = scope._find(name)
+                found = scope._find_column(name)
                 if found is not None:
-                    scope._note(found, name.at, depth)
-                    return lift(found, depth)
+                    scope._record_use(found, name.at, depth)
+                    return lift_expression(found, depth)
             if not scope.lateral_only:
                 sees = scope.sees_lateral
             scope = scope.parent
             depth += 1
-        raise self._unknown(name)
+        raise self._unknown_name_error(name)
 
-    def _note(self, found: e.Expression, at: int, depth: int) -> None:
+    def _record_use(self, found: e.Expression, at: int, depth: int) -> None:
         if depth:
             self.used = True
         if isinstance(found, e.Column):
             self.places.setdefault(found.index, at)
 
-    def _find(self, name: t.Name) -> e.Expression | None:
+    def _find_column(self, name: t.Name) -> e.Expression | None:
         if len(name.parts) == 1:
             wanted = name.parts[0]
             found = [one.expression for one in self.relation.visible if one.name == wanted]
         else:
-            source = self.source(name.parts[:-1])
+            source = self.find_source(name.parts[:-1])
             if source is None:
                 return None
-            found = self._in_source(source, name)
+            found = self._find_in_source(source, name)
         if len(found) > 1:
-            raise _at(name, "column reference is ambiguous", "42702", column=".".join(name.parts))
+            raise _name_error(
+                name, "column reference is ambiguous", "42702", column=".".join(name.parts)
+            )
         return found[0] if found else None
 
-    def _in_source(self, source: Source, name: t.Name) -> list[e.Expression]:
+    def _find_in_source(self, source: FromSource, name: t.Name) -> list[e.Expression]:
         wanted = name.parts[-1]
         fields = self.relation.node.fields
         found: list[e.Expression] = [
@@ -132,16 +134,16 @@ class Scope:
         if not found and wanted in SYSTEM_COLUMNS:
             raise Unsupported("system column", position=name.at + 1, name=wanted)
         if not found:
-            raise _at(
+            raise _name_error(
                 name,
                 "column does not exist",
                 "42703",
-                hint=near(wanted, source.names),
+                hint=suggest_names(wanted, source.names),
                 column=".".join(name.parts),
             )
         return found
 
-    def source(self, qualifier: tuple[str, ...]) -> Source | None:
+    def find_source(self, qualifier: tuple[str, ...]) -> FromSource | None:
         """The table of that alias, or of that schema and name."""
         if len(qualifier) == 1:
             for one in self.relation.sources:
@@ -153,8 +155,8 @@ class Scope:
                     return one
         return None
 
-    def _unknown(self, name: t.Name) -> InvalidInput | Unsupported:
-        scope: Scope | None = self
+    def _unknown_name_error(self, name: t.Name) -> InvalidInput | Unsupported:
+        scope: NameScope | None = self
         names: list[str] = []
         aliases: list[str] = []
         while scope is not None:
@@ -162,7 +164,7 @@ class Scope:
             aliases += [one.alias for one in scope.relation.sources]
             scope = scope.parent
         if len(name.parts) > 1 and name.parts[-2] in aliases:
-            return _at(
+            return _name_error(
                 name,
                 "invalid reference to from-clause entry",
                 "42P01",
@@ -170,55 +172,55 @@ class Scope:
                 table=".".join(name.parts[:-1]),
             )
         if len(name.parts) > 1:
-            return _at(
+            return _name_error(
                 name,
                 "missing from-clause entry for table",
                 "42P01",
-                hint=near(name.parts[-2], aliases),
+                hint=suggest_names(name.parts[-2], aliases),
                 table=".".join(name.parts[:-1]),
             )
         if name.parts[0] in SYSTEM_COLUMNS:
             return Unsupported("system column", position=name.at + 1, name=name.parts[0])
         if name.parts[0] in aliases:
             return Unsupported("whole-row reference", position=name.at + 1, name=name.parts[0])
-        hint = near(name.parts[0], names)
-        return _at(name, "column does not exist", "42703", hint=hint, column=name.parts[0])
+        hint = suggest_names(name.parts[0], names)
+        return _name_error(name, "column does not exist", "42703", hint=hint, column=name.parts[0])
 
 
-def near(name: str, names: Iterable[str]) -> str | None:
+def suggest_names(name: str, names: Iterable[str]) -> str | None:
     """A hint with the names most similar to this one."""
     found = difflib.get_close_matches(name, sorted(set(names) - {""}), n=3)
     return f"did you mean {', '.join(found)}?" if found else None
 
 
-def _at(
+def _name_error(
     name: t.Name, message: str, sqlstate: str, hint: str | None = None, **facts: str
 ) -> InvalidInput:
     return InvalidInput(message, sqlstate=sqlstate, position=name.at + 1, hint=hint, **facts)
 
 
-def source_relation(
+def make_source_relation(
     node: Node,
     alias: str,
     names: tuple[str, ...],
     schema: str | None = None,
     table: Table | View | None = None,
-) -> Relation:
+) -> FromRelation:
     """A relation of one source; columns named '' are hidden."""
     fields = node.fields
-    visible = tuple([Visible(n, e.Column(i, fields[i].type, n)) for i, n in enumerate(names) if n])
-    return Relation(node, (Source(alias, schema, names, 0, table),), visible)
+    visible = tuple(
+        [VisibleColumn(n, e.Column(i, fields[i].type, n)) for i, n in enumerate(names) if n]
+    )
+    return FromRelation(node, (FromSource(alias, schema, names, 0, table),), visible)
 
 
-def renamed(relation: Relation, alias: str, columns: tuple[str, ...]) -> Relation:
+def rename_relation(relation: FromRelation, alias: str, columns: tuple[str, ...]) -> FromRelation:
     """The relation under one alias, its columns renamed from the left."""
     known = tuple(field.name for field in relation.node.fields)
-    return source_relation(relation.node, alias, renamed_columns(known, columns, alias))
+    return make_source_relation(relation.node, alias, rename_columns(known, columns, alias))
 
 
-def renamed_columns(
-    names: tuple[str, ...], columns: tuple[str, ...], alias: str
-) -> tuple[str, ...]:
+def rename_columns(names: tuple[str, ...], columns: tuple[str, ...], alias: str) -> tuple[str, ...]:
     """The names with the first visible ones replaced."""
     if not columns:
         return names

@@ -11,18 +11,18 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import lift_plan
 from belvedere.sql.bind.binder import Binder, Env
-from belvedere.sql.bind.calls import bind_call, function_name, is_scalar, table_call
-from belvedere.sql.bind.coerce import boolean, call, located, settled
+from belvedere.sql.bind.calls import bind_call, bind_table_call, function_name, is_scalar_call
+from belvedere.sql.bind.coerce import default_to_text, make_call, require_boolean, with_position
 from belvedere.sql.bind.joins import join_names, merge_using
 from belvedere.sql.bind.scope import (
-    NOTHING,
+    EMPTY_RELATION,
     CteName,
-    Relation,
-    Scope,
-    near,
-    renamed,
-    renamed_columns,
-    source_relation,
+    FromRelation,
+    NameScope,
+    make_source_relation,
+    rename_columns,
+    rename_relation,
+    suggest_names,
 )
 from belvedere.sql.parse import tree as t
 from belvedere.sql.parse.script import parse_script
@@ -56,105 +56,114 @@ _KINDS = {
 }
 
 
-def bind_sources(
-    binder: Binder, sources: tuple[t.FromItem, ...], parent: Scope | None, ctes: dict[str, CteName]
-) -> Relation:
+def bind_from_list(
+    binder: Binder,
+    sources: tuple[t.FromItem, ...],
+    parent: NameScope | None,
+    ctes: dict[str, CteName],
+) -> FromRelation:
     """The items of a FROM list, joined from the left."""
     if not sources:
-        return NOTHING
-    relation = bind_source(binder, sources[0], parent, ctes)
+        return EMPTY_RELATION
+    relation = bind_from_item(binder, sources[0], parent, ctes)
     for item in sources[1:]:
-        relation = beside(binder, relation, item, parent, ctes)
+        relation = join_next_item(binder, relation, item, parent, ctes)
     return relation
 
 
-def beside(
+def join_next_item(
     binder: Binder,
-    left: Relation,
+    left: FromRelation,
     item: t.FromItem,
-    parent: Scope | None,
+    parent: NameScope | None,
     ctes: dict[str, CteName],
-) -> Relation:
+) -> FromRelation:
     """The join with one more item, which is bound a level deeper in case it is lateral."""
-    scope = Scope(left, parent, ctes, lateral_only=True)
-    right = bind_source(binder, item, scope, ctes)
-    return joined(n.JoinKind.INNER, left, _settled(right, scope), None, scope.used)
+    scope = NameScope(left, parent, ctes, lateral_only=True)
+    right = bind_from_item(binder, item, scope, ctes)
+    return join_relations(
+        n.JoinKind.INNER, left, _lift_if_not_lateral(right, scope), None, scope.used
+    )
 
 
-def _settled(right: Relation, scope: Scope) -> Relation:
+def _lift_if_not_lateral(right: FromRelation, scope: NameScope) -> FromRelation:
     """The right side of a join, moved out again when it did not use the left one."""
     if scope.used or scope.parent is None:
         return right
-    return Relation(lift_plan(right.node, -1), right.sources, right.visible)
+    return FromRelation(lift_plan(right.node, -1), right.sources, right.visible)
 
 
-def joined(
-    kind: n.JoinKind, left: Relation, right: Relation, on: e.Expression | None, lateral: bool
-) -> Relation:
+def join_relations(
+    kind: n.JoinKind,
+    left: FromRelation,
+    right: FromRelation,
+    on: e.Expression | None,
+    lateral: bool,
+) -> FromRelation:
     if lateral and kind in (n.JoinKind.RIGHT, n.JoinKind.FULL):
         raise InvalidInput("invalid reference to from-clause entry", sqlstate="42P10")
     sources, visible = join_names(left, right)
     node = n.Join(kind, left.node, right.node, (), on, lateral)
-    return Relation(node, sources, visible)
+    return FromRelation(node, sources, visible)
 
 
-def bind_source(
-    binder: Binder, item: t.FromItem, parent: Scope | None, ctes: dict[str, CteName]
-) -> Relation:
+def bind_from_item(
+    binder: Binder, item: t.FromItem, parent: NameScope | None, ctes: dict[str, CteName]
+) -> FromRelation:
     match item:
         case t.TableRef():
-            return _table(binder, item, ctes)
+            return _bind_table(binder, item, ctes)
         case t.QueryRef():
-            return _query(binder, item, parent, ctes)
+            return _bind_subquery(binder, item, parent, ctes)
         case t.FunctionRef():
-            return _function(binder, item, parent, ctes)
+            return _bind_function(binder, item, parent, ctes)
         case t.JoinRef():
-            return _join(binder, item, parent, ctes)
+            return _bind_join(binder, item, parent, ctes)
 
 
 # -- tables ----------------------------------------------------------------------------------------
 
 
-def _table(binder: Binder, item: t.TableRef, ctes: dict[str, CteName]) -> Relation:
+def _bind_table(binder: Binder, item: t.TableRef, ctes: dict[str, CteName]) -> FromRelation:
     if len(item.name) == 1 and item.name[0] in ctes:
         cte = ctes[item.name[0]]
         if cte.refused is not None:
-            raise located(cte.refused, item.at)
+            raise with_position(cte.refused, item.at)
         node = n.CteScan(cte.number, cte.name, cte.fields)
-        relation = source_relation(node, cte.name, tuple(f.name for f in cte.fields))
+        relation = make_source_relation(node, cte.name, tuple(f.name for f in cte.fields))
     else:
-        relation = named_relation(binder, item.name, item.at)
+        relation = bind_named_relation(binder, item.name, item.at)
     if item.alias is None:
         return relation
     old = relation.sources[0]
-    names = renamed_columns(old.names, item.columns, item.alias)
-    return source_relation(relation.node, item.alias, names, None, old.table)
+    names = rename_columns(old.names, item.columns, item.alias)
+    return make_source_relation(relation.node, item.alias, names, None, old.table)
 
 
-def named_relation(binder: Binder, name: tuple[str, ...], at: int) -> Relation:
+def bind_named_relation(binder: Binder, name: tuple[str, ...], at: int) -> FromRelation:
     schema, own = split_name(binder, name, at)
     fields = binder.virtual(schema, own)
     if fields is not None:
         names = tuple(field.name for field in fields)
-        return source_relation(n.VirtualScan(schema, own, fields), own, names, schema)
+        return make_source_relation(n.VirtualScan(schema, own, fields), own, names, schema)
     found = find_object(binder, schema, own)
     if len(name) == 1 and schema != PUBLIC and found is not None:
         # A view keeps its text, which has to mean the same under every search path.
         binder.stars[at] = (at + 1, f"{quote(schema)}.{quote(own)}")
     match found:
         case Table() | View():
-            return _stored(found, own, schema)
+            return _make_stored_relation(found, own, schema)
         case PlainView():
-            return _plain_view(binder, found, schema)
+            return _bind_plain_view(binder, found, schema)
         case None if own.startswith("pg_") or schema in ("pg_catalog", "information_schema"):
-            raise _system_catalog(schema, own, at)
+            raise _system_catalog_error(schema, own, at)
         case None:
-            raise unknown_table(binder.catalog, own, at)
+            raise unknown_table_error(binder.catalog, own, at)
         case _:
             raise InvalidInput("not a table or view", sqlstate="42809", position=at + 1, name=own)
 
 
-def _system_catalog(schema: str, name: str, at: int) -> InvalidInput | Unsupported:
+def _system_catalog_error(schema: str, name: str, at: int) -> InvalidInput | Unsupported:
     """PostgreSQL has many more tables about itself than are here."""
     if schema == "information_schema" and name not in INFORMATION_SCHEMA:
         return InvalidInput("relation does not exist", sqlstate="42P01", position=at + 1, name=name)
@@ -166,7 +175,7 @@ def find_object(binder: Binder, schema: str, name: str) -> AnyObject | None:
     """The object of that name; nothing is in a schema that does not exist."""
     if all(one.name != schema for one in binder.catalog.schemas):
         return None
-    return binder.catalog.find(name, schema)
+    return binder.catalog.find_relation(name, schema)
 
 
 def split_name(binder: Binder, name: tuple[str, ...], at: int) -> tuple[str, str]:
@@ -177,7 +186,7 @@ def split_name(binder: Binder, name: tuple[str, ...], at: int) -> tuple[str, str
     return (name[0], name[1]) if len(name) == 2 else (binder.schema, name[0])
 
 
-def unknown_table(catalog: Catalog, name: str, at: int) -> InvalidInput:
+def unknown_table_error(catalog: Catalog, name: str, at: int) -> InvalidInput:
     kinds = (Table, View, PlainView)
     live = [o for o in catalog.objects.values() if isinstance(o, kinds) and not is_dropped(o)]
     names = [o.name for o in live if not (isinstance(o, View) and o.part)]
@@ -185,16 +194,16 @@ def unknown_table(catalog: Catalog, name: str, at: int) -> InvalidInput:
         "relation does not exist",
         sqlstate="42P01",
         position=at + 1,
-        hint=near(name, names),
+        hint=suggest_names(name, names),
         name=name,
     )
 
 
 _STORED_MAX = 4096
-_stored_relations: dict[tuple[int, str], tuple[Table | View, Relation]] = {}
+_stored_relations: dict[tuple[int, str], tuple[Table | View, FromRelation]] = {}
 
 
-def _stored(found: Table | View, own: str, schema: str) -> Relation:
+def _make_stored_relation(found: Table | View, own: str, schema: str) -> FromRelation:
     """A base table or view; hidden columns are in the row but have no name.
 
     Cached per catalog object, since every statement on the table needs the same.
@@ -207,28 +216,28 @@ def _stored(found: Table | View, own: str, schema: str) -> Relation:
     slots = tuple([column.slot for column in live])
     names = tuple(["" if column.hidden else column.name for column in live])
     node = n.Scan(found.id, own, slots, fields)
-    relation = source_relation(node, own, names, schema, found)
+    relation = make_source_relation(node, own, names, schema, found)
     if len(_stored_relations) >= _STORED_MAX:
         _stored_relations.clear()
     _stored_relations[id(found), schema] = (found, relation)
     return relation
 
 
-def _plain_view(binder: Binder, view: PlainView, schema: str) -> Relation:
+def _bind_plain_view(binder: Binder, view: PlainView, schema: str) -> FromRelation:
     """A plain view is its query, bound where no name of this statement can be seen."""
     if view.id in binder.views:
         raise InvalidInput("infinite recursion in view", sqlstate="42P17", name=view.name)
     tree = parse_script(view.definition)[0].tree
-    assert isinstance(tree, t.Query)
+    assert isinstance(tree, t.QueryTree)
     before = binder.views, binder.stars, binder.schema
     binder.views, binder.stars, binder.schema = (*binder.views, view.id), {}, PUBLIC
     node = binder.rules.query(binder, tree, None, {}, False)
     binder.views, binder.stars, binder.schema = before
     names = tuple(column.name for column in view.columns) or tuple(f.name for f in node.fields)
-    return source_relation(_named_fields(node, names), view.name, names, schema)
+    return make_source_relation(_rename_fields(node, names), view.name, names, schema)
 
 
-def _named_fields(node: n.Node, names: tuple[str, ...]) -> n.Node:
+def _rename_fields(node: n.Node, names: tuple[str, ...]) -> n.Node:
     fields = node.fields
     if tuple(field.name for field in fields) == names:
         return node
@@ -239,50 +248,50 @@ def _named_fields(node: n.Node, names: tuple[str, ...]) -> n.Node:
 # -- sub-queries and functions ---------------------------------------------------------------------
 
 
-def _query(
-    binder: Binder, item: t.QueryRef, parent: Scope | None, ctes: dict[str, CteName]
-) -> Relation:
+def _bind_subquery(
+    binder: Binder, item: t.QueryRef, parent: NameScope | None, ctes: dict[str, CteName]
+) -> FromRelation:
     outer = parent
     if item.lateral:
-        outer = _lateral(parent, ctes)
+        outer = _make_lateral_scope(parent, ctes)
     node = binder.rules.query(binder, item.query, outer, ctes, False)
     if item.lateral and parent is not None:
         node = lift_plan(node, -1)
     alias = item.alias or ""
     names = tuple(field.name for field in node.fields)
-    return renamed(source_relation(node, alias, names), alias, item.columns)
+    return rename_relation(make_source_relation(node, alias, names), alias, item.columns)
 
 
-def _lateral(parent: Scope | None, ctes: dict[str, CteName]) -> Scope | None:
+def _make_lateral_scope(parent: NameScope | None, ctes: dict[str, CteName]) -> NameScope | None:
     """A scope of no columns through which the left side of the join can be seen."""
     if parent is None:
         return None
-    return Scope(NOTHING, parent, ctes, lateral_only=False, sees_lateral=True)
+    return NameScope(EMPTY_RELATION, parent, ctes, lateral_only=False, sees_lateral=True)
 
 
-def _function(
-    binder: Binder, item: t.FunctionRef, parent: Scope | None, ctes: dict[str, CteName]
-) -> Relation:
+def _bind_function(
+    binder: Binder, item: t.FunctionRef, parent: NameScope | None, ctes: dict[str, CteName]
+) -> FromRelation:
     """Arguments see the left side of the join at depth 1, so their own scope is no level."""
-    scope = Scope(NOTHING, parent, ctes, sees_lateral=True)
+    scope = NameScope(EMPTY_RELATION, parent, ctes, sees_lateral=True)
     env = Env(binder, scope, "functions in from")
     alias = item.alias or function_name(item.calls[0])
-    if len(item.calls) == 1 and not item.ordinality and is_scalar(item.calls[0]):
-        value = settled(binder, bind_call(env, item.calls[0]))
-        row = n.Project(NOTHING.node, (value,), (n.Field(alias, value.type),))
-        return renamed(source_relation(row, alias, (alias,)), alias, item.columns)
-    calls = tuple([table_call(env, one) for tree in item.calls for one in _unnested(tree)])
+    if len(item.calls) == 1 and not item.ordinality and is_scalar_call(item.calls[0]):
+        value = default_to_text(binder, bind_call(env, item.calls[0]))
+        row = n.Project(EMPTY_RELATION.node, (value,), (n.Field(alias, value.type),))
+        return rename_relation(make_source_relation(row, alias, (alias,)), alias, item.columns)
+    calls = tuple([bind_table_call(env, one) for tree in item.calls for one in _split_unnest(tree)])
     fields = tuple(field for one in calls for field in one.fields)
     if len(calls) == 1 and item.alias and not item.columns and len(fields) == 1:
         fields = (n.Field(item.alias, fields[0].type),)
     if item.ordinality:
         fields = (*fields, n.ORDINALITY)
     node = n.TableFunction(calls, fields, item.ordinality)
-    relation = source_relation(node, alias, tuple(field.name for field in fields))
-    return renamed(relation, alias, item.columns)
+    relation = make_source_relation(node, alias, tuple(field.name for field in fields))
+    return rename_relation(relation, alias, item.columns)
 
 
-def _unnested(tree: t.FunctionCall) -> list[t.FunctionCall]:
+def _split_unnest(tree: t.FunctionCall) -> list[t.FunctionCall]:
     """`unnest(a, b)` in FROM is `ROWS FROM (unnest(a), unnest(b))`."""
     if tree.name[-1] != "unnest" or len(tree.arguments) < 2:
         return [tree]
@@ -292,12 +301,12 @@ def _unnested(tree: t.FunctionCall) -> list[t.FunctionCall]:
 # -- joins -----------------------------------------------------------------------------------------
 
 
-def _join(
-    binder: Binder, item: t.JoinRef, parent: Scope | None, ctes: dict[str, CteName]
-) -> Relation:
-    left = bind_source(binder, item.left, parent, ctes)
-    scope = Scope(left, parent, ctes, lateral_only=True)
-    right = _settled(bind_source(binder, item.right, scope, ctes), scope)
+def _bind_join(
+    binder: Binder, item: t.JoinRef, parent: NameScope | None, ctes: dict[str, CteName]
+) -> FromRelation:
+    left = bind_from_item(binder, item.left, parent, ctes)
+    scope = NameScope(left, parent, ctes, lateral_only=True)
+    right = _lift_if_not_lateral(bind_from_item(binder, item.right, scope, ctes), scope)
     kind = _KINDS[item.kind]
     if scope.used and kind in (n.JoinKind.RIGHT, n.JoinKind.FULL):
         raise InvalidInput(
@@ -305,38 +314,38 @@ def _join(
         )
     names = item.using
     if item.natural:
-        names = _natural(left, right)
+        names = _find_natural_columns(left, right)
     if names:
-        return _using(binder, item, kind, left, right, names, scope.used)
-    relation = joined(kind, left, right, None, scope.used)
+        return _bind_using(binder, item, kind, left, right, names, scope.used)
+    relation = join_relations(kind, left, right, None, scope.used)
     if item.on is None:
         return relation
-    inner = Scope(relation, parent, ctes)
+    inner = NameScope(relation, parent, ctes)
     env = Env(binder, inner, "join conditions")
-    on = boolean(binder, binder.rules.expression(env, item.on), "join/on", item.on.at)
-    return joined(kind, left, right, on, scope.used)
+    on = require_boolean(binder, binder.rules.expression(env, item.on), "join/on", item.on.at)
+    return join_relations(kind, left, right, on, scope.used)
 
 
-def _natural(left: Relation, right: Relation) -> tuple[str, ...]:
+def _find_natural_columns(left: FromRelation, right: FromRelation) -> tuple[str, ...]:
     known = {one.name for one in right.visible}
     return tuple(dict.fromkeys(one.name for one in left.visible if one.name in known))
 
 
-def _using(
+def _bind_using(
     binder: Binder,
     item: t.JoinRef,
     kind: n.JoinKind,
-    left: Relation,
-    right: Relation,
+    left: FromRelation,
+    right: FromRelation,
     names: tuple[str, ...],
     lateral: bool,
-) -> Relation:
-    relation = joined(kind, left, right, None, lateral)
+) -> FromRelation:
+    relation = join_relations(kind, left, right, None, lateral)
     pairs, visible = merge_using(binder, kind, left, right, names, item.at)
-    tests = tuple([call(binder, "=", pair, item.at) for pair in pairs])
+    tests = tuple([make_call(binder, "=", pair, item.at) for pair in pairs])
     on: e.Expression = e.And(tests) if len(tests) > 1 else tests[0]
     node = n.Join(kind, left.node, right.node, (), on, lateral)
     sources = relation.sources
     if item.alias is not None:
         raise Unsupported("alias of a using clause", position=item.at + 1)
-    return Relation(node, sources, visible)
+    return FromRelation(node, sources, visible)

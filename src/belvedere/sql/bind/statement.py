@@ -12,32 +12,34 @@ from belvedere.plan import nodes as n
 from belvedere.plan.functions.function import Volatility
 from belvedere.plan.transform import (
     own_expressions,
-    rebuild,
     rebuild_expressions,
     rebuild_inputs,
-    walk,
+    rebuild_operands,
+    walk_plan,
     with_subplan,
 )
 from belvedere.sql import definitions as d
 from belvedere.sql import statements as s
-from belvedere.sql.bind.binder import Binder, Env, Rules, VirtualTables, no_virtual_tables
-from belvedere.sql.bind.ddl import bind_definition, bind_query_form, relations_of
-from belvedere.sql.bind.dml import Change, bind_change, target_table
-from belvedere.sql.bind.expressions import bind
+from belvedere.sql.bind.binder import Binder, BinderRules, Env, VirtualTables, no_virtual_tables
+from belvedere.sql.bind.ddl import bind_create_as, bind_definition, collect_relations
+from belvedere.sql.bind.dml import Change, bind_change, find_target_table
+from belvedere.sql.bind.expressions import bind_expression_tree
 from belvedere.sql.bind.query import bind_query
-from belvedere.sql.bind.scope import NOTHING, CteName, Scope
-from belvedere.sql.bind.texts import Texts, live_columns, volatility
+from belvedere.sql.bind.scope import EMPTY_RELATION, CteName, NameScope
+from belvedere.sql.bind.texts import StoredExpressions, find_volatility, live_columns
 from belvedere.sql.parse import forms
 from belvedere.sql.parse import tree as t
 from belvedere.types import UNKNOWN, SqlType
 
 
-def _change(binder: Binder, tree: Change, parent: Scope | None, ctes: dict[str, CteName]) -> n.Node:
-    return bind_change(binder, TEXTS, tree, parent, ctes)
+def _bind_data_change(
+    binder: Binder, tree: Change, parent: NameScope | None, ctes: dict[str, CteName]
+) -> n.Node:
+    return bind_change(binder, STORED_EXPRESSIONS, tree, parent, ctes)
 
 
-RULES = Rules(bind_query, _change, bind)
-TEXTS = Texts(RULES)
+RULES = BinderRules(bind_query, _bind_data_change, bind_expression_tree)
+STORED_EXPRESSIONS = StoredExpressions(RULES)
 
 
 def bind_statement(
@@ -54,10 +56,10 @@ def bind_statement(
     binder = Binder(catalog, RULES, schema, virtual, zone=zone)
     binder.parameters = [UNKNOWN if one is None else one for one in parameter_types]
     match tree:
-        case t.Query() | t.InsertTree() | t.UpdateTree() | t.DeleteTree():
-            return _data(binder, tree)
-        case forms.QueryForm():
-            return bind_query_form(binder, tree)
+        case t.QueryTree() | t.InsertTree() | t.UpdateTree() | t.DeleteTree():
+            return _bind_data(binder, tree)
+        case forms.CreateAsForm():
+            return bind_create_as(binder, tree)
         case forms.ExplainForm():
             inner = bind_statement(
                 tree.statement,
@@ -69,36 +71,36 @@ def bind_statement(
             )
             return s.Explain(inner, tree.source, tree.options)
         case forms.ExecuteForm():
-            return _execute(binder, tree)
+            return _bind_execute(binder, tree)
         case forms.CopyForm():
-            return _copy(binder, tree)
+            return _bind_copy(binder, tree)
         case _ if isinstance(tree, d.Definition):
-            return bind_definition(catalog, TEXTS, schema, tree)
+            return bind_definition(catalog, STORED_EXPRESSIONS, schema, tree)
         case _:
             return tree
 
 
 _VERBS: dict[type[object], str] = {
-    t.Query: "select",
+    t.QueryTree: "select",
     t.InsertTree: "insert",
     t.UpdateTree: "update",
     t.DeleteTree: "delete",
 }
 
 
-def _data(binder: Binder, tree: t.DataStatement) -> s.DataPlan:
-    if isinstance(tree, t.Query):
+def _bind_data(binder: Binder, tree: t.DataStatement) -> s.DataPlan:
+    if isinstance(tree, t.QueryTree):
         plan = bind_query(binder, tree, None, {}, False)
     else:
-        plan = _change(binder, tree, None, {})
-    return data_plan(binder, _VERBS[type(tree)], plan)
+        plan = _bind_data_change(binder, tree, None, {})
+    return make_data_plan(binder, _VERBS[type(tree)], plan)
 
 
-def data_plan(binder: Binder, verb: str, plan: n.Node) -> s.DataPlan:
-    parameters = binder.settled_parameters()
-    if binder.late:
-        plan = _with_parameter_types(plan, parameters)
-    nodes = list(walk(plan))
+def make_data_plan(binder: Binder, verb: str, plan: n.Node) -> s.DataPlan:
+    parameters = binder.resolve_parameter_types()
+    if binder.has_untyped_parameters:
+        plan = _set_parameter_types(plan, parameters)
+    nodes = list(walk_plan(plan))
     kinds = (n.Insert, n.Update, n.Delete)
     return s.DataPlan(
         verb,
@@ -106,7 +108,7 @@ def data_plan(binder: Binder, verb: str, plan: n.Node) -> s.DataPlan:
         parameters,
         changes=any(isinstance(node, kinds) for node in nodes),
         returns=bool(plan.fields) or verb == "select",
-        relations=relations_of(plan),
+        relations=collect_relations(plan),
         volatile=any(_is_volatile(node) for node in nodes),
         zone=binder.zone,
     )
@@ -114,16 +116,16 @@ def data_plan(binder: Binder, verb: str, plan: n.Node) -> s.DataPlan:
 
 def _is_volatile(node: n.Node) -> bool:
     """Whether the node's own expressions depend on more than their rows."""
-    return any(volatility(one) is not Volatility.IMMUTABLE for one in own_expressions(node))
+    return any(find_volatility(one) is not Volatility.IMMUTABLE for one in own_expressions(node))
 
 
-def _with_parameter_types(plan: n.Node, types: tuple[SqlType, ...]) -> n.Node:
+def _set_parameter_types(plan: n.Node, types: tuple[SqlType, ...]) -> n.Node:
     """The plan with types for parameters that were bound before their type was known."""
 
     def on_expression(one: e.Expression) -> e.Expression:
         if isinstance(one, e.Parameter) and one.type == UNKNOWN:
             return e.Parameter(one.index, types[one.index - 1])
-        return with_subplan(rebuild(one, on_expression), on_plan)
+        return with_subplan(rebuild_operands(one, on_expression), on_plan)
 
     def on_plan(node: n.Node) -> n.Node:
         return rebuild_inputs(rebuild_expressions(node, on_expression), on_plan)
@@ -134,16 +136,16 @@ def _with_parameter_types(plan: n.Node, types: tuple[SqlType, ...]) -> n.Node:
 # -- EXECUTE and COPY ------------------------------------------------------------------------------
 
 
-def _execute(binder: Binder, tree: forms.ExecuteForm) -> s.Execute:
-    env = Env(binder, Scope(NOTHING, None, {}), "execute")
-    arguments = tuple([bind(env, one) for one in tree.arguments])
+def _bind_execute(binder: Binder, tree: forms.ExecuteForm) -> s.Execute:
+    env = Env(binder, NameScope(EMPTY_RELATION, None, {}), "execute")
+    arguments = tuple([bind_expression_tree(env, one) for one in tree.arguments])
     return s.Execute(tree.name, arguments, tuple(binder.parameters))
 
 
 _FORMATS = ("text", "csv", "parquet")
 
 
-def _copy(binder: Binder, tree: forms.CopyForm) -> s.Copy:
+def _bind_copy(binder: Binder, tree: forms.CopyForm) -> s.Copy:
     options = dict(tree.options)
     form = options.pop("format", "text").lower()
     if form == "binary":
@@ -154,33 +156,33 @@ def _copy(binder: Binder, tree: forms.CopyForm) -> s.Copy:
         )
     rest = tuple(options.items())
     if tree.direction == "from":
-        return _copy_from(binder, tree, form, rest)
+        return _bind_copy_from(binder, tree, form, rest)
     if tree.query is not None:
-        found = _data(binder, tree.query)
+        found = _bind_data(binder, tree.query)
         if not found.returns:
             raise InvalidInput("copy query must have a returning clause", sqlstate="0A000")
         return s.Copy("to", tree.path, found.fields, found.plan, form, rest)
     assert tree.table is not None
-    targets = tuple(t.Target(t.Name((name,), at), None) for name, at in tree.columns)
+    targets = tuple(t.SelectItem(t.Name((name,), at), None) for name, at in tree.columns)
     source = t.TableRef(tree.table, None, (), tree.at)
-    star = (t.Target(t.Star((), tree.at, tree.at), None),)
+    star = (t.SelectItem(t.Star((), tree.at, tree.at), None),)
     select = t.Select(targets or star, tree.at, sources=(source,))
-    plan = bind_query(binder, t.Query(select, tree.at), None, {}, False)
+    plan = bind_query(binder, t.QueryTree(select, tree.at), None, {}, False)
     return s.Copy("to", tree.path, plan.fields, plan, form, rest)
 
 
-def _copy_from(binder: Binder, tree: forms.CopyForm, form: str, rest: d.Options) -> s.Copy:
+def _bind_copy_from(binder: Binder, tree: forms.CopyForm, form: str, rest: d.Options) -> s.Copy:
     assert tree.table is not None
-    table = target_table(binder, tree.table, tree.at)
+    table = find_target_table(binder, tree.table, tree.at)
     columns = tree.columns
     if not columns:
         shown = [c for c in live_columns(table) if not c.hidden and c.generated is None]
         columns = tuple((column.name, tree.at) for column in shown)
     row = tuple(t.ParameterRef(i + 1, tree.at) for i in range(len(columns)))
-    query = t.Query(t.ValuesList((row,), tree.at), tree.at)
+    query = t.QueryTree(t.ValuesList((row,), tree.at), tree.at)
     insert = t.InsertTree(tree.table, None, columns, query, "system", None, (), tree.at)
-    plan = _change(binder, insert, None, {})
-    types = binder.settled_parameters()
+    plan = _bind_data_change(binder, insert, None, {})
+    types = binder.resolve_parameter_types()
     fields = tuple(n.Field(name, type_) for (name, _), type_ in zip(columns, types))
     return s.Copy("from", tree.path, fields, plan, form, rest)
 
@@ -188,8 +190,8 @@ def _copy_from(binder: Binder, tree: forms.CopyForm, form: str, rest: d.Options)
 # -- what the catalog keeps ------------------------------------------------------------------------
 
 
-def bind_expression(
+def bind_expression_text(
     catalog: Catalog, text: str, fields: n.Fields, target: SqlType | None = None
 ) -> e.Expression:
     """A kept expression over a row of `fields`, cast to `target` as an assignment would."""
-    return TEXTS.expression(catalog, text, fields, target)
+    return STORED_EXPRESSIONS.bind_expression(catalog, text, fields, target)

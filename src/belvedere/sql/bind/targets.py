@@ -8,35 +8,35 @@ from belvedere.errors import InvalidInput
 from belvedere.plan import expressions as e
 from belvedere.plan.functions.function import type_name
 from belvedere.sql.bind.binder import Env
-from belvedere.sql.bind.coerce import settled
-from belvedere.sql.bind.scope import Visible, near
+from belvedere.sql.bind.coerce import default_to_text
+from belvedere.sql.bind.scope import VisibleColumn, suggest_names
 from belvedere.sql.parse import tree as t
 from belvedere.sql.parse.text import quote
 from belvedere.types import Kind, SqlType
 
 
-class Target(msgspec.Struct, frozen=True):
+class OutputColumn(msgspec.Struct, frozen=True):
     name: str
     expression: e.Expression
 
 
 def expand_targets(
-    env: Env, targets: tuple[t.Target, ...], keep_unknown: bool = False
-) -> list[Target]:
-    found: list[Target] = []
+    env: Env, targets: tuple[t.SelectItem, ...], keep_unknown: bool = False
+) -> list[OutputColumn]:
+    found: list[OutputColumn] = []
     for target in targets:
         tree = target.expression
         if isinstance(tree, t.Star):
-            found += [Target(one.name, one.expression) for one in _star(env, tree)]
+            found += [OutputColumn(one.name, one.expression) for one in _expand_star(env, tree)]
             continue
         expression = env.binder.rules.expression(env, tree)
         if not keep_unknown:
-            expression = settled(env.binder, expression)
-        found.append(Target(target.alias or target_name(tree, env), expression))
+            expression = default_to_text(env.binder, expression)
+        found.append(OutputColumn(target.alias or target_name(tree, env), expression))
     return found
 
 
-def _star(env: Env, tree: t.Star) -> list[Visible]:
+def _expand_star(env: Env, tree: t.Star) -> list[VisibleColumn]:
     relation = env.scope.relation
     if not tree.qualifier:
         if not relation.sources:
@@ -46,9 +46,9 @@ def _star(env: Env, tree: t.Star) -> list[Visible]:
                 position=tree.at + 1,
             )
         found = list(relation.visible)
-        text = ", ".join(_spelled(env, one) for one in found)
+        text = ", ".join(_spell_column(env, one) for one in found)
     else:
-        found = _of_source(env, tree)
+        found = _list_source_columns(env, tree)
         alias = ".".join(map(quote, tree.qualifier))
         text = ", ".join(f"{alias}.{quote(one.name)}" for one in found)
     for one in found:
@@ -58,26 +58,26 @@ def _star(env: Env, tree: t.Star) -> list[Visible]:
     return found
 
 
-def _of_source(env: Env, tree: t.Star) -> list[Visible]:
+def _list_source_columns(env: Env, tree: t.Star) -> list[VisibleColumn]:
     scope = env.scope
-    source = scope.source(tree.qualifier)
+    source = scope.find_source(tree.qualifier)
     if source is None:
         raise InvalidInput(
             "missing from-clause entry for table",
             sqlstate="42P01",
             position=tree.at + 1,
-            hint=near(tree.qualifier[-1], (one.alias for one in scope.relation.sources)),
+            hint=suggest_names(tree.qualifier[-1], (one.alias for one in scope.relation.sources)),
             table=".".join(tree.qualifier),
         )
     fields = scope.relation.node.fields
     return [
-        Visible(name, e.Column(source.start + i, fields[source.start + i].type, name))
+        VisibleColumn(name, e.Column(source.start + i, fields[source.start + i].type, name))
         for i, name in enumerate(source.names)
         if name
     ]
 
 
-def _spelled(env: Env, one: Visible) -> str:
+def _spell_column(env: Env, one: VisibleColumn) -> str:
     """A column of `*` with its table, so that it stays the same when tables get more columns."""
     if isinstance(one.expression, e.Column):
         for source in env.scope.relation.sources:
@@ -91,19 +91,19 @@ def _spelled(env: Env, one: Visible) -> str:
 
 
 def target_name(tree: t.Expr, env: Env) -> str:
-    return _name(tree) or "?column?"
+    return _derive_name(tree) or "?column?"
 
 
-def _name(tree: t.Expr) -> str:
+def _derive_name(tree: t.Expr) -> str:
     match tree:
         case t.Name():
             return tree.parts[-1]
         case t.FunctionCall():
             return tree.name[-1]
         case t.CastExpr():
-            return _name(tree.operand) or _type_label(tree.type)
+            return _derive_name(tree.operand) or _type_label(tree.type)
         case t.CaseExpr():
-            return (_name(tree.default) if tree.default is not None else "") or "case"
+            return (_derive_name(tree.default) if tree.default is not None else "") or "case"
         case t.ArrayItems() | t.ArrayQuery():
             return "array"
         case t.ExistsQuery():
@@ -111,7 +111,7 @@ def _name(tree: t.Expr) -> str:
         case t.RowItems():
             return "row"
         case t.Subscript() | t.Slice() | t.Collate():
-            return _name(tree.operand)
+            return _derive_name(tree.operand)
         case t.ScalarQuery():
             return _query_name(tree.query)
         case _:
@@ -124,11 +124,11 @@ def _type_label(type_: SqlType) -> str:
     return type_name(SqlType(type_.kind)) if type_.kind is not Kind.UNKNOWN else ""
 
 
-def _query_name(query: t.Query) -> str:
+def _query_name(query: t.QueryTree) -> str:
     body = query.body
-    while isinstance(body, t.Query | t.SetOperationTree):
-        body = body.body if isinstance(body, t.Query) else body.left
+    while isinstance(body, t.QueryTree | t.SetOperationTree):
+        body = body.body if isinstance(body, t.QueryTree) else body.left
     if isinstance(body, t.Select) and body.targets:
         first = body.targets[0]
-        return first.alias or _name(first.expression)
+        return first.alias or _derive_name(first.expression)
     return "column1"

@@ -11,9 +11,15 @@ from belvedere.plan import expressions as e
 from belvedere.plan.functions.function import FunctionKind
 from belvedere.plan.nodes import Frame, FrameBound, FrameMode, FrameSide
 from belvedere.plan.transform import columns_of
-from belvedere.sql.bind.binder import WINDOW, Env, Found, WindowUse
-from belvedere.sql.bind.coerce import boolean, coerce, concrete, resolved_call, settled
-from belvedere.sql.bind.scope import near
+from belvedere.sql.bind.binder import WINDOW, Env, SelectCalls, WindowUse
+from belvedere.sql.bind.coerce import (
+    coerce,
+    default_to_text,
+    require_boolean,
+    resolve_call,
+    specialize_function,
+)
+from belvedere.sql.bind.scope import suggest_names
 from belvedere.sql.parse import tree as t
 from belvedere.types import BIGINT, INTERVAL, Kind, SqlType
 
@@ -33,24 +39,26 @@ def bind_window(env: Env, tree: t.FunctionCall, name: str, kind: FunctionKind) -
             sqlstate="42809",
             position=tree.at + 1,
         )
-    _refuse(tree)
+    _refuse_clauses(tree)
     inner = replace(env, inside="window", windows=False, sets=False)
     arguments = [env.binder.rules.expression(inner, one) for one in tree.arguments]
-    found, given = resolved_call(env.binder, name, arguments, tree.at)
+    found, given = resolve_call(env.binder, name, arguments, tree.at)
     condition = None
     if tree.filter is not None:
         if kind is FunctionKind.WINDOW:
             raise Unsupported("filter of a window function", position=tree.at + 1)
         bound = env.binder.rules.expression(inner, tree.filter)
-        condition = boolean(env.binder, bound, "filter", tree.at)
-    call = e.WindowCall(concrete(found, env.binder.zone), given, found.result_type, condition)
-    use = _use(inner, env.found, tree, call, name)
+        condition = require_boolean(env.binder, bound, "filter", tree.at)
+    call = e.WindowCall(
+        specialize_function(found, env.binder.zone), given, found.result_type, condition
+    )
+    use = _bind_window_use(inner, env.found, tree, call, name)
     if use not in env.found.windows:
         env.found.windows.append(use)
     return e.Column(WINDOW + env.found.windows.index(use), call.type, name)
 
 
-def _refuse(tree: t.FunctionCall) -> None:
+def _refuse_clauses(tree: t.FunctionCall) -> None:
     for wrong, what in (
         (tree.distinct, "distinct of a window function"),
         (bool(tree.order_by), "order by of a window function's arguments"),
@@ -60,42 +68,44 @@ def _refuse(tree: t.FunctionCall) -> None:
             raise Unsupported(what, position=tree.at + 1)
 
 
-def _use(env: Env, found: Found, tree: t.FunctionCall, call: e.WindowCall, name: str) -> WindowUse:
+def _bind_window_use(
+    env: Env, found: SelectCalls, tree: t.FunctionCall, call: e.WindowCall, name: str
+) -> WindowUse:
     over = tree.over
-    spec = _named(found, over, tree.at) if isinstance(over, str) else over
+    spec = _find_window(found, over, tree.at) if isinstance(over, str) else over
     assert spec is not None
     if not isinstance(over, str):
-        spec = _refined(found, spec)
+        spec = _refine_window(found, spec)
     bound = env.binder.rules.expression
-    partition = tuple([settled(env.binder, bound(env, one)) for one in spec.partition])
-    order = tuple([_sort_key(env, one) for one in spec.order])
-    return WindowUse(call, partition, order, _frame(env, spec, order), name)
+    partition = tuple([default_to_text(env.binder, bound(env, one)) for one in spec.partition])
+    order = tuple([_bind_sort_key(env, one) for one in spec.order])
+    return WindowUse(call, partition, order, _bind_frame(env, spec, order), name)
 
 
-def _sort_key(env: Env, item: t.OrderItem) -> e.SortKey:
-    expression = settled(env.binder, env.binder.rules.expression(env, item.expression))
+def _bind_sort_key(env: Env, item: t.OrderItem) -> e.SortKey:
+    expression = default_to_text(env.binder, env.binder.rules.expression(env, item.expression))
     first = item.descending if item.nulls_first is None else item.nulls_first
     return e.SortKey(expression, item.descending, first)
 
 
-def _named(found: Found, name: str, at: int) -> t.WindowSpec:
+def _find_window(found: SelectCalls, name: str, at: int) -> t.WindowSpec:
     spec = found.specs.get(name)
     if spec is None:
         raise InvalidInput(
             "window does not exist",
             sqlstate="42704",
             position=at + 1,
-            hint=near(name, found.specs),
+            hint=suggest_names(name, found.specs),
             name=name,
         )
-    return _refined(found, spec)
+    return _refine_window(found, spec)
 
 
-def _refined(found: Found, spec: t.WindowSpec) -> t.WindowSpec:
+def _refine_window(found: SelectCalls, spec: t.WindowSpec) -> t.WindowSpec:
     """A window that starts from another takes its partition, and its order when it has one."""
     if spec.base is None:
         return spec
-    base = _named(found, spec.base, spec.at)
+    base = _find_window(found, spec.base, spec.at)
     wrong = None
     if spec.partition:
         wrong = "cannot override partition by clause of window"
@@ -114,14 +124,14 @@ def _refined(found: Found, spec: t.WindowSpec) -> t.WindowSpec:
 _RANK = {side: place for place, side in enumerate(FrameSide)}
 
 
-def _frame(env: Env, spec: t.WindowSpec, order: tuple[e.SortKey, ...]) -> Frame:
+def _bind_frame(env: Env, spec: t.WindowSpec, order: tuple[e.SortKey, ...]) -> Frame:
     if spec.mode is None or spec.start is None:
         return Frame()
     mode = FrameMode(spec.mode)
-    start = _bound(env, mode, spec.start, order, spec.at)
+    start = _bind_frame_bound(env, mode, spec.start, order, spec.at)
     end = FrameBound(FrameSide.CURRENT_ROW)
     if spec.end is not None:
-        end = _bound(env, mode, spec.end, order, spec.at)
+        end = _bind_frame_bound(env, mode, spec.end, order, spec.at)
     wrong = None
     if start.side is FrameSide.UNBOUNDED_FOLLOWING:
         wrong = "frame start cannot be unbounded following"
@@ -136,7 +146,7 @@ def _frame(env: Env, spec: t.WindowSpec, order: tuple[e.SortKey, ...]) -> Frame:
     return Frame(mode, start, end, spec.exclude)
 
 
-def _bound(
+def _bind_frame_bound(
     env: Env, mode: FrameMode, edge: t.FrameEdge, order: tuple[e.SortKey, ...], at: int
 ) -> FrameBound:
     side = FrameSide(edge.word)

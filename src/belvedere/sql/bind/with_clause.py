@@ -6,10 +6,10 @@ from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.resolution import casts_implicitly
-from belvedere.plan.transform import walk
+from belvedere.plan.transform import walk_plan
 from belvedere.sql.bind.binder import Binder
 from belvedere.sql.bind.coerce import coerce
-from belvedere.sql.bind.scope import CteName, Scope, renamed_columns
+from belvedere.sql.bind.scope import CteName, NameScope, rename_columns
 from belvedere.sql.parse import tree as t
 
 
@@ -17,7 +17,7 @@ def bind_ctes(
     binder: Binder,
     trees: tuple[t.CteTree, ...],
     recursive: bool,
-    parent: Scope | None,
+    parent: NameScope | None,
     ctes: dict[str, CteName],
 ) -> tuple[list[n.Cte], dict[str, CteName]]:
     """The CTEs of a statement, and the names that its body sees."""
@@ -26,7 +26,8 @@ def bind_ctes(
     names = dict(ctes)
     if recursive:
         names |= {
-            tree.name: _refused(tree, "forward reference in with recursive") for tree in trees
+            tree.name: _make_refused_name(tree, "forward reference in with recursive")
+            for tree in trees
         }
     made: list[n.Cte] = []
     own: set[str] = set()
@@ -39,19 +40,19 @@ def bind_ctes(
                 name=tree.name,
             )
         own.add(tree.name)
-        cte = _cte(binder, tree, recursive, parent, names)
+        cte = _bind_cte(binder, tree, recursive, parent, names)
         made.append(cte)
         names[tree.name] = CteName(cte.number, cte.name, cte.plan.fields)
     return made, names
 
 
-def _refused(tree: t.CteTree, construct: str = "") -> CteName:
+def _make_refused_name(tree: t.CteTree, construct: str = "") -> CteName:
     """The name where it must not be read: before its own place, or inside itself."""
-    error = Unsupported(construct, name=tree.name) if construct else _not_recursive(tree.name)
+    error = Unsupported(construct, name=tree.name) if construct else _not_recursive_error(tree.name)
     return CteName(-1, tree.name, (), error)
 
 
-def _not_recursive(name: str) -> InvalidInput:
+def _not_recursive_error(name: str) -> InvalidInput:
     return InvalidInput(
         "recursive query does not have the form non-recursive term union [all] recursive term",
         sqlstate="42P19",
@@ -59,70 +60,72 @@ def _not_recursive(name: str) -> InvalidInput:
     )
 
 
-def with_ctes(ctes: list[n.Cte], body: n.Node) -> n.Node:
+def wrap_with_ctes(ctes: list[n.Cte], body: n.Node) -> n.Node:
     """The body under those of the CTEs that are read or change data."""
     if not ctes:
         return body
     return n.With(tuple(ctes), body)
 
 
-def _cte(
+def _bind_cte(
     binder: Binder,
     tree: t.CteTree,
     recursive: bool,
-    parent: Scope | None,
+    parent: NameScope | None,
     names: dict[str, CteName],
 ) -> n.Cte:
-    number = binder.next_cte()
+    number = binder.next_cte_number()
     statement = tree.statement
-    changes = not isinstance(statement, t.Query)
-    if isinstance(statement, t.Query):
+    changes = not isinstance(statement, t.QueryTree)
+    if isinstance(statement, t.QueryTree):
         plan = None
         if recursive:
-            names = {**names, tree.name: _refused(tree)}
-            plan = _recursive(binder, tree, statement, number, parent, names)
+            names = {**names, tree.name: _make_refused_name(tree)}
+            plan = _bind_recursive(binder, tree, statement, number, parent, names)
         if plan is None:
             plan = binder.rules.query(binder, statement, parent, names, False)
     else:
         plan = binder.rules.change(binder, statement, parent, names)
-    plan = _renamed(plan, tree)
+    plan = _rename_plan(plan, tree)
     return n.Cte(number, tree.name, plan, changes or bool(tree.materialized))
 
 
-def _renamed(plan: n.Node, tree: t.CteTree) -> n.Node:
+def _rename_plan(plan: n.Node, tree: t.CteTree) -> n.Node:
     if not tree.columns:
         return plan
-    fields = _fields(plan, tree)
+    fields = _name_fields(plan, tree)
     if fields == plan.fields:
         return plan
     columns = tuple(e.Column(i, f.type, f.name) for i, f in enumerate(plan.fields))
     return n.Project(plan, columns, fields)
 
 
-def _fields(plan: n.Node, tree: t.CteTree) -> n.Fields:
+def _name_fields(plan: n.Node, tree: t.CteTree) -> n.Fields:
     known = tuple(field.name for field in plan.fields)
-    names = renamed_columns(known, tree.columns, tree.name)
+    names = rename_columns(known, tree.columns, tree.name)
     return tuple(n.Field(name, field.type) for name, field in zip(names, plan.fields))
 
 
-def _recursive(
+def _bind_recursive(
     binder: Binder,
     tree: t.CteTree,
-    query: t.Query,
+    query: t.QueryTree,
     number: int,
-    parent: Scope | None,
+    parent: NameScope | None,
     names: dict[str, CteName],
 ) -> n.Node | None:
     """`base UNION [ALL] step`, where only the step reads the CTE itself; None when it does not."""
     body = query.body
     if not isinstance(body, t.SetOperationTree) or body.kind != "union" or query.ctes:
         return None  # another form may stand under RECURSIVE as long as it does not read itself
-    base_tree = t.Query(body.left, body.at)
+    base_tree = t.QueryTree(body.left, body.at)
     base = binder.rules.query(binder, base_tree, parent, names, False)
-    own = CteName(number, tree.name, _fields(base, tree))
-    step_tree = body.right if isinstance(body.right, t.Query) else t.Query(body.right, body.at)
+    own = CteName(number, tree.name, _name_fields(base, tree))
+    step_tree = (
+        body.right if isinstance(body.right, t.QueryTree) else t.QueryTree(body.right, body.at)
+    )
     step = binder.rules.query(binder, step_tree, parent, {**names, tree.name: own}, True)
-    reads = sum(isinstance(one, n.CteScan) and one.cte == number for one in walk(step))
+    reads = sum(isinstance(one, n.CteScan) and one.cte == number for one in walk_plan(step))
     if not reads:
         return None
     if reads > 1:
@@ -134,13 +137,13 @@ def _recursive(
         )
     if query.order_by or query.limit is not None or query.offset is not None:
         raise Unsupported("order by or limit in a recursive query", position=tree.at + 1)
-    _check_step(step, number, tree)
-    step = _matched(binder, tree, base, step)
+    _check_recursive_step(step, number, tree)
+    step = _match_step_types(binder, tree, base, step)
     return n.RecursiveUnion(number, tree.name, base, step, body.all)
 
 
-def _check_step(step: n.Node, number: int, tree: t.CteTree) -> None:
-    for node in walk(step):
+def _check_recursive_step(step: n.Node, number: int, tree: t.CteTree) -> None:
+    for node in walk_plan(step):
         inner: tuple[n.Node, ...] = ()
         if isinstance(node, n.Join) and node.kind is n.JoinKind.LEFT:
             inner = (node.right,)
@@ -153,7 +156,7 @@ def _check_step(step: n.Node, number: int, tree: t.CteTree) -> None:
         elif isinstance(node, n.SetOperation) and node.kind is n.SetKind.EXCEPT:
             inner = (node.right,)
         for one in inner:
-            if any(isinstance(x, n.CteScan) and x.cte == number for x in walk(one)):
+            if any(isinstance(x, n.CteScan) and x.cte == number for x in walk_plan(one)):
                 raise InvalidInput(
                     "recursive reference is not allowed here",
                     sqlstate="42P19",
@@ -162,7 +165,7 @@ def _check_step(step: n.Node, number: int, tree: t.CteTree) -> None:
                 )
 
 
-def _matched(binder: Binder, tree: t.CteTree, base: n.Node, step: n.Node) -> n.Node:
+def _match_step_types(binder: Binder, tree: t.CteTree, base: n.Node, step: n.Node) -> n.Node:
     if len(step.fields) != len(base.fields):
         raise InvalidInput(
             "each union query must have the same number of columns",

@@ -4,55 +4,55 @@ from __future__ import annotations
 
 from belvedere.errors import Unsupported
 from belvedere.sql import definitions as d
-from belvedere.sql.parse.cursor import Cursor
+from belvedere.sql.parse.cursor import TokenCursor
 from belvedere.sql.parse.names import (
-    expression_text,
-    option_list,
+    parse_option_list,
+    parse_qualified_name,
     parse_sequence_options,
-    qualified,
+    read_expression_text,
 )
-from belvedere.sql.parse.objects import parse_kind
+from belvedere.sql.parse.objects import parse_object_kind
 from belvedere.sql.parse.tables import parse_column, parse_table_constraint
 from belvedere.sql.parse.types import parse_type
 
 _CONSTRAINT_WORDS = ("constraint", "primary", "unique", "check", "foreign", "exclude")
 
 
-def parse_alter(c: Cursor) -> d.Alter | d.AlterSequence:
+def parse_alter(c: TokenCursor) -> d.Alter | d.AlterSequence:
     c.expect("alter")
-    kind = parse_kind(c, "alter")
+    kind = parse_object_kind(c, "alter")
     if_exists = c.accept("if", "exists")
     c.accept("only")
-    name = d.QualifiedName(None, c.name()) if kind == "schema" else qualified(c)
+    name = d.QualifiedName(None, c.parse_name()) if kind == "schema" else parse_qualified_name(c)
     if kind == "sequence" and not c.is_any(("rename", "set", "owner")):
         return d.AlterSequence(name, parse_sequence_options(c), if_exists)
-    actions = c.comma_list(lambda: _action(c, kind))
+    actions = c.parse_comma_list(lambda: _parse_action(c, kind))
     return d.Alter(kind, name, actions, if_exists)
 
 
-def _action(c: Cursor, kind: str) -> d.AlterAction:
+def _parse_action(c: TokenCursor, kind: str) -> d.AlterAction:
     at = c.token.start
     if c.accept("rename"):
-        return _rename(c)
+        return _parse_rename(c)
     if c.accept("set", "schema"):
-        return d.SetSchema(c.name())
+        return d.SetSchema(c.parse_name())
     if c.accept("set"):
         if c.is_sign("("):
-            return d.SetOptions(option_list(c))
+            return d.SetOptions(parse_option_list(c))
         raise Unsupported(f"alter {kind} set {c.token.text}", position=at + 1)
     if c.accept("reset"):
-        return d.ResetOptions(c.names())
+        return d.ResetOptions(c.parse_name_list())
     if kind == "table":
         if c.accept("add"):
-            return _add(c)
+            return _parse_add(c)
         if c.accept("drop"):
-            return _drop(c)
+            return _parse_drop(c)
         if c.accept("alter"):
             c.accept("column")
-            return _column(c)
+            return _parse_alter_column(c)
     if c.is_any(_MISSING):
         raise Unsupported(f"alter {kind} {c.token.text}", position=at + 1)
-    raise c.error()
+    raise c.make_syntax_error()
 
 
 _MISSING = frozenset(
@@ -62,18 +62,18 @@ _MISSING = frozenset(
 )
 
 
-def _rename(c: Cursor) -> d.Rename:
+def _parse_rename(c: TokenCursor) -> d.Rename:
     if c.accept("to"):
-        return d.Rename("table", "", c.name())
+        return d.Rename("table", "", c.parse_name())
     what = "constraint" if c.accept("constraint") else "column"
     if what == "column":
         c.accept("column")
-    old = c.name()
+    old = c.parse_name()
     c.expect("to")
-    return d.Rename(what, old, c.name())
+    return d.Rename(what, old, c.parse_name())
 
 
-def _add(c: Cursor) -> d.AlterAction:
+def _parse_add(c: TokenCursor) -> d.AlterAction:
     if c.is_any(_CONSTRAINT_WORDS):
         constraint = parse_table_constraint(c)
         if c.is_word("not", "valid") or c.is_word("using", "index"):
@@ -85,12 +85,12 @@ def _add(c: Cursor) -> d.AlterAction:
     return d.AddColumn(column, tuple(constraints), if_not_exists)
 
 
-def _drop(c: Cursor) -> d.AlterAction:
+def _parse_drop(c: TokenCursor) -> d.AlterAction:
     constraint = c.accept("constraint")
     if not constraint:
         c.accept("column")
     if_exists = c.accept("if", "exists")
-    name = c.name()
+    name = c.parse_name()
     cascade = c.accept("cascade")
     if not cascade:
         c.accept("restrict")
@@ -99,11 +99,11 @@ def _drop(c: Cursor) -> d.AlterAction:
     return d.DropColumn(name, if_exists, cascade)
 
 
-def _column(c: Cursor) -> d.AlterAction:
-    name = c.name()
+def _parse_alter_column(c: TokenCursor) -> d.AlterAction:
+    name = c.parse_name()
     at = c.token.start
     if c.accept("set", "default"):
-        return d.SetColumnDefault(name, expression_text(c))
+        return d.SetColumnDefault(name, read_expression_text(c))
     if c.accept("drop", "default"):
         return d.SetColumnDefault(name, None)
     if c.accept("set", "not", "null"):
@@ -112,7 +112,7 @@ def _column(c: Cursor) -> d.AlterAction:
         return d.SetColumnNotNull(name, False)
     if c.accept("set", "data", "type") or c.accept("type"):
         found = parse_type(c)
-        using = expression_text(c) if c.accept("using") else None
+        using = read_expression_text(c) if c.accept("using") else None
         return d.SetColumnType(name, found, using)
     if c.accept("drop", "identity"):
         return d.SetColumnIdentity(name, None, None, c.accept("if", "exists"))

@@ -15,7 +15,7 @@ from belvedere.sql.parse.lexer import (
     SIGN,
     STRING,
     WORD,
-    Token,
+    SqlToken,
     syntax_error,
 )
 
@@ -30,17 +30,17 @@ T = TypeVar("T")
 class Grammar(NamedTuple):
     """Parsing rules that other modules call; passed as values, so that imports have no cycle."""
 
-    expression: Callable[[Cursor, int], t.Expr]
-    query: Callable[[Cursor], t.Query]
-    statement: Callable[[Cursor], t.DataStatement]
+    expression: Callable[[TokenCursor, int], t.Expr]
+    query: Callable[[TokenCursor], t.QueryTree]
+    statement: Callable[[TokenCursor], t.DataStatement]
 
 
-class Cursor:
+class TokenCursor:
     """`text` is the text of all statements; tokens carry offsets into it."""
 
     __slots__ = ("depth", "grammar", "index", "into", "text", "tokens")
 
-    def __init__(self, tokens: list[Token], text: str, grammar: Grammar) -> None:
+    def __init__(self, tokens: list[SqlToken], text: str, grammar: Grammar) -> None:
         self.tokens = tokens
         self.text = text
         self.grammar = grammar
@@ -51,10 +51,10 @@ class Cursor:
     # -- looking --------------------------------------------------------------------------------
 
     @property
-    def token(self) -> Token:
+    def token(self) -> SqlToken:
         return self.tokens[self.index]
 
-    def peek(self, ahead: int = 1) -> Token:
+    def peek(self, ahead: int = 1) -> SqlToken:
         return self.tokens[min(self.index + ahead, len(self.tokens) - 1)]
 
     def is_word(self, *words: str) -> bool:
@@ -82,7 +82,7 @@ class Cursor:
 
     # -- taking ---------------------------------------------------------------------------------
 
-    def take(self) -> Token:
+    def next_token(self) -> SqlToken:
         token = self.tokens[self.index]
         if token.kind != END:
             self.index += 1
@@ -105,23 +105,23 @@ class Cursor:
         start = self.token.start
         for word in words:
             if not self.accept(word):
-                raise self.error()
+                raise self.make_syntax_error()
         return start
 
     def expect_sign(self, sign: str) -> int:
         start = self.token.start
         if not self.accept_sign(sign):
-            raise self.error()
+            raise self.make_syntax_error()
         return start
 
-    def choice(self, *words: str) -> str:
+    def expect_one_of(self, *words: str) -> str:
         """Take one of these keywords."""
         for word in words:
             if self.accept(word):
                 return word
-        raise self.error()
+        raise self.make_syntax_error()
 
-    def error(self) -> InvalidInput:
+    def make_syntax_error(self) -> InvalidInput:
         token = self.token
         if token.kind == END:
             return syntax_error("syntax error at end of input", token.start)
@@ -129,23 +129,23 @@ class Cursor:
 
     # -- names and lists ------------------------------------------------------------------------
 
-    def name(self) -> str:
+    def parse_name(self) -> str:
         """A name of a column, table or other object."""
         token = self.tokens[self.index]
         if token.kind == QUOTED or (token.kind == WORD and token.text not in NOT_COLUMN):
             self.index += 1
             return token.text
-        raise self.error()
+        raise self.make_syntax_error()
 
-    def label(self) -> str:
+    def parse_label(self) -> str:
         """What may follow AS: any word."""
         token = self.tokens[self.index]
         if token.kind in (QUOTED, WORD):
             self.index += 1
             return token.text
-        raise self.error()
+        raise self.make_syntax_error()
 
-    def bare_label(self) -> str | None:
+    def parse_bare_label(self) -> str | None:
         """A column label without AS, if there is one."""
         token = self.tokens[self.index]
         if token.kind == QUOTED or (token.kind == WORD and token.text not in NEEDS_AS):
@@ -153,85 +153,85 @@ class Cursor:
             return token.text
         return None
 
-    def table_alias(self) -> str | None:
+    def parse_table_alias(self) -> str | None:
         """`[AS] alias` of a table, if there is one."""
         if self.accept("as"):
-            return self.name()
+            return self.parse_name()
         token = self.tokens[self.index]
         if token.kind == QUOTED or (token.kind == WORD and token.text not in _NOT_TABLE_ALIAS):
             self.index += 1
             return token.text
         return None
 
-    def qualified(self) -> tuple[str, ...]:
-        """`name` or `schema.name`."""
-        parts = [self.name()]
+    def parse_qualified(self) -> tuple[str, ...]:
+        """`parse_name` or `schema.name`."""
+        parts = [self.parse_name()]
         while self.accept_sign("."):
-            parts.append(self.label())
+            parts.append(self.parse_label())
         return tuple(parts)
 
-    def names(self) -> tuple[str, ...]:
+    def parse_name_list(self) -> tuple[str, ...]:
         """`(a, b, ..)`"""
         self.expect_sign("(")
-        found = self.comma_list(self.name)
+        found = self.parse_comma_list(self.parse_name)
         self.expect_sign(")")
         return found
 
-    def comma_list(self, one: Callable[[], T]) -> tuple[T, ...]:
+    def parse_comma_list(self, one: Callable[[], T]) -> tuple[T, ...]:
         items = [one()]
         while self.accept_sign(","):
             items.append(one())
         return tuple(items)
 
-    def string(self) -> str:
+    def parse_string(self) -> str:
         token = self.tokens[self.index]
         if token.kind != STRING:
-            raise self.error()
+            raise self.make_syntax_error()
         self.index += 1
         return token.text
 
-    def integer(self) -> int:
+    def parse_integer(self) -> int:
         negative = self.accept_sign("-")
         token = self.tokens[self.index]
         if token.kind != INTEGER:
-            raise self.error()
+            raise self.make_syntax_error()
         self.index += 1
         return -int(token.text) if negative else int(token.text)
 
-    def expression(self) -> t.Expr:
+    def parse_expression(self) -> t.Expr:
         return self.grammar.expression(self, 0)
 
-    def expressions(self) -> tuple[t.Expr, ...]:
-        return self.comma_list(self.expression)
+    def parse_expression_list(self) -> tuple[t.Expr, ...]:
+        return self.parse_comma_list(self.parse_expression)
 
-    def query(self) -> t.Query:
+    def parse_query(self) -> t.QueryTree:
         return self.grammar.query(self)
 
-    def query_ahead(self) -> bool:
+    def is_query_ahead(self) -> bool:
         """Whether a query begins here, perhaps inside more parentheses."""
         ahead = 0
         while self.peek(ahead).kind == SIGN and self.peek(ahead).text == "(":
             ahead += 1
             if ahead > DEPTH_MAX:
-                raise too_complex(self.token.start)
+                raise too_complex_error(self.token.start)
         token = self.peek(ahead)
         return token.kind == WORD and token.text in ("select", "values", "with", "table")
 
     # -- limits ---------------------------------------------------------------------------------
 
-    def enter(self, levels: int = 1) -> None:
+    def enter_level(self, levels: int = 1) -> None:
         self.depth += levels
         if self.depth > DEPTH_MAX:
-            raise too_complex(self.token.start)
+            raise too_complex_error(self.token.start)
 
-    def leave(self, levels: int = 1) -> None:
+    def leave_level(self, levels: int = 1) -> None:
         self.depth -= levels
 
 
 _NOT_TABLE_ALIAS = NOT_COLUMN | {"set"}
 
 
-def too_complex(at: int | None = None) -> InvalidInput:
+def too_complex_error(at: int | None = None) -> InvalidInput:
     return InvalidInput(
         "statement is nested too deeply",
         sqlstate="54001",

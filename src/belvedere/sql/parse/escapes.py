@@ -18,7 +18,7 @@ _NO_ESCAPE = re.compile(r"[0-9a-fA-F+'\"\s]")
 _CODE_POINT_MAX = 0x10FFFF
 
 
-def unescaped(raw: str, at: int) -> str:
+def unescape_string(raw: str, at: int) -> str:
     """The text of E'..'; `at` is where the constant begins."""
     if "\\" not in raw:
         return raw
@@ -30,38 +30,38 @@ def unescaped(raw: str, at: int) -> str:
         octal, hexadecimal, short, long, other = found.groups()
         code = int(short or long, 16) if short or long else None
         if high and (between or code is None):
-            raise _wrong(at, "invalid unicode surrogate pair")
+            raise _escape_error(at, "invalid unicode surrogate pair")
         parts.append(between.encode())
         if code is not None:
-            text, high = _paired(code, high, at)
+            text, high = _pair_surrogates(code, high, at)
             parts.append(text.encode())
         elif other is not None:
             if other in "uU":
-                raise _wrong(at, "invalid unicode escape", "22025")
+                raise _escape_error(at, "invalid unicode escape", "22025")
             parts.append(_SIMPLE.get(other, other).encode())
         else:
             parts.append(bytes([int(octal, 8) & 0xFF if octal else int(hexadecimal, 16)]))
     if high:
-        raise _wrong(at, "invalid unicode surrogate pair")
-    return _decoded(b"".join([*parts, raw[place:].encode()]), at)
+        raise _escape_error(at, "invalid unicode surrogate pair")
+    return _decode_utf8(b"".join([*parts, raw[place:].encode()]), at)
 
 
-def _decoded(data: bytes, at: int) -> str:
+def _decode_utf8(data: bytes, at: int) -> str:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        raise _wrong(at, "invalid byte sequence for encoding", "22021") from None
+        raise _escape_error(at, "invalid byte sequence for encoding", "22021") from None
     if "\0" in text:
-        raise _wrong(at, "invalid byte sequence for encoding", "22021")
+        raise _escape_error(at, "invalid byte sequence for encoding", "22021")
     return text
 
 
-def valid_escape(character: str) -> bool:
+def is_valid_escape(character: str) -> bool:
     """Whether UESCAPE may name it."""
     return len(character) == 1 and _NO_ESCAPE.match(character) is None
 
 
-def unicode_unescaped(raw: str, escape: str, at: int) -> str:
+def unescape_unicode(raw: str, escape: str, at: int) -> str:
     """The text of U&'..'; `at` is where the constant begins."""
     sign = re.escape(escape)
     pattern = re.compile(
@@ -74,27 +74,27 @@ def unicode_unescaped(raw: str, escape: str, at: int) -> str:
         place = found.end()
         doubled, short, long, _ = found.groups()
         if high and (between or doubled):
-            raise _wrong(at, "invalid unicode surrogate pair")
+            raise _escape_error(at, "invalid unicode surrogate pair")
         parts.append(between)
         if doubled:
             parts.append(escape)
         elif short or long:
-            text, high = _paired(int(short or long, 16), high, at)
+            text, high = _pair_surrogates(int(short or long, 16), high, at)
             parts.append(text)
         else:
-            raise _wrong(at, "invalid unicode escape")
+            raise _escape_error(at, "invalid unicode escape")
     if high:
-        raise _wrong(at, "invalid unicode surrogate pair")
+        raise _escape_error(at, "invalid unicode surrogate pair")
     return "".join([*parts, raw[place:]])
 
 
-def _paired(code: int, high: int, at: int) -> tuple[str, int]:
+def _pair_surrogates(code: int, high: int, at: int) -> tuple[str, int]:
     """What a code point adds to the text, and the first half of a pair that waits for its other."""
     if code == 0 or code > _CODE_POINT_MAX:
-        raise _wrong(at, "invalid unicode escape value")
+        raise _escape_error(at, "invalid unicode escape value")
     first, second = 0xD800 <= code <= 0xDBFF, 0xDC00 <= code <= 0xDFFF
     if bool(high) is not second:
-        raise _wrong(at, "invalid unicode surrogate pair")
+        raise _escape_error(at, "invalid unicode surrogate pair")
     if first:
         return "", code
     if second:
@@ -102,5 +102,5 @@ def _paired(code: int, high: int, at: int) -> tuple[str, int]:
     return chr(code), 0
 
 
-def _wrong(at: int, message: str, sqlstate: str = "42601") -> InvalidInput:
+def _escape_error(at: int, message: str, sqlstate: str = "42601") -> InvalidInput:
     return InvalidInput(message, sqlstate=sqlstate, position=at + 1)

@@ -10,7 +10,7 @@ from typing import Final
 
 from belvedere.errors import Unsupported
 from belvedere.sql.parse import tree as t
-from belvedere.sql.parse.cursor import Cursor
+from belvedere.sql.parse.cursor import TokenCursor
 from belvedere.sql.parse.lexer import SIGN, WORD
 from belvedere.sql.parse.primary import parse_primary
 from belvedere.sql.parse.types import parse_type
@@ -68,26 +68,26 @@ _NEGATED = frozenset({"between", "in", "like", "ilike", "similar"})
 QUANTIFIERS = ("any", "some", "all")
 
 
-def parse_expression(c: Cursor, level: int = 0) -> t.Expr:
+def parse_expression(c: TokenCursor, level: int = 0) -> t.Expr:
     """An expression of operators that bind tighter than `level`."""
-    c.enter()
-    left = _prefix(c)
+    c.enter_level()
+    left = _parse_prefix(c)
     while True:
         found = _infix_level(c)
         if found <= level:
             break
-        left = _infix(c, left, found)
-    c.leave()
+        left = _parse_infix(c, left, found)
+    c.leave_level()
     return left
 
 
-def _prefix(c: Cursor) -> t.Expr:
+def _parse_prefix(c: TokenCursor) -> t.Expr:
     token = c.tokens[c.index]
     if token.kind == SIGN:
         if token.text in ("-", "+"):
             c.index += 1
             operand = parse_expression(c, UNARY)
-            return _signed(token.text, operand, token.start)
+            return _apply_sign(token.text, operand, token.start)
         if token.text not in _PUNCTUATION and token.text not in _SIGNS:
             c.index += 1
             return t.Operation(token.text, None, parse_expression(c, OTHER), token.start)
@@ -97,7 +97,7 @@ def _prefix(c: Cursor) -> t.Expr:
     return parse_primary(c)
 
 
-def _signed(sign: str, operand: t.Expr, at: int) -> t.Expr:
+def _apply_sign(sign: str, operand: t.Expr, at: int) -> t.Expr:
     """-5 is a constant, so that -9223372036854775808 is a bigint."""
     if sign == "-" and isinstance(operand, t.Constant) and operand.kind in ("integer", "number"):
         digits = str(operand.value)
@@ -105,7 +105,7 @@ def _signed(sign: str, operand: t.Expr, at: int) -> t.Expr:
     return t.Operation(sign, None, operand, at)
 
 
-def _infix_level(c: Cursor) -> int:
+def _infix_level(c: TokenCursor) -> int:
     """The level of the operator that comes next; 0 when none does."""
     token = c.tokens[c.index]
     if token.kind == SIGN:
@@ -124,45 +124,45 @@ def _infix_level(c: Cursor) -> int:
     return _WORDS.get(token.text, 0)
 
 
-def _infix(c: Cursor, left: t.Expr, level: int) -> t.Expr:
-    token = c.take()
+def _parse_infix(c: TokenCursor, left: t.Expr, level: int) -> t.Expr:
+    token = c.next_token()
     if token.kind == SIGN:
-        return _sign(c, left, token.text, token.start, level)
+        return _parse_operator(c, left, token.text, token.start, level)
     match token.text:
         case "or" | "and":
-            return _logic(c, left, token.text, token.start, level)
+            return _parse_logic(c, left, token.text, token.start, level)
         case "is":
-            return _is(c, left, token.start)
+            return _parse_is(c, left, token.start)
         case "isnull" | "notnull":
             return t.IsExpr(left, "null", token.text == "notnull", token.start)
         case "not":
-            word = c.take().text
-            return _range(c, left, word, True, token.start)
+            word = c.next_token().text
+            return _parse_range_predicate(c, left, word, True, token.start)
         case "at":
-            return _at(c, left, token.start)
+            return _parse_at_time_zone(c, left, token.start)
         case "collate":
-            return t.Collate(left, c.qualified()[-1], token.start)
+            return t.Collate(left, c.parse_qualified()[-1], token.start)
         case "operator":
-            sign = _named_operator(c)
+            sign = _parse_named_operator(c)
             return t.Operation(sign, left, parse_expression(c, OTHER), token.start)
         case word:
-            return _range(c, left, word, False, token.start)
+            return _parse_range_predicate(c, left, word, False, token.start)
 
 
-def _sign(c: Cursor, left: t.Expr, sign: str, at: int, level: int) -> t.Expr:
+def _parse_operator(c: TokenCursor, left: t.Expr, sign: str, at: int, level: int) -> t.Expr:
     if sign == "::":
         return t.CastExpr(left, parse_type(c), at)
     if sign == "[":
-        return _subscript(c, left, at)
+        return _parse_subscript(c, left, at)
     if c.is_any(QUANTIFIERS) and c.peek().text == "(":
-        return _quantified(c, left, sign, at)
+        return _parse_quantified(c, left, sign, at)
     right = parse_expression(c, level)
     if level == COMPARISON and _infix_level(c) == COMPARISON:
-        raise c.error()  # comparisons do not associate
+        raise c.make_syntax_error()  # comparisons do not associate
     return t.Operation(sign, left, right, at)
 
 
-def _subscript(c: Cursor, left: t.Expr, at: int) -> t.Expr:
+def _parse_subscript(c: TokenCursor, left: t.Expr, at: int) -> t.Expr:
     low = None if c.is_sign(":") else parse_expression(c)
     if c.accept_sign(":"):
         high = None if c.is_sign("]") else parse_expression(c)
@@ -173,15 +173,15 @@ def _subscript(c: Cursor, left: t.Expr, at: int) -> t.Expr:
     return t.Subscript(left, low, at)
 
 
-def _quantified(c: Cursor, left: t.Expr, operator: str, at: int) -> t.Expr:
-    quantifier = "all" if c.take().text == "all" else "any"
+def _parse_quantified(c: TokenCursor, left: t.Expr, operator: str, at: int) -> t.Expr:
+    quantifier = "all" if c.next_token().text == "all" else "any"
     c.expect_sign("(")
-    right: t.Expr | t.Query = c.query() if c.query_ahead() else parse_expression(c)
+    right: t.Expr | t.QueryTree = c.parse_query() if c.is_query_ahead() else parse_expression(c)
     c.expect_sign(")")
     return t.Quantify(quantifier, operator, left, right, at)
 
 
-def _logic(c: Cursor, left: t.Expr, word: str, at: int, level: int) -> t.Expr:
+def _parse_logic(c: TokenCursor, left: t.Expr, word: str, at: int, level: int) -> t.Expr:
     """One node for a chain: generated statements have thousands of operands."""
     operands = [left, parse_expression(c, level)]
     while c.accept(word):
@@ -189,17 +189,19 @@ def _logic(c: Cursor, left: t.Expr, word: str, at: int, level: int) -> t.Expr:
     return t.Logic(word, tuple(operands), at)
 
 
-def _is(c: Cursor, left: t.Expr, at: int) -> t.Expr:
+def _parse_is(c: TokenCursor, left: t.Expr, at: int) -> t.Expr:
     negated = c.accept("not")
     if c.accept("distinct", "from"):
         return t.DistinctFrom(left, parse_expression(c, IS), negated, at)
     if c.is_any(("json", "normalized", "document", "nfc", "nfd", "nfkc", "nfkd")):
         raise Unsupported(f"is {c.token.text}", position=at + 1)
-    word = c.choice("null", "true", "false", "unknown")
+    word = c.expect_one_of("null", "true", "false", "unknown")
     return t.IsExpr(left, word, negated, at)
 
 
-def _range(c: Cursor, left: t.Expr, word: str, negated: bool, at: int) -> t.Expr:
+def _parse_range_predicate(
+    c: TokenCursor, left: t.Expr, word: str, negated: bool, at: int
+) -> t.Expr:
     match word:
         case "between":
             symmetric = c.accept("symmetric")
@@ -209,39 +211,39 @@ def _range(c: Cursor, left: t.Expr, word: str, negated: bool, at: int) -> t.Expr
             c.expect("and")
             return t.Between(left, low, parse_expression(c, RANGE), negated, symmetric, at)
         case "in":
-            return _in(c, left, negated, at)
+            return _parse_in(c, left, negated, at)
         case "like" | "ilike" | "similar":
-            return _like(c, left, word, negated, at)
+            return _parse_like(c, left, word, negated, at)
         case _:
             right = parse_expression(c, RANGE)
             if not isinstance(left, t.RowItems) or not isinstance(right, t.RowItems):
-                raise c.error()
+                raise c.make_syntax_error()
             return t.FunctionCall(("overlaps",), (*left.items, *right.items), at)
 
 
-def _in(c: Cursor, left: t.Expr, negated: bool, at: int) -> t.Expr:
+def _parse_in(c: TokenCursor, left: t.Expr, negated: bool, at: int) -> t.Expr:
     c.expect_sign("(")
-    if c.query_ahead():
-        query = c.query()
+    if c.is_query_ahead():
+        query = c.parse_query()
         c.expect_sign(")")
         return t.InQuery(left, query, negated, at)
-    items = c.comma_list(lambda: parse_expression(c))
+    items = c.parse_comma_list(lambda: parse_expression(c))
     c.expect_sign(")")
     return t.InItems(left, items, negated, at)
 
 
-def _like(c: Cursor, left: t.Expr, word: str, negated: bool, at: int) -> t.Expr:
+def _parse_like(c: TokenCursor, left: t.Expr, word: str, negated: bool, at: int) -> t.Expr:
     if word == "similar":
         c.expect("to")
         word = "similar to"
     if c.is_any(QUANTIFIERS) and c.peek().text == "(":
-        return _quantified(c, left, f"not {word}" if negated else word, at)
+        return _parse_quantified(c, left, f"not {word}" if negated else word, at)
     pattern = parse_expression(c, RANGE)
     escape = parse_expression(c, RANGE) if c.accept("escape") else None
     return t.Like(word, left, pattern, escape, negated, at)
 
 
-def _at(c: Cursor, left: t.Expr, at: int) -> t.Expr:
+def _parse_at_time_zone(c: TokenCursor, left: t.Expr, at: int) -> t.Expr:
     if c.accept("local"):
         return t.FunctionCall(("timezone",), (left,), at)
     c.expect("time", "zone")
@@ -249,14 +251,14 @@ def _at(c: Cursor, left: t.Expr, at: int) -> t.Expr:
     return t.FunctionCall(("timezone",), (zone, left), at)
 
 
-def _named_operator(c: Cursor) -> str:
+def _parse_named_operator(c: TokenCursor) -> str:
     """OPERATOR(pg_catalog.+)"""
     c.expect_sign("(")
     while c.token.kind == WORD:
-        c.take()
+        c.next_token()
         c.expect_sign(".")
-    token = c.take()
+    token = c.next_token()
     if token.kind != SIGN or token.text in _PUNCTUATION:
-        raise c.error()
+        raise c.make_syntax_error()
     c.expect_sign(")")
     return token.text

@@ -6,18 +6,18 @@ import msgspec
 
 from belvedere.sql.definitions import Definition, Options, QualifiedName
 from belvedere.sql.parse import tree as t
-from belvedere.sql.parse.lexer import Token
+from belvedere.sql.parse.lexer import SqlToken
 from belvedere.sql.statements import Utility
 
 
-class QueryForm(msgspec.Struct, frozen=True):
+class CreateAsForm(msgspec.Struct, frozen=True):
     """CREATE TABLE AS, CREATE VIEW, CREATE MATERIALIZED VIEW; `tokens` are those of the query."""
 
     kind: str  # 'table', 'view' or 'materialized view'
     name: QualifiedName
     columns: tuple[str, ...]
-    query: t.Query
-    tokens: tuple[Token, ...]
+    query: t.QueryTree
+    tokens: tuple[SqlToken, ...]
     options: Options = ()
     if_not_exists: bool = False
     or_replace: bool = False
@@ -45,4 +45,4 @@ class CopyForm(msgspec.Struct, frozen=True):
     at: int
 
 
-Tree = t.DataStatement | QueryForm | ExplainForm | ExecuteForm | CopyForm | Definition | Utility
+Tree = t.DataStatement | CreateAsForm | ExplainForm | ExecuteForm | CopyForm | Definition | Utility

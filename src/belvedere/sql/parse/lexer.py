@@ -21,8 +21,8 @@ import re
 from typing import Any, Final, NamedTuple
 
 from belvedere.errors import InvalidInput
-from belvedere.plan.values.texts import checked
-from belvedere.sql.parse.escapes import unescaped, unicode_unescaped, valid_escape
+from belvedere.plan.values.texts import require_text
+from belvedere.sql.parse.escapes import is_valid_escape, unescape_string, unescape_unicode
 
 WORD: Final = 0
 QUOTED: Final = 1
@@ -44,7 +44,7 @@ _HEX = re.compile(r"[0-9a-fA-F]*")
 _BINARY = re.compile(r"[01]*")
 
 
-class Token(NamedTuple):
+class SqlToken(NamedTuple):
     """`start` and `end` are offsets into the text; `text` is what the kind says."""
 
     kind: int
@@ -76,13 +76,13 @@ _CONTINUED = re.compile(r"(?:[ \t\f\v]|--[^\n\r]*)*[\n\r](?:\s|--[^\n\r]*)*'")
 _UESCAPE = re.compile(r"\s*UESCAPE\s*'([^']*)'", re.IGNORECASE)
 
 
-def tokenize(text: str) -> list[Token]:
+def tokenize(text: str) -> list[SqlToken]:
     """The tokens of a text, with one END at its end."""
     if "\0" in text:
         raise syntax_error("null character in statement", text.index("\0"))
     if not text.isascii():
-        checked(text)
-    return _Lexer(text).run()
+        require_text(text)
+    return _Lexer(text).scan_tokens()
 
 
 def syntax_error(message: str, at: int, **facts: Any) -> InvalidInput:
@@ -92,57 +92,59 @@ def syntax_error(message: str, at: int, **facts: Any) -> InvalidInput:
 class _Lexer:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens: list[Token] = []
+        self.tokens: list[SqlToken] = []
         self.marks = 0  # how many ? were met
         self.numbered = False  # whether a $n was met
 
-    def run(self) -> list[Token]:
+    def scan_tokens(self) -> list[SqlToken]:
         text, tokens = self.text, self.tokens
         scan = _TOKEN.match
         at, size = 0, len(text)
         while at < size:
             found = scan(text, at)
             if found is None:
-                at = self.unmatched(at)
+                at = self.fail_unmatched(at)
                 continue
             end = found.end()
             match found.lastgroup:
                 case "space":
                     pass
                 case "word":
-                    tokens.append(Token(WORD, fold(found.group()), at, end))
+                    tokens.append(SqlToken(WORD, fold_case(found.group()), at, end))
                 case "sign":
-                    tokens.append(Token(SIGN, found.group(), at, end))
+                    tokens.append(SqlToken(SIGN, found.group(), at, end))
                 case "string":
-                    end = self.string(found.group()[1:-1].replace("''", "'"), at, end)
+                    end = self.scan_string(found.group()[1:-1].replace("''", "'"), at, end)
                 case "number":
-                    end = self.number(found.group(), at, end)
+                    end = self.scan_number(found.group(), at, end)
                 case "operator":
-                    end = self.operator(found.group(), at)
+                    end = self.scan_operator(found.group(), at)
                 case _:
-                    end = self.rare(found, at, end)
+                    end = self.scan_rare_token(found, at, end)
             at = end
-        tokens.append(Token(END, "", size, size))
+        tokens.append(SqlToken(END, "", size, size))
         return tokens
 
-    def rare(self, found: re.Match[str], at: int, end: int) -> int:
+    def scan_rare_token(self, found: re.Match[str], at: int, end: int) -> int:
         match found.lastgroup:
             case "quoted":
                 name = found.group()[1:-1].replace('""', '"')
                 if not name:
                     raise syntax_error("zero-length quoted identifier", at)
-                self.tokens.append(Token(QUOTED, truncate(name), at, end))
+                self.tokens.append(SqlToken(QUOTED, truncate_name(name), at, end))
             case "parameter":
-                self.tokens.append(Token(PARAMETER, self.parameter(found.group(), at), at, end))
+                self.tokens.append(
+                    SqlToken(PARAMETER, self.number_parameter(found.group(), at), at, end)
+                )
             case "comment":
-                return self.comment(at)
+                return self.skip_comment(at)
             case "dollar":
-                return self.dollar(found.group(), at, end)
+                return self.scan_dollar_string(found.group(), at, end)
             case "prefixed":
-                return self.prefixed(found.group(), at, end)
+                return self.scan_prefixed_string(found.group(), at, end)
         return end
 
-    def unmatched(self, at: int) -> int:
+    def fail_unmatched(self, at: int) -> int:
         sign = self.text[at]
         if sign == "'":
             raise syntax_error("unterminated quoted string", at)
@@ -150,7 +152,7 @@ class _Lexer:
             raise syntax_error("unterminated quoted identifier", at)
         raise syntax_error("syntax error", at, near=sign)
 
-    def string(self, value: str, at: int, end: int) -> int:
+    def scan_string(self, value: str, at: int, end: int) -> int:
         """A string may continue on the next line: 'a' <newline> 'b' is one string."""
         while more := _CONTINUED.match(self.text, end):
             part = _TOKEN.match(self.text, more.end() - 1)
@@ -158,10 +160,10 @@ class _Lexer:
                 raise syntax_error("unterminated quoted string", more.end() - 1)
             value += part.group()[1:-1].replace("''", "'")
             end = part.end()
-        self.tokens.append(Token(STRING, value, at, end))
+        self.tokens.append(SqlToken(STRING, value, at, end))
         return end
 
-    def number(self, digits: str, at: int, end: int) -> int:
+    def scan_number(self, digits: str, at: int, end: int) -> int:
         follow = self.text[end : end + 1]
         if follow == "_" or follow.isalnum() or follow == "$":
             raise syntax_error("trailing junk after numeric literal", at, near=digits + follow)
@@ -169,23 +171,23 @@ class _Lexer:
         if digits[:2].lower() in ("0x", "0o", "0b"):
             if len(digits) > INTEGER_DIGITS_MAX:
                 raise InvalidInput("number is too long", sqlstate="22003", position=at + 1)
-            self.tokens.append(Token(INTEGER, str(int(digits, 0)), at, end))
+            self.tokens.append(SqlToken(INTEGER, str(int(digits, 0)), at, end))
         elif digits.isdigit() and len(digits) <= INTEGER_DIGITS_MAX:
-            self.tokens.append(Token(INTEGER, digits, at, end))
+            self.tokens.append(SqlToken(INTEGER, digits, at, end))
         else:
-            self.tokens.append(Token(NUMBER, digits, at, end))
+            self.tokens.append(SqlToken(NUMBER, digits, at, end))
         return end
 
-    def operator(self, sign: str, at: int) -> int:
+    def scan_operator(self, sign: str, at: int) -> int:
         """A trailing + or - belongs to the operator only if it has one of the rarer characters."""
         if len(sign) > 1 and not _KEEPS_SIGN.search(sign):
             kept = sign.rstrip("+-")
             sign = kept if kept else sign[0]
         end = at + len(sign)
-        self.tokens.append(Token(SIGN, "<>" if sign == "!=" else sign, at, end))
+        self.tokens.append(SqlToken(SIGN, "<>" if sign == "!=" else sign, at, end))
         return end
 
-    def parameter(self, written: str, at: int) -> str:
+    def number_parameter(self, written: str, at: int) -> str:
         if written == "?":
             self.marks += 1
             number = self.marks
@@ -198,7 +200,7 @@ class _Lexer:
             raise InvalidInput("there is no such parameter", sqlstate="42P02", position=at + 1)
         return str(number)
 
-    def comment(self, at: int) -> int:
+    def skip_comment(self, at: int) -> int:
         depth, place = 0, at
         while found := _COMMENT_EDGE.search(self.text, place):
             depth += 1 if found.group() == "/*" else -1
@@ -207,50 +209,50 @@ class _Lexer:
                 return place
         raise syntax_error("unterminated comment", at)
 
-    def dollar(self, tag: str, at: int, end: int) -> int:
+    def scan_dollar_string(self, tag: str, at: int, end: int) -> int:
         close = self.text.find(tag, end)
         if close < 0:
             raise syntax_error("unterminated dollar-quoted string", at)
-        self.tokens.append(Token(STRING, self.text[end:close], at, close + len(tag)))
+        self.tokens.append(SqlToken(STRING, self.text[end:close], at, close + len(tag)))
         return close + len(tag)
 
-    def prefixed(self, prefix: str, at: int, end: int) -> int:
+    def scan_prefixed_string(self, prefix: str, at: int, end: int) -> int:
         letter, quote = prefix[0].lower(), prefix[-1]
         if letter in "bx":
-            return self.bits(letter, at, end)
-        close, raw = self.quoted_run(end, quote, escapes=letter == "e")
+            return self.scan_bit_string(letter, at, end)
+        close, raw = self.scan_quoted(end, quote, escapes=letter == "e")
         while quote == "'" and (more := _CONTINUED.match(self.text, close)):
-            close, part = self.quoted_run(more.end(), quote, escapes=letter == "e")
+            close, part = self.scan_quoted(more.end(), quote, escapes=letter == "e")
             raw += part
         if letter == "e":
-            raw = unescaped(raw, at)
+            raw = unescape_string(raw, at)
         elif letter == "u":
-            raw, close = self.unicode(raw, at, close)
+            raw, close = self.resolve_unicode_escapes(raw, at, close)
         if quote == "'":
-            self.tokens.append(Token(STRING, raw, at, close))
+            self.tokens.append(SqlToken(STRING, raw, at, close))
             return close
         if not raw:
             raise syntax_error("zero-length quoted identifier", at)
-        self.tokens.append(Token(QUOTED, truncate(raw), at, close))
+        self.tokens.append(SqlToken(QUOTED, truncate_name(raw), at, close))
         return close
 
-    def unicode(self, raw: str, at: int, close: int) -> tuple[str, int]:
+    def resolve_unicode_escapes(self, raw: str, at: int, close: int) -> tuple[str, int]:
         """U&'..' [UESCAPE 'c']: its text, and where it ends."""
         escape = "\\"
         if found := _UESCAPE.match(self.text, close):
             escape, close = found[1], found.end()
-            if not valid_escape(escape):
+            if not is_valid_escape(escape):
                 raise syntax_error("invalid unicode escape character", at)
-        return unicode_unescaped(raw, escape, at), close
+        return unescape_unicode(raw, escape, at), close
 
-    def bits(self, letter: str, at: int, start: int) -> int:
-        close, raw = self.quoted_run(start, "'", escapes=False)
+    def scan_bit_string(self, letter: str, at: int, start: int) -> int:
+        close, raw = self.scan_quoted(start, "'", escapes=False)
         if not (_HEX if letter == "x" else _BINARY).fullmatch(raw):
             raise InvalidInput("not a valid digit", sqlstate="22P02", position=at + 1)
-        self.tokens.append(Token(BITS, letter + raw, at, close))
+        self.tokens.append(SqlToken(BITS, letter + raw, at, close))
         return close
 
-    def quoted_run(self, start: int, quote: str, escapes: bool) -> tuple[int, str]:
+    def scan_quoted(self, start: int, quote: str, escapes: bool) -> tuple[int, str]:
         """The end of a quoted text and its inside with doubled quotes made one."""
         place, parts = start, []
         while place < len(self.text):
@@ -269,7 +271,7 @@ class _Lexer:
         raise syntax_error("unterminated quoted string", start - 1)
 
 
-def fold(word: str) -> str:
+def fold_case(word: str) -> str:
     """An unquoted name in lower case; only ASCII letters fold."""
     if word.islower():
         lower = word
@@ -277,10 +279,10 @@ def fold(word: str) -> str:
         lower = word.lower()
     else:
         lower = "".join(c.lower() if c.isascii() else c for c in word)
-    return truncate(lower)
+    return truncate_name(lower)
 
 
-def truncate(name: str) -> str:
+def truncate_name(name: str) -> str:
     """A name is cut to 63 bytes, as everywhere in PostgreSQL."""
     if len(name) <= NAME_BYTES_MAX and (name.isascii() or len(name) * 4 <= NAME_BYTES_MAX):
         return name

@@ -16,10 +16,10 @@ from belvedere.sql.parse.lexer import (
     SIGN,
     STRING,
     WORD,
-    Token,
+    SqlToken,
     tokenize,
 )
-from belvedere.sql.parse.text import render
+from belvedere.sql.parse.text import render_tokens
 from belvedere.sql.parse.types import TYPE_WORDS
 
 _CONSTANTS = frozenset({STRING, INTEGER, NUMBER, BITS})
@@ -30,11 +30,11 @@ _ENDS_LIST = frozenset(
 )
 
 
-def normalised(text: str) -> str:
+def normalize_statement(text: str) -> str:
     """The statement with `$n` for every constant."""
     tokens = [token for token in tokenize(text) if token.kind != END]
     number = max((int(one.text) for one in tokens if one.kind == PARAMETER), default=0)
-    made: list[Token] = []
+    made: list[SqlToken] = []
     places = False
     for i, token in enumerate(tokens):
         if token.kind == WORD:
@@ -42,36 +42,36 @@ def normalised(text: str) -> str:
         elif token.kind == SIGN and token.text in "();":
             places = False
         if token.kind == PARAMETER:
-            made.append(_parameter(token, int(token.text)))
-        elif token.kind not in _CONSTANTS or (places and _is_place(tokens, i)):
+            made.append(_make_parameter(token, int(token.text)))
+        elif token.kind not in _CONSTANTS or (places and _is_ordinal(tokens, i)):
             made.append(token)
         else:
             number += 1
-            made += _constant(made, token, number)
+            made += _replace_constant(made, token, number)
     while made and made[-1].text == ";":
         made.pop()
-    return render(made)
+    return render_tokens(made)
 
 
-def _parameter(token: Token, number: int) -> Token:
+def _make_parameter(token: SqlToken, number: int) -> SqlToken:
     return token._replace(kind=SIGN, text=f"${number}")
 
 
-def _is_place(tokens: list[Token], i: int) -> bool:
+def _is_ordinal(tokens: list[SqlToken], i: int) -> bool:
     """A number that is an item of ORDER BY or GROUP BY by itself."""
     after = tokens[i + 1] if i + 1 < len(tokens) else None
     alone = after is None or after.kind == WORD or after.text in (",", ")", ";")
     return tokens[i].kind == INTEGER and tokens[i - 1].text in ("by", ",") and alone
 
 
-def _constant(made: list[Token], token: Token, number: int) -> list[Token]:
+def _replace_constant(made: list[SqlToken], token: SqlToken, number: int) -> list[SqlToken]:
     """`date '..'` would not parse with a parameter, `$1::date` does."""
     last = made[-1] if made else None
     if token.kind == STRING and last is not None and last.kind == WORD and last.text in TYPE_WORDS:
         made.pop()
         return [
-            _parameter(token, number),
+            _make_parameter(token, number),
             token._replace(kind=SIGN, text="::"),
             last._replace(kind=WORD),
         ]
-    return [_parameter(token, number)]
+    return [_make_parameter(token, number)]

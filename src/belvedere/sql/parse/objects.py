@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from belvedere.errors import Unsupported
 from belvedere.sql import definitions as d
-from belvedere.sql.parse.cursor import Cursor
-from belvedere.sql.parse.forms import QueryForm
+from belvedere.sql.parse.cursor import TokenCursor
+from belvedere.sql.parse.forms import CreateAsForm
 from belvedere.sql.parse.lexer import QUOTED, WORD
 from belvedere.sql.parse.names import (
-    expression_text,
-    options,
+    parse_create_as,
+    parse_qualified_name,
     parse_sequence_options,
-    qualified,
-    query_form,
+    parse_with_options,
+    read_expression_text,
 )
 from belvedere.sql.parse.tables import parse_create_table
 
@@ -25,46 +25,46 @@ _MISSING = frozenset(
 )
 
 
-def parse_create(c: Cursor) -> d.Definition | QueryForm:
+def parse_create(c: TokenCursor) -> d.Definition | CreateAsForm:
     at = c.expect("create")
     or_replace = c.accept("or", "replace")
     c.accept("unlogged")  # what is logged is more than what was asked for
     if c.is_any(("temp", "temporary", "global", "local")):
         raise Unsupported(f"{c.token.text} object", position=c.token.start + 1)
     if c.accept("materialized", "view"):
-        return _view(c, "materialized view", or_replace)
+        return _parse_view(c, "materialized view", or_replace)
     if c.accept("view"):
-        return _view(c, "view", or_replace)
+        return _parse_view(c, "view", or_replace)
     if or_replace:
-        raise c.error() if not c.is_any(_MISSING) else _missing(c)
+        raise c.make_syntax_error() if not c.is_any(_MISSING) else _unsupported_error(c)
     if c.accept("table"):
         return parse_create_table(c)
     if c.accept("unique", "index"):
-        return _index(c, unique=True)
+        return _parse_index(c, unique=True)
     if c.accept("index"):
-        return _index(c, unique=False)
+        return _parse_index(c, unique=False)
     if c.accept("sequence"):
         if_not_exists = c.accept("if", "not", "exists")
-        return d.CreateSequence(qualified(c), parse_sequence_options(c), if_not_exists)
+        return d.CreateSequence(parse_qualified_name(c), parse_sequence_options(c), if_not_exists)
     if c.accept("schema"):
         if_not_exists = c.accept("if", "not", "exists")
-        return d.CreateSchema(c.name(), if_not_exists)
+        return d.CreateSchema(c.parse_name(), if_not_exists)
     if c.is_word("recursive", "view"):
         raise Unsupported("create recursive view", position=at + 1, hint="use with recursive")
-    raise _missing(c) if c.is_any(_MISSING) else c.error()
+    raise _unsupported_error(c) if c.is_any(_MISSING) else c.make_syntax_error()
 
 
-def _missing(c: Cursor) -> Unsupported:
+def _unsupported_error(c: TokenCursor) -> Unsupported:
     return Unsupported(f"create {c.token.text}", position=c.token.start + 1)
 
 
-def _view(c: Cursor, kind: str, or_replace: bool) -> QueryForm:
+def _parse_view(c: TokenCursor, kind: str, or_replace: bool) -> CreateAsForm:
     if_not_exists = c.accept("if", "not", "exists")
-    name = qualified(c)
-    columns = c.names() if c.is_sign("(") else ()
-    found = options(c)
+    name = parse_qualified_name(c)
+    columns = c.parse_name_list() if c.is_sign("(") else ()
+    found = parse_with_options(c)
     c.expect("as")
-    form = query_form(
+    form = parse_create_as(
         c, kind, name, columns, found, if_not_exists=if_not_exists, or_replace=or_replace
     )
     if c.is_word("with"):
@@ -75,24 +75,24 @@ def _view(c: Cursor, kind: str, or_replace: bool) -> QueryForm:
 # -- indexes ---------------------------------------------------------------------------------------
 
 
-def _index(c: Cursor, unique: bool) -> d.CreateIndex:
+def _parse_index(c: TokenCursor, unique: bool) -> d.CreateIndex:
     concurrently = c.accept("concurrently")
     if_not_exists = c.accept("if", "not", "exists")
-    name = None if c.is_word("on") else c.name()
+    name = None if c.is_word("on") else c.parse_name()
     c.expect("on")
     c.accept("only")
-    table = qualified(c)
-    if c.accept("using") and (method := c.name()) not in ("btree", "hash"):
+    table = parse_qualified_name(c)
+    if c.accept("using") and (method := c.parse_name()) not in ("btree", "hash"):
         raise Unsupported("index method", method=method, hint="use btree")
     c.expect_sign("(")
-    parts = c.comma_list(lambda: _part(c))
+    parts = c.parse_comma_list(lambda: _parse_index_part(c))
     c.expect_sign(")")
-    include = c.names() if c.accept("include") else ()
+    include = c.parse_name_list() if c.accept("include") else ()
     distinct = not c.accept("nulls", "not", "distinct")
     if distinct:
         c.accept("nulls", "distinct")
-    found = options(c)
-    where = expression_text(c) if c.accept("where") else None
+    found = parse_with_options(c)
+    where = read_expression_text(c) if c.accept("where") else None
     return d.CreateIndex(
         name, table, parts, include, unique, distinct, where, found, if_not_exists, concurrently
     )
@@ -112,46 +112,46 @@ _ORDERED_AS_STORED: tuple[str, ...] = (
 """Operator classes that mean no other order than ours: that of collation "C"."""
 
 
-def _part(c: Cursor) -> d.IndexPart:
+def _parse_index_part(c: TokenCursor) -> d.IndexPart:
     column, expression = None, None
     token, after = c.token, c.peek()
     if token.kind in (WORD, QUOTED) and after.text != "(" and after.text != ".":
-        column = c.name()
+        column = c.parse_name()
     elif c.accept_sign("("):
-        expression = expression_text(c)
+        expression = read_expression_text(c)
         c.expect_sign(")")
     else:
-        expression = expression_text(c)
+        expression = read_expression_text(c)
     if c.accept("collate"):
-        if (name := c.qualified()[-1]) not in ("C", "POSIX", "default"):
+        if (name := c.parse_qualified()[-1]) not in ("C", "POSIX", "default"):
             raise Unsupported("collation", name=name)
     if c.token.kind == WORD and c.token.text not in ("asc", "desc", "nulls"):
         if c.token.text not in _ORDERED_AS_STORED:
             raise Unsupported("operator class of an index", position=c.token.start + 1)
-        c.take()
+        c.next_token()
     descending = c.accept("desc")
     if not descending:
         c.accept("asc")
     nulls_first = None
     if c.accept("nulls"):
-        nulls_first = c.choice("first", "last") == "first"
+        nulls_first = c.expect_one_of("first", "last") == "first"
     return d.IndexPart(column, expression, None, descending, nulls_first)
 
 
 # -- DROP, TRUNCATE, REFRESH -----------------------------------------------------------------------
 
 
-def parse_drop(c: Cursor) -> d.Drop:
+def parse_drop(c: TokenCursor) -> d.Drop:
     c.expect("drop")
-    kind = parse_kind(c, "drop")
+    kind = parse_object_kind(c, "drop")
     if kind == "index":
         c.accept("concurrently")
     if_exists = c.accept("if", "exists")
-    names = c.comma_list(lambda: qualified(c))
-    return d.Drop(kind, names, if_exists, _cascade(c))
+    names = c.parse_comma_list(lambda: parse_qualified_name(c))
+    return d.Drop(kind, names, if_exists, _parse_cascade(c))
 
 
-def parse_kind(c: Cursor, verb: str) -> str:
+def parse_object_kind(c: TokenCursor, verb: str) -> str:
     """The kind of object that ALTER or DROP is about."""
     if c.accept("materialized", "view"):
         return "materialized view"
@@ -160,33 +160,33 @@ def parse_kind(c: Cursor, verb: str) -> str:
             return kind
     if c.is_any(_MISSING):
         raise Unsupported(f"{verb} {c.token.text}", position=c.token.start + 1)
-    raise c.error()
+    raise c.make_syntax_error()
 
 
-def _cascade(c: Cursor) -> bool:
+def _parse_cascade(c: TokenCursor) -> bool:
     if c.accept("cascade"):
         return True
     c.accept("restrict")
     return False
 
 
-def parse_truncate(c: Cursor) -> d.Truncate:
+def parse_truncate(c: TokenCursor) -> d.Truncate:
     c.expect("truncate")
     c.accept("table")
     c.accept("only")
-    names = c.comma_list(lambda: qualified(c))
+    names = c.parse_comma_list(lambda: parse_qualified_name(c))
     restart = c.accept("restart", "identity")
     if not restart:
         c.accept("continue", "identity")
-    return d.Truncate(names, restart, _cascade(c))
+    return d.Truncate(names, restart, _parse_cascade(c))
 
 
-def parse_maintain(c: Cursor) -> d.MaintainView:
-    verb = c.choice("refresh", "verify", "repair")
+def parse_maintain(c: TokenCursor) -> d.MaintainView:
+    verb = c.expect_one_of("refresh", "verify", "repair")
     c.expect("materialized", "view")
     if c.is_word("concurrently"):
-        c.take()
-    name = qualified(c)
+        c.next_token()
+    name = parse_qualified_name(c)
     if c.is_word("with", "no", "data"):
         raise Unsupported("refresh with no data", position=c.token.start + 1)
     c.accept("with", "data")

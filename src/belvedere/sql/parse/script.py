@@ -10,18 +10,18 @@ from belvedere.sql.definitions import MaintainView
 from belvedere.sql.parse import objects, utility
 from belvedere.sql.parse import tree as t
 from belvedere.sql.parse.alter import parse_alter
-from belvedere.sql.parse.cursor import Cursor, Grammar, too_complex
+from belvedere.sql.parse.cursor import Grammar, TokenCursor, too_complex_error
 from belvedere.sql.parse.dml import parse_data_statement
 from belvedere.sql.parse.expressions import parse_expression
-from belvedere.sql.parse.forms import ExplainForm, QueryForm, Tree
+from belvedere.sql.parse.forms import CreateAsForm, ExplainForm, Tree
 from belvedere.sql.parse.lexer import END, SIGN, WORD, syntax_error, tokenize
-from belvedere.sql.parse.names import qualified
+from belvedere.sql.parse.names import parse_qualified_name
 from belvedere.sql.parse.query import parse_query
 
 _GRAMMAR = Grammar(parse_expression, parse_query, parse_data_statement)
 
 
-class Parsed(NamedTuple):
+class ParsedStatement(NamedTuple):
     """One statement: its tree, and where it stands in the text."""
 
     tree: Tree
@@ -29,10 +29,10 @@ class Parsed(NamedTuple):
     end: int
 
 
-def parse_script(text: str) -> list[Parsed]:
+def parse_script(text: str) -> list[ParsedStatement]:
     """The statements of a text, which are separated by semicolons; empty ones are left out."""
-    c = Cursor(tokenize(text), text, _GRAMMAR)
-    found: list[Parsed] = []
+    c = TokenCursor(tokenize(text), text, _GRAMMAR)
+    found: list[ParsedStatement] = []
     try:
         while True:
             while c.accept_sign(";"):
@@ -40,26 +40,26 @@ def parse_script(text: str) -> list[Parsed]:
             if c.token.kind == END:
                 return found
             start = c.token.start
-            tree = _statement(c)
+            tree = _parse_statement(c)
             if not c.at_end:
-                raise c.error()
+                raise c.make_syntax_error()
             if c.into is not None:
                 raise syntax_error("select into is not allowed here", c.into[0])
-            found.append(Parsed(tree, start, c.tokens[c.index - 1].end))
+            found.append(ParsedStatement(tree, start, c.tokens[c.index - 1].end))
     except RecursionError:
-        raise too_complex() from None
+        raise too_complex_error() from None
 
 
 def parse_expression_text(text: str) -> t.Expr:
     """A text that is one expression: what the catalog stores of defaults, checks and the like."""
-    c = Cursor(tokenize(text), text, _GRAMMAR)
+    c = TokenCursor(tokenize(text), text, _GRAMMAR)
     tree = parse_expression(c)
     if c.token.kind != END:
-        raise c.error()
+        raise c.make_syntax_error()
     return tree
 
 
-def _statement(c: Cursor) -> Tree:
+def _parse_statement(c: TokenCursor) -> Tree:
     token = c.token
     if token.kind == WORD:
         rule = _RULES.get(token.text)
@@ -69,43 +69,43 @@ def _statement(c: Cursor) -> Tree:
             raise Unsupported(token.text, position=token.start + 1)
     elif token.kind == SIGN and token.text == "(":
         return parse_data_statement(c)
-    raise c.error()
+    raise c.make_syntax_error()
 
 
-def _query(c: Cursor) -> Tree:
+def _parse_query_or_into(c: TokenCursor) -> Tree:
     """A query, or CREATE TABLE AS in the form SELECT .. INTO."""
     start = c.index
     tree = parse_data_statement(c)
     if c.into is None:
         return tree
     at, first, end = c.into
-    body = tree.body if isinstance(tree, t.Query) else None
+    body = tree.body if isinstance(tree, t.QueryTree) else None
     while isinstance(body, t.SetOperationTree):
         body = body.left
-    if not isinstance(tree, t.Query) or not isinstance(body, t.Select) or body.at != at:
+    if not isinstance(tree, t.QueryTree) or not isinstance(body, t.Select) or body.at != at:
         raise syntax_error("select into is not allowed here", at)
-    inside = Cursor([*c.tokens[first:end], c.tokens[-1]], c.text, _GRAMMAR)
-    inside.take()
+    inside = TokenCursor([*c.tokens[first:end], c.tokens[-1]], c.text, _GRAMMAR)
+    inside.next_token()
     inside.accept("unlogged")
     inside.accept("table")
-    name, c.into = qualified(inside), None
+    name, c.into = parse_qualified_name(inside), None
     tokens = (*c.tokens[start:first], *c.tokens[end : c.index])
-    return QueryForm("table", name, (), tree, tokens)
+    return CreateAsForm("table", name, (), tree, tokens)
 
 
-def _explain(c: Cursor) -> ExplainForm:
+def _parse_explain(c: TokenCursor) -> ExplainForm:
     options = utility.parse_explain_options(c)
     start = c.token.start
     if c.accept("materialized", "view"):
-        statement: Tree = MaintainView("explain", qualified(c))
+        statement: Tree = MaintainView("explain", parse_qualified_name(c))
     else:
-        statement = _statement(c)
+        statement = _parse_statement(c)
     return ExplainForm(statement, c.text[start : c.tokens[c.index - 1].end], options)
 
 
-_RULES: dict[str, Callable[[Cursor], Tree]] = {
-    "select": _query,
-    "with": _query,
+_RULES: dict[str, Callable[[TokenCursor], Tree]] = {
+    "select": _parse_query_or_into,
+    "with": _parse_query_or_into,
     "values": parse_data_statement,
     "table": parse_data_statement,
     "insert": parse_data_statement,
@@ -135,7 +135,7 @@ _RULES: dict[str, Callable[[Cursor], Tree]] = {
     "execute": utility.parse_execute,
     "deallocate": utility.parse_deallocate,
     "discard": utility.parse_discard,
-    "explain": _explain,
+    "explain": _parse_explain,
     "copy": utility.parse_copy,
     "analyze": utility.parse_analyze,
     "analyse": utility.parse_analyze,

@@ -5,77 +5,77 @@ from __future__ import annotations
 from belvedere.errors import Unsupported
 from belvedere.sql.parse import tree as t
 from belvedere.sql.parse.calls import parse_call
-from belvedere.sql.parse.cursor import Cursor
+from belvedere.sql.parse.cursor import TokenCursor
 
 _JOIN_WORDS = ("join", "inner", "left", "right", "full", "cross", "natural")
 
 
-def parse_sources(c: Cursor) -> tuple[t.FromItem, ...]:
-    return c.comma_list(lambda: _joined(c))
+def parse_from_list(c: TokenCursor) -> tuple[t.FromItem, ...]:
+    return c.parse_comma_list(lambda: _parse_from_item(c))
 
 
-def _joined(c: Cursor) -> t.FromItem:
-    c.enter()
-    left = _source(c)
+def _parse_from_item(c: TokenCursor) -> t.FromItem:
+    c.enter_level()
+    left = _parse_source(c)
     while c.is_any(_JOIN_WORDS):
-        left = _join(c, left)
-    c.leave()
+        left = _parse_join(c, left)
+    c.leave_level()
     return left
 
 
-def _join(c: Cursor, left: t.FromItem) -> t.FromItem:
+def _parse_join(c: TokenCursor, left: t.FromItem) -> t.FromItem:
     at = c.token.start
     natural = c.accept("natural")
     kind = "inner"
     if c.is_any(("inner", "left", "right", "full", "cross")):
-        kind = c.take().text
+        kind = c.next_token().text
         if kind in ("left", "right", "full"):
             c.accept("outer")
     c.expect("join")
-    right = _source(c)
+    right = _parse_source(c)
     if kind == "cross":
         return t.JoinRef("cross", left, right, False, (), None, None, at)
     if natural:
         return t.JoinRef(kind, left, right, True, (), None, None, at)
     # `a JOIN b JOIN c ON .. ON ..`: the inner join comes first.
     while c.is_any(_JOIN_WORDS):
-        right = _join(c, right)
+        right = _parse_join(c, right)
     if c.accept("using"):
-        names = c.names()
-        alias = c.name() if c.accept("as") else None
+        names = c.parse_name_list()
+        alias = c.parse_name() if c.accept("as") else None
         return t.JoinRef(kind, left, right, False, names, None, alias, at)
     c.expect("on")
-    return t.JoinRef(kind, left, right, False, (), c.expression(), None, at)
+    return t.JoinRef(kind, left, right, False, (), c.parse_expression(), None, at)
 
 
-def _source(c: Cursor) -> t.FromItem:
+def _parse_source(c: TokenCursor) -> t.FromItem:
     at = c.token.start
     lateral = c.accept("lateral")
     if c.is_sign("("):
-        if c.query_ahead() and not _join_in_parentheses(c):
-            return _subquery(c, lateral, at)
-        c.take()
-        found = _joined(c)
+        if c.is_query_ahead() and not _is_join_in_parentheses(c):
+            return _parse_subquery(c, lateral, at)
+        c.next_token()
+        found = _parse_from_item(c)
         c.expect_sign(")")
-        if c.table_alias() is not None:
+        if c.parse_table_alias() is not None:
             raise Unsupported("alias of a parenthesized join", position=at + 1)
         return found
     if c.is_word("rows", "from"):
-        return _rows_from(c, lateral, at)
+        return _parse_rows_from(c, lateral, at)
     c.accept("only")
-    if _call_ahead(c):
-        return _function(c, lateral, at)
+    if _is_call_ahead(c):
+        return _parse_function(c, lateral, at)
     if lateral:
-        raise c.error()
-    name = c.qualified()
+        raise c.make_syntax_error()
+    name = c.parse_qualified()
     c.accept_sign("*")
-    alias, columns = _alias(c)
+    alias, columns = _parse_alias(c)
     if c.is_word("tablesample"):
         raise Unsupported("tablesample", position=c.token.start + 1)
     return t.TableRef(name, alias, columns, at)
 
 
-def _join_in_parentheses(c: Cursor) -> bool:
+def _is_join_in_parentheses(c: TokenCursor) -> bool:
     """`((select ..) x join ..)`: a join whose first part is a sub-query."""
     ahead, depth = 1, 0
     if c.peek(ahead).text != "(":
@@ -95,59 +95,59 @@ def _join_in_parentheses(c: Cursor) -> bool:
     return after not in (")", "union", "except", "intersect", "order", "limit", "offset", "fetch")
 
 
-def _subquery(c: Cursor, lateral: bool, at: int) -> t.QueryRef:
+def _parse_subquery(c: TokenCursor, lateral: bool, at: int) -> t.QueryRef:
     c.expect_sign("(")
-    query = c.query()
+    query = c.parse_query()
     c.expect_sign(")")
-    alias, columns = _alias(c)
+    alias, columns = _parse_alias(c)
     return t.QueryRef(query, alias, columns, lateral, at)
 
 
-def _call_ahead(c: Cursor) -> bool:
+def _is_call_ahead(c: TokenCursor) -> bool:
     ahead = 1
     while c.peek(ahead).text == "." and c.peek(ahead + 1).text != "(":
         ahead += 2
     return c.peek(ahead).text == "("
 
 
-def _function(c: Cursor, lateral: bool, at: int) -> t.FunctionRef:
-    return _function_tail(c, (_call(c),), lateral, at)
+def _parse_function(c: TokenCursor, lateral: bool, at: int) -> t.FunctionRef:
+    return _parse_function_tail(c, (_parse_source_call(c),), lateral, at)
 
 
-def _rows_from(c: Cursor, lateral: bool, at: int) -> t.FunctionRef:
+def _parse_rows_from(c: TokenCursor, lateral: bool, at: int) -> t.FunctionRef:
     c.expect("rows", "from")
     c.expect_sign("(")
-    calls = c.comma_list(lambda: _call(c))
+    calls = c.parse_comma_list(lambda: _parse_source_call(c))
     c.expect_sign(")")
-    return _function_tail(c, calls, lateral, at)
+    return _parse_function_tail(c, calls, lateral, at)
 
 
-def _function_tail(
-    c: Cursor, calls: tuple[t.FunctionCall, ...], lateral: bool, at: int
+def _parse_function_tail(
+    c: TokenCursor, calls: tuple[t.FunctionCall, ...], lateral: bool, at: int
 ) -> t.FunctionRef:
     ordinality = c.accept("with", "ordinality")
-    alias, columns = _alias(c)
+    alias, columns = _parse_alias(c)
     return t.FunctionRef(calls, ordinality, alias, columns, lateral, at)
 
 
-def _call(c: Cursor) -> t.FunctionCall:
+def _parse_source_call(c: TokenCursor) -> t.FunctionCall:
     token = c.token
-    name = c.qualified()
+    name = c.parse_qualified()
     found = parse_call(c, name, token.start)
     if not isinstance(found, t.FunctionCall):
-        raise c.error()
+        raise c.make_syntax_error()
     return found
 
 
-def _alias(c: Cursor) -> tuple[str | None, tuple[str, ...]]:
-    alias = c.table_alias()
+def _parse_alias(c: TokenCursor) -> tuple[str | None, tuple[str, ...]]:
+    alias = c.parse_table_alias()
     if alias is None or not c.is_sign("("):
         return alias, ()
-    c.take()
-    names = [c.name()]
+    c.next_token()
+    names = [c.parse_name()]
     if not c.is_sign(",") and not c.is_sign(")"):
         raise Unsupported("column definition list", position=c.token.start + 1)
     while c.accept_sign(","):
-        names.append(c.name())
+        names.append(c.parse_name())
     c.expect_sign(")")
     return alias, tuple(names)

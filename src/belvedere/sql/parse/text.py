@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from belvedere.errors import InvalidInput
 from belvedere.plan.values.quoting import quote_identifier, quote_literal
 from belvedere.sql.parse.keywords import NOT_COLUMN, RESERVED
-from belvedere.sql.parse.lexer import BITS, PARAMETER, QUOTED, SIGN, STRING, WORD, Token
+from belvedere.sql.parse.lexer import BITS, PARAMETER, QUOTED, SIGN, STRING, WORD, SqlToken
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_$]*\Z")
 _NO_SPACE_BEFORE = frozenset({",", ")", "]", "::", "[", ";"})
@@ -29,27 +29,29 @@ _SPACED_PARENTHESIS = RESERVED | {
 }
 
 
-def render(tokens: Sequence[Token], replaced: Mapping[int, tuple[int, str]] | None = None) -> str:
+def render_tokens(
+    tokens: Sequence[SqlToken], replaced: Mapping[int, tuple[int, str]] | None = None
+) -> str:
     """The text of tokens. `replaced` gives, by start offset, the end offset and other text."""
     parts: list[str] = []
-    last: Token | None = None
+    last: SqlToken | None = None
     skip_to = -1
     for token in tokens:
         if token.start < skip_to:
             continue
-        text = spell(token)
+        text = spell_token(token)
         if replaced is not None and token.start in replaced:
             skip_to, text = replaced[token.start]
             if token.kind == WORD and token.text == "table":  # TABLE t: the star of its columns
                 text = f"select {text} from"
-        if last is not None and _spaced(last, token):
+        if last is not None and _needs_space(last, token):
             parts.append(" ")
         parts.append(text)
         last = token
     return "".join(parts)
 
 
-def spell(token: Token) -> str:
+def spell_token(token: SqlToken) -> str:
     if token.kind == STRING:
         return quote_literal(token.text)
     if token.kind == BITS:
@@ -70,7 +72,7 @@ def quote(name: str) -> str:
     return quote_identifier(name)
 
 
-def _spaced(last: Token, token: Token) -> bool:
+def _needs_space(last: SqlToken, token: SqlToken) -> bool:
     if "." in (last.text, token.text) and SIGN in (last.kind, token.kind):
         return not all(one.kind in (WORD, QUOTED) or one.text in ".*" for one in (last, token))
     if token.kind == SIGN and token.text in _NO_SPACE_BEFORE:

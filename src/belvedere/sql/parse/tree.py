@@ -106,7 +106,7 @@ class InItems(msgspec.Struct, frozen=True):
 
 class InQuery(msgspec.Struct, frozen=True):
     operand: Expr
-    query: Query
+    query: QueryTree
     negated: bool
     at: int
 
@@ -128,7 +128,7 @@ class Quantify(msgspec.Struct, frozen=True):
     quantifier: str
     operator: str
     operand: Expr
-    right: Expr | Query
+    right: Expr | QueryTree
     at: int
 
 
@@ -193,7 +193,7 @@ class ArrayItems(msgspec.Struct, frozen=True):
 
 
 class ArrayQuery(msgspec.Struct, frozen=True):
-    query: Query
+    query: QueryTree
     at: int
 
 
@@ -203,12 +203,12 @@ class RowItems(msgspec.Struct, frozen=True):
 
 
 class ScalarQuery(msgspec.Struct, frozen=True):
-    query: Query
+    query: QueryTree
     at: int
 
 
 class ExistsQuery(msgspec.Struct, frozen=True):
-    query: Query
+    query: QueryTree
     at: int
 
 
@@ -273,7 +273,7 @@ class TableRef(msgspec.Struct, frozen=True):
 
 
 class QueryRef(msgspec.Struct, frozen=True):
-    query: Query
+    query: QueryTree
     alias: str | None
     columns: tuple[str, ...]
     lateral: bool
@@ -309,7 +309,7 @@ FromItem = TableRef | QueryRef | FunctionRef | JoinRef
 # -- queries ---------------------------------------------------------------------------------------
 
 
-class Target(NamedTuple):
+class SelectItem(NamedTuple):
     expression: Expr
     alias: str | None
 
@@ -326,7 +326,7 @@ GroupItem = Expr | GroupingSets
 
 
 class Select(msgspec.Struct, frozen=True):
-    targets: tuple[Target, ...]
+    targets: tuple[SelectItem, ...]
     at: int
     distinct: bool = False
     distinct_on: tuple[Expr, ...] = ()
@@ -358,7 +358,7 @@ class CteTree(msgspec.Struct, frozen=True):
 
     name: str
     columns: tuple[str, ...]
-    statement: Query | InsertTree | UpdateTree | DeleteTree
+    statement: QueryTree | InsertTree | UpdateTree | DeleteTree
     materialized: bool | None
     at: int
 
@@ -370,7 +370,7 @@ class LockClause(NamedTuple):
     at: int
 
 
-class Query(msgspec.Struct, frozen=True):
+class QueryTree(msgspec.Struct, frozen=True):
     """A body with what may stand around it."""
 
     body: QueryBody
@@ -384,7 +384,7 @@ class Query(msgspec.Struct, frozen=True):
     locks: tuple[LockClause, ...] = ()
 
 
-QueryBody = Select | ValuesList | SetOperationTree | Query
+QueryBody = Select | ValuesList | SetOperationTree | QueryTree
 
 # -- changes of data -------------------------------------------------------------------------------
 
@@ -415,10 +415,10 @@ class InsertTree(msgspec.Struct, frozen=True):
     table: tuple[str, ...]
     alias: str | None
     columns: tuple[tuple[str, int], ...]
-    query: Query | None
+    query: QueryTree | None
     overriding: str
     conflict: ConflictTree | None
-    returning: tuple[Target, ...]
+    returning: tuple[SelectItem, ...]
     at: int
     ctes: tuple[CteTree, ...] = ()
     recursive: bool = False
@@ -430,7 +430,7 @@ class UpdateTree(msgspec.Struct, frozen=True):
     sets: tuple[SetClause, ...]
     sources: tuple[FromItem, ...]
     where: Expr | None
-    returning: tuple[Target, ...]
+    returning: tuple[SelectItem, ...]
     at: int
     ctes: tuple[CteTree, ...] = ()
     recursive: bool = False
@@ -441,10 +441,10 @@ class DeleteTree(msgspec.Struct, frozen=True):
     alias: str | None
     sources: tuple[FromItem, ...]
     where: Expr | None
-    returning: tuple[Target, ...]
+    returning: tuple[SelectItem, ...]
     at: int
     ctes: tuple[CteTree, ...] = ()
     recursive: bool = False
 
 
-DataStatement = Query | InsertTree | UpdateTree | DeleteTree
+DataStatement = QueryTree | InsertTree | UpdateTree | DeleteTree

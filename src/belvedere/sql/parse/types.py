@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.sql.parse.cursor import Cursor
+from belvedere.sql.parse.cursor import TokenCursor
 from belvedere.sql.parse.lexer import INTEGER, QUOTED, WORD
 from belvedere.types import (
     BIGINT,
@@ -25,10 +25,10 @@ from belvedere.types import (
     VARCHAR,
     SqlType,
     array_of,
-    char,
-    numeric,
-    timed,
-    varchar,
+    char_type,
+    numeric_type,
+    varchar_type,
+    with_second_digits,
 )
 from belvedere.types import (
     INTEGER as INTEGER_TYPE,
@@ -75,19 +75,19 @@ SERIAL = {
 INTERVAL_FIELDS = ("year", "month", "day", "hour", "minute", "second")
 
 
-def parse_type(c: Cursor) -> SqlType:
+def parse_type(c: TokenCursor) -> SqlType:
     """A type name with its modifiers and array brackets."""
     if c.accept("setof"):
         raise Unsupported("setof type", position=c.token.start + 1)
-    found = _scalar(c)
+    found = _parse_scalar(c)
     while True:
         if c.accept_sign("["):
             if c.token.kind == INTEGER:
-                c.take()
+                c.next_token()
             c.expect_sign("]")
         elif c.accept("array"):
             if c.accept_sign("["):
-                c.integer()
+                c.parse_integer()
                 c.expect_sign("]")
         else:
             return found
@@ -95,14 +95,14 @@ def parse_type(c: Cursor) -> SqlType:
             found = array_of(found)
 
 
-def _scalar(c: Cursor) -> SqlType:
+def _parse_scalar(c: TokenCursor) -> SqlType:
     token = c.token
     if token.kind not in (WORD, QUOTED):
-        raise c.error()
-    c.take()
+        raise c.make_syntax_error()
+    c.next_token()
     word = token.text
     if word == "pg_catalog" and c.accept_sign("."):
-        token = c.take()
+        token = c.next_token()
         word = token.text
     if token.kind == QUOTED and word == "char":
         raise Unsupported("type", position=token.start + 1, type='"char"')
@@ -110,72 +110,72 @@ def _scalar(c: Cursor) -> SqlType:
     if simple is not None:
         return simple
     if word in _NUMERIC:
-        return _numeric(c)
+        return _parse_numeric(c)
     if word in _CHARACTER:
-        return _character(c, word)
+        return _parse_character(c, word)
     if word in _PARTS:
-        return _compound(c, word)
+        return _parse_compound(c, word)
     if word in _MISSING:
         raise Unsupported("type", position=token.start + 1, type=word)
     raise InvalidInput("type does not exist", sqlstate="42704", position=token.start + 1, type=word)
 
 
-def _numeric(c: Cursor) -> SqlType:
-    modifiers = _modifiers(c)
+def _parse_numeric(c: TokenCursor) -> SqlType:
+    modifiers = _parse_modifiers(c)
     if not modifiers:
         return NUMERIC
     precision = modifiers[0]
     scale = modifiers[1] if len(modifiers) > 1 else 0
     if len(modifiers) > 2 or not 1 <= precision <= 1000 or not -1000 <= scale <= 1000:
         raise InvalidInput("invalid numeric type modifier", sqlstate="22023")
-    return numeric(precision, scale)
+    return numeric_type(precision, scale)
 
 
-def _character(c: Cursor, word: str) -> SqlType:
+def _parse_character(c: TokenCursor, word: str) -> SqlType:
     if word == "national":
-        word = c.choice("character", "char", "varchar")
+        word = c.expect_one_of("character", "char", "varchar")
     varying = word == "varchar" or c.accept("varying")
-    modifiers = _modifiers(c)
+    modifiers = _parse_modifiers(c)
     if modifiers and (len(modifiers) > 1 or not 1 <= modifiers[0] <= 10_485_760):
         raise InvalidInput("invalid length of character type", sqlstate="22023")
     if varying:
-        return varchar(modifiers[0]) if modifiers else VARCHAR
+        return varchar_type(modifiers[0]) if modifiers else VARCHAR
     if word == "bpchar" and not modifiers:
         return TEXT
-    return char(modifiers[0] if modifiers else 1)
+    return char_type(modifiers[0] if modifiers else 1)
 
 
-def _compound(c: Cursor, word: str) -> SqlType:
+def _parse_compound(c: TokenCursor, word: str) -> SqlType:
     match word:
         case "double":
             c.expect("precision")
             return DOUBLE
         case "float":
-            modifiers = _modifiers(c)
+            modifiers = _parse_modifiers(c)
             if modifiers and not 1 <= modifiers[0] <= 53:
                 raise InvalidInput("invalid precision of type float", sqlstate="22023")
             return REAL if modifiers and modifiers[0] <= 24 else DOUBLE
         case "interval":
-            return _interval(c)
+            return _parse_interval(c)
         case "time" | "timestamp":
-            return _time(c, word)
+            return _parse_time(c, word)
         case "timestamptz":
-            modifiers = _modifiers(c)
+            modifiers = _parse_modifiers(c)
             if len(modifiers) > 1 or (modifiers and modifiers[0] < 0):
                 raise InvalidInput("invalid type modifier", sqlstate="22023")
-            return timed(TIMESTAMPTZ, *modifiers) if modifiers else TIMESTAMPTZ
+            return with_second_digits(TIMESTAMPTZ, *modifiers) if modifiers else TIMESTAMPTZ
         case _:
             raise Unsupported("type", type=word)
 
 
-def _interval(c: Cursor) -> SqlType:
+def _parse_interval(c: TokenCursor) -> SqlType:
     if c.is_any(INTERVAL_FIELDS):
         raise Unsupported("interval field restriction", position=c.token.start + 1)
-    return timed(INTERVAL, second_digits(c))
+    return with_second_digits(INTERVAL, parse_second_digits(c))
 
 
-def _time(c: Cursor, word: str) -> SqlType:
-    digits = second_digits(c)
+def _parse_time(c: TokenCursor, word: str) -> SqlType:
+    digits = parse_second_digits(c)
     zoned = False
     if c.is_word("with", "time", "zone") or c.is_word("without", "time", "zone"):
         zoned = c.is_word("with")
@@ -183,25 +183,25 @@ def _time(c: Cursor, word: str) -> SqlType:
     if word == "time":
         if zoned:
             raise Unsupported("type", type="time with time zone")
-        return timed(TIME, digits)
-    return timed(TIMESTAMPTZ if zoned else TIMESTAMP, digits)
+        return with_second_digits(TIME, digits)
+    return with_second_digits(TIMESTAMPTZ if zoned else TIMESTAMP, digits)
 
 
-def second_digits(c: Cursor) -> int:
+def parse_second_digits(c: TokenCursor) -> int:
     """The precision of a type of time; more digits than there are count as all of them."""
     if not c.accept_sign("("):
         return SECOND_DIGITS_MAX
     if c.token.kind != INTEGER:
-        raise c.error()
-    digits = c.integer()
+        raise c.make_syntax_error()
+    digits = c.parse_integer()
     c.expect_sign(")")
     return digits
 
 
-def _modifiers(c: Cursor) -> tuple[int, ...]:
+def _parse_modifiers(c: TokenCursor) -> tuple[int, ...]:
     if not c.is_sign("("):
         return ()
-    c.take()
-    found = c.comma_list(c.integer)
+    c.next_token()
+    found = c.parse_comma_list(c.parse_integer)
     c.expect_sign(")")
     return found

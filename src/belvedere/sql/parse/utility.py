@@ -6,77 +6,77 @@ from belvedere.errors import Unsupported
 from belvedere.sql import statements as s
 from belvedere.sql.definitions import Options, QualifiedName
 from belvedere.sql.parse import tree as t
-from belvedere.sql.parse.cursor import Cursor
+from belvedere.sql.parse.cursor import TokenCursor
 from belvedere.sql.parse.forms import CopyForm, ExecuteForm
 from belvedere.sql.parse.lexer import STRING, WORD
-from belvedere.sql.parse.names import option_value, qualified
+from belvedere.sql.parse.names import parse_option_value, parse_qualified_name
 from belvedere.sql.parse.types import parse_type
 from belvedere.types import SqlType
 
 # -- transactions ----------------------------------------------------------------------------------
 
 
-def parse_begin(c: Cursor) -> s.Begin:
+def parse_begin(c: TokenCursor) -> s.Begin:
     if c.accept("start"):
         c.expect("transaction")
     else:
         c.expect("begin")
-        _work(c)
-    return s.Begin(_modes(c))
+        _skip_work(c)
+    return s.Begin(_parse_modes(c))
 
 
-def _work(c: Cursor) -> None:
+def _skip_work(c: TokenCursor) -> None:
     if c.is_any(("work", "transaction")):
-        c.take()
+        c.next_token()
 
 
-def _modes(c: Cursor) -> s.TransactionModes:
+def _parse_modes(c: TokenCursor) -> s.TransactionModes:
     isolation, read_only, deferrable = None, None, None
     while not c.at_end:
         if c.accept("isolation", "level"):
-            isolation = _isolation(c)
+            isolation = _parse_isolation(c)
         elif c.accept("read"):
-            read_only = c.choice("only", "write") == "only"
+            read_only = c.expect_one_of("only", "write") == "only"
         elif c.accept("not", "deferrable"):
             deferrable = False
         elif c.accept("deferrable"):
             deferrable = True
         else:
-            raise c.error()
+            raise c.make_syntax_error()
         c.accept_sign(",")
     return s.TransactionModes(isolation, read_only, deferrable)
 
 
-def _isolation(c: Cursor) -> str:
+def _parse_isolation(c: TokenCursor) -> str:
     if c.accept("serializable"):
         return "serializable"
     if c.accept("repeatable", "read"):
         return "repeatable read"
     c.expect("read")
-    c.choice("committed", "uncommitted")  # there is nothing weaker than read committed
+    c.expect_one_of("committed", "uncommitted")  # there is nothing weaker than read committed
     return "read committed"
 
 
-def parse_commit(c: Cursor) -> s.Commit:
-    c.choice("commit", "end")
+def parse_commit(c: TokenCursor) -> s.Commit:
+    c.expect_one_of("commit", "end")
     if c.is_word("prepared"):
         raise Unsupported("two-phase commit", position=c.token.start + 1)
-    _work(c)
-    return s.Commit(_chain(c))
+    _skip_work(c)
+    return s.Commit(_parse_chain(c))
 
 
-def parse_rollback(c: Cursor) -> s.Rollback | s.RollbackTo:
-    c.choice("rollback", "abort")
+def parse_rollback(c: TokenCursor) -> s.Rollback | s.RollbackTo:
+    c.expect_one_of("rollback", "abort")
     if c.is_word("prepared"):
         raise Unsupported("two-phase commit", position=c.token.start + 1)
-    _work(c)
+    _skip_work(c)
     if c.accept("to"):
         c.accept("savepoint")
-        return s.RollbackTo(c.name())
-    return s.Rollback(_chain(c))
+        return s.RollbackTo(c.parse_name())
+    return s.Rollback(_parse_chain(c))
 
 
-def _chain(c: Cursor) -> bool:
+def _parse_chain(c: TokenCursor) -> bool:
     if not c.accept("and"):
         return False
     chain = not c.accept("no")
@@ -84,26 +84,26 @@ def _chain(c: Cursor) -> bool:
     return chain
 
 
-def parse_savepoint(c: Cursor) -> s.Savepoint:
+def parse_savepoint(c: TokenCursor) -> s.Savepoint:
     c.expect("savepoint")
-    return s.Savepoint(c.name())
+    return s.Savepoint(c.parse_name())
 
 
-def parse_release(c: Cursor) -> s.ReleaseSavepoint:
+def parse_release(c: TokenCursor) -> s.ReleaseSavepoint:
     c.expect("release")
     c.accept("savepoint")
-    return s.ReleaseSavepoint(c.name())
+    return s.ReleaseSavepoint(c.parse_name())
 
 
-def parse_lock(c: Cursor) -> s.LockTable:
+def parse_lock(c: TokenCursor) -> s.LockTable:
     c.expect("lock")
     c.accept("table")
-    names = c.comma_list(lambda: qualified(c))
+    names = c.parse_comma_list(lambda: parse_qualified_name(c))
     mode = "access exclusive"
     if c.accept("in"):
         words = []
         while not c.is_word("mode"):
-            words.append(c.choice("access", "row", "share", "exclusive", "update"))
+            words.append(c.expect_one_of("access", "row", "share", "exclusive", "update"))
         c.expect("mode")
         mode = " ".join(words)
     return s.LockTable(names, mode, c.accept("nowait"))
@@ -112,40 +112,40 @@ def parse_lock(c: Cursor) -> s.LockTable:
 # -- settings --------------------------------------------------------------------------------------
 
 
-def parse_set(c: Cursor) -> s.SetVariable | s.SetTransaction | s.SetConstraints:
+def parse_set(c: TokenCursor) -> s.SetVariable | s.SetTransaction | s.SetConstraints:
     c.expect("set")
     if c.accept("constraints"):
-        names = () if c.accept("all") else c.comma_list(lambda: qualified(c))
-        return s.SetConstraints(names, c.choice("deferred", "immediate") == "deferred")
+        names = () if c.accept("all") else c.parse_comma_list(lambda: parse_qualified_name(c))
+        return s.SetConstraints(names, c.expect_one_of("deferred", "immediate") == "deferred")
     if c.accept("session", "characteristics", "as", "transaction"):
-        return s.SetTransaction(_modes(c), session=True)
+        return s.SetTransaction(_parse_modes(c), session=True)
     if c.accept("transaction"):
         if c.is_word("snapshot"):
             raise Unsupported("set transaction snapshot", position=c.token.start + 1)
-        return s.SetTransaction(_modes(c))
+        return s.SetTransaction(_parse_modes(c))
     local = c.accept("local")
     if not local:
         c.accept("session")
     if c.accept("time", "zone"):
-        value = None if c.is_any(("default", "local")) else option_value(c)
+        value = None if c.is_any(("default", "local")) else parse_option_value(c)
         if value is None:
-            c.take()
+            c.next_token()
         return s.SetVariable("timezone", value, local)
     if c.is_any(("role", "authorization")):
         raise Unsupported(f"set {c.token.text}", position=c.token.start + 1)
-    name = _variable(c)
+    name = _parse_variable_name(c)
     if not c.accept_sign("="):
         c.expect("to")
     if c.accept("default"):
         return s.SetVariable(name, None, local)
-    return s.SetVariable(name, ", ".join(c.comma_list(lambda: option_value(c))), local)
+    return s.SetVariable(name, ", ".join(c.parse_comma_list(lambda: parse_option_value(c))), local)
 
 
-def _variable(c: Cursor) -> str:
-    return ".".join(c.qualified()).lower()
+def _parse_variable_name(c: TokenCursor) -> str:
+    return ".".join(c.parse_qualified()).lower()
 
 
-def parse_show(c: Cursor) -> s.ShowVariable:
+def parse_show(c: TokenCursor) -> s.ShowVariable:
     c.expect("show")
     if c.accept("all"):
         return s.ShowVariable("all")
@@ -153,29 +153,29 @@ def parse_show(c: Cursor) -> s.ShowVariable:
         return s.ShowVariable("timezone")
     if c.accept("transaction", "isolation", "level"):
         return s.ShowVariable("transaction_isolation")
-    return s.ShowVariable(_variable(c))
+    return s.ShowVariable(_parse_variable_name(c))
 
 
-def parse_reset(c: Cursor) -> s.ResetVariable:
+def parse_reset(c: TokenCursor) -> s.ResetVariable:
     c.expect("reset")
     if c.accept("all"):
         return s.ResetVariable("all")
     if c.accept("time", "zone"):
         return s.ResetVariable("timezone")
-    return s.ResetVariable(_variable(c))
+    return s.ResetVariable(_parse_variable_name(c))
 
 
 # -- PREPARE ---------------------------------------------------------------------------------------
 
 
-def parse_prepare(c: Cursor) -> s.Prepare:
+def parse_prepare(c: TokenCursor) -> s.Prepare:
     c.expect("prepare")
     if c.is_word("transaction"):
         raise Unsupported("two-phase commit", position=c.token.start + 1)
-    name = c.name()
+    name = c.parse_name()
     types: tuple[SqlType, ...] = ()
     if c.accept_sign("("):
-        types = c.comma_list(lambda: parse_type(c))
+        types = c.parse_comma_list(lambda: parse_type(c))
         c.expect_sign(")")
     c.expect("as")
     start = c.token.start
@@ -183,34 +183,34 @@ def parse_prepare(c: Cursor) -> s.Prepare:
     return s.Prepare(name, types, c.text[start : c.tokens[c.index - 1].end])
 
 
-def parse_execute(c: Cursor) -> ExecuteForm:
+def parse_execute(c: TokenCursor) -> ExecuteForm:
     c.expect("execute")
-    name = c.name()
+    name = c.parse_name()
     arguments: tuple[t.Expr, ...] = ()
     if c.accept_sign("("):
-        arguments = c.expressions()
+        arguments = c.parse_expression_list()
         c.expect_sign(")")
     return ExecuteForm(name, arguments)
 
 
-def parse_deallocate(c: Cursor) -> s.Deallocate:
+def parse_deallocate(c: TokenCursor) -> s.Deallocate:
     c.expect("deallocate")
     c.accept("prepare")
-    return s.Deallocate(None if c.accept("all") else c.name())
+    return s.Deallocate(None if c.accept("all") else c.parse_name())
 
 
-def parse_discard(c: Cursor) -> s.Discard:
+def parse_discard(c: TokenCursor) -> s.Discard:
     c.expect("discard")
-    return s.Discard(c.choice("all", "plans", "sequences", "temp", "temporary"))
+    return s.Discard(c.expect_one_of("all", "plans", "sequences", "temp", "temporary"))
 
 
 # -- EXPLAIN, ANALYZE, VACUUM ----------------------------------------------------------------------
 
 
-def parse_explain_options(c: Cursor) -> Options:
+def parse_explain_options(c: TokenCursor) -> Options:
     c.expect("explain")
     if c.is_sign("("):
-        return parse_words(c)
+        return parse_word_options(c)
     found = []
     for word in ("analyze", "verbose"):
         if c.accept(word):
@@ -218,73 +218,73 @@ def parse_explain_options(c: Cursor) -> Options:
     return tuple(found)
 
 
-def parse_words(c: Cursor) -> Options:
+def parse_word_options(c: TokenCursor) -> Options:
     """`(name [value], ..)`, as EXPLAIN, COPY and VACUUM take them."""
 
-    def one() -> tuple[str, str]:
-        name = c.label()
+    def parse_option() -> tuple[str, str]:
+        name = c.parse_label()
         if c.is_sign(",") or c.is_sign(")"):
             return name, "true"
         if c.accept_sign("("):
-            names = c.comma_list(c.label)
+            names = c.parse_comma_list(c.parse_label)
             c.expect_sign(")")
             return name, ",".join(names)
         if c.accept_sign("*"):
             return name, "*"
         quoted = c.token.kind == STRING
-        value = option_value(c)
+        value = parse_option_value(c)
         return name, value if quoted else value.lower()
 
     c.expect_sign("(")
-    found = c.comma_list(one)
+    found = c.parse_comma_list(parse_option)
     c.expect_sign(")")
     return found
 
 
-def parse_analyze(c: Cursor) -> s.Analyze:
+def parse_analyze(c: TokenCursor) -> s.Analyze:
     c.expect("analyze")
     if c.is_sign("("):
-        parse_words(c)
+        parse_word_options(c)
     c.accept("verbose")
-    return s.Analyze(_table_list(c))
+    return s.Analyze(_parse_table_list(c))
 
 
-def parse_reindex(c: Cursor) -> s.Reindex:
+def parse_reindex(c: TokenCursor) -> s.Reindex:
     """Indexes are kept right by every commit, so there is nothing to do but to find the object."""
     c.expect("reindex")
     if c.accept_sign("("):
-        c.comma_list(c.label)
+        c.parse_comma_list(c.parse_label)
         c.expect_sign(")")
-    kind = c.choice("table", "index", "schema", "database", "system")
+    kind = c.expect_one_of("table", "index", "schema", "database", "system")
     c.accept("concurrently")
     if kind in ("table", "index"):
-        return s.Reindex(kind, qualified(c))
-    return s.Reindex(kind, QualifiedName(None, "" if c.at_end else c.name()))
+        return s.Reindex(kind, parse_qualified_name(c))
+    return s.Reindex(kind, QualifiedName(None, "" if c.at_end else c.parse_name()))
 
 
-def parse_vacuum(c: Cursor) -> s.Vacuum:
+def parse_vacuum(c: TokenCursor) -> s.Vacuum:
     c.expect("vacuum")
-    found = dict(parse_words(c)) if c.is_sign("(") else {}
+    found = dict(parse_word_options(c)) if c.is_sign("(") else {}
     analyze = found.get("analyze", "false") in ("true", "on", "1")
     while c.is_any(("full", "freeze", "verbose", "analyze")):
-        analyze = c.take().text == "analyze" or analyze
-    return s.Vacuum(_table_list(c), analyze)
+        analyze = c.next_token().text == "analyze" or analyze
+    return s.Vacuum(_parse_table_list(c), analyze)
 
 
-def _table_list(c: Cursor) -> tuple[QualifiedName, ...]:
-    def one() -> QualifiedName:
-        name = qualified(c)
+def _parse_table_list(c: TokenCursor) -> tuple[QualifiedName, ...]:
+    def parse_table() -> QualifiedName:
+        name = parse_qualified_name(c)
         if c.is_sign("("):
-            c.names()
+            c.parse_name_list()
         return name
 
-    return () if c.at_end else c.comma_list(one)
+    return () if c.at_end else c.parse_comma_list(parse_table)
 
 
 # -- COPY ------------------------------------------------------------------------------------------
 
 
-def parse_copy(c: Cursor) -> CopyForm:
+def parse_copy(c: TokenCursor) -> CopyForm:
     c.expect("copy")
     at = c.token.start
     table, query = None, None
@@ -293,40 +293,40 @@ def parse_copy(c: Cursor) -> CopyForm:
         query = c.grammar.statement(c)
         c.expect_sign(")")
     else:
-        table = c.qualified()
-        columns = _copy_columns(c) if c.is_sign("(") else columns
-    direction = c.choice("from", "to")
+        table = c.parse_qualified()
+        columns = _parse_copy_columns(c) if c.is_sign("(") else columns
+    direction = c.expect_one_of("from", "to")
     if direction == "from" and query is not None:
-        raise c.error()
-    return CopyForm(direction, table, columns, query, _path(c), _copy_options(c), at)
+        raise c.make_syntax_error()
+    return CopyForm(direction, table, columns, query, _parse_path(c), _parse_copy_options(c), at)
 
 
-def _copy_columns(c: Cursor) -> tuple[tuple[str, int], ...]:
-    def one() -> tuple[str, int]:
+def _parse_copy_columns(c: TokenCursor) -> tuple[tuple[str, int], ...]:
+    def parse_column() -> tuple[str, int]:
         at = c.token.start
-        return c.name(), at
+        return c.parse_name(), at
 
     c.expect_sign("(")
-    found = c.comma_list(one)
+    found = c.parse_comma_list(parse_column)
     c.expect_sign(")")
     return found
 
 
-def _path(c: Cursor) -> str | None:
+def _parse_path(c: TokenCursor) -> str | None:
     if c.accept("stdin") or c.accept("stdout"):
         return None
     if c.is_word("program"):
         raise Unsupported("copy program", position=c.token.start + 1)
-    return c.string()
+    return c.parse_string()
 
 
-def _copy_options(c: Cursor) -> Options:
+def _parse_copy_options(c: TokenCursor) -> Options:
     c.accept("with")
     if c.is_sign("("):
-        return parse_words(c)
+        return parse_word_options(c)
     found: list[tuple[str, str]] = []
     while c.token.kind == WORD and not c.at_end:
-        word = c.take().text
+        word = c.next_token().text
         match word:
             case "csv" | "binary":
                 found.append(("format", word))
@@ -334,8 +334,8 @@ def _copy_options(c: Cursor) -> Options:
                 found.append((word, "true"))
             case "delimiter" | "null" | "quote" | "escape" | "encoding":
                 c.accept("as")
-                found.append((word, c.string()))
+                found.append((word, c.parse_string()))
             case _:
                 c.index -= 1
-                raise c.error()
+                raise c.make_syntax_error()
     return tuple(found)

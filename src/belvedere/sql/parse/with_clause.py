@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from belvedere.errors import Unsupported
 from belvedere.sql.parse import tree as t
-from belvedere.sql.parse.cursor import Cursor
+from belvedere.sql.parse.cursor import TokenCursor
 
 
-def parse_with(c: Cursor) -> tuple[tuple[t.CteTree, ...], bool]:
+def parse_with(c: TokenCursor) -> tuple[tuple[t.CteTree, ...], bool]:
     """The CTEs of a statement (none without WITH), and whether they are RECURSIVE."""
     if not c.accept("with"):
         return (), False
     recursive = c.accept("recursive")
-    return c.comma_list(lambda: _cte(c)), recursive
+    return c.parse_comma_list(lambda: _parse_cte(c)), recursive
 
 
-def _cte(c: Cursor) -> t.CteTree:
+def _parse_cte(c: TokenCursor) -> t.CteTree:
     at = c.token.start
-    name = c.name()
-    columns = c.names() if c.is_sign("(") else ()
+    name = c.parse_name()
+    columns = c.parse_name_list() if c.is_sign("(") else ()
     c.expect("as")
     materialized = None
     if c.accept("not", "materialized"):

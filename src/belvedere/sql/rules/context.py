@@ -8,33 +8,38 @@ from dataclasses import dataclass, field
 from belvedere.catalog.catalog import Catalog
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.plan.transform import rebuild, rebuild_expressions, rebuild_inputs, with_subplan
-from belvedere.sql.bind.texts import Texts
+from belvedere.plan.transform import (
+    rebuild_expressions,
+    rebuild_inputs,
+    rebuild_operands,
+    with_subplan,
+)
+from belvedere.sql.bind.texts import StoredExpressions
 from belvedere.sql.rules.statistics import NoStatistics, Statistics
 
 
 @dataclass(slots=True)
-class Context:
+class OptimizerContext:
     """`join_rows` are the estimates already made, by the identity of the join, which is kept with
     it: without them a chain of joins is estimated in a time exponential in its length.
     `failing_constants`: one was met that cannot be computed.
     """
 
     catalog: Catalog
-    texts: Texts
+    texts: StoredExpressions
     statistics: Statistics = field(default_factory=NoStatistics)
     failing_constants: bool = False
     join_rows: dict[int, tuple[n.Join, float]] = field(default_factory=dict)
 
 
-Rule = Callable[[n.Node, Context], n.Node]
+Rule = Callable[[n.Node, OptimizerContext], n.Node]
 
 
-def inside_expressions(plan: n.Node, change: Callable[[n.Node], n.Node]) -> n.Node:
+def map_subplans(plan: n.Node, change: Callable[[n.Node], n.Node]) -> n.Node:
     """The plan with `change` applied to the plans that stand in its expressions."""
 
     def on_expression(one: e.Expression) -> e.Expression:
-        return with_subplan(rebuild(one, on_expression), change)
+        return with_subplan(rebuild_operands(one, on_expression), change)
 
     def on_node(node: n.Node) -> n.Node:
         return rebuild_inputs(rebuild_expressions(node, on_expression), on_node)

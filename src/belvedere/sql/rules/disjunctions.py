@@ -10,18 +10,18 @@ from __future__ import annotations
 from belvedere.plan import expressions as e
 from belvedere.plan.functions.function import Volatility
 from belvedere.plan.transform import conjunction, conjuncts, has_subplan
-from belvedere.sql.bind.texts import volatility
+from belvedere.sql.bind.texts import find_volatility
 
 ALTERNATIVES_MAX = 32
 """Beyond, as for IN lists written out, the search for common parts costs more than it saves."""
 
 
-def factored(conditions: list[e.Expression]) -> list[e.Expression]:
+def factor_disjunctions(conditions: list[e.Expression]) -> list[e.Expression]:
     """The conditions, with common parts of their ORs as conditions of their own."""
-    return [part for one in conditions for part in _factored(one)]
+    return [part for one in conditions for part in _factor_disjunction(one)]
 
 
-def _factored(condition: e.Expression) -> list[e.Expression]:
+def _factor_disjunction(condition: e.Expression) -> list[e.Expression]:
     if not isinstance(condition, e.Or) or len(condition.operands) > ALTERNATIVES_MAX:
         return [condition]
     first, *others = [conjuncts(one) for one in condition.operands]
@@ -38,4 +38,4 @@ def _factored(condition: e.Expression) -> list[e.Expression]:
 
 
 def _may_run_once(condition: e.Expression) -> bool:
-    return not has_subplan(condition) and volatility(condition) is not Volatility.VOLATILE
+    return not has_subplan(condition) and find_volatility(condition) is not Volatility.VOLATILE

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from belvedere.plan import expressions as e
 from belvedere.plan.functions.registry import resolve
-from belvedere.sql.bind.coerce import concrete
+from belvedere.sql.bind.coerce import specialize_function
 from belvedere.types import BOOLEAN
 
 
-def equality(left: e.Expression, right: e.Expression, null_safe: bool = False) -> e.Expression:
+def make_equality(left: e.Expression, right: e.Expression, null_safe: bool = False) -> e.Expression:
     """`left = right`; with `null_safe`, `left IS NOT DISTINCT FROM right`."""
-    function = concrete(resolve("=", (left.type, right.type)))
+    function = specialize_function(resolve("=", (left.type, right.type)))
     if null_safe:
         return e.IsDistinct(left, right, function, negated=True)
     return e.Call(function, (left, right), BOOLEAN)

@@ -15,112 +15,119 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.function import Function, Volatility
 from belvedere.plan.functions.registry import resolve
-from belvedere.plan.transform import rebuild, rebuild_expressions, rebuild_inputs, with_subplan
-from belvedere.sql.rules.context import Context
+from belvedere.plan.transform import (
+    rebuild_expressions,
+    rebuild_inputs,
+    rebuild_operands,
+    with_subplan,
+)
+from belvedere.sql.rules.context import OptimizerContext
 from belvedere.types import BOOLEAN, Kind, SqlType
 
 TRUE = e.Literal(True, BOOLEAN)
 FALSE = e.Literal(False, BOOLEAN)
 
 
-def fold_constants(plan: n.Node, context: Context) -> n.Node:
-    folder = _Folder(strict=False)
-    folded = folder.plan(plan)
+def fold_constants(plan: n.Node, context: OptimizerContext) -> n.Node:
+    folder = _ConstantFolder(strict=False)
+    folded = folder.fold_plan(plan)
     context.failing_constants |= folder.failures > 0
     return folded
 
 
-def fail_constants(plan: n.Node, context: Context) -> n.Node:
+def fail_constants(plan: n.Node, context: OptimizerContext) -> n.Node:
     """The plan as it is, or the error of a constant in it."""
     if context.failing_constants:
-        _Folder(strict=True).plan(plan)
+        _ConstantFolder(strict=True).fold_plan(plan)
     return plan
 
 
-def fold_nulls(plan: n.Node, context: Context) -> n.Node:
+def fold_nulls(plan: n.Node, context: OptimizerContext) -> n.Node:
     """The plan with calls that are NULL for every row (`x / 0 = NULL`) replaced by NULL. It keeps
     all operators and the tables they read: for definitions, which name their tables."""
     node = rebuild_inputs(plan, lambda one: fold_nulls(one, context))
-    return rebuild_expressions(node, _with_nulls)
+    return rebuild_expressions(node, _fold_null_calls)
 
 
-def _with_nulls(expression: e.Expression) -> e.Expression:
-    found = rebuild(expression, _with_nulls)
+def _fold_null_calls(expression: e.Expression) -> e.Expression:
+    found = rebuild_operands(expression, _fold_null_calls)
     if isinstance(found, e.Call) and found.function.strict and any(map(_is_null, found.arguments)):
         return e.Literal(None, found.type)
     return found
 
 
-def fold(expression: e.Expression) -> e.Expression:
+def fold_expression(expression: e.Expression) -> e.Expression:
     """The expression with every constant part of it computed."""
-    return _Folder(strict=False).fold(expression)
+    return _ConstantFolder(strict=False).fold_expression(expression)
 
 
-class _Folder:
+class _ConstantFolder:
     """`strict`: a constant that cannot be computed is an error, else it is counted."""
 
     def __init__(self, *, strict: bool) -> None:
         self.strict = strict
         self.failures = 0
 
-    def plan(self, plan: n.Node) -> n.Node:
-        node = rebuild_inputs(plan, self.plan)
-        node = rebuild_expressions(node, self.fold)
+    def fold_plan(self, plan: n.Node) -> n.Node:
+        node = rebuild_inputs(plan, self.fold_plan)
+        node = rebuild_expressions(node, self.fold_expression)
         if not isinstance(node, n.Filter) or not isinstance(node.condition, e.Literal):
             return node
         return node.input if node.condition.value is True else n.Values((), node.fields)
 
-    def any_rows(self, plan: n.Node) -> n.Node:
+    def fold_exists_plan(self, plan: n.Node) -> n.Node:
         """Of EXISTS: whether there are rows, not what is in them."""
         match plan:
             case n.Project() | n.Sort():
-                return self.any_rows(plan.input)
-            case n.Limit(count=e.Literal() | e.Cast(), offset=None) if self.is_positive(plan.count):
-                return self.any_rows(plan.input)
+                return self.fold_exists_plan(plan.input)
+            case n.Limit(count=e.Literal() | e.Cast(), offset=None) if self.is_positive_count(
+                plan.count
+            ):
+                return self.fold_exists_plan(plan.input)
             case _:
-                return self.plan(plan)
+                return self.fold_plan(plan)
 
-    def is_positive(self, count: e.Expression | None) -> bool:
-        found = None if count is None else self.fold(count)
+    def is_positive_count(self, count: e.Expression | None) -> bool:
+        found = None if count is None else self.fold_expression(count)
         return isinstance(found, e.Literal) and found.value is not None and found.value > 0
 
-    def fold(self, expression: e.Expression) -> e.Expression:
+    def fold_expression(self, expression: e.Expression) -> e.Expression:
         match expression:
             case e.Literal() | e.Column() | e.Parameter() | e.OuterColumn():
                 return expression
             case e.And():
-                return self.logic(expression, FALSE, TRUE)
+                return self.fold_logic(expression, FALSE, TRUE)
             case e.Or():
-                return self.logic(expression, TRUE, FALSE)
+                return self.fold_logic(expression, TRUE, FALSE)
             case e.Case():
-                return self.case(expression)
+                return self.fold_case(expression)
             case e.Coalesce():
-                return self.coalesce(expression)
+                return self.fold_coalesce(expression)
             case e.Exists():
-                return with_subplan(expression, self.any_rows)
+                return with_subplan(expression, self.fold_exists_plan)
         before = self.failures
-        folded = with_subplan(rebuild(expression, self.fold), self.plan)
+        folded = with_subplan(rebuild_operands(expression, self.fold_expression), self.fold_plan)
         match folded:
             case e.Call():
-                return folded if self.failures > before else self.call(folded)
+                return folded if self.failures > before else self.fold_call(folded)
             case e.Cast(operand=e.Literal(value=value)):
-                return self.computed(folded.function, [value], folded)
+                return self.compute_constant(folded.function, [value], folded)
             case e.Not(operand=e.Literal(value=value)):
                 return e.Literal(None if value is None else not value, BOOLEAN)
             case e.Test(operand=e.Literal(value=value)):
-                return _test(folded, value)
+                return _fold_test(folded, value)
             case _:
                 return folded
 
-    def call(self, call: e.Call) -> e.Expression:
+    def fold_call(self, call: e.Call) -> e.Expression:
         if call.function.strict and any(_is_null(one) for one in call.arguments):
             return e.Literal(None, call.type)
         values = [one.value for one in call.arguments if isinstance(one, e.Literal)]
         if len(values) == len(call.arguments):
-            return self.computed(call.function, values, call)
-        return _narrowed(call) if call.function.name in _COMPARISONS else call
+            return self.compute_constant(call.function, values, call)
+        return _narrow_comparison(call) if call.function.name in _COMPARISONS else call
 
-    def computed(
+    def compute_constant(
         self, function: Function, values: list[Any], original: e.Call | e.Cast
     ) -> e.Expression:
         if function.volatility is not Volatility.IMMUTABLE or function.environment:
@@ -137,13 +144,13 @@ class _Folder:
             self.failures += 1
             return original
 
-    def logic(
+    def fold_logic(
         self, expression: e.And | e.Or, decides: e.Literal, neutral: e.Literal
     ) -> e.Expression:
         kept: list[e.Expression] = []
         before = self.failures
         for operand in expression.operands:
-            one = self.fold(operand)
+            one = self.fold_expression(operand)
             if one == decides and self.failures == before:
                 return decides
             if one == neutral:
@@ -154,23 +161,23 @@ class _Folder:
             return neutral
         return kept[0] if len(kept) == 1 else type(expression)(tuple(kept))
 
-    def case(self, case: e.Case) -> e.Expression:
+    def fold_case(self, case: e.Case) -> e.Expression:
         kept: list[tuple[e.Expression, e.Expression]] = []
         for when, then in case.whens:
-            condition = self.fold(when)
+            condition = self.fold_expression(when)
             if isinstance(condition, e.Literal):
                 if condition.value is not True:
                     continue
-                result = self.fold(then)
+                result = self.fold_expression(then)
                 return e.Case(tuple(kept), result, case.type) if kept else result
-            kept.append((condition, self.fold(then)))
-        default = self.fold(case.default)
+            kept.append((condition, self.fold_expression(then)))
+        default = self.fold_expression(case.default)
         return e.Case(tuple(kept), default, case.type) if kept else default
 
-    def coalesce(self, expression: e.Coalesce) -> e.Expression:
+    def fold_coalesce(self, expression: e.Coalesce) -> e.Expression:
         kept: list[e.Expression] = []
         for argument in expression.arguments:
-            one = self.fold(argument)
+            one = self.fold_expression(argument)
             if _is_null(one):
                 continue
             kept.append(one)
@@ -194,7 +201,7 @@ _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _BITS = {Kind.SMALLINT: 15, Kind.INTEGER: 31, Kind.BIGINT: 63}
 
 
-def _narrowed(call: e.Call) -> e.Expression:
+def _narrow_comparison(call: e.Call) -> e.Expression:
     """`column::bigint = 5` as `column = 5`, so that a key on the column is of use."""
     left, right = call.arguments
     if isinstance(right, e.Cast) and isinstance(left, e.Literal):
@@ -213,7 +220,7 @@ def _narrowed(call: e.Call) -> e.Expression:
     return e.Call(found.function, pair, call.type)
 
 
-def _test(test: e.Test, value: Any) -> e.Expression:
+def _fold_test(test: e.Test, value: Any) -> e.Expression:
     wanted = {e.Truth.TRUE: True, e.Truth.FALSE: False}.get(test.truth)
     found = value is wanted
     return e.Literal(found is not test.negated, BOOLEAN)

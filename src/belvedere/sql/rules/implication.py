@@ -66,7 +66,7 @@ def _one_implies(given: e.Expression, wanted: e.Expression) -> bool:
         return any(_one_implies(one, wanted) for one in given.operands)
     if isinstance(wanted, e.Test):
         return wanted.truth is e.Truth.NULL and wanted.negated and _is_strict(given, wanted.operand)
-    return _compares(given, _comparison(wanted))
+    return _implies_comparison(given, _match_comparison(wanted))
 
 
 def _is_strict(given: e.Expression, side: e.Expression) -> bool:
@@ -80,7 +80,7 @@ def _is_strict(given: e.Expression, side: e.Expression) -> bool:
             return False
 
 
-def _comparison(condition: e.Expression) -> _Comparison | None:
+def _match_comparison(condition: e.Expression) -> _Comparison | None:
     if not isinstance(condition, e.Call) or condition.function.name not in FLIPPED:
         return None
     left, right = condition.arguments
@@ -100,22 +100,23 @@ def _has_order(literal: e.Literal) -> bool:
     return literal.type.kind in _ORDERED
 
 
-def _compares(given: e.Expression, wanted: _Comparison | None) -> bool:
+def _implies_comparison(given: e.Expression, wanted: _Comparison | None) -> bool:
     if wanted is None:
         return False
     if isinstance(given, e.InList) and not given.negated and given.operand == wanted.side:
         return all(
-            isinstance(item, e.Literal) and _follows("=", item, wanted) for item in given.items
+            isinstance(item, e.Literal) and _bound_implies("=", item, wanted)
+            for item in given.items
         )
-    known = _comparison(given)
+    known = _match_comparison(given)
     return (
         known is not None
         and known.side == wanted.side
-        and _follows(known.sign, known.value, wanted)
+        and _bound_implies(known.sign, known.value, wanted)
     )
 
 
-def _follows(sign: str, value: e.Literal, wanted: _Comparison) -> bool:
+def _bound_implies(sign: str, value: e.Literal, wanted: _Comparison) -> bool:
     """Whether `side sign value` implies `side wanted.sign wanted.value`."""
     if value.value is None:
         return True  # never true

@@ -14,9 +14,9 @@ from itertools import permutations
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import rebuild_inputs
-from belvedere.sql.rules.context import Context
-from belvedere.sql.rules.estimates import rows_of
-from belvedere.sql.rules.order_by_key import in_order
+from belvedere.sql.rules.context import OptimizerContext
+from belvedere.sql.rules.estimates import estimate_rows
+from belvedere.sql.rules.order_by_key import order_by_scan
 from belvedere.types import Kind
 
 ROWS_MIN = 2_000.0
@@ -35,18 +35,18 @@ _ORDERED = _INTEGERS | {
 """Types whose values Python orders as their keys are ordered."""
 
 
-def merge_joins(plan: n.Node, context: Context) -> n.Node:
+def merge_joins(plan: n.Node, context: OptimizerContext) -> n.Node:
     node = rebuild_inputs(plan, lambda one: merge_joins(one, context))
     if not isinstance(node, n.Join) or node.method is not n.JoinMethod.HASH or node.lateral:
         return node
     left, right = node.left, node.right
     if len(node.keys) > KEYS_MAX or not all(map(_is_ordered, node.keys)):
         return node
-    if rows_of(right, context) < ROWS_MIN:
+    if estimate_rows(right, context) < ROWS_MIN:
         return node
     for keys in permutations(node.keys):
-        one = _in_order(left, [key.left for key in keys], context)
-        other = _in_order(right, [key.right for key in keys], context)
+        one = _order_side(left, [key.left for key in keys], context)
+        other = _order_side(right, [key.right for key in keys], context)
         if one is not None and other is not None:
             return replace(node, left=one, right=other, keys=keys, method=n.JoinMethod.MERGE)
     return node
@@ -58,15 +58,17 @@ def _is_ordered(key: n.JoinKey) -> bool:
     return same and one in _ORDERED and not key.null_safe
 
 
-def _in_order(node: n.Node, columns: list[e.Expression], context: Context) -> n.Node | None:
-    found = in_order(node, tuple(e.SortKey(one) for one in columns), None, context)
+def _order_side(
+    node: n.Node, columns: list[e.Expression], context: OptimizerContext
+) -> n.Node | None:
+    found = order_by_scan(node, tuple(e.SortKey(one) for one in columns), None, context)
     if found is None:
         return None
-    before, after = _scan(node).access, _scan(found).access
+    before, after = _find_scan(node).access, _find_scan(found).access
     return found if before.index == after.index and not after.reverse else None
 
 
-def _scan(node: n.Node) -> n.Scan:
+def _find_scan(node: n.Node) -> n.Scan:
     while isinstance(node, n.Project | n.Filter):
         node = node.input
     assert isinstance(node, n.Scan)

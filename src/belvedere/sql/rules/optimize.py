@@ -5,9 +5,9 @@ from __future__ import annotations
 from belvedere.plan import nodes as n
 from belvedere.sql.rules.choose_access import choose_access
 from belvedere.sql.rules.choose_joins import choose_joins
-from belvedere.sql.rules.context import Context, Rule, inside_expressions
+from belvedere.sql.rules.context import OptimizerContext, Rule, map_subplans
 from belvedere.sql.rules.decorrelate import decorrelate
-from belvedere.sql.rules.extremes import extremes
+from belvedere.sql.rules.extremes import seek_min_max
 from belvedere.sql.rules.fold_constants import fail_constants, fold_constants
 from belvedere.sql.rules.inline_ctes import inline_ctes
 from belvedere.sql.rules.merge_joins import merge_joins
@@ -29,7 +29,7 @@ RULES: tuple[Rule, ...] = (
     fail_constants,
     simplify_projects,
     choose_access,
-    extremes,
+    seek_min_max,
     choose_joins,
     order_by_key,
     top_n,
@@ -38,8 +38,8 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def optimize(plan: n.Node, context: Context) -> n.Node:
+def optimize(plan: n.Node, context: OptimizerContext) -> n.Node:
     """The plan improved, then each plan that remains inside its expressions."""
     for rule in RULES:
         plan = rule(plan, context)
-    return inside_expressions(plan, lambda inner: optimize(inner, context))
+    return map_subplans(plan, lambda inner: optimize(inner, context))

@@ -19,23 +19,23 @@ def prefix_range(condition: e.Expression) -> tuple[e.Expression, paths.Range] | 
         return None
     if side.type.kind not in (Kind.TEXT, Kind.VARCHAR) or not columns_of(side):
         return None
-    prefix = _fixed(pattern.value)
+    prefix = _literal_prefix(pattern.value)
     if not prefix:
         return None
     low = paths.Bound(e.Literal(prefix, side.type), True)
-    after = _after(prefix)
+    after = _next_prefix(prefix)
     high = None if after is None else paths.Bound(e.Literal(after, side.type), False)
     return side, paths.Range(low, high)
 
 
-def _fixed(pattern: str) -> str:
+def _literal_prefix(pattern: str) -> str:
     for i, sign in enumerate(pattern):
         if sign in "%_\\":
             return pattern[:i]
     return pattern
 
 
-def _after(prefix: str) -> str | None:
+def _next_prefix(prefix: str) -> str | None:
     """The smallest text that is larger than every text with this prefix."""
     while prefix:
         code = ord(prefix[-1])

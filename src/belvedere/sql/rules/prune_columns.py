@@ -10,20 +10,20 @@ from belvedere.plan import nodes as n
 from belvedere.plan.transform import (
     columns_of,
     map_columns,
-    map_outer,
+    map_outer_columns,
     outer_references,
     rebuild_inputs,
 )
-from belvedere.sql.rules.context import Context
+from belvedere.sql.rules.context import OptimizerContext
 
 Places = dict[int, int]
 """Old index to new index of a node's columns."""
 
 
-def prune_columns(plan: n.Node, context: Context) -> n.Node:
+def prune_columns(plan: n.Node, context: OptimizerContext) -> n.Node:
     """The plan's own columns all stay, in their order."""
     width = len(plan.fields)
-    node, places = _prune(plan, set(range(width)))
+    node, places = _prune_node(plan, set(range(width)))
     if len(node.fields) == width and all(places[i] == i for i in range(width)):
         return node
     columns = tuple(
@@ -32,158 +32,164 @@ def prune_columns(plan: n.Node, context: Context) -> n.Node:
     return n.Project(node, columns, plan.fields)
 
 
-def _prune(node: n.Node, needed: set[int]) -> tuple[n.Node, Places]:
+def _prune_node(node: n.Node, needed: set[int]) -> tuple[n.Node, Places]:
     """The node without columns that are not needed (some may stay), and the new indexes."""
     match node:
         case n.Scan() | n.State():
-            return _scan(node, needed)
+            return _prune_scan(node, needed)
         case n.Project():
-            return _project(node, needed)
+            return _prune_project(node, needed)
         case n.Filter():
-            inner, places = _prune(node.input, needed | columns_of(node.condition))
-            return n.Filter(inner, _moved(node.condition, places)), places
+            inner, places = _prune_node(node.input, needed | columns_of(node.condition))
+            return n.Filter(inner, _move_columns(node.condition, places)), places
         case n.Sort() | n.TopN():
-            used = needed | _all(key.expression for key in node.keys)
-            inner, places = _prune(node.input, used)
-            return replace(node, input=inner, keys=_moved_keys(node.keys, places)), places
+            used = needed | _collect_columns(key.expression for key in node.keys)
+            inner, places = _prune_node(node.input, used)
+            return replace(node, input=inner, keys=_move_keys(node.keys, places)), places
         case n.Limit():
-            inner, places = _prune(node.input, needed)
+            inner, places = _prune_node(node.input, needed)
             return replace(node, input=inner), places
         case n.Aggregate():
-            return _aggregate(node, needed)
+            return _prune_aggregate(node, needed)
         case n.Window():
-            return _window(node, needed)
+            return _prune_window(node, needed)
         case n.Join():
-            return _join(node, needed)
+            return _prune_join(node, needed)
         case n.Update():
-            return _update(node)
+            return _prune_update(node)
         case n.Delete():
-            return _delete(node)
+            return _prune_delete(node)
         case n.With():
-            ctes = tuple([cte._replace(plan=_whole(cte.plan)) for cte in node.ctes])
-            body, places = _prune(node.body, needed)
+            ctes = tuple([cte._replace(plan=_prune_keeping_all(cte.plan)) for cte in node.ctes])
+            body, places = _prune_node(node.body, needed)
             return n.With(ctes, body), places
         case n.SetOperation() if node.kind is n.SetKind.UNION and node.all:
-            return _union_all(node, needed)
+            return _prune_union_all(node, needed)
         case _:
-            return rebuild_inputs(node, _whole), {i: i for i in range(len(node.fields))}
+            return rebuild_inputs(node, _prune_keeping_all), {i: i for i in range(len(node.fields))}
 
 
-def _whole(node: n.Node) -> n.Node:
+def _prune_keeping_all(node: n.Node) -> n.Node:
     """An input all of whose columns are needed, in their order."""
     width = len(node.fields)
-    new, places = _prune(node, set(range(width)))
+    new, places = _prune_node(node, set(range(width)))
     if all(places[i] == i for i in range(width)) and len(new.fields) == width:
         return new
     columns = tuple(e.Column(places[i], f.type, f.name) for i, f in enumerate(node.fields))
     return n.Project(new, columns, node.fields)
 
 
-def _all(expressions: Iterable[e.Expression]) -> set[int]:
+def _collect_columns(expressions: Iterable[e.Expression]) -> set[int]:
     found: set[int] = set()
     for one in expressions:
         found |= columns_of(one)
     return found
 
 
-def _moved(expression: e.Expression, places: Places) -> e.Expression:
-    def change(column: e.Column) -> e.Expression:
+def _move_columns(expression: e.Expression, places: Places) -> e.Expression:
+    def move_column(column: e.Column) -> e.Expression:
         place = places[column.index]
         return column if place == column.index else replace(column, index=place)
 
-    return map_columns(expression, change)
+    return map_columns(expression, move_column)
 
 
-def _moved_or_none(expression: e.Expression | None, places: Places) -> e.Expression | None:
-    return None if expression is None else _moved(expression, places)
+def _move_optional(expression: e.Expression | None, places: Places) -> e.Expression | None:
+    return None if expression is None else _move_columns(expression, places)
 
 
-def _moved_all(expressions: Iterable[e.Expression], places: Places) -> tuple[e.Expression, ...]:
-    return tuple([_moved(one, places) for one in expressions])
+def _move_all(expressions: Iterable[e.Expression], places: Places) -> tuple[e.Expression, ...]:
+    return tuple([_move_columns(one, places) for one in expressions])
 
 
-def _moved_keys(keys: Iterable[e.SortKey], places: Places) -> tuple[e.SortKey, ...]:
-    return tuple([replace(key, expression=_moved(key.expression, places)) for key in keys])
+def _move_keys(keys: Iterable[e.SortKey], places: Places) -> tuple[e.SortKey, ...]:
+    return tuple([replace(key, expression=_move_columns(key.expression, places)) for key in keys])
 
 
-def _places(kept: list[int]) -> Places:
+def _number_columns(kept: list[int]) -> Places:
     return {old: new for new, old in enumerate(kept)}
 
 
-def _scan(node: n.Scan | n.State, needed: set[int]) -> tuple[n.Node, Places]:
+def _prune_scan(node: n.Scan | n.State, needed: set[int]) -> tuple[n.Node, Places]:
     used = set(needed)
     if node.filter is not None:
         used |= columns_of(node.filter)
     if len(used) == len(node.slots):
         return node, {i: i for i in range(len(node.slots))}
     kept = sorted(used)
-    places = _places(kept)
+    places = _number_columns(kept)
     made = replace(
         node,
         slots=tuple([node.slots[i] for i in kept]),
         fields=tuple([node.fields[i] for i in kept]),
-        filter=_moved_or_none(node.filter, places),
-        residual=_moved_or_none(node.residual, places),
+        filter=_move_optional(node.filter, places),
+        residual=_move_optional(node.residual, places),
     )
     return made, places
 
 
-def _project(node: n.Project, needed: set[int]) -> tuple[n.Node, Places]:
+def _prune_project(node: n.Project, needed: set[int]) -> tuple[n.Node, Places]:
     kept = sorted(needed)
     expressions = [node.expressions[i] for i in kept]
-    inner, places = _prune(node.input, _all(expressions))
-    made = n.Project(inner, _moved_all(expressions, places), tuple([node.fields[i] for i in kept]))
-    return made, _places(kept)
+    inner, places = _prune_node(node.input, _collect_columns(expressions))
+    made = n.Project(inner, _move_all(expressions, places), tuple([node.fields[i] for i in kept]))
+    return made, _number_columns(kept)
 
 
-def _aggregate(node: n.Aggregate, needed: set[int]) -> tuple[n.Node, Places]:
+def _prune_aggregate(node: n.Aggregate, needed: set[int]) -> tuple[n.Node, Places]:
     """Groups stay, since they decide which rows there are; unread aggregates go."""
     groups = len(node.groups)
     kept = [i for i, _ in enumerate(node.aggregates) if groups + i in needed]
     calls = [node.aggregates[i] for i in kept]
-    used = _all(node.groups) | set().union(*(_used(call) for call in calls))
-    inner, places = _prune(node.input, used)
-    aggregates = tuple([_moved_call(call, places) for call in calls])
+    used = _collect_columns(node.groups) | set().union(
+        *(_collect_call_columns(call) for call in calls)
+    )
+    inner, places = _prune_node(node.input, used)
+    aggregates = tuple([_move_call(call, places) for call in calls])
     outputs = [*range(groups), *(groups + i for i in kept)]
     outputs += range(groups + len(node.aggregates), len(node.fields))
     made = replace(
         node,
         input=inner,
-        groups=_moved_all(node.groups, places),
+        groups=_move_all(node.groups, places),
         aggregates=aggregates,
         fields=tuple([node.fields[i] for i in outputs]),
     )
-    return made, _places(outputs)
+    return made, _number_columns(outputs)
 
 
-def _used(call: e.AggregateCall) -> set[int]:
-    used = _all(call.arguments) | _all(key.expression for key in call.order_by)
+def _collect_call_columns(call: e.AggregateCall) -> set[int]:
+    used = _collect_columns(call.arguments) | _collect_columns(
+        key.expression for key in call.order_by
+    )
     return used if call.filter is None else used | columns_of(call.filter)
 
 
-def _moved_call(call: e.AggregateCall, places: Places) -> e.AggregateCall:
+def _move_call(call: e.AggregateCall, places: Places) -> e.AggregateCall:
     return replace(
         call,
-        arguments=_moved_all(call.arguments, places),
-        filter=_moved_or_none(call.filter, places),
-        order_by=_moved_keys(call.order_by, places),
+        arguments=_move_all(call.arguments, places),
+        filter=_move_optional(call.filter, places),
+        order_by=_move_keys(call.order_by, places),
     )
 
 
-def _window(node: n.Window, needed: set[int]) -> tuple[n.Node, Places]:
+def _prune_window(node: n.Window, needed: set[int]) -> tuple[n.Node, Places]:
     width = len(node.input.fields)
     used = {i for i in needed if i < width}
-    used |= _all(node.partition) | _all(key.expression for key in node.order)
+    used |= _collect_columns(node.partition) | _collect_columns(
+        key.expression for key in node.order
+    )
     for call in node.calls:
-        used |= _all(call.arguments)
+        used |= _collect_columns(call.arguments)
         used |= set() if call.filter is None else columns_of(call.filter)
-    inner, places = _prune(node.input, used)
+    inner, places = _prune_node(node.input, used)
     calls = tuple(
         [
             replace(
                 call,
-                arguments=_moved_all(call.arguments, places),
-                filter=_moved_or_none(call.filter, places),
+                arguments=_move_all(call.arguments, places),
+                filter=_move_optional(call.filter, places),
             )
             for call in node.calls
         ]
@@ -191,8 +197,8 @@ def _window(node: n.Window, needed: set[int]) -> tuple[n.Node, Places]:
     made = replace(
         node,
         input=inner,
-        partition=_moved_all(node.partition, places),
-        order=_moved_keys(node.order, places),
+        partition=_move_all(node.partition, places),
+        order=_move_keys(node.order, places),
         calls=calls,
     )
     new_width = len(inner.fields)
@@ -200,54 +206,60 @@ def _window(node: n.Window, needed: set[int]) -> tuple[n.Node, Places]:
     return made, {**places, **added}
 
 
-def _join(node: n.Join, needed: set[int]) -> tuple[n.Node, Places]:
+def _prune_join(node: n.Join, needed: set[int]) -> tuple[n.Node, Places]:
     width = len(node.left.fields)
     used = set(needed)
     if node.residual is not None:
         used |= columns_of(node.residual)
-    left_used = {i for i in used if i < width} | _all(key.left for key in node.keys)
-    right_used = {i - width for i in used if i >= width} | _all(key.right for key in node.keys)
+    left_used = {i for i in used if i < width} | _collect_columns(key.left for key in node.keys)
+    right_used = {i - width for i in used if i >= width} | _collect_columns(
+        key.right for key in node.keys
+    )
     if node.lateral:
         left_used |= {i for depth, i in outer_references(node.right) if depth == 1}
-    left, left_places = _prune(node.left, left_used)
-    right, right_places = _prune(node.right, right_used)
+    left, left_places = _prune_node(node.left, left_used)
+    right, right_places = _prune_node(node.right, right_used)
     if node.lateral:
-        right = _moved_outer(right, left_places)
+        right = _move_outer(right, left_places)
     new_width = len(left.fields)
     both = {**left_places, **{width + i: new_width + p for i, p in right_places.items()}}
     keys = tuple(
         [
-            n.JoinKey(_moved(k.left, left_places), _moved(k.right, right_places), k.null_safe)
+            n.JoinKey(
+                _move_columns(k.left, left_places),
+                _move_columns(k.right, right_places),
+                k.null_safe,
+            )
             for k in node.keys
         ]
     )
     made = replace(
-        node, left=left, right=right, keys=keys, residual=_moved_or_none(node.residual, both)
+        node, left=left, right=right, keys=keys, residual=_move_optional(node.residual, both)
     )
     if node.kind in (n.JoinKind.SEMI, n.JoinKind.ANTI):
         return made, left_places
     return made, both
 
 
-def _moved_outer(plan: n.Node, places: Places) -> n.Node:
+def _move_outer(plan: n.Node, places: Places) -> n.Node:
     """The right side of a lateral join after columns of its left side have moved."""
 
-    def change(reference: e.OuterColumn, at: int) -> e.Expression:
+    def move_reference(reference: e.OuterColumn, at: int) -> e.Expression:
         if reference.depth != at or places[reference.index] == reference.index:
             return reference
         return replace(reference, index=places[reference.index])
 
-    return map_outer(plan, change)
+    return map_outer_columns(plan, move_reference)
 
 
-def _union_all(node: n.SetOperation, needed: set[int]) -> tuple[n.Node, Places]:
+def _prune_union_all(node: n.SetOperation, needed: set[int]) -> tuple[n.Node, Places]:
     kept = sorted(needed) or [0]
-    left, right = _only(node.left, kept), _only(node.right, kept)
-    return replace(node, left=left, right=right), _places(kept)
+    left, right = _prune_to_columns(node.left, kept), _prune_to_columns(node.right, kept)
+    return replace(node, left=left, right=right), _number_columns(kept)
 
 
-def _only(node: n.Node, kept: list[int]) -> n.Node:
-    new, places = _prune(node, set(kept))
+def _prune_to_columns(node: n.Node, kept: list[int]) -> n.Node:
+    new, places = _prune_node(node, set(kept))
     fields = tuple([node.fields[i] for i in kept])
     if [places[i] for i in kept] == list(range(len(new.fields))):
         return new
@@ -255,22 +267,22 @@ def _only(node: n.Node, kept: list[int]) -> n.Node:
     return n.Project(new, columns, fields)
 
 
-def _update(node: n.Update) -> tuple[n.Node, Places]:
+def _prune_update(node: n.Update) -> tuple[n.Node, Places]:
     """All columns of the table row stay in front; of the others only those that are read."""
-    used = set(range(node.width)) | _all(one.value for one in node.assignments)
-    inner, places = _prune(node.input, used | _all(node.returning))
-    sets = [one._replace(value=_moved(one.value, places)) for one in node.assignments]
+    used = set(range(node.width)) | _collect_columns(one.value for one in node.assignments)
+    inner, places = _prune_node(node.input, used | _collect_columns(node.returning))
+    sets = [one._replace(value=_move_columns(one.value, places)) for one in node.assignments]
     made = replace(
         node,
         input=inner,
         assignments=tuple(sets),
-        returning=_moved_all(node.returning, places),
+        returning=_move_all(node.returning, places),
     )
     return made, {i: i for i in range(len(node.fields))}
 
 
-def _delete(node: n.Delete) -> tuple[n.Node, Places]:
-    used = set(range(node.width)) | _all(node.returning)
-    inner, places = _prune(node.input, used)
-    made = replace(node, input=inner, returning=_moved_all(node.returning, places))
+def _prune_delete(node: n.Delete) -> tuple[n.Node, Places]:
+    used = set(range(node.width)) | _collect_columns(node.returning)
+    inner, places = _prune_node(node.input, used)
+    made = replace(node, input=inner, returning=_move_all(node.returning, places))
     return made, {i: i for i in range(len(node.fields))}

@@ -17,90 +17,92 @@ from belvedere.plan.transform import (
     conjuncts,
     has_subplan,
     map_columns,
-    map_outer,
-    rebuild,
+    map_outer_columns,
     rebuild_inputs,
-    shift,
+    rebuild_operands,
+    shift_columns,
     with_subplan,
 )
-from belvedere.sql.bind.texts import volatility
-from belvedere.sql.rules.context import Context
-from belvedere.sql.rules.disjunctions import factored
-from belvedere.sql.rules.fold_constants import fold
+from belvedere.sql.bind.texts import find_volatility
+from belvedere.sql.rules.context import OptimizerContext
+from belvedere.sql.rules.disjunctions import factor_disjunctions
+from belvedere.sql.rules.fold_constants import fold_expression
 from belvedere.types import Kind
 
 Conditions = list[e.Expression]
 
 
-def push_predicates(plan: n.Node, context: Context) -> n.Node:
-    return _push(plan, [])
+def push_predicates(plan: n.Node, context: OptimizerContext) -> n.Node:
+    return _push_down(plan, [])
 
 
-def _push(node: n.Node, conditions: Conditions) -> n.Node:
+def _push_down(node: n.Node, conditions: Conditions) -> n.Node:
     """The node with the conditions, which are over its row, applied as far down as possible."""
     match node:
         case n.Filter():
-            return _push(node.input, factored(conjuncts(node.condition)) + conditions)
+            return _push_down(
+                node.input, factor_disjunctions(conjuncts(node.condition)) + conditions
+            )
         case n.Scan() | n.State():
-            return _scan(node, conditions)
+            return _push_to_scan(node, conditions)
         case n.Project():
-            return _project(node, conditions)
+            return _push_through_project(node, conditions)
         case n.Join():
-            return _join(node, conditions)
+            return _push_to_join(node, conditions)
         case n.Aggregate():
-            return _aggregate(node, conditions)
+            return _push_through_aggregate(node, conditions)
         case n.Window():
-            return _window(node, conditions)
+            return _push_through_window(node, conditions)
         case n.Sort() | n.Lock():
-            return replace(node, input=_push(node.input, conditions))
+            return replace(node, input=_push_down(node.input, conditions))
         case n.Distinct() if node.on is None:
-            return replace(node, input=_push(node.input, conditions))
+            return replace(node, input=_push_down(node.input, conditions))
         case n.SetOperation():
-            return _set_operation(node, conditions)
+            return _push_to_set_operation(node, conditions)
         case n.With():
-            ctes = tuple([cte._replace(plan=_push(cte.plan, [])) for cte in node.ctes])
-            return n.With(ctes, _push(node.body, conditions))
+            ctes = tuple([cte._replace(plan=_push_down(cte.plan, [])) for cte in node.ctes])
+            return n.With(ctes, _push_down(node.body, conditions))
         case _:
-            return filtered(rebuild_inputs(node, lambda one: _push(one, [])), conditions)
+            return add_filter(rebuild_inputs(node, lambda one: _push_down(one, [])), conditions)
 
 
-def filtered(node: n.Node, conditions: Conditions) -> n.Node:
+def add_filter(node: n.Node, conditions: Conditions) -> n.Node:
     condition = conjunction(conditions)
     return node if condition is None else n.Filter(node, condition)
 
 
-def _scan(node: n.Scan | n.State, conditions: Conditions) -> n.Node:
+def _push_to_scan(node: n.Scan | n.State, conditions: Conditions) -> n.Node:
     """Conditions with sub-queries stay above: an executor may run those otherwise."""
     inside = [one for one in conditions if not has_subplan(one) and not is_volatile(one)]
     above = [one for one in conditions if not any(one is x for x in inside)]
     if inside:
         whole = conjunction(conjuncts(node.filter) + inside)
         node = replace(node, filter=whole, residual=whole)
-    return filtered(node, above)
+    return add_filter(node, above)
 
 
 def is_volatile(expression: e.Expression) -> bool:
-    return volatility(expression) is Volatility.VOLATILE
+    return find_volatility(expression) is Volatility.VOLATILE
 
 
-def _project(node: n.Project, conditions: Conditions) -> n.Node:
+def _push_through_project(node: n.Project, conditions: Conditions) -> n.Node:
     below: Conditions = []
     above: Conditions = []
     for one in conditions:
         used = [node.expressions[i] for i in columns_of(one)]
         plain = all(not has_subplan(x) and not is_volatile(x) for x in used)
         if plain and (not has_subplan(one) or all(isinstance(x, e.Column) for x in used)):
-            below.append(fold(substitute(one, node.expressions)))
+            below.append(fold_expression(substitute_columns(one, node.expressions)))
         else:
             above.append(one)
-    return filtered(replace(node, input=_push(node.input, below)), above)
+    return add_filter(replace(node, input=_push_down(node.input, below)), above)
 
 
-def substitute(expression: e.Expression, values: tuple[e.Expression, ...]) -> e.Expression:
+def substitute_columns(expression: e.Expression, values: tuple[e.Expression, ...]) -> e.Expression:
     return map_columns(expression, lambda column: values[column.index])
 
 
-def _aggregate(node: n.Aggregate, conditions: Conditions) -> n.Node:
+def _push_through_aggregate(node: n.Aggregate, conditions: Conditions) -> n.Node:
     """Conditions on the groups alone choose groups, so they may choose rows instead."""
     below: Conditions = []
     above: Conditions = []
@@ -108,34 +110,34 @@ def _aggregate(node: n.Aggregate, conditions: Conditions) -> n.Node:
         used = columns_of(one)
         groups = bool(used) and max(used) < len(node.groups) and node.grouping_sets is None
         if groups and not has_subplan(one):
-            below.append(substitute(one, node.groups))
+            below.append(substitute_columns(one, node.groups))
         else:
             above.append(one)
-    return filtered(replace(node, input=_push(node.input, below)), above)
+    return add_filter(replace(node, input=_push_down(node.input, below)), above)
 
 
-def _window(node: n.Window, conditions: Conditions) -> n.Node:
+def _push_through_window(node: n.Window, conditions: Conditions) -> n.Node:
     """Conditions on partition columns take whole partitions away."""
     partition = {one.index for one in node.partition if isinstance(one, e.Column)}
     below = [one for one in conditions if columns_of(one) and columns_of(one) <= partition]
     above = [one for one in conditions if not any(one is x for x in below)]
-    return filtered(replace(node, input=_push(node.input, below)), above)
+    return add_filter(replace(node, input=_push_down(node.input, below)), above)
 
 
-def _set_operation(node: n.SetOperation, conditions: Conditions) -> n.Node:
+def _push_to_set_operation(node: n.SetOperation, conditions: Conditions) -> n.Node:
     below = [one for one in conditions if not has_subplan(one) and not is_volatile(one)]
     above = [one for one in conditions if not any(one is x for x in below)]
-    left, right = _push(node.left, list(below)), _push(node.right, list(below))
-    return filtered(replace(node, left=left, right=right), above)
+    left, right = _push_down(node.left, list(below)), _push_down(node.right, list(below))
+    return add_filter(replace(node, left=left, right=right), above)
 
 
 # -- joins -----------------------------------------------------------------------------------------
 
 
-def _join(node: n.Join, conditions: Conditions) -> n.Node:
+def _push_to_join(node: n.Join, conditions: Conditions) -> n.Node:
     width = len(node.left.fields)
-    node = _strengthened(node, conditions, width)
-    on = factored(conjuncts(node.residual))
+    node = _strengthen_join(node, conditions, width)
+    on = factor_disjunctions(conjuncts(node.residual))
     above: Conditions = []
     to_left: Conditions = []
     to_right: Conditions = []
@@ -145,55 +147,58 @@ def _join(node: n.Join, conditions: Conditions) -> n.Node:
         above = [one for one in conditions if is_volatile(one)]
     else:
         for one in conditions:
-            side = _side(one, width)
+            side = _find_side(one, width)
             if side == "left" and node.kind not in (n.JoinKind.RIGHT, n.JoinKind.FULL):
                 to_left.append(one)
             elif side == "right" and node.kind is n.JoinKind.RIGHT:
-                to_right.append(shift(one, -width))
+                to_right.append(shift_columns(one, -width))
             else:
                 above.append(one)
     keys, rest = list(node.keys), []
     for one in on:
-        side = _side(one, width)
-        key = join_key(one, width)
+        side = _find_side(one, width)
+        key = match_join_key(one, width)
         if side == "left" and node.kind in (n.JoinKind.INNER, n.JoinKind.SEMI, n.JoinKind.RIGHT):
             to_left.append(one)
         elif side == "right" and node.kind not in (n.JoinKind.RIGHT, n.JoinKind.FULL):
-            to_right.append(shift(one, -width))
+            to_right.append(shift_columns(one, -width))
         elif key is not None and not node.lateral:
             keys.append(key)
         else:
             rest.append(one)
     if node.lateral:
-        to_right = [_one_deeper(one) for one in to_right]
+        to_right = [_deepen_outer(one) for one in to_right]
     made = replace(
         node,
-        left=_push(node.left, to_left),
-        right=_push(node.right, to_right),
+        left=_push_down(node.left, to_left),
+        right=_push_down(node.right, to_right),
         keys=tuple(keys),
         residual=conjunction(rest),
     )
-    return filtered(made, above)
+    return add_filter(made, above)
 
 
-def _one_deeper(condition: e.Expression) -> e.Expression:
+def _deepen_outer(condition: e.Expression) -> e.Expression:
     """A condition moved to the right of a lateral join: outer rows are one level further."""
 
-    def deeper(one: e.Expression) -> e.Expression:
+    def deepen_expression(one: e.Expression) -> e.Expression:
         if isinstance(one, e.OuterColumn):
             return replace(one, depth=one.depth + 1)
 
-        def outer(reference: e.OuterColumn, at: int) -> e.Expression:
+        def deepen_reference(reference: e.OuterColumn, at: int) -> e.Expression:
             if reference.depth <= at:
                 return reference
             return replace(reference, depth=reference.depth + 1)
 
-        return with_subplan(rebuild(one, deeper), lambda plan: map_outer(plan, outer))
+        return with_subplan(
+            rebuild_operands(one, deepen_expression),
+            lambda plan: map_outer_columns(plan, deepen_reference),
+        )
 
-    return deeper(condition)
+    return deepen_expression(condition)
 
 
-def _side(condition: e.Expression, width: int) -> str:
+def _find_side(condition: e.Expression, width: int) -> str:
     """Which side's columns the condition reads; 'none' when it reads neither."""
     used = columns_of(condition)
     if not used:
@@ -203,7 +208,7 @@ def _side(condition: e.Expression, width: int) -> str:
     return "right" if min(used) >= width else "both"
 
 
-def join_key(condition: e.Expression, width: int) -> n.JoinKey | None:
+def match_join_key(condition: e.Expression, width: int) -> n.JoinKey | None:
     """`left = right` of the same type: a key that can be hashed."""
     null_safe = isinstance(condition, e.IsDistinct) and condition.negated
     if isinstance(condition, e.IsDistinct) and null_safe:
@@ -212,13 +217,13 @@ def join_key(condition: e.Expression, width: int) -> n.JoinKey | None:
         pair = (condition.arguments[0], condition.arguments[1])
     else:
         return None
-    if has_subplan(condition) or not _hashable(pair[0], pair[1]):
+    if has_subplan(condition) or not _is_hashable(pair[0], pair[1]):
         return None
-    sides = (_side(pair[0], width), _side(pair[1], width))
+    sides = (_find_side(pair[0], width), _find_side(pair[1], width))
     if sides == ("left", "right"):
-        return n.JoinKey(pair[0], shift(pair[1], -width), null_safe)
+        return n.JoinKey(pair[0], shift_columns(pair[1], -width), null_safe)
     if sides == ("right", "left"):
-        return n.JoinKey(pair[1], shift(pair[0], -width), null_safe)
+        return n.JoinKey(pair[1], shift_columns(pair[0], -width), null_safe)
     return None
 
 
@@ -226,7 +231,7 @@ _INTEGERS = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
 _TEXTS = frozenset({Kind.TEXT, Kind.VARCHAR})
 
 
-def _hashable(left: e.Expression, right: e.Expression) -> bool:
+def _is_hashable(left: e.Expression, right: e.Expression) -> bool:
     """Whether equal values of both types are one value in Python, so that hashing finds them."""
     kinds = {left.type.kind, right.type.kind}
     return len(kinds) == 1 or kinds <= _INTEGERS or kinds <= _TEXTS
@@ -235,7 +240,7 @@ def _hashable(left: e.Expression, right: e.Expression) -> bool:
 # -- outer joins whose missing rows are rejected ---------------------------------------------------
 
 
-def _strengthened(node: n.Join, conditions: Conditions, width: int) -> n.Join:
+def _strengthen_join(node: n.Join, conditions: Conditions, width: int) -> n.Join:
     total = len(node.fields)
     left, right = range(width), range(width, total)
     kind = node.kind

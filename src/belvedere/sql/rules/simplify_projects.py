@@ -7,22 +7,24 @@ from dataclasses import replace
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import columns_of, has_subplan, rebuild_inputs
-from belvedere.sql.rules.context import Context
-from belvedere.sql.rules.push_predicates import is_volatile, substitute
+from belvedere.sql.rules.context import OptimizerContext
+from belvedere.sql.rules.push_predicates import is_volatile, substitute_columns
 
 
-def simplify_projects(plan: n.Node, context: Context) -> n.Node:
+def simplify_projects(plan: n.Node, context: OptimizerContext) -> n.Node:
     node = rebuild_inputs(plan, lambda one: simplify_projects(one, context))
     if not isinstance(node, n.Project):
         return node
     inner = node.input
-    if isinstance(inner, n.Project) and _mergeable(node, inner):
-        expressions = tuple([substitute(one, inner.expressions) for one in node.expressions])
+    if isinstance(inner, n.Project) and _can_merge(node, inner):
+        expressions = tuple(
+            [substitute_columns(one, inner.expressions) for one in node.expressions]
+        )
         node = replace(node, input=inner.input, expressions=expressions)
     return node.input if _is_identity(node) else node
 
 
-def _mergeable(outer: n.Project, inner: n.Project) -> bool:
+def _can_merge(outer: n.Project, inner: n.Project) -> bool:
     """Nothing costly may be computed twice, nothing volatile moved."""
     uses: dict[int, int] = {}
     for one in outer.expressions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from belvedere.sql.rules.summaries import Summary
+from belvedere.sql.rules.summaries import ColumnSummary
 
 DEFAULT_ROWS = 1000.0
 
@@ -12,30 +12,30 @@ DEFAULT_ROWS = 1000.0
 class Statistics(Protocol):
     """Kept approximately and without coordination; None: not known."""
 
-    def rows(self, relation: int) -> float | None:
+    def row_count(self, relation: int) -> float | None:
         """How many rows a table, index or view has."""
 
-    def distinct(self, relation: int, slot: int) -> float | None:
+    def distinct_count(self, relation: int, slot: int) -> float | None:
         """How many different values a column has."""
 
-    def extent(self, relation: int, slot: int) -> tuple[Any, Any] | None:
+    def value_range(self, relation: int, slot: int) -> tuple[Any, Any] | None:
         """The smallest and the largest value of a column."""
 
-    def summary(self, relation: int, slot: int) -> Summary | None:
+    def column_summary(self, relation: int, slot: int) -> ColumnSummary | None:
         """How the values of a column are spread."""
 
 
 class NoStatistics:
     """Nothing is known."""
 
-    def rows(self, relation: int) -> float | None:
+    def row_count(self, relation: int) -> float | None:
         return None
 
-    def distinct(self, relation: int, slot: int) -> float | None:
+    def distinct_count(self, relation: int, slot: int) -> float | None:
         return None
 
-    def extent(self, relation: int, slot: int) -> tuple[Any, Any] | None:
+    def value_range(self, relation: int, slot: int) -> tuple[Any, Any] | None:
         return None
 
-    def summary(self, relation: int, slot: int) -> Summary | None:
+    def column_summary(self, relation: int, slot: int) -> ColumnSummary | None:
         return None

@@ -22,27 +22,27 @@ COMMON_TIMES = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class ColumnSummary:
     distinct: float
     nulls: float
     common: dict[Any, float]
     bounds: tuple[Any, ...]
 
-    def equal(self, value: Any) -> float:
+    def equal_share(self, value: Any) -> float:
         """The share of rows that have this value."""
         if value is None:
             return 0.0
         known = self.common.get(value) if isinstance(value, Hashable) else None
         if known is not None:
             return known
-        return self.rest / max(1.0, self.distinct - len(self.common))
+        return self.uncommon_share / max(1.0, self.distinct - len(self.common))
 
     @property
-    def rest(self) -> float:
+    def uncommon_share(self) -> float:
         """The share of rows whose value is neither NULL nor common."""
         return max(0.0, 1.0 - self.nulls - sum(self.common.values()))
 
-    def below(self, value: Any, *, inclusive: bool) -> float | None:
+    def share_below(self, value: Any, *, inclusive: bool) -> float | None:
         """The share of rows with a smaller value (or this one); None when unknown."""
         try:
             common = sum(
@@ -57,14 +57,16 @@ class Summary:
             return None
         parts = len(self.bounds) - 1
         if left >= len(self.bounds):
-            return common + self.rest
+            return common + self.uncommon_share
         if right == 0:
             return common
-        inside = _between(self.bounds[left - 1], self.bounds[left], value) if left else 0.0
+        inside = (
+            _interpolate_share(self.bounds[left - 1], self.bounds[left], value) if left else 0.0
+        )
         place = left - 1 + inside if left else 0.0
-        return common + self.rest * min(1.0, max(0.0, place / parts))
+        return common + self.uncommon_share * min(1.0, max(0.0, place / parts))
 
-    def matches(self, other: Summary) -> float:
+    def join_share(self, other: ColumnSummary) -> float:
         """The share of all pairs of rows whose values are equal: what an equijoin keeps."""
         both = self.common.keys() & other.common.keys()
         found = sum(self.common[value] * other.common[value] for value in both)
@@ -74,7 +76,7 @@ class Summary:
         return found + max(0.0, mine) * max(0.0, theirs) / max(1.0, left)
 
 
-def _between(low: Any, high: Any, value: Any) -> float:
+def _interpolate_share(low: Any, high: Any, value: Any) -> float:
     """The fraction of the distance between two bounds at which a value lies; 0.5 when unknown."""
     try:
         return float((value - low) / (high - low))
@@ -82,7 +84,7 @@ def _between(low: Any, high: Any, value: Any) -> float:
         return 0.5
 
 
-def summarize(values: Sequence[Any], rows: float) -> Summary | None:
+def summarize_column(values: Sequence[Any], rows: float) -> ColumnSummary | None:
     """The summary of a column of about `rows` values of which these are a sample."""
     if not values:
         return None
@@ -93,14 +95,17 @@ def summarize(values: Sequence[Any], rows: float) -> Summary | None:
     nulls = counts.pop(None, 0) / len(values)
     known = sum(counts.values())
     if not known:
-        return Summary(0.0, nulls, {}, ())
-    common = _common(counts, len(values))
-    return Summary(
-        _distinct(counts, known, rows * (1.0 - nulls)), nulls, common, _bounds(counts, common)
+        return ColumnSummary(0.0, nulls, {}, ())
+    common = _find_common(counts, len(values))
+    return ColumnSummary(
+        _estimate_distinct(counts, known, rows * (1.0 - nulls)),
+        nulls,
+        common,
+        _find_bounds(counts, common),
     )
 
 
-def _distinct(counts: Counter[Any], sampled: int, rows: float) -> float:
+def _estimate_distinct(counts: Counter[Any], sampled: int, rows: float) -> float:
     found = float(len(counts))
     once = sum(1 for count in counts.values() if count == 1)
     if rows <= sampled:
@@ -111,7 +116,7 @@ def _distinct(counts: Counter[Any], sampled: int, rows: float) -> float:
     return min(rows, max(found, estimate))
 
 
-def _common(counts: Counter[Any], sampled: int) -> dict[Any, float]:
+def _find_common(counts: Counter[Any], sampled: int) -> dict[Any, float]:
     average = sum(counts.values()) / len(counts)
     least = max(2.0, COMMON_TIMES * average) if len(counts) > COMMON_MAX else 0.0
     return {
@@ -119,7 +124,7 @@ def _common(counts: Counter[Any], sampled: int) -> dict[Any, float]:
     }
 
 
-def _bounds(counts: Counter[Any], common: dict[Any, float]) -> tuple[Any, ...]:
+def _find_bounds(counts: Counter[Any], common: dict[Any, float]) -> tuple[Any, ...]:
     try:
         ordered = sorted(value for value in counts.elements() if value not in common)
     except (TypeError, ArithmeticError):  # values without an order

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import rebuild_inputs
-from belvedere.sql.rules.context import Context
+from belvedere.sql.rules.context import OptimizerContext
 
 
-def top_n(plan: n.Node, context: Context) -> n.Node:
+def top_n(plan: n.Node, context: OptimizerContext) -> n.Node:
     node = rebuild_inputs(plan, lambda one: top_n(one, context))
     if not isinstance(node, n.Limit):
         return node

@@ -23,13 +23,12 @@ from belvedere import failpoints
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.codec import keyspace
-from belvedere.codec.record import encode_hashed, encode_single
+from belvedere.codec.record import encode_record_with_hash, encode_single_change
 from belvedere.config import Config
 from belvedere.errors import Corruption, Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.batch import BatchStore, Write
 from belvedere.txn.border import (
-    Alone,
-    Committed,
+    CommitResult,
     Get,
     Intent,
     Participant,
@@ -37,15 +36,16 @@ from belvedere.txn.border import (
     Reader,
     RowChange,
     Rows,
-    ShortParticipant,
+    SingleRowParticipant,
+    SingleRowWrites,
     Snapshot,
-    make,
+    new_tuple,
 )
 from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.commit.group import GroupSync, unknown_outcome
 from belvedere.txn.commit.visibility import Visibility
 from belvedere.txn.history.readers import NewestReader, OverlayReader, SnapshotReader
-from belvedere.txn.pieces import PIECE_BYTES, pieces_of
+from belvedere.txn.pieces import CHUNK_BYTES, split_record
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
 HOUSEKEEPING_EVERY = 4096
@@ -56,16 +56,16 @@ Prefixes = bytes | frozenset[bytes]
 """The relations a commit changes, by their key prefix; a single one bare."""
 
 
-class _Deriving(NamedTuple):
+class _ParticipantPlan(NamedTuple):
     """The participants of a commit, those of them that check it, and, where each has one, their
     fast paths for a single row."""
 
     participants: tuple[Participant, ...]
     checking: tuple[Participant, ...]
-    alone: tuple[Alone, ...] | None
+    single_row_writes: tuple[SingleRowWrites, ...] | None
 
 
-NOBODY = _Deriving((), (), None)
+NO_PARTICIPANTS = _ParticipantPlan((), (), None)
 NO_ROWS: Rows = {}  # never added to
 
 
@@ -87,7 +87,7 @@ class BatchCommit:
         self._visibility = visibility
         self._undo = visibility.undo.entries
         self._bare_get: Get = store.bare_get
-        self._failed = store.failed
+        self._map_error = store.map_error
         self._clock_us = clock_us
         self._participants_for = participants_for
         self._housekeeping = housekeeping
@@ -99,19 +99,19 @@ class BatchCommit:
         self._shut = False
         self._outcomes: dict[bytes, int] = {}
         self._outcomes_max = config.outcomes_kept
-        self.snapshot = visibility.open
+        self.open_snapshot = visibility.open_snapshot
         self.release = visibility.release
         self.reader = partial(SnapshotReader, visibility)
 
     @property
-    def newest(self) -> Snapshot:
+    def newest_snapshot(self) -> Snapshot:
         """The newest written state: what the next commit builds on."""
         return self._visibility.written
 
-    def commit(self, intent: Intent) -> Committed:
+    def commit(self, intent: Intent) -> CommitResult:
         if failpoints.armed:
             failpoints.hit("commit.before_section")
-        self._enter()
+        self._enter_section()
         try:
             if self._undo:
                 self._require_no_conflict(intent)
@@ -119,40 +119,44 @@ class BatchCommit:
             if catalog is not intent[1][2]:
                 self._require_same_objects(intent, catalog)
             time = self._clock_us()
-            batch, position = self._append(intent[0], intent[2], time, own=1)
+            batch, position = self._append_transaction(intent[0], intent[2], time, own=1)
         finally:
             self._section.release()
-        self._acknowledge(batch, position)
-        return make(Committed, (position, time))
+        self._wait_until_durable(batch, position)
+        return new_tuple(CommitResult, (position, time))
 
-    def swap(self, transaction: bytes, seen: Snapshot, change: RowChange) -> int | None:
+    def commit_single_row(
+        self, transaction: bytes, seen: Snapshot, change: RowChange
+    ) -> int | None:
         """Commit the change of one row that was read when `seen` was the newest state, or after;
         the position. None: the row or the catalog is another one by now, and nothing happened."""
         if failpoints.armed:
             failpoints.hit("commit.before_section")
-        self._enter()
+        self._enter_section()
         try:
             newest = self._visibility.written
             if newest is not seen:
                 key, old, _, _ = change
                 if newest[2] is not seen[2] or self._store.get(key) != old:
                     return None
-            batch, position = self._append(transaction, (change,), self._clock_us(), own=0)
+            batch, position = self._append_transaction(
+                transaction, (change,), self._clock_us(), own=0
+            )
         finally:
             self._section.release()
-        self._acknowledge(batch, position)
+        self._wait_until_durable(batch, position)
         return position
 
-    def _acknowledge(self, batch: int, position: int) -> None:
+    def _wait_until_durable(self, batch: int, position: int) -> None:
         """Return when the batch may be acknowledged."""
         if self._group is not None:
-            self._group.wait(batch)
+            self._group.wait_durable(batch)
         if failpoints.armed:
             failpoints.hit("acknowledge.before")
         if not position % HOUSEKEEPING_EVERY:
-            self._keep_house()
+            self._run_housekeeping()
 
-    def _keep_house(self) -> None:
+    def _run_housekeeping(self) -> None:
         """The commit is done: a failure here is not reported to its client, which would run the
         transaction again."""
         excess = len(self._outcomes) - self._outcomes_max
@@ -169,7 +173,7 @@ class BatchCommit:
         return self._outcomes.get(transaction)
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         group = self._group
         return self._failure is not None or (group is not None and group.failure is not None)
 
@@ -177,65 +181,65 @@ class BatchCommit:
         """Make everything written durable and visible: its writers may have been interrupted since,
         so that none is left to wait for it."""
         if self._group is not None:
-            self._group.finish()
+            self._group.sync_pending()
 
-    def shut(self) -> None:
+    def shut_down(self) -> None:
         """Wait for the commits under way, and admit none after them."""
         with self._section:
             self._shut = True
-        if self._group is not None and not self.failed:
-            self._group.finish()
+        if self._group is not None and not self.has_failed:
+            self._group.sync_pending()
         self._visibility.undo.close()
 
-    def exclusively(self, action: Callable[[Snapshot], None]) -> None:
+    def run_exclusively(self, action: Callable[[Snapshot], None]) -> None:
         """Run `action` in the section, when nothing is being written: checkpoints."""
-        self._enter()
+        self._enter_section()
         try:
-            action(self.newest)
+            action(self.newest_snapshot)
         finally:
             self._section.release()
 
     def newest_reader(self) -> Reader:
         """The newest written state, which may change at any time: to be read, not to be written
         from."""
-        last = self.newest
+        last = self.newest_snapshot
         return NewestReader(self._store, last.position, last.catalog)
 
     def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None:
         """Write rows that are not logged (views, watermarks, index entries being built) as one
-        batch: `make` gets the newest state, which cannot change until its rows are written."""
-        self._enter()
+        batch: `new_tuple` gets the newest state, which cannot change until its rows are written."""
+        self._enter_section()
         try:
-            last = self.newest
+            last = self.newest_snapshot
             batch = make(NewestReader(self._store, last.position, last.catalog))
             if not batch:
                 return
             if failpoints.armed:
                 failpoints.hit("maintain.before_write")
             successor = last._replace(batch=last.batch + 1)
-            self._write(batch, successor, (), dict(batch), 0)
+            self._write_batch(batch, successor, (), dict(batch), 0)
             if failpoints.armed:
                 failpoints.hit("maintain.after_write")
         finally:
             self._section.release()
         if self._group is not None:
-            self._group.wait(successor.batch)
+            self._group.wait_durable(successor.batch)
 
     # -- inside the section -------------------------------------------------------------------
 
-    def _enter(self) -> None:
+    def _enter_section(self) -> None:
         if not self._section.acquire(False):
             self._wait_for_section()
         group = self._group
-        if (  # `failed`, without a call
+        if (  # `has_failed`, without a call
             self._shut
             or self._failure is not None
             or (group is not None and group.failure is not None)
         ):
             self._section.release()
-            self._refuse()
+            self._raise_refusal()
 
-    def _refuse(self) -> None:
+    def _raise_refusal(self) -> None:
         if self._shut:
             raise Unavailable("the database is closed", sqlstate="08003")
         self.require_writable()
@@ -255,7 +259,7 @@ class BatchCommit:
                 hint="reopen the store",
             ) from failure
 
-    def _append(
+    def _append_transaction(
         self, transaction: bytes, changes: tuple[RowChange, ...], time: int, own: int
     ) -> tuple[int, int]:
         """Write a transaction, which has `own` snapshots open; returns batch number and
@@ -269,45 +273,45 @@ class BatchCommit:
             prefixes: Prefixes = key[:PREFIX]
             batch: list[Write] = [(key, new)]
             if prefixes == CATALOG_PREFIX:
-                catalog = changed_catalog(catalog, changes)
-            record, digest = encode_single(
+                catalog = apply_catalog_changes(catalog, changes)
+            record, digest = encode_single_change(
                 position, last_hash, catalog.version, time, transaction, key, old, new
             )
         else:
             prefixes = frozenset([key[:PREFIX] for key, _, _, _ in changes])
             batch = [(key, new) for key, _, new, _ in changes]
             if CATALOG_PREFIX in prefixes:
-                catalog = changed_catalog(catalog, changes)
+                catalog = apply_catalog_changes(catalog, changes)
             logged = [(int.from_bytes(k[1:PREFIX]), k[PREFIX:], o, n) for k, o, n, _ in changes]
-            record, digest = encode_hashed(
+            record, digest = encode_record_with_hash(
                 position, last_hash, catalog.version, time, transaction, logged
             )
-        if len(record) > PIECE_BYTES:
-            batch += pieces_of(position, record)
+        if len(record) > CHUNK_BYTES:
+            batch += split_record(position, record)
         else:
             batch.append((LOG_KEY.pack(keyspace.LOG, position), record))
-        deriving: Any = catalog.memo.get(prefixes)
+        deriving: Any = catalog.derived_cache.get(prefixes)
         if deriving is None:
-            deriving = self._deriving(catalog, prefixes)
+            deriving = self._plan_participants(catalog, prefixes)
         derived = NO_ROWS
-        if deriving is not NOBODY:
+        if deriving is not NO_PARTICIPANTS:
             derived = {}
             alone = deriving[2]
             if alone is not None:
-                self._derive_alone(alone, changes[0], derived)
+                self._derive_single_row(alone, changes[0], derived)
             else:
-                derived = self._derive(deriving, changes, catalog)
+                derived = self._derive_rows(deriving, changes, catalog)
             if deriving[1]:
-                self._check(deriving, changes, derived, catalog)
+                self._run_checks(deriving, changes, derived, catalog)
             batch += derived.items()
-        successor = make(Snapshot, (batch_number, position, catalog, digest))
+        successor = new_tuple(Snapshot, (batch_number, position, catalog, digest))
         if catalog is not before:
             self._write_schema(batch, successor, changes, derived)
         else:
             try:
-                self._visibility.write(batch, successor, changes, derived, own)
+                self._visibility.write_batch(batch, successor, changes, derived, own)
             except BaseException as error:
-                self._end_writing(error, batch)
+                self._stop_writing(error, batch)
                 raise
         self._outcomes[transaction] = position
         return batch_number, position
@@ -319,8 +323,8 @@ class BatchCommit:
         changes: Sequence[RowChange],
         derived: Rows,
     ) -> None:
-        self._write(batch, successor, changes, derived, 1)
-        self._visibility.note_catalog(successor)
+        self._write_batch(batch, successor, changes, derived, 1)
+        self._visibility.record_catalog_version(successor)
         if failpoints.armed:
             failpoints.hit("catalog.after")
 
@@ -329,18 +333,22 @@ class BatchCommit:
             return
         lost_to = self._visibility.undo.changed_after(key, snapshot.batch)
         if lost_to:
-            raise _conflict(lost_to, "a row it wrote was changed by another transaction")
+            raise _conflict_error(lost_to, "a row it wrote was changed by another transaction")
 
-    def _deriving(self, catalog: Catalog, prefixes: Prefixes) -> _Deriving:
+    def _plan_participants(self, catalog: Catalog, prefixes: Prefixes) -> _ParticipantPlan:
         several = (prefixes,) if isinstance(prefixes, bytes) else prefixes
         relations = frozenset(int.from_bytes(prefix[1:]) for prefix in several)
         participants = self._participants_for(catalog, relations)
-        found = NOBODY
+        found = NO_PARTICIPANTS
         if participants:
-            alone = _all_alone(participants, prefixes) if isinstance(prefixes, bytes) else None
+            alone = (
+                _all_single_row_writes(participants, prefixes)
+                if isinstance(prefixes, bytes)
+                else None
+            )
             checking = tuple([one for one in participants if one.checks])
-            found = _Deriving(participants, checking, alone)
-        catalog.memo[prefixes] = found
+            found = _ParticipantPlan(participants, checking, alone)
+        catalog.derived_cache[prefixes] = found
         return found
 
     def _require_no_conflict(self, intent: Intent) -> None:
@@ -350,7 +358,7 @@ class BatchCommit:
         for key, _, _, seen in intent.changes:
             lost_to = self._visibility.undo.changed_after(key, seen) if key in entries else 0
             if lost_to:
-                raise _conflict(lost_to, "a row it wrote was changed by another transaction")
+                raise _conflict_error(lost_to, "a row it wrote was changed by another transaction")
         if intent.isolation.validates_reads:
             self._validate_reads(intent)
 
@@ -359,12 +367,14 @@ class BatchCommit:
         for key in intent.reads:
             lost_to = undo.changed_after(key, batch)
             if lost_to:
-                raise _conflict(lost_to, "a row it read was changed by another transaction")
+                raise _conflict_error(lost_to, "a row it read was changed by another transaction")
         with self._visibility.latch:
             for start, end in intent.ranges:
                 lost_to = undo.range_changed_after(start, end, batch)
                 if lost_to:
-                    raise _conflict(lost_to, "a range it read was changed by another transaction")
+                    raise _conflict_error(
+                        lost_to, "a range it read was changed by another transaction"
+                    )
 
     def _require_same_objects(self, intent: Intent, catalog: Catalog) -> None:
         planned = intent.snapshot.catalog.version
@@ -373,9 +383,13 @@ class BatchCommit:
             if relation >= model.FIRST_USER_ID and (
                 item is None or is_dropped(item) or item.version > planned
             ):
-                raise _conflict(self.newest.position, "a table it wrote was redefined")
+                raise _conflict_error(
+                    self.newest_snapshot.position, "a table it wrote was redefined"
+                )
 
-    def _derive_alone(self, alone: Sequence[Alone], change: RowChange, derived: Rows) -> None:
+    def _derive_single_row(
+        self, alone: Sequence[SingleRowWrites], change: RowChange, derived: Rows
+    ) -> None:
         """Derive rows by the fast path of a one-row commit: gets call the store with no Python
         frame in between."""
         _, old, new, _ = change
@@ -386,32 +400,32 @@ class BatchCommit:
         except Exception as error:
             if type(error) is not Exception:  # the binding raises bare Exception
                 raise
-            raise self._failed(error) from error
+            raise self._map_error(error) from error
 
-    def _derive(
-        self, deriving: _Deriving, changes: tuple[RowChange, ...], catalog: Catalog
+    def _derive_rows(
+        self, deriving: _ParticipantPlan, changes: tuple[RowChange, ...], catalog: Catalog
     ) -> Rows:
-        before = NewestReader(self._store, self.newest.position, catalog)
+        before = NewestReader(self._store, self.newest_snapshot.position, catalog)
         writer = DerivedRows(before)
         for participant in deriving.participants:
             participant.writes(changes, before, writer)
         return writer.rows
 
-    def _check(
+    def _run_checks(
         self,
-        deriving: _Deriving,
+        deriving: _ParticipantPlan,
         changes: tuple[RowChange, ...],
         derived: Rows,
         catalog: Catalog,
     ) -> None:
-        before = NewestReader(self._store, self.newest.position, catalog)
+        before = NewestReader(self._store, self.newest_snapshot.position, catalog)
         overlay = {change.key: change.new for change in changes}
         overlay.update(derived)
         after = OverlayReader(before, overlay, before.position + 1, catalog)
         for participant in deriving.checking:
             participant.check(changes, after)
 
-    def _write(
+    def _write_batch(
         self,
         batch: Sequence[Write],
         successor: Snapshot,
@@ -420,12 +434,12 @@ class BatchCommit:
         own: int,
     ) -> None:
         try:
-            self._visibility.write(batch, successor, changes, derived, own)
+            self._visibility.write_batch(batch, successor, changes, derived, own)
         except BaseException as error:
-            self._end_writing(error, batch)
+            self._stop_writing(error, batch)
             raise
 
-    def _end_writing(self, error: BaseException, batch: Sequence[Write]) -> None:
+    def _stop_writing(self, error: BaseException, batch: Sequence[Write]) -> None:
         """After a failed write. Whether the position is taken may not be known, so it is not
         taken again."""
         if isinstance(error, InvalidInput):
@@ -436,10 +450,10 @@ class BatchCommit:
                 "the store could not be written", sqlstate=error.sqlstate, detail=error.message
             )
         self._visibility.end_waits()
-        if isinstance(error, Error) and self._may_be_there(batch[0]):
+        if isinstance(error, Error) and self._may_be_written(batch[0]):
             raise unknown_outcome("the log could not be written", error) from error
 
-    def _may_be_there(self, first: Write) -> bool:
+    def _may_be_written(self, first: Write) -> bool:
         """Whether a failed batch, which begins with `first`, was written all the same."""
         try:
             return self._store.get(first[0]) == first[1]
@@ -447,17 +461,23 @@ class BatchCommit:
             return True
 
 
-def _all_alone(participants: Sequence[Participant], prefix: bytes) -> tuple[Alone, ...] | None:
+def _all_single_row_writes(
+    participants: Sequence[Participant], prefix: bytes
+) -> tuple[SingleRowWrites, ...] | None:
     found = []
     for participant in participants:
-        short = participant.alone(prefix) if isinstance(participant, ShortParticipant) else None
+        short = (
+            participant.single_row_writes(prefix)
+            if isinstance(participant, SingleRowParticipant)
+            else None
+        )
         if short is None:
             return None
         found.append(short)
     return tuple(found)
 
 
-def changed_catalog(catalog: Catalog, changes: Sequence[RowChange]) -> Catalog:
+def apply_catalog_changes(catalog: Catalog, changes: Sequence[RowChange]) -> Catalog:
     """The catalog after the catalog rows among these changes."""
     changed: dict[int, model.AnyObject | None] = {}
     for change in changes:
@@ -467,10 +487,10 @@ def changed_catalog(catalog: Catalog, changes: Sequence[RowChange]) -> Catalog:
                 raise Corruption("a catalog change without a row")
             item = model.decode(stored)
             changed[item.id] = item if change.new is not None else None
-    return catalog.replaced(changed)
+    return catalog.with_objects(changed)
 
 
-def _conflict(lost_to: int, detail: str) -> Retry:
+def _conflict_error(lost_to: int, detail: str) -> Retry:
     return Retry(
         "could not serialize access due to concurrent update",
         lost_to=lost_to,

@@ -9,14 +9,14 @@ from belvedere.txn.border import Reader, Rows
 
 class DerivedRows:
     """The Writer of a commit: derived rows, later ones winning, sums added to what is stored.
-    `shared` holds intermediate results that participants share."""
+    `shared_results` holds intermediate results that participants share."""
 
-    __slots__ = ("_reader", "rows", "shared")
+    __slots__ = ("_reader", "rows", "shared_results")
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self.rows: Rows = {}
-        self.shared: dict[object, object] = {}
+        self.shared_results: dict[object, object] = {}
 
     def put(self, key: bytes, value: bytes) -> None:
         self.rows[key] = value

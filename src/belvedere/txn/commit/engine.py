@@ -16,24 +16,24 @@ from belvedere.txn import anchor
 from belvedere.txn.backup import back_up
 from belvedere.txn.border import Isolation, ParticipantsFor, Reader
 from belvedere.txn.commit.batch import BatchCommit
-from belvedere.txn.commit.swap import Swaps
+from belvedere.txn.commit.swap import SingleRowCommits
 from belvedere.txn.commit.visibility import Visibility
-from belvedere.txn.engine import Begin
+from belvedere.txn.engine import BeginTransaction
 from belvedere.txn.history.past import PastReader
 from belvedere.txn.history.undo import UndoIndex
 from belvedere.txn.identity import SCRATCH_DIRECTORY, Identity
-from belvedere.txn.locks import LockTable
-from belvedere.txn.log import Log
-from belvedere.txn.recovery import OpenStore
+from belvedere.txn.locks import RowLockTable
+from belvedere.txn.log import BatchChangeLog
+from belvedere.txn.recovery import RecoveredStore
 
 
-class BatchEngine:
+class BatchAtomicEngine:
     row_atomic = False
     node = 0
 
     def __init__(
         self,
-        opened: OpenStore,
+        opened: RecoveredStore,
         config: Config,
         *,
         clock_us: Callable[[], int],
@@ -45,14 +45,14 @@ class BatchEngine:
         synced = opened.anchor is not None and config.durability is Durability.FULL
         undo = UndoIndex(config.undo_bytes_in_memory_max, _scratch_opener(opened))
         self.visibility = Visibility(opened.store, undo, opened.written, hold=synced)
-        self.log = Log(opened.store, self.visibility, config.log_retention_records_max)
+        self.log = BatchChangeLog(opened.store, self.visibility, config.log_retention_records_max)
         self.commits = BatchCommit(
             opened.store,
             self.visibility,
             config=config,
             clock_us=clock_us,
             participants_for=participants_for,
-            anchor=self._anchor if synced else None,
+            anchor=self._write_anchor if synced else None,
             housekeeping=housekeeping,
         )
 
@@ -60,8 +60,10 @@ class BatchEngine:
     def housekeeping_failure(self) -> Error | None:
         return self.commits.housekeeping_failure
 
-    def swaps(self, locks: LockTable, suffixes: Iterator[bytes]) -> Swaps:
-        return Swaps(self.commits, self.visibility, locks, suffixes)
+    def single_row_commits(
+        self, locks: RowLockTable, suffixes: Iterator[bytes]
+    ) -> SingleRowCommits:
+        return SingleRowCommits(self.commits, self.visibility, locks, suffixes)
 
     @property
     def identity(self) -> Identity:
@@ -74,8 +76,8 @@ class BatchEngine:
     def require_isolation(self, isolation: Isolation) -> None:
         """Every one is supported."""
 
-    def reach(self, at_least: int, wait_s: float) -> None:
-        if at_least <= self.visibility.published.position:
+    def wait_for_position(self, at_least: int, wait_s: float) -> None:
+        if at_least <= self.visibility.published_snapshot.position:
             return
         if at_least <= self.visibility.written.position:
             self.commits.publish_written()
@@ -84,7 +86,7 @@ class BatchEngine:
             raise Unavailable("the position did not come in time", sqlstate="57014")
 
     def outcome(self, transaction: bytes) -> int | None:
-        published = self.visibility.published.position
+        published = self.visibility.published_snapshot.position
         known = self.commits.outcome(transaction)
         if known is not None and known > published:
             raise Unavailable("outcome is unknown: not durable yet", sqlstate="08007")
@@ -95,7 +97,7 @@ class BatchEngine:
         began = int.from_bytes(transaction[:8])
         if began > published:
             return None
-        if began + 1 < self.log.first:
+        if began + 1 < self.log.first_position:
             raise Unavailable("outcome is unknown: the log was trimmed past it", sqlstate="08007")
         for record in self.log.read(began):
             if record.transaction == transaction:
@@ -103,7 +105,7 @@ class BatchEngine:
         return None
 
     @contextmanager
-    def as_of(self, position: int, begin: Begin) -> Iterator[Reader]:
+    def open_past_reader(self, position: int, begin: BeginTransaction) -> Iterator[Reader]:
         pin = self.log.pin(position)
         try:
             with begin(at_least=position) as newest:
@@ -112,8 +114,10 @@ class BatchEngine:
         finally:
             self.log.unpin(pin)
 
-    def dropped_floor(self) -> int | None:
-        oldest = next(iter(self.log.read(self.log.first - 1, self.log.first)), None)
+    def dropped_version_floor(self) -> int | None:
+        oldest = next(
+            iter(self.log.read(self.log.first_position - 1, self.log.first_position)), None
+        )
         if oldest is None:
             return None
         reached = oldest.catalog_version
@@ -121,7 +125,7 @@ class BatchEngine:
             reached -= 1  # the state before the oldest record can be read too
         return min(reached, self.visibility.oldest_catalog_version)
 
-    def erase(self, start: bytes, end: bytes) -> None:
+    def erase_range(self, start: bytes, end: bytes) -> None:
         self.store.delete_range(start, end)
 
     def back_up(self, destination: Path) -> int:
@@ -130,14 +134,14 @@ class BatchEngine:
     def close(self, join: Callable[[], None]) -> None:
         self.visibility.end_waits()
         join()
-        self.commits.shut()
-        self._opened.close(self.commits.newest, failed=self.commits.failed)
+        self.commits.shut_down()
+        self._opened.close(self.commits.newest_snapshot, failed=self.commits.has_failed)
 
-    def _anchor(self, position: int, hash_: int) -> None:
-        self._opened.write_anchor(position, hash_, anchor.State.OPEN)
+    def _write_anchor(self, position: int, hash_: int) -> None:
+        self._opened.write_anchor(position, hash_, anchor.AnchorState.OPEN)
 
 
-def _scratch_opener(opened: OpenStore) -> Callable[[], BatchStore]:
+def _scratch_opener(opened: RecoveredStore) -> Callable[[], BatchStore]:
     directory = opened.directory
     if directory is None:
         return MemoryStore

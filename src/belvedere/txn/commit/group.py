@@ -52,12 +52,12 @@ class GroupSync:
         self._waiters: dict[_Client, int] = {}  # for which batch each waits
         self._served: dict[_Client, None] = {}  # to be woken, in order
         self._expected = 1  # how many took part when the last group ended
-        self._durable = visibility.published.batch
+        self._durable = visibility.published_snapshot.batch
         self.failure: Unavailable | None = None
         self._sync_s = 0.0  # how long the last sync took
         self.groups = 0
 
-    def wait(self, batch: int) -> None:
+    def wait_durable(self, batch: int) -> None:
         """Return when everything up to `batch` is durable and published."""
         me = threading.Lock()
         me.acquire()
@@ -65,22 +65,22 @@ class GroupSync:
             while self._durable < batch:
                 if self.failure is not None:
                     raise self.failure
-                if self._begins_to_lead(me, batch):
-                    self._lead()
+                if self._try_to_lead(me, batch):
+                    self._lead_group()
         except BaseException:  # an interrupted client must not block the others
-            self._abandon(me)
+            self._abandon_wait(me)
             raise
 
-    def finish(self) -> None:
+    def sync_pending(self) -> None:
         """Make everything written durable and visible, also what no client waits for any more. A
         failure stays in `failure`, and is raised in the clients that wait."""
         try:
-            self.wait(self._visibility.written.batch)
+            self.wait_durable(self._visibility.written.batch)
         except Unavailable as error:
             if error is not self.failure:
                 raise
 
-    def _begins_to_lead(self, me: _Client, batch: int) -> bool:
+    def _try_to_lead(self, me: _Client, batch: int) -> bool:
         """Wait to be woken, or for the turn to lead; whether it is that."""
         with self._mutex:
             if self._durable >= batch or self.failure is not None:
@@ -94,13 +94,13 @@ class GroupSync:
             watches = self._leader is None and self._watch is None
             if watches:
                 self._watch = me
-        if watches and self._leads_those_who_came(me):
+        if watches and self._wait_then_lead(me):
             return True
         me.acquire()
         self._wake_next()
         return False
 
-    def _leads_those_who_came(self, me: _Client) -> bool:
+    def _wait_then_lead(self, me: _Client) -> bool:
         """Wait for the expected clients, up to a timeout; whether to lead without the missing
         ones."""
         patience = min(PATIENCE_EACH * (self._expected - 1), PATIENCE_MAX)
@@ -114,26 +114,26 @@ class GroupSync:
             del self._waiters[me]
             return True
 
-    def _lead(self) -> None:
+    def _lead_group(self) -> None:
         try:
             self._sync_once()
         except (Error, OSError) as error:
             self.failure = unknown_outcome("the log could not be synced", error)
             self._visibility.end_waits()
         with self._mutex:
-            self._settle()
+            self._end_leadership()
         self._wake_next()
 
-    def _abandon(self, me: _Client) -> None:
+    def _abandon_wait(self, me: _Client) -> None:
         """Remove a client that stops waiting: another one takes over its part."""
         with self._mutex:
             self._waiters.pop(me, None)
             self._served.pop(me, None)
             if self._leader is me or self._leader is None:
-                self._settle()
+                self._end_leadership()
         self._wake_next()
 
-    def _settle(self) -> None:
+    def _end_leadership(self) -> None:
         """End the leadership: queue the served clients to be woken, and wake one of the others,
         which decides whether to watch or to lead. Idempotent: the caller may be interrupted."""
         waiters = self._waiters
@@ -161,7 +161,7 @@ class GroupSync:
             failpoints.hit("sync.after")
         self._anchor(state.position, state.hash)
         self._sync_s = min(time.perf_counter() - began, SYNC_S_MAX)
-        self._visibility.publish(state)
+        self._visibility.publish_through(state)
         self.groups += 1
         self._durable = state.batch
 

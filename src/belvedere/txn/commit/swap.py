@@ -14,20 +14,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.txn.border import RowChange, make
+from belvedere.txn.border import RowChange, new_tuple
 from belvedere.txn.commit.batch import BatchCommit
 from belvedere.txn.commit.visibility import Visibility
-from belvedere.txn.locks import LockTable
+from belvedere.txn.locks import RowLockTable
 
 
-class Swaps:
+class SingleRowCommits:
     __slots__ = ("_commits", "_get", "_locks", "_suffixes", "_visibility")
 
     def __init__(
         self,
         commits: BatchCommit,
         visibility: Visibility,
-        locks: LockTable,
+        locks: RowLockTable,
         suffixes: Iterator[bytes],
     ) -> None:
         self._commits = commits
@@ -36,7 +36,9 @@ class Swaps:
         self._locks = locks
         self._suffixes = suffixes
 
-    def replace(self, key: bytes, catalog: Catalog, change: Callable[[bytes], bytes]) -> int | None:
+    def replace_row(
+        self, key: bytes, catalog: Catalog, change: Callable[[bytes], bytes]
+    ) -> int | None:
         """Replace the row under `key` by what `change` makes of it; the position. None: nothing was
         done, since there is no such row, or the catalog is another one by now."""
         visibility, locks = self._visibility, self._locks
@@ -47,12 +49,12 @@ class Swaps:
             old = self._get(key)
             if old is None or seen[2] is not catalog:
                 return None
-            new = make(RowChange, (key, old, change(old), seen[0]))
-            return self._commits.swap(transaction, seen, new)
+            new = new_tuple(RowChange, (key, old, change(old), seen[0]))
+            return self._commits.commit_single_row(transaction, seen, new)
         finally:
             locks.release(transaction, (key,))
 
-    def insert(self, key: bytes, catalog: Catalog, value: bytes) -> int | None:
+    def insert_row(self, key: bytes, catalog: Catalog, value: bytes) -> int | None:
         """Add a row; the position. None: nothing was done, since the key is taken, or the catalog
         is another one by now."""
         visibility, locks = self._visibility, self._locks
@@ -62,7 +64,7 @@ class Swaps:
             seen = visibility.written
             if seen[2] is not catalog or self._get(key) is not None:
                 return None
-            new = make(RowChange, (key, None, value, seen[0]))
-            return self._commits.swap(transaction, seen, new)
+            new = new_tuple(RowChange, (key, None, value, seen[0]))
+            return self._commits.commit_single_row(transaction, seen, new)
         finally:
             locks.release(transaction, (key,))

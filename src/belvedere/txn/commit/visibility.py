@@ -1,9 +1,9 @@
 """The published state, the open snapshots, and the writing of batches that snapshots must not see.
 
 Two states matter: `written`, the newest batch in the store, known only to the commit section; and
-`published`, the newest batch that readers may see. With durability off they are the same; with
-durability full a batch is published when the sync that covers it is done, and the undo index hides
-it until then.
+`published_snapshot`, the newest batch that readers may see. With durability off they are the same;
+with durability full a batch is published when the sync that covers it is done, and the undo index
+hides it until then.
 
 The latch guards the pair (store contents, undo index) against a snapshot being opened in between.
 It is held for one store write at most, never for a sync.
@@ -28,7 +28,7 @@ class Visibility:
         self.store = store
         self.undo = undo
         self.latch = threading.Lock()
-        self.published = start
+        self.published_snapshot = start
         self.written = start
         self._hold = hold  # written batches stay hidden until publish() is called
         self._hidden: deque[Snapshot] = deque()
@@ -41,10 +41,10 @@ class Visibility:
 
     # -- snapshots ----------------------------------------------------------------------------
 
-    def open(self) -> Snapshot:
+    def open_snapshot(self) -> Snapshot:
         """A snapshot of what is published now; the caller releases it."""
         with self.latch:
-            snapshot = self.published
+            snapshot = self.published_snapshot
             batch = snapshot[0]
             self._open[batch] = self._open.get(batch, 0) + 1
             self.open_count += 1
@@ -60,12 +60,12 @@ class Visibility:
                 return
             del opened[batch]
             if self.undo.entries:
-                self._purge()
+                self._purge_undo()
 
     def reader(self, snapshot: Snapshot) -> SnapshotReader:
         return SnapshotReader(self, snapshot)
 
-    def note_catalog(self, state: Snapshot) -> None:
+    def record_catalog_version(self, state: Snapshot) -> None:
         """Record that snapshots from this one on plan with its catalog."""
         with self.latch:
             self._catalogs.append((state.batch, state.catalog.version))
@@ -74,14 +74,14 @@ class Visibility:
     def oldest_catalog_version(self) -> int:
         """The oldest catalog version an open snapshot, or a reader from now on, plans with."""
         with self.latch:
-            oldest = min(self._open, default=self.published.batch)
+            oldest = min(self._open, default=self.published_snapshot.batch)
             while len(self._catalogs) > 1 and self._catalogs[1][0] <= oldest:
                 self._catalogs.pop(0)
             return self._catalogs[0][1]
 
     # -- writing ------------------------------------------------------------------------------
 
-    def write(
+    def write_batch(
         self,
         batch: Sequence[Write],
         successor: Snapshot,
@@ -106,7 +106,7 @@ class Visibility:
                 # Refused, so nothing is there. After any other failure the batch may be there, and
                 # stays hidden.
                 if observed:
-                    self.undo.withdraw(successor.batch)
+                    self.undo.withdraw_batch(successor.batch)
                 raise
             if failpoints.armed:
                 failpoints.hit("commit.after_write")
@@ -114,9 +114,9 @@ class Visibility:
             if self._hold:
                 self._hidden.append(successor)
                 return
-            self.published = successor
+            self.published_snapshot = successor
         if self._waiting:
-            self._announce()
+            self._notify_waiters()
 
     def _publish_images(
         self, successor: Snapshot, changes: Sequence[RowChange], derived: Rows
@@ -125,11 +125,11 @@ class Visibility:
         batch_number, position, _, _ = successor
         if len(changes) == 1 and not derived:
             key, old, _, _ = changes[0]
-            self.undo.publish_one(batch_number, position, key, old)
+            self.undo.publish_image(batch_number, position, key, old)
         else:
-            self.undo.publish(batch_number, position, self._images(changes, derived))
+            self.undo.publish_images(batch_number, position, self._before_images(changes, derived))
 
-    def _images(
+    def _before_images(
         self, changes: Sequence[RowChange], derived: Rows
     ) -> list[tuple[bytes, bytes | None]]:
         """Old values of the keys about to be written."""
@@ -139,30 +139,32 @@ class Visibility:
             images += zip(keys, self.store.multi_get(keys), strict=True)
         return images
 
-    def publish(self, through: Snapshot) -> None:
+    def publish_through(self, through: Snapshot) -> None:
         """Let readers see everything up to `through`, which is durable."""
         if failpoints.armed:
             failpoints.hit("publish.before")
         with self.latch:
             hidden, batch = self._hidden, through[0]
             while hidden and hidden[0][0] <= batch:
-                self.published = hidden[0]  # before it is removed: an interrupt may hit in between
+                self.published_snapshot = hidden[
+                    0
+                ]  # before it is removed: an interrupt may hit in between
                 hidden.popleft()
-            self._purge()
+            self._purge_undo()
         if self._waiting:
-            self._announce()
+            self._notify_waiters()
         if failpoints.armed:
             failpoints.hit("publish.after")
 
-    def _purge(self) -> None:
-        floor = self.published[0]
+    def _purge_undo(self) -> None:
+        floor = self.published_snapshot[0]
         if self._open:
             floor = min(floor, *self._open)
         self.undo.purge(floor)
 
     # -- waiting ------------------------------------------------------------------------------
 
-    def _announce(self) -> None:
+    def _notify_waiters(self) -> None:
         with self._moved:
             self._moved.notify_all()
 
@@ -173,11 +175,11 @@ class Visibility:
             self._waiting += 1
             try:
                 self._moved.wait_for(
-                    lambda: self.published.position > position or self._ended, timeout_s
+                    lambda: self.published_snapshot.position > position or self._ended, timeout_s
                 )
             finally:
                 self._waiting -= 1
-        return self.published.position > position
+        return self.published_snapshot.position > position
 
     def end_waits(self) -> None:
         """Wake all waiters: the store is being closed, or nothing more can be made durable."""

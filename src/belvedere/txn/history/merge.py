@@ -18,11 +18,13 @@ def merge_scan(
     batches: Iterator[list[Pair]], overlay: Overlay, *, reverse: bool, limit: int | None
 ) -> Iterator[list[Pair]]:
     """The pairs of `batches` (in key order, or its reverse) with the overlay put in."""
-    merged = _merge(batches, overlay, reverse) if overlay else batches
-    return merged if limit is None else _take(merged, limit)
+    merged = _merge_overlay(batches, overlay, reverse) if overlay else batches
+    return merged if limit is None else _limit_pairs(merged, limit)
 
 
-def _merge(batches: Iterator[list[Pair]], overlay: Overlay, reverse: bool) -> Iterator[list[Pair]]:
+def _merge_overlay(
+    batches: Iterator[list[Pair]], overlay: Overlay, reverse: bool
+) -> Iterator[list[Pair]]:
     keys = sorted(overlay)  # ascending; consumed from the side the scan starts at
     low, high = 0, len(keys)
     for batch in batches:
@@ -34,16 +36,18 @@ def _merge(batches: Iterator[list[Pair]], overlay: Overlay, reverse: bool) -> It
             cut = bisect_right(keys, last, low, high)
             mine, low = keys[low:cut], cut
         if mine:
-            batch = _replace(batch, mine, overlay, reverse)
+            batch = _overlay_batch(batch, mine, overlay, reverse)
         if batch:
             yield batch
     rest = keys[low:high]
-    tail = _replace([], rest, overlay, reverse)
+    tail = _overlay_batch([], rest, overlay, reverse)
     if tail:
         yield tail
 
 
-def _replace(batch: list[Pair], keys: list[bytes], overlay: Overlay, reverse: bool) -> list[Pair]:
+def _overlay_batch(
+    batch: list[Pair], keys: list[bytes], overlay: Overlay, reverse: bool
+) -> list[Pair]:
     rows: dict[bytes, bytes | None] = dict(batch)
     for key in keys:
         rows[key] = overlay[key]
@@ -52,7 +56,7 @@ def _replace(batch: list[Pair], keys: list[bytes], overlay: Overlay, reverse: bo
     ]
 
 
-def _take(batches: Iterator[list[Pair]], limit: int) -> Iterator[list[Pair]]:
+def _limit_pairs(batches: Iterator[list[Pair]], limit: int) -> Iterator[list[Pair]]:
     if limit <= 0:
         return
     for batch in batches:

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from belvedere.catalog import model
-from belvedere.catalog.catalog import Catalog, empty
+from belvedere.catalog.catalog import Catalog, empty_catalog
 from belvedere.codec import keyspace
-from belvedere.codec.record import Record
+from belvedere.codec.record import LogRecord
 from belvedere.errors import Unsupported
 from belvedere.txn.border import Reader
 from belvedere.txn.history.readers import OverlayReader, ReaderWrapper
 
 
-def undone(records: Iterable[Record]) -> dict[bytes, bytes | None]:
+def before_images(records: Iterable[LogRecord]) -> dict[bytes, bytes | None]:
     """What every key changed by these records (in order) was before them."""
     before: dict[bytes, bytes | None] = {}
     prefixes: dict[int, bytes] = {}
@@ -35,19 +35,19 @@ def catalog_before(catalog: Catalog, before: dict[bytes, bytes | None]) -> Catal
     """The catalog as it was before the catalog changes among `before`."""
     prefix = keyspace.row_prefix(model.CATALOG_RELATION)
     changed: dict[int, model.AnyObject | None] = {}
-    new_store = empty()
+    new_store = empty_catalog()
     for key, old in before.items():
         if key.startswith(prefix):
             id_ = int.from_bytes(key[-8:]) - 2**63
             changed[id_] = new_store.get(id_) if old is None else model.decode(old)
-    return catalog.replaced(changed) if changed else catalog
+    return catalog.with_objects(changed) if changed else catalog
 
 
 class PastReader(ReaderWrapper):
     """A reader of base tables at a past position."""
 
-    def __init__(self, newest: Reader, records: Iterable[Record], position: int) -> None:
-        before = undone(records)
+    def __init__(self, newest: Reader, records: Iterable[LogRecord], position: int) -> None:
+        before = before_images(records)
         catalog = catalog_before(newest.catalog, before)
         super().__init__(OverlayReader(newest, before, position, catalog))
 

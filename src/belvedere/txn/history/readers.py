@@ -15,12 +15,12 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.kv.batch import SCAN_BATCH_ROWS, BatchStore, Pair
 from belvedere.txn.border import Reader, Snapshot
 from belvedere.txn.history.merge import Overlay, merge_scan
-from belvedere.txn.history.undo import Forgotten, UndoIndex
+from belvedere.txn.history.undo import UndoEntryPurged, UndoIndex
 
 T = TypeVar("T")
 
 
-class Home(Protocol):
+class SnapshotStore(Protocol):
     """Where snapshots are read: `txn.commit.visibility`, which makes the readers."""
 
     store: BatchStore
@@ -37,7 +37,7 @@ class SnapshotReader:
 
     __slots__ = ("_batch", "_get", "_home", "_undo", "catalog", "position")
 
-    def __init__(self, home: Home, snapshot: Snapshot) -> None:
+    def __init__(self, home: SnapshotStore, snapshot: Snapshot) -> None:
         self._batch, self.position, self.catalog, _ = snapshot
         self._home = home
         self._get = home.store.get
@@ -48,7 +48,7 @@ class SnapshotReader:
         if key in self._undo:  # after the store: see UndoIndex
             try:
                 return self._home.undo.value_at(key, self._batch, stored)
-            except Forgotten:
+            except UndoEntryPurged:
                 return self.get(key)
         return stored
 
@@ -59,7 +59,7 @@ class SnapshotReader:
             pairs = zip(keys, stored, strict=True)
             try:
                 return [value_at(key, batch, value) for key, value in pairs]
-            except Forgotten:
+            except UndoEntryPurged:
                 return self.multi_get(keys)
         return stored
 
@@ -78,28 +78,30 @@ class SnapshotReader:
             seen = self._home.written[0]
             batches = self._home.store.scan(start, end, reverse=reverse, batch_rows=batch_rows)
             first = next(batches, None)  # opens the iterator before the undo index is read
-            overlay, forgotten = self._overlay(start, end)
+            overlay, forgotten = self._undo_overlay(start, end)
             # Undoing a batch that the iterator has not seen shows one before it, which it may not
             # have seen either. That takes an entire group commit in between.
             if not overlay or forgotten <= seen:
-                return merge_scan(_chain(first, batches), overlay, reverse=reverse, limit=limit)
+                return merge_scan(
+                    _chain_first(first, batches), overlay, reverse=reverse, limit=limit
+                )
 
     def scan_values(
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
         values = self._home.store.scan_values(start, end, batch_rows=batch_rows)
         first = next(values, None)
-        if not self._overlay(start, end)[0]:
-            return _chain(first, values)
+        if not self._undo_overlay(start, end)[0]:
+            return _chain_first(first, values)
         return values_alone(self.scan(start, end, batch_rows=batch_rows))
 
-    def _overlay(self, start: bytes, end: bytes) -> tuple[Overlay, int]:
+    def _undo_overlay(self, start: bytes, end: bytes) -> tuple[Overlay, int]:
         """What is undone, and up to which batch nothing can be."""
         if not self._undo:
             return {}, 0
         undo = self._home.undo
         with self._home.latch:
-            return undo.images(start, end, self._batch), undo.floor
+            return undo.images_at(start, end, self._batch), undo.floor
 
 
 class NewestReader:
@@ -178,7 +180,7 @@ class OverlayReader:
         self.catalog = catalog
 
     @cached_property
-    def _keys(self) -> list[bytes]:
+    def _sorted_keys(self) -> list[bytes]:
         return sorted(self._overlay)
 
     def get(self, key: bytes) -> bytes | None:
@@ -199,8 +201,8 @@ class OverlayReader:
         limit: int | None = None,
         batch_rows: int = SCAN_BATCH_ROWS,
     ) -> Iterator[list[Pair]]:
-        low, high = bisect_left(self._keys, start), bisect_left(self._keys, end)
-        mine = {key: self._overlay[key] for key in self._keys[low:high]}
+        low, high = bisect_left(self._sorted_keys, start), bisect_left(self._sorted_keys, end)
+        mine = {key: self._overlay[key] for key in self._sorted_keys[low:high]}
         # Each key of the overlay hides one row at most.
         enough = None if limit is None else limit + len(mine)
         batches = self._under.scan(start, end, reverse=reverse, limit=enough, batch_rows=batch_rows)
@@ -217,7 +219,7 @@ def values_alone(pairs: Iterator[list[Pair]]) -> Iterator[list[bytes]]:
     return ([value for _, value in batch] for batch in pairs)
 
 
-def _chain(first: T | None, rest: Iterator[T]) -> Iterator[T]:
+def _chain_first(first: T | None, rest: Iterator[T]) -> Iterator[T]:
     if first is not None:
         yield first
     yield from rest

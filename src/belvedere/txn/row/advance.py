@@ -14,7 +14,7 @@ import struct
 
 from belvedere.errors import Corruption, Unavailable
 from belvedere.kv.cell import (
-    Begin,
+    BeginWork,
     Cells,
     CheckAndMutate,
     Get,
@@ -31,14 +31,14 @@ from belvedere.kv.cell import (
 from belvedere.txn.row import cells as data
 from belvedere.txn.row import layout, log
 from belvedere.txn.row.layout import Positions, Record
-from belvedere.txn.row.log import Entry, Settled
+from belvedere.txn.row.log import LogEntry, TrimmedPosition
 from belvedere.txn.row.node import Node
 
 WRITES_IN_ONE_TRIP = 256
 _seconds = struct.Struct(">d")
 
 
-def snapshot(node: Node, at_least: int = 0) -> Step[int]:
+def snapshot_position(node: Node, at_least: int = 0) -> Step[int]:
     """A position to read at: everything up to it is applied."""
     positions, _, _ = yield from read_positions()
     if positions.applied >= at_least:
@@ -46,7 +46,7 @@ def snapshot(node: Node, at_least: int = 0) -> Step[int]:
     return (yield from apply_through(node, at_least))
 
 
-def positions_from(node: Node, at_least: int) -> Step[Positions]:
+def reach_positions(node: Node, at_least: int) -> Step[Positions]:
     """The positions of the store, once everything up to `at_least` is applied."""
     while True:
         positions, _, _ = yield from read_positions()
@@ -55,15 +55,15 @@ def positions_from(node: Node, at_least: int) -> Step[Positions]:
         yield from apply_through(node, at_least)
 
 
-def handed_out() -> Step[int]:
+def last_position_taken() -> Step[int]:
     """The last position that any attempt took."""
-    return layout.number((yield Get(layout.COUNTER_ROW)), layout.NUMBER, layout.COUNTER_ROW)
+    return layout.read_number((yield Get(layout.COUNTER_ROW)), layout.NUMBER, layout.COUNTER_ROW)
 
 
-def latest(node: Node) -> Step[int]:
+def latest_position(node: Node) -> Step[int]:
     """A position not older than any commit acknowledged before this began."""
     positions, _, _ = yield from read_positions()
-    counter = yield from handed_out()
+    counter = yield from last_position_taken()
     if positions.applied > counter:
         raise Corruption(
             "row was altered: more was applied than handed out",
@@ -78,9 +78,9 @@ def apply_through(node: Node, need: int) -> Step[int]:
     """Help until everything up to `need`, a position that was handed out, is applied."""
     failures = 0
     while True:
-        yield Begin()
+        yield BeginWork()
         try:
-            reached = yield from _help(node, need)
+            reached = yield from _help_apply(node, need)
         except (ReplyLost, WorkExpired) as failure:
             failures += 1
             if failures > node.settings.tries_max:
@@ -90,7 +90,7 @@ def apply_through(node: Node, need: int) -> Step[int]:
             return reached
 
 
-def _help(node: Node, need: int) -> Step[int]:
+def _help_apply(node: Node, need: int) -> Step[int]:
     positions, stored, shared = yield from read_positions()
     node.forget_up_to(positions.applied)
     if positions.applied >= need:
@@ -104,7 +104,7 @@ def _help(node: Node, need: int) -> Step[int]:
         if entry is None:
             yield from _wait_or_close(node, position, shared)
             break
-        if _unmarked(entry) and node.meet(position) and node.closing_delay(shared) > 0:
+        if _is_unmarked(entry) and node.note_unapplied(position) and node.closing_delay(shared) > 0:
             yield Pause(max(node.closing_delay(shared) / 8, 0.001))
             break
         yield from apply_entry(node, entry)
@@ -113,7 +113,7 @@ def _help(node: Node, need: int) -> Step[int]:
             changed = position
     if reached > positions.applied:
         moved = Positions(max(positions.decided, reached), reached, changed)
-        yield from _move(node, stored, moved, shared)
+        yield from _move_positions(node, stored, moved, shared)
     return reached if reached >= need else positions.applied
 
 
@@ -127,22 +127,22 @@ def _wait_or_close(node: Node, position: int, shared: float) -> Step[None]:
     waited += min(now - seen, 1.5 * poll)
     node.holes[position] = (waited, now)
     if waited >= delay:
-        yield from log.close(node, position)
+        yield from log.close_position(node, position)
     else:
         yield Pause(min(delay - waited, poll))
 
 
-def _unmarked(entry: Entry) -> bool:
+def _is_unmarked(entry: LogEntry) -> bool:
     """A record whose cells are not marked written. When it is met for the first time, its writer
     is most likely writing them now, so it pays to read once more before helping."""
     return entry.record is not None and not entry.applied
 
 
-def apply_entry(node: Node, entry: Entry) -> Step[None]:
+def apply_entry(node: Node, entry: LogEntry) -> Step[None]:
     """Write the cells of a record, unless they are marked as written."""
     if entry.record is None or entry.applied:
         return
-    record = yield from log.whole(node, entry)
+    record = yield from log.assemble_record(node, entry)
     assert record is not None
     node.counts["records applied for others"] += 1
     yield from write_cells(entry.position, record)
@@ -150,16 +150,16 @@ def apply_entry(node: Node, entry: Entry) -> Step[None]:
 
 
 def write_cells(position: int, record: Record) -> Step[None]:
-    mutations = data.mutations(position, record)
+    mutations = data.record_mutations(position, record)
     for start in range(0, len(mutations), WRITES_IN_ONE_TRIP):
         yield Many(tuple(mutations[start : start + WRITES_IN_ONE_TRIP]))
 
 
-def finish(node: Node, attempt: int, position: int) -> Step[None]:
+def finish_attempt(node: Node, attempt: int, position: int) -> Step[None]:
     """Settle what a lock is stamped with: decide the position, apply its record if that is the
     attempt's. At or below `applied` there is nothing left to do."""
-    entry = yield from log.decide(node, position)
-    if isinstance(entry, Settled) or entry.owner != log.owner_of(attempt):
+    entry = yield from log.decide_position(node, position)
+    if isinstance(entry, TrimmedPosition) or entry.owner != log.owner_of(attempt):
         return
     positions, _, _ = yield from read_positions()
     if position > positions.applied:
@@ -169,10 +169,10 @@ def finish(node: Node, attempt: int, position: int) -> Step[None]:
 def read_positions() -> Step[tuple[Positions, bytes | None, float]]:
     """(decided, applied), the stored bytes of it, and the shared closing delay."""
     cells = yield Get(layout.POSITION_ROW)
-    return positions_in(cells)
+    return decode_positions(cells)
 
 
-def positions_in(cells: Cells) -> tuple[Positions, bytes | None, float]:
+def decode_positions(cells: Cells) -> tuple[Positions, bytes | None, float]:
     stored = value_of(cells, layout.POSITIONS)
     shared = value_of(cells, layout.DELAY)
     positions = Positions()
@@ -186,14 +186,16 @@ def positions_in(cells: Cells) -> tuple[Positions, bytes | None, float]:
     return positions, stored, seconds
 
 
-def _move(node: Node, stored: bytes | None, moved: Positions, shared: float) -> Step[None]:
+def _move_positions(
+    node: Node, stored: bytes | None, moved: Positions, shared: float
+) -> Step[None]:
     """Compare-and-set; losing only means that another node was faster. The shared closing delay
     shrinks a little with every step, in the same write."""
     puts = [Put(layout.POSITIONS, layout.ONLY, layout.encode(moved))]
     if shared > 0:
-        puts.append(delay_put(shared * node.settings.delay_decay))
+        puts.append(closing_delay_put(shared * node.settings.delay_decay))
     yield CheckAndMutate(layout.POSITION_ROW, layout.POSITIONS, stored, tuple(puts))
 
 
-def delay_put(seconds: float) -> Put:
+def closing_delay_put(seconds: float) -> Put:
     return Put(layout.DELAY, layout.ONLY, _seconds.pack(seconds))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from belvedere.errors import Retry
 from belvedere.kv.cell import (
-    Begin,
+    BeginWork,
     CheckAndMutate,
     Get,
     Now,
@@ -27,14 +27,14 @@ from belvedere.txn.row.sweep import held_locks
 
 
 def read_version() -> Step[int]:
-    return layout.number((yield Get(layout.CATALOG_ROW)), layout.VERSION, layout.CATALOG_ROW)
+    return layout.read_number((yield Get(layout.CATALOG_ROW)), layout.VERSION, layout.CATALOG_ROW)
 
 
 def raise_version(version: int) -> Step[None]:
     """Make the catalog version at least this: its catalog rows are committed already, so
     any node that reads them may write the version."""
     while True:
-        yield Begin()
+        yield BeginWork()
         try:
             seen = yield from read_version()
             if seen >= version:
@@ -46,15 +46,15 @@ def raise_version(version: int) -> Step[None]:
             continue
 
 
-def barrier(node: Node, version: int) -> Step[int]:
+def wait_for_older_locks(node: Node, version: int) -> Step[int]:
     """Wait for, or break, every lock taken under a version older than this; then a snapshot that
     holds everything committed under it."""
-    for row, holder in (yield from _older(version)):
-        yield from _outlast(node, row, holder)
-    return (yield from advance.latest(node))
+    for row, holder in (yield from _older_locks(version)):
+        yield from _wait_for_holder(node, row, holder)
+    return (yield from advance.latest_position(node))
 
 
-def _older(version: int) -> Step[list[tuple[bytes, Holder]]]:
+def _older_locks(version: int) -> Step[list[tuple[bytes, Holder]]]:
     while True:
         try:
             found = yield from held_locks()
@@ -63,14 +63,14 @@ def _older(version: int) -> Step[list[tuple[bytes, Holder]]]:
             continue
 
 
-def _outlast(node: Node, row: bytes, holder: Holder) -> Step[None]:
+def _wait_for_holder(node: Node, row: bytes, holder: Holder) -> Step[None]:
     started = yield Now()
     while True:
         seen = yield from locks.read_lock(row)
         if seen is None or all(each.attempt != holder.attempt for each in seen.holders):
             return
-        if (yield from locks.expired(node, row, holder)):
-            yield from locks.break_holder(node, row, holder, advance.finish)
+        if (yield from locks.is_expired(node, row, holder)):
+            yield from locks.break_holder(node, row, holder, advance.finish_attempt)
             return
         now = yield Now()
         if now - started > node.settings.lock_wait_seconds_max:

@@ -26,7 +26,7 @@ MARKER = b"\x00"
 DELTA = b"+"
 FOLD = b"="
 NULL_CELL = b"\x00"
-GONE = b"-"
+DELETED = b"-"
 RESERVED = frozenset((MARKER, DELTA, FOLD))
 
 
@@ -38,7 +38,7 @@ class Sum(NamedTuple):
     amounts: tuple[int, ...]
 
 
-class Row(NamedTuple):
+class CellRow(NamedTuple):
     """A row as of a position: its columns, or its sum, or both."""
 
     columns: dict[bytes, bytes]
@@ -46,17 +46,17 @@ class Row(NamedTuple):
     changed: int
 
 
-def mutations(position: int, record: Record) -> list[Mutate]:
+def record_mutations(position: int, record: Record) -> list[Mutate]:
     """Every cell of a record, and its outcome cell. Writing them twice changes nothing."""
     found = []
     if record.transaction:
         outcome = Put(layout.OUTCOME, layout.ONLY, position.to_bytes(8))
         found.append(Mutate(layout.outcome_row(record.transaction), (outcome,)))
-    found += [Mutate(write.row, _puts(position, write)) for write in record.writes]
+    found += [Mutate(write.row, _write_puts(position, write)) for write in record.writes]
     return found
 
 
-def _puts(position: int, write: RowWrite) -> tuple[Put, ...]:
+def _write_puts(position: int, write: RowWrite) -> tuple[Put, ...]:
     match write.kind:
         case layout.PUT:
             born = (write.born or position).to_bytes(8)
@@ -65,14 +65,14 @@ def _puts(position: int, write: RowWrite) -> tuple[Put, ...]:
                 puts.append(Put(column, position, NULL_CELL if value is None else value))
             return tuple(puts)
         case layout.DELETE:
-            return (Put(MARKER, position, GONE),)
+            return (Put(MARKER, position, DELETED),)
         case layout.SET:
             return (Put(FOLD, position, write.sum),)
         case _:
             return (Put(DELTA, position, write.sum),)
 
 
-def put(row: bytes, columns: dict[bytes, bytes | None], born: int = 0) -> RowWrite:
+def put_row(row: bytes, columns: dict[bytes, bytes | None], born: int = 0) -> RowWrite:
     for column, value in columns.items():
         if column in RESERVED or value == NULL_CELL or value == b"":
             raise InvalidInput("column or value is reserved", column=column)
@@ -92,11 +92,11 @@ def _require_fits(value: bytes) -> bytes:
     return value
 
 
-def delete(row: bytes) -> RowWrite:
+def delete_row(row: bytes) -> RowWrite:
     return RowWrite(row, DELETE)
 
 
-def add(row: bytes, payload: bytes, amounts: tuple[int, ...]) -> RowWrite:
+def add_to_sum(row: bytes, payload: bytes, amounts: tuple[int, ...]) -> RowWrite:
     return RowWrite(row, ADD, sum=_require_fits(accumulator.encode(payload, amounts)))
 
 
@@ -107,7 +107,7 @@ def set_sum(row: bytes, payload: bytes, amounts: tuple[int, ...]) -> RowWrite:
 
 def born_of(row: bytes, marker: bytes) -> int | None:
     """Since when the row exists; None when the marker says it was deleted."""
-    if marker == GONE:
+    if marker == DELETED:
         return None
     if len(marker) != 9 or marker[:1] != b"+":
         raise Corruption("row was altered: unknown form", row=row.hex(), form="marker")
@@ -118,7 +118,7 @@ def has_deltas(cells: Cells) -> bool:
     return any(cell.column == DELTA for cell in cells)
 
 
-def read_row(row: bytes, cells: Cells, deltas: Iterable[Cell] = ()) -> Row | None:
+def read_row(row: bytes, cells: Cells, deltas: Iterable[Cell] = ()) -> CellRow | None:
     """The row these cells make; `deltas` are all versions of its delta column. None: no row."""
     newest: dict[bytes, Cell] = {}
     for cell in cells:
@@ -135,30 +135,30 @@ def read_row(row: bytes, cells: Cells, deltas: Iterable[Cell] = ()) -> Row | Non
     base = marker.timestamp if marker is not None else -1
     total = None
     if fold is not None and fold.timestamp > base:
-        base, total = fold.timestamp, sum_in(row, fold)
+        base, total = fold.timestamp, decode_sum(row, fold)
         if marker is not None:
             columns = {}
     for cell in sorted(deltas, key=lambda cell: cell.timestamp):
         if cell.timestamp > base:
-            total = plus(total, sum_in(row, cell))
+            total = add_sums(total, decode_sum(row, cell))
     if born is None and (total is None or total.amounts[0] == 0):
         return None
-    return Row(columns, total, max(cell.timestamp for cell in newest.values()))
+    return CellRow(columns, total, max(cell.timestamp for cell in newest.values()))
 
 
-def sum_of(row: bytes, cells: Cells) -> Sum | None:
+def total_sum(row: bytes, cells: Cells) -> Sum | None:
     """The newest fold among all versions of a row's cells, plus the deltas after it."""
     folds = [cell for cell in cells if cell.column == FOLD]
     base, total = -1, None
     if folds:
-        base, total = folds[0].timestamp, sum_in(row, folds[0])
+        base, total = folds[0].timestamp, decode_sum(row, folds[0])
     for cell in cells:
         if cell.column == DELTA and cell.timestamp > base:
-            total = plus(total, sum_in(row, cell))
+            total = add_sums(total, decode_sum(row, cell))
     return total
 
 
-def sum_in(row: bytes, cell: Cell) -> Sum:
+def decode_sum(row: bytes, cell: Cell) -> Sum:
     """The sum a delta or fold cell holds. Corruption, naming the row, when it is none."""
     try:
         return Sum(*accumulator.decode(cell.value))
@@ -166,7 +166,7 @@ def sum_in(row: bytes, cell: Cell) -> Sum:
         raise Corruption("row was altered: unknown form", row=row.hex(), form="sum") from error
 
 
-def plus(left: Sum | None, right: Sum) -> Sum:
+def add_sums(left: Sum | None, right: Sum) -> Sum:
     if left is None:
         return right
     amounts = tuple(a + b for a, b in zip(left.amounts, right.amounts, strict=True))

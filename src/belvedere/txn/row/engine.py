@@ -20,54 +20,54 @@ from belvedere.config import Config
 from belvedere.errors import Corruption, Error, InvalidInput, Unavailable, Unsupported
 from belvedere.kv.batch import BatchStore
 from belvedere.kv.cell import (
-    Begin,
+    BeginWork,
+    CellDelete,
+    CellScan,
     CellStore,
     CheckAndMutate,
-    Delete,
     Get,
     Many,
     Mutate,
     Put,
-    Scan,
     Step,
     value_of,
 )
 from belvedere.txn import engine
 from belvedere.txn.border import Isolation, ParticipantsFor, Reader, Snapshot
 from belvedere.txn.identity import Identity
-from belvedere.txn.locks import LockTable
+from belvedere.txn.locks import RowLockTable
 from belvedere.txn.row import layout, read
-from belvedere.txn.row.changes import CellLog
-from belvedere.txn.row.node import Settings
-from belvedere.txn.row.protocol import RowCommit, require_supported
+from belvedere.txn.row.changes import CellChangeLog
+from belvedere.txn.row.node import NodeSettings
+from belvedere.txn.row.protocol import RowCommit, require_supported_isolation
 from belvedere.txn.row.reader import RowReader
 
 POLL_SECONDS = 0.1
 """How often a waiter polls for commits of other nodes."""
 
 BEATS_PER_SWEEP = 5
-DEFAULTS = Settings()
+DEFAULTS = NodeSettings()
 _ROWS_AT_ONCE = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
-    """A row-atomic store to open a database on. `beating` starts the thread that sends the
+class CellStoreSetup:
+    """A row-atomic store to open a database on. `sends_heartbeats` starts the thread that sends the
     heartbeats of the node; simulations send their own."""
 
     store: CellStore
-    settings: Settings = DEFAULTS
+    settings: NodeSettings = DEFAULTS
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    beating: bool = True
+    sends_heartbeats: bool = True
 
 
-class CellEngine:
+class RowAtomicEngine:
     row_atomic = True
 
     def __init__(
         self,
-        opened: Cells,
+        opened: CellStoreSetup,
         config: Config,
         *,
         clock_us: Callable[[], int],
@@ -86,14 +86,14 @@ class CellEngine:
             clock_us=clock_us,
             participants_for=participants_for,
         )
-        self.identity = self.commits.look(lambda: _identity(random(16), random(32)))
+        self.identity = self.commits.run_repeatable(lambda: _load_identity(random(16), random(32)))
         self.incarnation = 1
-        self.visibility = Watch(self.commits)
-        self.log = CellLog(self.commits, self.visibility, config.log_retention_records_max)
+        self.visibility = PublishedWatcher(self.commits)
+        self.log = CellChangeLog(self.commits, self.visibility, config.log_retention_records_max)
         self.chores = Chores(self.commits, tend)
-        self._heart: Heart | None = None
-        if opened.beating:
-            self._heart = Heart(self.commits, opened.settings, self.chores.start_run)
+        self._heart: HeartbeatThread | None = None
+        if opened.sends_heartbeats:
+            self._heart = HeartbeatThread(self.commits, opened.settings, self.chores.start_run)
 
     @property
     def node(self) -> int:
@@ -107,15 +107,15 @@ class CellEngine:
     def housekeeping_failure(self) -> Error | None:
         return None if self._heart is None else self._heart.failure
 
-    def swaps(self, locks: LockTable, suffixes: Iterator[bytes]) -> None:
+    def single_row_commits(self, locks: RowLockTable, suffixes: Iterator[bytes]) -> None:
         """There is no fast path: every commit takes all steps."""
 
     def require_isolation(self, isolation: Isolation) -> None:
-        require_supported(isolation)
+        require_supported_isolation(isolation)
 
-    def reach(self, at_least: int, wait_s: float) -> None:
+    def wait_for_position(self, at_least: int, wait_s: float) -> None:
         deadline = time.monotonic() + wait_s
-        while not self.commits.reach(at_least):
+        while not self.commits.ensure_position(at_least):
             left = deadline - time.monotonic()
             if left <= 0 or not self.visibility.wait_past(at_least - 1, left):
                 raise Unavailable("the position did not come in time", sqlstate="57014")
@@ -127,22 +127,22 @@ class CellEngine:
         return self.commits.outcome(transaction)
 
     @contextmanager
-    def as_of(self, position: int, begin: engine.Begin) -> Iterator[Reader]:
-        self.reach(position, 0.0)
+    def open_past_reader(self, position: int, begin: engine.BeginTransaction) -> Iterator[Reader]:
+        self.wait_for_position(position, 0.0)
         pin = self.log.pin(position)
         try:
-            self.commits.look(lambda: read.check_floor(position))
+            self.commits.run_repeatable(lambda: read.require_above_floor(position))
             catalog = self.commits.catalog_at(position)
-            yield RowReader(self.commits.look, position, position, catalog)
+            yield RowReader(self.commits.run_repeatable, position, position, catalog)
         finally:
             self.log.unpin(pin)
 
-    def dropped_floor(self) -> int | None:
-        floor = self.log.first - 1
+    def dropped_version_floor(self) -> int | None:
+        floor = self.log.first_position - 1
         return self.commits.catalog_at(floor).version if floor else None
 
-    def erase(self, start: bytes, end: bytes) -> None:
-        self.commits.look(lambda: _erase(start, end))
+    def erase_range(self, start: bytes, end: bytes) -> None:
+        self.commits.run_repeatable(lambda: _erase_rows(start, end))
 
     def back_up(self, destination: Path) -> int:
         raise Unsupported(
@@ -154,12 +154,12 @@ class CellEngine:
         self.visibility.end_waits()
         join()
         self.chores.end_runs()
-        self.commits.shut()
+        self.commits.shut_down()
         if self._heart is not None:
             self._heart.stop()
 
 
-class Watch:
+class PublishedWatcher:
     """The published state over all nodes. Waiters are woken by commits of this node, and poll for
     those of others."""
 
@@ -168,11 +168,11 @@ class Watch:
         self._moved = threading.Condition()
         self._ended = False
         self.reader = commits.reader
-        commits.moved = self._announce
+        commits.on_commit = self._notify_waiters
 
     @property
-    def published(self) -> Snapshot:
-        return self._commits.newest
+    def published_snapshot(self) -> Snapshot:
+        return self._commits.newest_snapshot
 
     @property
     def open_count(self) -> int:
@@ -181,7 +181,7 @@ class Watch:
     def wait_past(self, position: int, timeout_s: float | None) -> bool:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while not self._ended:
-            if self._position() > position:
+            if self._newest_position() > position:
                 return True
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
@@ -196,15 +196,15 @@ class Watch:
             self._ended = True
             self._moved.notify_all()
 
-    def _position(self) -> int:
+    def _newest_position(self) -> int:
         try:
-            return self._commits.newest.position
+            return self._commits.newest_snapshot.position
         except Unavailable:
             # The waiter keeps waiting: the store may answer again.
             self._commits.node.counts["looks without an answer"] += 1
             return -1
 
-    def _announce(self) -> None:
+    def _notify_waiters(self) -> None:
         with self._moved:
             self._moved.notify_all()
 
@@ -242,26 +242,30 @@ class Chores:
             self.thread.join()
 
 
-class Heart:
+class HeartbeatThread:
     """A thread that sends heartbeats and, every few of them, sweeps the locks of dead nodes."""
 
-    def __init__(self, commits: RowCommit, settings: Settings, tend: Callable[[], None]) -> None:
+    def __init__(
+        self, commits: RowCommit, settings: NodeSettings, tend: Callable[[], None]
+    ) -> None:
         self._commits = commits
         self._tend = tend
         self._seconds = settings.lease_seconds / 5
         self.failure: Error | None = None
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="belvedere node", daemon=True)
+        self._thread = threading.Thread(
+            target=self._beat_until_stopped, name="belvedere node", daemon=True
+        )
         self._thread.start()
 
-    def _run(self) -> None:
+    def _beat_until_stopped(self) -> None:
         beats = 0
         while not self._stopped.wait(self._seconds):
             beats += 1
             try:
-                self._commits.beat()
+                self._commits.send_heartbeat()
                 if beats % BEATS_PER_SWEEP == 0:
-                    self._commits.sweep()
+                    self._commits.sweep_locks()
                     self._tend()
                 self.failure = None
             except (Unavailable, Corruption) as error:
@@ -274,7 +278,7 @@ class Heart:
         self._thread.join()
 
 
-def _identity(store_id: bytes, secret: bytes) -> Step[Identity]:
+def _load_identity(store_id: bytes, secret: bytes) -> Step[Identity]:
     """The identity of the store, written by the first node that opens it."""
     row = layout.IDENTITY_ROW
     while True:
@@ -282,15 +286,15 @@ def _identity(store_id: bytes, secret: bytes) -> Step[Identity]:
         if stored is not None:
             return _read_identity(stored, row)
         made = Identity(STORE_FORMAT, store_id, secret)
-        made = msgspec.structs.replace(made, checksum=made.sum())
+        made = msgspec.structs.replace(made, checksum=made.compute_checksum())
         put = Put(layout.IDENTITY, layout.ONLY, msgspec.msgpack.encode(made))
-        yield Begin()
+        yield BeginWork()
         yield CheckAndMutate(row, layout.IDENTITY, None, (put,))
 
 
 def _read_identity(stored: bytes, row: bytes) -> Identity:
     found = layout.decode(Identity, stored, row)
-    if found.checksum != found.sum():
+    if found.checksum != found.compute_checksum():
         raise Corruption("row was altered: bad checksum", row=row.hex())
     if found.format > STORE_FORMAT:
         raise Unsupported(
@@ -302,14 +306,14 @@ def _read_identity(stored: bytes, row: bytes) -> Identity:
     return found
 
 
-def _erase(start: bytes, end: bytes) -> Step[None]:
+def _erase_rows(start: bytes, end: bytes) -> Step[None]:
     while True:
-        rows = yield Scan(start, end, limit=_ROWS_AT_ONCE)
+        rows = yield CellScan(start, end, limit=_ROWS_AT_ONCE)
         if not rows:
             return
-        yield Begin()
+        yield BeginWork()
         gone = [
-            Mutate(row, tuple(Delete(cell.column, cell.timestamp) for cell in cells))
+            Mutate(row, tuple(CellDelete(cell.column, cell.timestamp) for cell in cells))
             for row, cells in rows
         ]
         yield Many(tuple(gone))

@@ -9,14 +9,14 @@ deltas stay until `forget` removes them below the floor.
 from __future__ import annotations
 
 from belvedere.codec import accumulator
-from belvedere.kv.cell import Begin, Get, Mutate, Put, Step
+from belvedere.kv.cell import BeginWork, Get, Mutate, Put, Step
 from belvedere.txn.row import advance
 from belvedere.txn.row import cells as data
 
 
-def fold(row: bytes) -> Step[int]:
+def fold_row(row: bytes) -> Step[int]:
     """Fold one row as of `applied`; returns that position (0 when there was nothing to fold)."""
-    yield Begin()
+    yield BeginWork()
     positions, _, _ = yield from advance.read_positions()
     as_of = positions.applied
     cells = yield Get(row, None, as_of, all_versions=True)
@@ -28,10 +28,10 @@ def fold(row: bytes) -> Step[int]:
     base = folds[0].timestamp if folds else -1
     if marker > base or deltas[0].timestamp <= base:
         return 0
-    total = data.sum_in(row, folds[0]) if folds else None
+    total = data.decode_sum(row, folds[0]) if folds else None
     for cell in reversed(deltas):
         if cell.timestamp > base:
-            total = data.plus(total, data.sum_in(row, cell))
+            total = data.add_sums(total, data.decode_sum(row, cell))
     assert total is not None
     yield Mutate(row, (Put(data.FOLD, as_of, accumulator.encode(*total)),))
     return as_of

@@ -1,9 +1,9 @@
 """Vacuum: removal of old versions, old log records and old outcomes below announced floors.
 
 A floor is announced a grace before it acts. Why this is safe: a node that writes a cell at position
-p read, after its last `Begin`, that p is above `applied` (or wrote the record itself after it). A
-floor is at most `applied`. So a node that begins after the announcement does not touch positions up
-to the floor, and whatever was begun before has arrived, or never will, a grace later: work limit
+p read, after its last `BeginWork`, that p is above `applied` (or wrote the record itself after it).
+A floor is at most `applied`. So a node that begins after the announcement does not touch positions
+up to the floor, and whatever was begun before has arrived, or never will, a grace later: work limit
 plus operation timeout is less than the grace. Then nothing at or below the floor is ever written
 again, and what no reader at or above the floor can see may be removed.
 
@@ -20,12 +20,13 @@ from __future__ import annotations
 
 from belvedere.errors import Unavailable
 from belvedere.kv.cell import (
-    Begin,
+    BeginWork,
     Cell,
+    CellDelete,
     Cells,
+    CellScan,
     Change,
     CheckAndMutate,
-    Delete,
     Get,
     Many,
     MultiGet,
@@ -33,7 +34,6 @@ from belvedere.kv.cell import (
     Now,
     Pause,
     Put,
-    Scan,
     Step,
     value_of,
 )
@@ -45,14 +45,14 @@ from belvedere.txn.row.node import Node
 ROWS_IN_ONE_TRIP = 128
 
 
-def announce(node: Node, versions: int, log_floor: int) -> Step[Floors]:
+def announce_floors(node: Node, versions: int, log_floor: int) -> Step[Floors]:
     """Raise the floors, never above `applied` nor above what a live node reads at. They act a grace
-    later: see `forget`."""
-    yield Begin()
-    allowed = yield from _allowed(node)
+    later: see `vacuum_and_trim`."""
+    yield BeginWork()
+    allowed = yield from _highest_floor(node)
     while True:
         cells = yield Get(layout.FLOOR_ROW)
-        old = log.floors(cells)
+        old = log.decode_floors(cells)
         new = Floors(
             max(old.versions, min(versions, allowed)),
             max(old.log, min(log_floor, allowed)),
@@ -62,25 +62,27 @@ def announce(node: Node, versions: int, log_floor: int) -> Step[Floors]:
             return new
 
 
-def forget(node: Node, start: bytes, end: bytes, versions: int, log_floor: int) -> Step[Floors]:
+def vacuum_and_trim(
+    node: Node, start: bytes, end: bytes, versions: int, log_floor: int
+) -> Step[Floors]:
     """Announce, wait out the grace, then remove versions of the rows in a range and log records."""
-    floors = yield from announce(node, versions, log_floor)
+    floors = yield from announce_floors(node, versions, log_floor)
     yield Pause(node.settings.grace_seconds)
-    yield from vacuum(start, end, floors.versions)
-    yield from trim(node, floors.log)
+    yield from vacuum_rows(start, end, floors.versions)
+    yield from trim_log(node, floors.log)
     return floors
 
 
-def _allowed(node: Node) -> Step[int]:
+def _highest_floor(node: Node) -> Step[int]:
     positions, _, _ = yield from advance.read_positions()
     allowed = positions.applied
     now = yield Now()
-    for row, cells in (yield Scan(layout.HEARTBEATS, layout.HEARTBEATS + b"\xff" * 9)):
+    for row, cells in (yield CellScan(layout.HEARTBEATS, layout.HEARTBEATS + b"\xff" * 9)):
         stored = value_of(cells, layout.BEAT)
         assert stored is not None
         beat = layout.decode(Heartbeat, stored, row)
         other = int.from_bytes(row[1:])
-        if beat.snapshots_from >= 0 and not locks.silent(node, other, beat, now):
+        if beat.snapshots_from >= 0 and not locks.is_heartbeat_stale(node, other, beat, now):
             allowed = min(allowed, beat.snapshots_from)
     return allowed
 
@@ -90,15 +92,15 @@ def _raise_floors(cells: Cells, new: Floors) -> CheckAndMutate:
     return CheckAndMutate(layout.FLOOR_ROW, layout.FLOORS, value_of(cells, layout.FLOORS), (put,))
 
 
-def vacuum(start: bytes, end: bytes, floor: int) -> Step[int]:
+def vacuum_rows(start: bytes, end: bytes, floor: int) -> Step[int]:
     """Remove what no reader at or above an announced floor, a grace old, can see. Returns
     rows changed."""
     changed = 0
     while True:
-        rows = yield Scan(start, end, as_of=floor, all_versions=True, limit=ROWS_IN_ONE_TRIP)
-        found = [Mutate(row, gone) for row, cells in rows if (gone := _invisible(row, cells))]
+        rows = yield CellScan(start, end, as_of=floor, all_versions=True, limit=ROWS_IN_ONE_TRIP)
+        found = [Mutate(row, gone) for row, cells in rows if (gone := _hidden_versions(row, cells))]
         if found:
-            yield Begin()
+            yield BeginWork()
             yield Many(tuple(found))
         changed += len(found)
         if len(rows) < ROWS_IN_ONE_TRIP:
@@ -106,7 +108,7 @@ def vacuum(start: bytes, end: bytes, floor: int) -> Step[int]:
         start = rows[-1][0] + b"\x00"
 
 
-def _invisible(row: bytes, cells: Cells) -> tuple[Change, ...]:
+def _hidden_versions(row: bytes, cells: Cells) -> tuple[Change, ...]:
     """Deletes for the versions that are hidden as of the newest of these cells."""
     columns: dict[bytes, list[Cell]] = {}
     for cell in cells:
@@ -123,8 +125,8 @@ def _invisible(row: bytes, cells: Cells) -> tuple[Change, ...]:
             continue
         upto = _hidden_upto(column, versions, born, marker_at)
         if upto >= versions[-1].timestamp:
-            changes.append(Delete(column, upto))
-    changes += _folded(columns, marker_at)
+            changes.append(CellDelete(column, upto))
+    changes += _folded_deltas(columns, marker_at)
     return tuple(changes)
 
 
@@ -138,33 +140,33 @@ def _hidden_upto(column: bytes, versions: list[Cell], born: int | None, marker_a
     return newest.timestamp if dead else newest.timestamp - 1
 
 
-def _folded(columns: dict[bytes, list[Cell]], marker_at: int) -> list[Change]:
+def _folded_deltas(columns: dict[bytes, list[Cell]], marker_at: int) -> list[Change]:
     """Deltas that a fold or a put contains."""
     deltas = columns.get(data.DELTA)
     folds = columns.get(data.FOLD)
     base = max(folds[0].timestamp if folds else -1, marker_at)
     if not deltas or deltas[-1].timestamp > base:
         return []
-    return [Delete(data.DELTA, base)]
+    return [CellDelete(data.DELTA, base)]
 
 
-def trim(node: Node, floor: int) -> Step[int]:
+def trim_log(node: Node, floor: int) -> Step[int]:
     """Remove log records up to an announced floor, a grace old; abort markers stay."""
     removed = 0
     while True:
-        yield Begin()
+        yield BeginWork()
         cells = yield Get(layout.FLOOR_ROW)
-        floors = log.floors(cells)
+        floors = log.decode_floors(cells)
         if floors.log < floor:
             raise Unavailable("floor was not announced", floor=floor, announced=floors.log)
         if floors.trimmed >= floor:
             return removed
         upto = min(floor, floors.trimmed + ROWS_IN_ONE_TRIP)
-        removed += yield from _trim_some(node, range(floors.trimmed + 1, upto + 1))
+        removed += yield from _trim_positions(node, range(floors.trimmed + 1, upto + 1))
         yield _raise_floors(cells, Floors(floors.versions, floors.log, upto))
 
 
-def _trim_some(node: Node, positions: range) -> Step[int]:
+def _trim_positions(node: Node, positions: range) -> Step[int]:
     rows = [layout.log_row(position, node.settings.lanes) for position in positions]
     gone: list[Mutate] = []
     for row, cells in zip(rows, (yield MultiGet(tuple(Get(row) for row in rows)))):
@@ -173,18 +175,19 @@ def _trim_some(node: Node, positions: range) -> Step[int]:
             continue
         value = value_of(cells, layout.RECORD)
         if value is not None:
-            kind, payload = layout.unframe(value, row)
+            kind, payload = layout.unframe_payload(value, row)
             if kind == layout.IN_PARTS:
                 parts = layout.decode(Parts, payload, row)
                 gone += [
                     Mutate(
-                        layout.chunk_row(parts.attempt, n), (Delete(layout.RECORD, layout.ONLY),)
+                        layout.chunk_row(parts.attempt, n),
+                        (CellDelete(layout.RECORD, layout.ONLY),),
                     )
                     for n in range(parts.count)
                 ]
-        gone.append(Mutate(row, tuple(Delete(cell.column, layout.ONLY) for cell in cells)))
+        gone.append(Mutate(row, tuple(CellDelete(cell.column, layout.ONLY) for cell in cells)))
     if gone:
-        yield Begin()
+        yield BeginWork()
         yield Many(tuple(gone))
     return len(gone)
 
@@ -194,14 +197,14 @@ def forget_outcomes(trimmed: int) -> Step[int]:
     this, who asks for one gets "unknown". Returns how many."""
     removed, start = 0, layout.OUTCOMES
     while True:
-        rows = yield Scan(start, layout.HEARTBEATS, limit=ROWS_IN_ONE_TRIP)
+        rows = yield CellScan(start, layout.HEARTBEATS, limit=ROWS_IN_ONE_TRIP)
         gone = [
-            Mutate(row, (Delete(layout.OUTCOME, layout.ONLY),))
+            Mutate(row, (CellDelete(layout.OUTCOME, layout.ONLY),))
             for row, cells in rows
-            if layout.number(cells, layout.OUTCOME, row) <= trimmed
+            if layout.read_number(cells, layout.OUTCOME, row) <= trimmed
         ]
         if gone:
-            yield Begin()
+            yield BeginWork()
             yield Many(tuple(gone))
         removed += len(gone)
         if len(rows) < ROWS_IN_ONE_TRIP:

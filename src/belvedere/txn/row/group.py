@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from belvedere.errors import Error, Retry
 from belvedere.kv.cell import (
     Acknowledge,
-    Begin,
+    BeginWork,
     CheckAndMutate,
     Increment,
     Many,
@@ -25,15 +25,15 @@ from belvedere.kv.cell import (
 )
 from belvedere.txn.row import cells, commit, layout, locks, log
 from belvedere.txn.row.layout import Record
-from belvedere.txn.row.locks import Held
+from belvedere.txn.row.locks import AttemptLocks
 from belvedere.txn.row.node import Node
 
 
 @dataclass(eq=False, slots=True)
-class Member:
+class GroupMember:
     """A transaction that holds all its locks; ends with a position or an error."""
 
-    held: Held
+    held: AttemptLocks
     record: Record
     value: bytes = b""
     position: int = 0
@@ -42,47 +42,47 @@ class Member:
     ended: threading.Event = field(default_factory=threading.Event)
 
 
-def complete_group(node: Node, members: Sequence[Member]) -> Step[None]:
+def complete_group(node: Node, members: Sequence[GroupMember]) -> Step[None]:
     """Commit every member; each then has its position or its error."""
     if len(members) == 1:
-        yield from _alone(node, members[0])
+        yield from _complete_member(node, members[0])
         return
     try:
-        yield Begin()
+        yield BeginWork()
         for member in members:
-            member.value = yield from log.stored_form(node, member.record)
+            member.value = yield from log.encode_log_value(node, member.record)
         last = yield Increment(layout.COUNTER_ROW, layout.NUMBER, len(members))
     except (ReplyLost, WorkExpired):
         for member in members:
-            yield from _alone(node, member)
+            yield from _complete_member(node, member)
         return
     for number, member in enumerate(members):
         member.position = last - len(members) + 1 + number
-    stamped = yield from _stamp(node, members)
-    yield from _write(node, stamped)
+    stamped = yield from _stamp_primaries(node, members)
+    yield from _write_records(node, stamped)
     done = [member for member in stamped if member.committed]
     for member in done:
         yield Acknowledge(member.position)
     if done:
-        yield from _settle(node, done)
+        yield from _apply_and_release(node, done)
     for member in done:
         member.ended.set()
     for member in stamped:
         if not member.committed and member.error is None:
-            yield from _alone(node, member)
+            yield from _complete_member(node, member)
 
 
-def _alone(node: Node, member: Member) -> Step[None]:
+def _complete_member(node: Node, member: GroupMember) -> Step[None]:
     try:
-        member.position = yield from commit.complete(node, member.held, member.record)
+        member.position = yield from commit.complete_commit(node, member.held, member.record)
         member.committed = True
     except Error as error:
         member.error = error
 
 
-def _stamp(node: Node, members: Sequence[Member]) -> Step[list[Member]]:
+def _stamp_primaries(node: Node, members: Sequence[GroupMember]) -> Step[list[GroupMember]]:
     """The members whose primary lock carries their position; the others have failed."""
-    stamps = [locks.stamping(member.held, member.position) for member in members]
+    stamps = [locks.stamp_operation(member.held, member.position) for member in members]
     won = yield from _try_all([operation for operation, _ in stamps])
     stamped = []
     for member, (_, value), mine in zip(members, stamps, won):
@@ -90,17 +90,17 @@ def _stamp(node: Node, members: Sequence[Member]) -> Step[list[Member]]:
             if mine:
                 member.held.values[member.held.primary] = value
             else:
-                yield from locks.stamp(node, member.held, member.position)
+                yield from locks.stamp_primary(node, member.held, member.position)
             stamped.append(member)
         except (ReplyLost, WorkExpired, Retry) as error:
-            yield from locks.release(node, member.held)
+            yield from locks.release_locks(node, member.held)
             member.error = error if isinstance(error, Retry) else Retry("store does not answer")
     return stamped
 
 
-def _write(node: Node, members: Sequence[Member]) -> Step[None]:
+def _write_records(node: Node, members: Sequence[GroupMember]) -> Step[None]:
     """Fill every member's log row; doubts are resolved one by one."""
-    writes = [log.filling(node, m.position, m.record, m.value) for m in members]
+    writes = [log.append_operation(node, m.position, m.record, m.value) for m in members]
     for member, won in zip(members, (yield from _try_all(writes))):
         try:
             member.committed = won or (
@@ -114,28 +114,30 @@ def _try_all(operations: list[CheckAndMutate]) -> Step[list[bool]]:
     """The answers; all False when one of them, or all, are not known."""
     if not operations:
         return []
-    yield Begin()
+    yield BeginWork()
     try:
         return list((yield Many(tuple(operations))))
     except (ReplyLost, WorkExpired):
         return [False] * len(operations)
 
 
-def _settle(node: Node, members: Sequence[Member]) -> Step[None]:
-    writes = [m for member in members for m in cells.mutations(member.position, member.record)]
+def _apply_and_release(node: Node, members: Sequence[GroupMember]) -> Step[None]:
+    writes = [
+        m for member in members for m in cells.record_mutations(member.position, member.record)
+    ]
     try:
         yield Many(tuple(writes))
         ends: list[CheckAndMutate] = []
         for member in members:
             ends.append(log.mark_applied(node, member.position, member.record.attempt))
-            ends += locks.releases(member.held)
+            ends += locks.release_operations(member.held)
         done = yield Many(tuple(ends))
         if all(done):
             return
     except (ReplyLost, WorkExpired):
         node.counts["groups settled again"] += 1
     for member in members:
-        yield from commit.settle_again(node, member.held, member.position)
+        yield from commit.apply_and_release_again(node, member.held, member.position)
 
 
 class GroupCommit:
@@ -146,24 +148,24 @@ class GroupCommit:
         self._run = run
         self._node = node
         self._mutex = threading.Lock()
-        self._waiting: list[Member] = []
+        self._waiting: list[GroupMember] = []
         self._leading = False
 
-    def complete(self, held: Held, record: Record) -> int:
+    def complete_commit(self, held: AttemptLocks, record: Record) -> int:
         """The position of the commit; raises what it failed with."""
-        member = Member(held, record)
+        member = GroupMember(held, record)
         with self._mutex:
             self._waiting.append(member)
             lead = not self._leading
             self._leading = True
         if lead:
-            self._lead()
+            self._lead_groups()
         member.ended.wait()
         if member.error is not None:
             raise member.error
         return member.position
 
-    def _lead(self) -> None:
+    def _lead_groups(self) -> None:
         """Commit groups until no member waits. Whatever happens, no member is left waiting."""
         while True:
             with self._mutex:
@@ -180,9 +182,9 @@ class GroupCommit:
                 raise
             finally:
                 for member in group:
-                    self._end(member)
+                    self._end_member(member)
 
-    def _end(self, member: Member) -> None:
+    def _end_member(self, member: GroupMember) -> None:
         if not member.committed and member.error is None:
             member.error = log.unknown_outcome(member.record.transaction, member.position)
         member.ended.set()

@@ -167,7 +167,7 @@ Stored = TypeVar("Stored")
 _encoder = msgspec.msgpack.Encoder()
 _decoders: dict[type, msgspec.msgpack.Decoder[object]] = {}
 _frame = struct.Struct(">BII")
-WHOLE, IN_PARTS = 1, 2
+UNSPLIT, IN_PARTS = 1, 2
 
 
 def encode(value: msgspec.Struct) -> bytes:
@@ -189,23 +189,23 @@ def decode(form: type[Stored], value: bytes, row: bytes) -> Stored:
     return decoded
 
 
-def frame(kind: int, payload: bytes) -> bytes:
+def frame_payload(kind: int, payload: bytes) -> bytes:
     """Payload with kind, length and checksum before it."""
     return _frame.pack(kind, len(payload), zlib.crc32(payload)) + payload
 
 
-def unframe(value: bytes, row: bytes) -> tuple[int, bytes]:
+def unframe_payload(value: bytes, row: bytes) -> tuple[int, bytes]:
     try:
         kind, length, checksum = _frame.unpack_from(value)
     except struct.error as error:
         raise Corruption("row was altered: bad checksum", row=row.hex()) from error
     payload = value[_frame.size :]
-    if kind not in (WHOLE, IN_PARTS) or len(payload) != length or zlib.crc32(payload) != checksum:
+    if kind not in (UNSPLIT, IN_PARTS) or len(payload) != length or zlib.crc32(payload) != checksum:
         raise Corruption("row was altered: bad checksum", row=row.hex())
     return kind, payload
 
 
-def number(cells: Cells, column: bytes, row: bytes) -> int:
+def read_number(cells: Cells, column: bytes, row: bytes) -> int:
     """An eight-byte number cell; 0 when absent."""
     stored = value_of(cells, column)
     if stored is None:

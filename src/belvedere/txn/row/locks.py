@@ -12,7 +12,7 @@ primary. Only an ended attempt loses its other locks. A secondary whose primary 
 an ended attempt, because the primary is taken first.
 
 A value never comes back (LockValue.changes, and the attempt id as timestamp), so a request that
-arrives late or twice fails. Safety needs no clock; `expired` only says when to stop waiting.
+arrives late or twice fails. Safety needs no clock; `is_expired` only says when to stop waiting.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 from belvedere.errors import Retry
 from belvedere.kv.cell import (
-    Begin,
+    BeginWork,
+    CellDelete,
     CheckAndMutate,
-    Delete,
     Get,
     Many,
     Now,
@@ -40,18 +40,18 @@ from belvedere.txn.row import layout
 from belvedere.txn.row.layout import Heartbeat, Holder, LockValue
 from belvedere.txn.row.node import Node, node_of
 
-Finish = Callable[[Node, int, int], Step[None]]
+FinishAttempt = Callable[[Node, int, int], Step[None]]
 """Decide a position and, if that attempt's record is there, write its cells: (node, attempt,
 position)."""
 
 
-class Lock(NamedTuple):
+class RowLock(NamedTuple):
     row: bytes
     side: int = 0
 
 
 @dataclass(slots=True)
-class Held:
+class AttemptLocks:
     """The locks of one attempt, in the order taken; `values` is what each row held after us,
     `newest` the newest marker (position, row) among the rows to be written."""
 
@@ -62,7 +62,9 @@ class Held:
     newest: tuple[int, bytes] = (0, b"")
 
 
-def take_all(node: Node, held: Held, wanted: Sequence[Lock], finish: Finish) -> Step[None]:
+def take_locks(
+    node: Node, held: AttemptLocks, wanted: Sequence[RowLock], finish: FinishAttempt
+) -> Step[None]:
     """Take every lock in key order. Retry when one cannot be had in time; the caller releases."""
     sides: dict[bytes, int] = {}
     for lock in wanted:
@@ -73,43 +75,43 @@ def take_all(node: Node, held: Held, wanted: Sequence[Lock], finish: Finish) -> 
     started = yield Now()
     for row in rows:
         mine = Holder(held.attempt, held.primary, sides[row], held.version)
-        yield from _take(node, held, row, mine, started, finish)
+        yield from _take_lock(node, held, row, mine, started, finish)
 
 
-def _take(
-    node: Node, held: Held, row: bytes, mine: Holder, started: float, finish: Finish
+def _take_lock(
+    node: Node, held: AttemptLocks, row: bytes, mine: Holder, started: float, finish: FinishAttempt
 ) -> Step[None]:
     seen: LockValue | None = None
     while True:
-        value = _joined(seen, mine)
-        yield Begin()
+        value = _add_holder(seen, mine)
+        yield BeginWork()
         try:
-            won = yield _swap(row, seen, value)
+            won = yield _compare_and_set(row, seen, value)
         except (ReplyLost, WorkExpired):
             won = False
         if won:
             held.values[row] = value
             return
         seen = yield from read_lock(row)
-        while seen is not None and (in_the_way := _in_the_way(seen, mine)) is not None:
+        while seen is not None and (in_the_way := _blocking_holder(seen, mine)) is not None:
             yield from _wait_or_break(node, row, in_the_way, started, finish)
             seen = yield from read_lock(row)
-        if seen is not None and _find(seen, mine.attempt) is not None:
+        if seen is not None and _find_holder(seen, mine.attempt) is not None:
             held.values[row] = seen
             return
 
 
-def _in_the_way(seen: LockValue, mine: Holder) -> Holder | None:
-    if _find(seen, mine.attempt) is not None:
+def _blocking_holder(seen: LockValue, mine: Holder) -> Holder | None:
+    if _find_holder(seen, mine.attempt) is not None:
         return None
-    return next((holder for holder in seen.holders if _excludes(holder, mine)), None)
+    return next((holder for holder in seen.holders if _excludes_holder(holder, mine)), None)
 
 
 def _wait_or_break(
-    node: Node, row: bytes, holder: Holder, started: float, finish: Finish
+    node: Node, row: bytes, holder: Holder, started: float, finish: FinishAttempt
 ) -> Step[None]:
     node.counts["lock waits"] += 1
-    if (yield from expired(node, row, holder)):
+    if (yield from is_expired(node, row, holder)):
         yield from break_holder(node, row, holder, finish)
         return
     now = yield Now()
@@ -118,26 +120,26 @@ def _wait_or_break(
     yield Pause(node.settings.lock_poll_seconds)
 
 
-def stamping(held: Held, position: int) -> tuple[CheckAndMutate, LockValue]:
+def stamp_operation(held: AttemptLocks, position: int) -> tuple[CheckAndMutate, LockValue]:
     """The stamp as one operation, and what the primary holds when it wins."""
     seen = held.values[held.primary]
-    value = _stamped(seen, held.attempt, position)
-    return _swap(held.primary, seen, value), value
+    value = _with_stamp(seen, held.attempt, position)
+    return _compare_and_set(held.primary, seen, value), value
 
 
-def stamp(node: Node, held: Held, position: int) -> Step[None]:
+def stamp_primary(node: Node, held: AttemptLocks, position: int) -> Step[None]:
     """Tie the attempt to a position: (me, -) or (me, old) -> (me, position), in the primary. Retry
     when another node has ended the attempt."""
     row = held.primary
     seen: LockValue | None = held.values[row]
-    while seen is not None and (mine := _find(seen, held.attempt)) is not None:
+    while seen is not None and (mine := _find_holder(seen, held.attempt)) is not None:
         if mine.stamp == position:
             held.values[row] = seen
             return
-        value = _stamped(seen, held.attempt, position)
-        yield Begin()
+        value = _with_stamp(seen, held.attempt, position)
+        yield BeginWork()
         try:
-            won = yield _swap(row, seen, value)
+            won = yield _compare_and_set(row, seen, value)
         except (ReplyLost, WorkExpired):
             won = False
         if won:
@@ -147,94 +149,94 @@ def stamp(node: Node, held: Held, position: int) -> Step[None]:
     raise Retry("lock was broken", row=row.hex())
 
 
-def releases(held: Held) -> tuple[CheckAndMutate, ...]:
+def release_operations(held: AttemptLocks) -> tuple[CheckAndMutate, ...]:
     """The conditional writes that give back every lock, if they were not changed since."""
-    return tuple(_leaving(row, value, held.attempt) for row, value in held.values.items())
+    return tuple(_remove_operation(row, value, held.attempt) for row, value in held.values.items())
 
 
-def release(node: Node, held: Held) -> Step[None]:
+def release_locks(node: Node, held: AttemptLocks) -> Step[None]:
     """Release every lock. Only for attempts that are ended, or committed and applied. What cannot
     be released (replies stay lost) is left to breakers: the attempt is over, so they need not
     wait."""
     for _ in range(node.settings.tries_max):
-        yield Begin()
+        yield BeginWork()
         try:
-            yield from _release(held)
+            yield from _release_all(held)
             return
         except (ReplyLost, WorkExpired):
             continue
     node.counts["locks left to breakers"] += len(held.values)
 
 
-def _release(held: Held) -> Step[None]:
+def _release_all(held: AttemptLocks) -> Step[None]:
     if not held.values:
         return
-    given = yield Many(releases(held))
+    given = yield Many(release_operations(held))
     left = [row for row, done in zip(list(held.values), given) if not done]
     for row in left:
-        yield from remove(row, held.attempt)
+        yield from remove_holder(row, held.attempt)
 
 
-def remove(row: bytes, attempt: int) -> Step[None]:
+def remove_holder(row: bytes, attempt: int) -> Step[None]:
     """Take an attempt out of a lock row, whatever others do to the row concurrently."""
     while True:
         seen = yield from read_lock(row)
-        if seen is None or _find(seen, attempt) is None:
+        if seen is None or _find_holder(seen, attempt) is None:
             return
-        if (yield _leaving(row, seen, attempt)):
+        if (yield _remove_operation(row, seen, attempt)):
             return
 
 
-def break_holder(node: Node, row: bytes, holder: Holder, finish: Finish) -> Step[None]:
+def break_holder(node: Node, row: bytes, holder: Holder, finish: FinishAttempt) -> Step[None]:
     """End the attempt of a holder, then take it out of this row."""
     node.counts["locks broken"] += 1
     while True:
         try:
-            yield Begin()
-            yield from _end(node, holder, finish)
-            yield from remove(row, holder.attempt)
+            yield BeginWork()
+            yield from _end_attempt(node, holder, finish)
+            yield from remove_holder(row, holder.attempt)
             return
         except (ReplyLost, WorkExpired):
             continue
 
 
-def _end(node: Node, holder: Holder, finish: Finish) -> Step[None]:
+def _end_attempt(node: Node, holder: Holder, finish: FinishAttempt) -> Step[None]:
     """Make sure the attempt is either applied or can never commit: its primary is gone."""
     while True:
         seen = yield from read_lock(holder.primary)
-        found = None if seen is None else _find(seen, holder.attempt)
+        found = None if seen is None else _find_holder(seen, holder.attempt)
         if seen is None or found is None:
             return
         if found.stamp:
             yield from finish(node, holder.attempt, found.stamp)
-        if (yield _leaving(holder.primary, seen, holder.attempt)):
+        if (yield _remove_operation(holder.primary, seen, holder.attempt)):
             return
 
 
-def expired(node: Node, row: bytes, holder: Holder) -> Step[bool]:
+def is_expired(node: Node, row: bytes, holder: Holder) -> Step[bool]:
     """Whether this holder can be broken: its attempt is over, or its node is silent."""
     heartbeat_row = layout.heartbeat_row(node_of(holder.attempt))
     if row != holder.primary:
         primary = yield from read_lock(holder.primary)
-        if primary is None or _find(primary, holder.attempt) is None:
+        if primary is None or _find_holder(primary, holder.attempt) is None:
             return True
     stored = value_of((yield Get(heartbeat_row)), layout.BEAT)
     beat = None if stored is None else layout.decode(Heartbeat, stored, heartbeat_row)
     if beat is not None and holder.attempt < beat.attempts_from:
         return True
     now = yield Now()
-    return silent(node, node_of(holder.attempt), beat, now)
+    return is_heartbeat_stale(node, node_of(holder.attempt), beat, now)
 
 
-def is_silent(node: Node, other: int) -> Step[bool]:
+def is_node_silent(node: Node, other: int) -> Step[bool]:
     """Whether another node is silent: it was heard before, and not for the lease."""
     row = layout.heartbeat_row(other)
     stored = value_of((yield Get(row)), layout.BEAT)
     beat = None if stored is None else layout.decode(Heartbeat, stored, row)
-    return other != node.id and silent(node, other, beat, (yield Now()))
+    return other != node.id and is_heartbeat_stale(node, other, beat, (yield Now()))
 
 
-def silent(node: Node, other: int, beat: Heartbeat | None, now: float) -> bool:
+def is_heartbeat_stale(node: Node, other: int, beat: Heartbeat | None, now: float) -> bool:
     """Whether a node's heartbeat did not change for the lease, on our own clock."""
     heard = node.heard.get(other)
     if heard is None or heard[0] != beat:
@@ -247,41 +249,41 @@ def read_lock(row: bytes) -> Step[LockValue | None]:
     return None if stored is None else layout.decode(LockValue, stored, row)
 
 
-def _find(value: LockValue, attempt: int) -> Holder | None:
+def _find_holder(value: LockValue, attempt: int) -> Holder | None:
     return next((holder for holder in value.holders if holder.attempt == attempt), None)
 
 
-def _excludes(holder: Holder, mine: Holder) -> bool:
+def _excludes_holder(holder: Holder, mine: Holder) -> bool:
     return holder.side == 0 or mine.side == 0 or holder.side != mine.side
 
 
-def _joined(seen: LockValue | None, mine: Holder) -> LockValue:
+def _add_holder(seen: LockValue | None, mine: Holder) -> LockValue:
     if seen is None:
         return LockValue(mine.attempt, 0, (mine,))
-    return _changed(seen, [*seen.holders, mine])
+    return _with_holders(seen, [*seen.holders, mine])
 
 
-def _changed(seen: LockValue, holders: list[Holder]) -> LockValue:
+def _with_holders(seen: LockValue, holders: list[Holder]) -> LockValue:
     return LockValue(seen.made, seen.changes + 1, tuple(holders))
 
 
-def _stamped(seen: LockValue, attempt: int, position: int) -> LockValue:
+def _with_stamp(seen: LockValue, attempt: int, position: int) -> LockValue:
     holders = [
         Holder(h.attempt, h.primary, h.side, h.version, position) if h.attempt == attempt else h
         for h in seen.holders
     ]
-    return _changed(seen, holders)
+    return _with_holders(seen, holders)
 
 
-def _swap(row: bytes, seen: LockValue | None, value: LockValue) -> CheckAndMutate:
+def _compare_and_set(row: bytes, seen: LockValue | None, value: LockValue) -> CheckAndMutate:
     expected = None if seen is None else layout.encode(seen)
     put = Put(layout.HOLDERS, value.made, layout.encode(value))
     return CheckAndMutate(row, layout.HOLDERS, expected, (put,))
 
 
-def _leaving(row: bytes, seen: LockValue, attempt: int) -> CheckAndMutate:
+def _remove_operation(row: bytes, seen: LockValue, attempt: int) -> CheckAndMutate:
     others = [holder for holder in seen.holders if holder.attempt != attempt]
     if others:
-        return _swap(row, seen, _changed(seen, others))
-    gone = Delete(layout.HOLDERS, seen.made, exact=True)
+        return _compare_and_set(row, seen, _with_holders(seen, others))
+    gone = CellDelete(layout.HOLDERS, seen.made, exact=True)
     return CheckAndMutate(row, layout.HOLDERS, layout.encode(seen), (gone,))

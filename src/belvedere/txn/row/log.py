@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from belvedere.errors import Corruption, Unavailable
 from belvedere.kv.cell import (
-    Begin,
+    BeginWork,
     Cells,
     CheckAndMutate,
     Get,
@@ -33,7 +33,7 @@ from belvedere.txn.row.layout import ABORT, Floors, Parts, Record
 from belvedere.txn.row.node import Node
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """A filled log row: a record, or (None) an abort marker."""
 
     position: int
@@ -42,14 +42,14 @@ class Entry(NamedTuple):
     applied: bool
 
 
-class Settled(NamedTuple):
+class TrimmedPosition(NamedTuple):
     """A position at or below the trim floor: what was decided is applied, and no longer in the
     log."""
 
     position: int
 
 
-def filling(node: Node, position: int, record: Record, value: bytes) -> CheckAndMutate:
+def append_operation(node: Node, position: int, record: Record, value: bytes) -> CheckAndMutate:
     """The commit as one operation: our record in the log row, if that is still empty."""
     owner = Put(layout.OWNER, layout.ONLY, owner_of(record.attempt))
     puts = (owner, Put(layout.RECORD, layout.ONLY, value))
@@ -59,9 +59,9 @@ def filling(node: Node, position: int, record: Record, value: bytes) -> CheckAnd
 def write_record(node: Node, position: int, record: Record, value: bytes) -> Step[bool]:
     """Commit: fill the log row with our record. False when the position was closed before."""
     while True:
-        yield Begin()
+        yield BeginWork()
         try:
-            won = yield filling(node, position, record, value)
+            won = yield append_operation(node, position, record, value)
         except WorkExpired:
             continue
         except ReplyLost:
@@ -75,9 +75,9 @@ def resolve_doubt(node: Node, position: int, record: Record) -> Step[bool]:
     row = layout.log_row(position, node.settings.lanes)
     owner = owner_of(record.attempt)
     for _ in range(node.settings.tries_max):
-        yield Begin()
+        yield BeginWork()
         try:
-            yield from _write_marker(row)
+            yield from _write_abort_marker(row)
             entry_cells, floor_cells, outcome_cells = yield MultiGet(
                 (Get(row), Get(layout.FLOOR_ROW), Get(layout.outcome_row(record.transaction)))
             )
@@ -86,7 +86,7 @@ def resolve_doubt(node: Node, position: int, record: Record) -> Step[bool]:
         entry = read_entry(node, position, entry_cells)
         if entry is not None and entry.owner == owner:
             return True
-        if position > floors(floor_cells).log:
+        if position > decode_floors(floor_cells).log:
             if entry is not None:
                 return _is_ours(node, entry, owner)
         elif value_of(outcome_cells, layout.OUTCOME) is not None:
@@ -96,24 +96,24 @@ def resolve_doubt(node: Node, position: int, record: Record) -> Step[bool]:
     raise unknown_outcome(record.transaction, position)
 
 
-def decide(node: Node, position: int) -> Step[Entry | Settled]:
+def decide_position(node: Node, position: int) -> Step[LogEntry | TrimmedPosition]:
     """What a position holds, closing it if it holds nothing."""
     row = layout.log_row(position, node.settings.lanes)
     while True:
         cells, floor_cells = yield MultiGet((Get(row), Get(layout.FLOOR_ROW)))
-        if position <= floors(floor_cells).log:
-            return Settled(position)
+        if position <= decode_floors(floor_cells).log:
+            return TrimmedPosition(position)
         entry = read_entry(node, position, cells)
         if entry is not None:
             return entry
-        yield from _write_marker(row)
+        yield from _write_abort_marker(row)
 
 
-def close(node: Node, position: int) -> Step[None]:
+def close_position(node: Node, position: int) -> Step[None]:
     """Fill an empty position with the abort marker; a lost reply is resolved by reading."""
     node.counts["closed"] += 1
     try:
-        yield from _write_marker(layout.log_row(position, node.settings.lanes))
+        yield from _write_abort_marker(layout.log_row(position, node.settings.lanes))
     except ReplyLost:
         node.counts["closing reply lost"] += 1
 
@@ -129,31 +129,31 @@ def mark_applied(node: Node, position: int, attempt: int) -> CheckAndMutate:
     )
 
 
-def read_entry(node: Node, position: int, cells: Cells) -> Entry | None:
+def read_entry(node: Node, position: int, cells: Cells) -> LogEntry | None:
     """The entry in these cells of a log row. Corruption, naming the row, when it was altered."""
     owner = value_of(cells, layout.OWNER)
     if owner is None:
         return None
     applied = value_of(cells, layout.APPLIED) is not None
     if owner == ABORT:
-        return Entry(position, owner, None, applied)
+        return LogEntry(position, owner, None, applied)
     row = layout.log_row(position, node.settings.lanes)
     value = value_of(cells, layout.RECORD)
     if value is None:
         raise Corruption("row was altered: log record is missing", row=row.hex())
-    kind, payload = layout.unframe(value, row)
+    kind, payload = layout.unframe_payload(value, row)
     if kind == layout.IN_PARTS:
         parts = layout.decode(Parts, payload, row)
         body = b"elsewhere" if parts.changes else b""
         stands_for = Record(parts.attempt, b"", 0, parts.count, (), body)
-        return Entry(position, owner, stands_for, applied)
+        return LogEntry(position, owner, stands_for, applied)
     record = layout.decode(Record, payload, row)
     if owner_of(record.attempt) != owner:
         raise Corruption("row was altered: log record of another owner", row=row.hex())
-    return Entry(position, owner, record, applied)
+    return LogEntry(position, owner, record, applied)
 
 
-def whole(node: Node, entry: Entry) -> Step[Record | None]:
+def assemble_record(node: Node, entry: LogEntry) -> Step[Record | None]:
     """The complete record of an entry, assembled from its chunk rows when it was large."""
     if entry.record is None or entry.record.transaction:
         return entry.record
@@ -164,30 +164,30 @@ def whole(node: Node, entry: Entry) -> Step[Record | None]:
         value = value_of(cells, layout.RECORD)
         if value is None:
             raise Corruption("row was altered: part of a log record is missing", row=row.hex())
-        parts.append(layout.unframe(value, row)[1])
+        parts.append(layout.unframe_payload(value, row)[1])
     return layout.decode(Record, b"".join(parts), rows[0])
 
 
-def stored_form(node: Node, record: Record) -> Step[bytes]:
+def encode_log_value(node: Node, record: Record) -> Step[bytes]:
     """The value for the log row; a record too large for a cell is written to chunk rows first."""
     payload = layout.encode(record)
     limit = node.settings.record_bytes_max
     if len(payload) <= limit:
-        return layout.frame(layout.WHOLE, payload)
+        return layout.frame_payload(layout.UNSPLIT, payload)
     parts = [payload[at : at + limit] for at in range(0, len(payload), limit)]
     puts = tuple(
         Mutate(
             layout.chunk_row(record.attempt, number),
-            (Put(layout.RECORD, layout.ONLY, layout.frame(layout.WHOLE, part)),),
+            (Put(layout.RECORD, layout.ONLY, layout.frame_payload(layout.UNSPLIT, part)),),
         )
         for number, part in enumerate(parts)
     )
     yield Many(puts)
     stands_for = Parts(record.attempt, len(parts), len(payload), bool(record.body))
-    return layout.frame(layout.IN_PARTS, layout.encode(stands_for))
+    return layout.frame_payload(layout.IN_PARTS, layout.encode(stands_for))
 
 
-def floors(cells: Cells) -> Floors:
+def decode_floors(cells: Cells) -> Floors:
     value = value_of(cells, layout.FLOORS)
     return Floors() if value is None else layout.decode(Floors, value, layout.FLOOR_ROW)
 
@@ -205,12 +205,12 @@ def unknown_outcome(transaction: bytes, position: int) -> Unavailable:
     )
 
 
-def _write_marker(row: bytes) -> Step[None]:
+def _write_abort_marker(row: bytes) -> Step[None]:
     marker = (Put(layout.OWNER, layout.ONLY, ABORT),)
     yield CheckAndMutate(row, layout.OWNER, None, marker)
 
 
-def _is_ours(node: Node, entry: Entry, owner: bytes) -> bool:
+def _is_ours(node: Node, entry: LogEntry, owner: bytes) -> bool:
     if entry.owner not in (owner, ABORT):
         row = layout.log_row(entry.position, node.settings.lanes)
         raise Corruption("row was altered: position taken by somebody else", row=row.hex())

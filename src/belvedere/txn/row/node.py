@@ -11,13 +11,13 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field
 
-from belvedere.kv.cell import Begin, Increment, Mutate, Put, Step
+from belvedere.kv.cell import BeginWork, Increment, Mutate, Put, Step
 from belvedere.txn.row import layout
 from belvedere.txn.row.layout import ATTEMPTS_PER_NODE, Heartbeat
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class NodeSettings:
     """Equal on all nodes of a store. Work limit + operation timeout < grace < lease."""
 
     lanes: int = 16
@@ -39,7 +39,7 @@ class Node:
     """One process's memory of the protocol."""
 
     id: int
-    settings: Settings = Settings()
+    settings: NodeSettings = NodeSettings()
     attempt_last: int = 0
     beat: int = 0
     live: set[int] = field(default_factory=set)
@@ -62,7 +62,7 @@ class Node:
         with self.mutex:
             self.live.discard(attempt)
 
-    def meet(self, position: int) -> bool:
+    def note_unapplied(self, position: int) -> bool:
         """Whether an unapplied record at this position is met for the first time."""
         news = position not in self.met
         self.met.add(position)
@@ -101,22 +101,22 @@ def node_of(attempt: int) -> int:
     return attempt // ATTEMPTS_PER_NODE
 
 
-def join(settings: Settings) -> Step[Node]:
+def join_store(settings: NodeSettings) -> Step[Node]:
     """A node with an id that is used once for ever, known to the others by its heartbeat."""
-    yield Begin()
+    yield BeginWork()
     id_ = yield Increment(layout.NODES_ROW, layout.NUMBER)
     node = Node(id_, settings)
-    yield from beat(node)
+    yield from send_heartbeat(node)
     return node
 
 
-def beat(node: Node) -> Step[None]:
+def send_heartbeat(node: Node) -> Step[None]:
     """Write the heartbeat: this node is alive, and which attempts and snapshots it has ended."""
     with node.mutex:
         node.beat += 1
         next_attempt = node.id * ATTEMPTS_PER_NODE + node.attempt_last + 1
         oldest = min(node.live, default=next_attempt)
         value = Heartbeat(node.beat, oldest, min(node.snapshots, default=-1))
-    yield Begin()
+    yield BeginWork()
     put = Put(layout.BEAT, layout.ONLY, layout.encode(value))
     yield Mutate(layout.heartbeat_row(node.id), (put,))

@@ -11,14 +11,14 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import State, View
+from belvedere.catalog.model import ObjectState, View
 from belvedere.codec import accumulator, keyspace
 from belvedere.errors import Corruption
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair, Write
 from belvedere.kv.cell import Step
 from belvedere.txn.history.readers import values_alone
 from belvedere.txn.row import cells, read
-from belvedere.txn.row.cells import Row
+from belvedere.txn.row.cells import CellRow
 from belvedere.txn.row.columns import TableCells, cells_of
 from belvedere.txn.row.layout import RowWrite
 
@@ -26,7 +26,7 @@ ROW = b"r"
 Result = TypeVar("Result")
 
 
-class Look(Protocol):
+class RepeatableRunner(Protocol):
     """Drives a step that only reads, in the calling thread; again when a reply is lost."""
 
     def __call__(self, make: Callable[[], Step[Result]]) -> Result: ...
@@ -39,7 +39,7 @@ class RowReader:
 
     def __init__(
         self,
-        look: Look,
+        look: RepeatableRunner,
         as_of: int | None,
         position: int,
         catalog: Catalog,
@@ -53,14 +53,14 @@ class RowReader:
         self.catalog = catalog
 
     def get(self, key: bytes) -> bytes | None:
-        found = self._look(lambda: read.row(key, self._as_of))
+        found = self._look(lambda: read.get_row(key, self._as_of))
         self._after()
-        return stored(self.catalog, key, found)
+        return stored_value(self.catalog, key, found)
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        found = self._look(lambda: read.rows(keys, self._as_of))
+        found = self._look(lambda: read.get_rows(keys, self._as_of))
         self._after()
-        return [stored(self.catalog, key, row) for key, row in zip(keys, found)]
+        return [stored_value(self.catalog, key, row) for key, row in zip(keys, found)]
 
     def scan(
         self,
@@ -75,13 +75,13 @@ class RowReader:
         while left is None or left > 0:
             size = batch_rows if left is None else max(1, min(batch_rows, left))
             found, last = self._look(
-                partial(read.scan, start, end, self._as_of, limit=size, reverse=reverse)
+                partial(read.scan_rows, start, end, self._as_of, limit=size, reverse=reverse)
             )
             self._after()
             pairs = [
                 (key, value)
                 for key, row in found
-                if (value := stored(self.catalog, key, row)) is not None
+                if (value := stored_value(self.catalog, key, row)) is not None
             ]
             if pairs:
                 yield pairs
@@ -97,14 +97,14 @@ class RowReader:
         return values_alone(self.scan(start, end, batch_rows=batch_rows))
 
 
-def stored(catalog: Catalog, key: bytes, row: Row | None) -> bytes | None:
+def stored_value(catalog: Catalog, key: bytes, row: CellRow | None) -> bytes | None:
     """The stored form, as a `Reader` returns it, of a row of cells."""
     if row is None:
         return None
     if row.sum is None:
         table = _table_cells(catalog, key)
         if table is not None:
-            return table.stored(key, row.columns)
+            return table.decode_row(key, row.columns)
         value = row.columns.get(ROW)
         if value is None:
             raise Corruption("row was altered: no value", row=key.hex())
@@ -114,12 +114,12 @@ def stored(catalog: Catalog, key: bytes, row: Row | None) -> bytes | None:
 
 class RowWriter:
     """What participants derive, as writes of cells: one for each row, later ones winning.
-    `shared` holds intermediate results that participants share."""
+    `shared_results` holds intermediate results that participants share."""
 
-    __slots__ = ("_reader", "_rows", "_sums", "shared")
+    __slots__ = ("_reader", "_rows", "_sums", "shared_results")
 
     def __init__(self, reader: RowReader) -> None:
-        self.shared: dict[object, object] = {}
+        self.shared_results: dict[object, object] = {}
         self._reader = reader
         self._rows: dict[bytes, bytes | None] = {}
         self._sums: dict[bytes, tuple[bytes, tuple[int, ...]]] = {}
@@ -141,7 +141,7 @@ class RowWriter:
             payload, amounts = known[0], tuple(map(int.__add__, known[1], amounts))
         self._sums[key] = (payload, amounts)
 
-    def rows(self) -> dict[bytes, bytes | None]:
+    def visible_rows(self) -> dict[bytes, bytes | None]:
         """The derived rows as they will be seen: for checks at the new position."""
         seen = dict(self._rows)
         for key, (payload, amounts) in self._sums.items():
@@ -151,10 +151,10 @@ class RowWriter:
         return seen
 
     def writes(self) -> tuple[RowWrite, ...]:
-        found = [whole(key, value) for key, value in self._rows.items()]
+        found = [single_cell_write(key, value) for key, value in self._rows.items()]
         for key, (payload, amounts) in self._sums.items():
             if any(amounts):
-                found.append(cells.add(key, payload, amounts))
+                found.append(cells.add_to_sum(key, payload, amounts))
         return tuple(found)
 
 
@@ -162,23 +162,23 @@ def row_write(catalog: Catalog, key: bytes, old: bytes | None, new: bytes | None
     """A change of a row: of a table's, only the cells that differ."""
     table = _table_cells(catalog, key)
     if table is None or new is None:
-        return whole(key, new)
-    return cells.put(key, table.changed(old, new))
+        return single_cell_write(key, new)
+    return cells.put_row(key, table.changed_cells(old, new))
 
 
 def derived_writes(rows: Sequence[Write], reader: RowReader) -> tuple[RowWrite, ...]:
     """The writes for full rows from a maintenance batch. State of views is written as additions."""
     found = []
     for key, value in rows:
-        if isinstance(_relation(reader.catalog, key), View):
-            write = _difference(key, reader.get(key), value)
+        if isinstance(_relation_of(reader.catalog, key), View):
+            write = _sum_difference(key, reader.get(key), value)
             found += [] if write is None else [write]
         else:
-            found.append(whole(key, value))
+            found.append(single_cell_write(key, value))
     return tuple(found)
 
 
-def _difference(key: bytes, old: bytes | None, new: bytes | None) -> RowWrite | None:
+def _sum_difference(key: bytes, old: bytes | None, new: bytes | None) -> RowWrite | None:
     if old == new:
         return None
     before = None if old is None else accumulator.decode(old)
@@ -186,12 +186,12 @@ def _difference(key: bytes, old: bytes | None, new: bytes | None) -> RowWrite | 
     payload = (after or before or (b"", ()))[0]
     width = len((after or before or (b"", ()))[1])
     was, now = (state[1] if state else (0,) * width for state in (before, after))
-    return cells.add(key, payload, tuple(map(int.__sub__, now, was)))
+    return cells.add_to_sum(key, payload, tuple(map(int.__sub__, now, was)))
 
 
-def whole(key: bytes, value: bytes | None) -> RowWrite:
+def single_cell_write(key: bytes, value: bytes | None) -> RowWrite:
     """The write of a row that is stored in one cell."""
-    return cells.delete(key) if value is None else cells.put(key, {ROW: value})
+    return cells.delete_row(key) if value is None else cells.put_row(key, {ROW: value})
 
 
 def _table_cells(catalog: Catalog, key: bytes) -> TableCells | None:
@@ -201,9 +201,9 @@ def _table_cells(catalog: Catalog, key: bytes) -> TableCells | None:
 def is_being_built(catalog: Catalog, key: bytes) -> bool:
     """Whether the key belongs to a view whose backfill is not done: its additions are no complete
     sum."""
-    item = _relation(catalog, key)
-    return isinstance(item, View) and item.state is State.BUILDING
+    item = _relation_of(catalog, key)
+    return isinstance(item, View) and item.state is ObjectState.BUILDING
 
 
-def _relation(catalog: Catalog, key: bytes) -> object:
+def _relation_of(catalog: Catalog, key: bytes) -> object:
     return catalog.get(int.from_bytes(key[1:5])) if key[0] == keyspace.ROWS else None

@@ -6,7 +6,7 @@ position that was taken is decided and applied. It is not needed for correctness
 
 from __future__ import annotations
 
-from belvedere.kv.cell import Scan, Step, value_of
+from belvedere.kv.cell import CellScan, Step, value_of
 from belvedere.txn.row import advance, layout, locks
 from belvedere.txn.row.layout import Holder, LockValue
 from belvedere.txn.row.node import Node
@@ -15,7 +15,7 @@ from belvedere.txn.row.node import Node
 def held_locks() -> Step[list[tuple[bytes, Holder]]]:
     """Every (lock row, holder) there is; also the rows of the system table of locks."""
     found = []
-    for row, cells in (yield Scan(layout.LOCKS, layout.LOG, (layout.HOLDERS,))):
+    for row, cells in (yield CellScan(layout.LOCKS, layout.LOG, (layout.HOLDERS,))):
         stored = value_of(cells, layout.HOLDERS)
         assert stored is not None
         value = layout.decode(LockValue, stored, row)
@@ -23,12 +23,12 @@ def held_locks() -> Step[list[tuple[bytes, Holder]]]:
     return found
 
 
-def sweep(node: Node) -> Step[int]:
+def sweep_locks(node: Node) -> Step[int]:
     """Break what is expired, decide and apply what is open; returns how many locks were broken."""
     broken = 0
     for row, holder in (yield from held_locks()):
-        if (yield from locks.expired(node, row, holder)):
-            yield from locks.break_holder(node, row, holder, advance.finish)
+        if (yield from locks.is_expired(node, row, holder)):
+            yield from locks.break_holder(node, row, holder, advance.finish_attempt)
             broken += 1
-    yield from advance.latest(node)
+    yield from advance.latest_position(node)
     return broken

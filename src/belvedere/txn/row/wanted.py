@@ -18,23 +18,23 @@ from belvedere.catalog.model import Table
 from belvedere.catalog.relation import compiled_table
 from belvedere.txn.border import Intent, LockRequest, Participant, Reader, RowChange
 from belvedere.txn.history.readers import OverlayReader
-from belvedere.txn.roots import root_of
+from belvedere.txn.roots import root_finder
 
 CATALOG = LockRequest("catalog", b"")
 MAINTENANCE = LockRequest("state", b"")
 """Held by every batch that maintains deferred views: one at a time, and none during DDL."""
 
 
-def wanted_locks(
+def required_locks(
     intent: Intent, catalog: Catalog, participants: Sequence[Participant], reader: Reader
 ) -> frozenset[LockRequest]:
     """Every lock the transaction needs, as `reader` shows the store."""
     found = set(intent.locks)
     for change in intent.changes:
-        found.update(_roots(change, catalog, intent, reader))
+        found.update(_root_locks(change, catalog, intent, reader))
     roots = {request.key for request in found if request.kind == "root"}
     for change in intent.changes:
-        found.update(_claims(change, roots))
+        found.update(_claim_locks(change, roots))
     for participant in participants:
         for request in participant.locks(intent.changes, reader):
             if request.kind != "parent" or request.key not in roots:
@@ -42,7 +42,7 @@ def wanted_locks(
     return frozenset(found) or frozenset([LockRequest("claim", c.key) for c in intent.changes])
 
 
-def _claims(change: RowChange, roots: set[bytes]) -> Iterator[LockRequest]:
+def _claim_locks(change: RowChange, roots: set[bytes]) -> Iterator[LockRequest]:
     if change.relation == model.CATALOG_RELATION:
         yield CATALOG
         yield MAINTENANCE
@@ -52,13 +52,13 @@ def _claims(change: RowChange, roots: set[bytes]) -> Iterator[LockRequest]:
         yield LockRequest("claim", change.key)
 
 
-def _roots(
+def _root_locks(
     change: RowChange, catalog: Catalog, intent: Intent, reader: Reader
 ) -> Iterator[LockRequest]:
     """The root of a row that has ancestors, before and after the transaction."""
     if not isinstance(catalog.get(change.relation), Table):
         return
-    root = root_of(catalog, change.relation)
+    root = root_finder(catalog, change.relation)
     if root is None:
         yield LockRequest("root", change.key)
         return
