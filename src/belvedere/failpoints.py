@@ -114,7 +114,7 @@ def disarm_failpoint(name: str) -> None:
 
 
 def disarm_all() -> None:
-    """Disarm all failpoints and remove all planted bugs."""
+    """Disarm all failpoints."""
     _places.clear()
     hits.clear()
     _update_armed()

@@ -433,8 +433,8 @@ def run_plan(
 ) -> Result:
     """Read everything, then write everything."""
     data = entry.data
-    if entry.single_row_commit is not None:
-        affected = entry.single_row_commit(transaction, FastPathRun(values, session.services))
+    if entry.single_row_write is not None:
+        affected = entry.single_row_write(transaction, FastPathRun(values, session.services))
         return Result(data.verb.upper(), None, None, affected)
     entry, reader = reading.prepare_read(session, transaction, entry)
     run = session.new_run(reader, values, environment=entry.needs_environment)
