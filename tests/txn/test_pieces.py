@@ -82,7 +82,7 @@ def test_replayed_records_lie_in_pieces_again() -> None:
     with Database.open(":memory:") as db:
         create_shop(db)
         put_products(db, 0, 100)
-        records = [data for batch in db.log.read_bytes(0) for data in batch]
+        records = [data for chunk in db.log.read_bytes(0) for data in chunk]
         copy = MemoryStore()
         replay_records(records, copy, empty_catalog(), db.participants_for)
         assert piece_count(copy) == piece_count(db.store) > 5

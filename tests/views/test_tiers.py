@@ -385,11 +385,11 @@ def test_closing_waits_for_a_batch_that_duckdb_works_out() -> None:
 def test_closing_the_database_closes_what_its_sessions_share() -> None:
     with opened() as store:
         store.run("SET tier = duckdb", "SELECT count(*) FROM generate_series(1, 5)")
-        engine, tiers = store.shared.engine, store.db.views.keeper.tiers
-        assert tiers.engine is engine
+        engine, selector = store.shared.engine, store.db.views.keeper.tiers
+        assert selector.engine is engine
         assert engine._connection is not None
         store.db.close()
-        assert tiers.engine is None
+        assert selector.engine is None
         assert engine._connection is None
 
 

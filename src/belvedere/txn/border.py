@@ -19,6 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
+import msgspec
+import xxhash
+
 from belvedere.catalog.catalog import Catalog
 from belvedere.codec.record import LogRecord
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair, Write
@@ -334,3 +337,15 @@ class ChangeLog(Protocol):
     def unpin(self, pin: int) -> None: ...
 
     def trim(self, through: int) -> int: ...
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Which store it is: what tokens are signed with and checked against."""
+
+    format: int
+    store_id: bytes
+    secret: bytes
+    checksum: int = 0
+
+    def compute_checksum(self) -> int:
+        return xxhash.xxh3_64_intdigest(self.store_id + self.secret + str(self.format).encode())

@@ -16,12 +16,12 @@ from belvedere.kv.batch import BatchStore
 from belvedere.txn.border import (
     ChangeLog,
     CommitProtocol,
+    Identity,
     Isolation,
     PublishedState,
     Reader,
     SingleRowCommits,
 )
-from belvedere.txn.identity import Identity
 from belvedere.txn.locks import RowLockTable
 from belvedere.txn.transaction import Transaction
 

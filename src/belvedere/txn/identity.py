@@ -14,11 +14,11 @@ import os
 from pathlib import Path
 
 import msgspec
-import xxhash
 
 from belvedere.codec.keyspace import STORE_FORMAT
 from belvedere.errors import Corruption, InvalidInput, Unavailable, Unsupported
 from belvedere.kv.files import sync_directory
+from belvedere.txn.border import Identity
 
 IDENTITY_FILE = "BELVEDERE"
 NEW_IDENTITY_FILE = "BELVEDERE.new"  # while a store is being made
@@ -27,16 +27,6 @@ LOCK_FILE = "LOCK"
 ANCHOR_FILE = "anchor"
 DATA_DIRECTORY = "data"
 SCRATCH_DIRECTORY = "scratch"
-
-
-class Identity(msgspec.Struct, frozen=True):
-    format: int
-    store_id: bytes
-    secret: bytes
-    checksum: int = 0
-
-    def compute_checksum(self) -> int:
-        return xxhash.xxh3_64_intdigest(self.store_id + self.secret + str(self.format).encode())
 
 
 def prepare_identity(directory: Path, store_id: bytes, secret: bytes) -> Identity:

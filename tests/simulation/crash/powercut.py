@@ -23,7 +23,7 @@ from belvedere.kv.doubles.power import PowerStore
 from belvedere.kv.memory import MemoryStore
 from belvedere.txn import rows
 from belvedere.txn.anchor import Anchor
-from belvedere.txn.identity import Identity
+from belvedere.txn.border import Identity
 from belvedere.txn.recovery import RecoveredStore, open_anchored
 from belvedere.types import BIGINT, TEXT
 from tests.simulation.crash.report import Harness

@@ -14,14 +14,14 @@ from belvedere.kv.memory import MemoryStore
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn import anchor
 from belvedere.txn.backup import back_up
-from belvedere.txn.border import Isolation, ParticipantsFor, Reader
+from belvedere.txn.border import Identity, Isolation, ParticipantsFor, Reader
 from belvedere.txn.commit.batch import BatchCommit
 from belvedere.txn.commit.swap import SingleRowCommits
 from belvedere.txn.commit.visibility import Visibility
 from belvedere.txn.engine import BeginTransaction
 from belvedere.txn.history.past import PastReader
 from belvedere.txn.history.undo import UndoIndex
-from belvedere.txn.identity import SCRATCH_DIRECTORY, Identity
+from belvedere.txn.identity import SCRATCH_DIRECTORY
 from belvedere.txn.locks import RowLockTable
 from belvedere.txn.log import BatchChangeLog
 from belvedere.txn.recovery import RecoveredStore

@@ -33,8 +33,7 @@ from belvedere.kv.cell import (
     value_of,
 )
 from belvedere.txn import engine
-from belvedere.txn.border import Isolation, ParticipantsFor, Reader, Snapshot
-from belvedere.txn.identity import Identity
+from belvedere.txn.border import Identity, Isolation, ParticipantsFor, Reader, Snapshot
 from belvedere.txn.locks import RowLockTable
 from belvedere.txn.row import layout, read
 from belvedere.txn.row.changes import CellChangeLog
