@@ -49,7 +49,7 @@ from belvedere.txn.schema import apply_edit
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
 from belvedere.views.batch_backfill import BatchAtomicBackfill
-from belvedere.views.build import unfinished_builds
+from belvedere.views.build_state import unfinished_builds
 from belvedere.views.contracts import HostDatabase, StoreBackfill
 from belvedere.views.define import NewView
 from belvedere.views.fill_cells import RowAtomicBackfill

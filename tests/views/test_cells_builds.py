@@ -14,7 +14,7 @@ from belvedere.catalog.model import ObjectState, View
 from belvedere.errors import Unavailable
 from belvedere.txn.row.engine import RowAtomicEngine
 from belvedere.views import backfill, fill_cells
-from belvedere.views.build import unfinished_builds
+from belvedere.views.build_state import unfinished_builds
 from belvedere.views.fill_steps import ViewBackfill
 from tests.views.nodes import GREATEST, PAIRS, SETTINGS, TOTALS, Node, agrees, nodes
 

@@ -54,7 +54,7 @@ from belvedere.pipeline.verify import find_view
 from belvedere.pipeline.walk import sum_tables
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
-from belvedere.views.build import is_backfilled_later
+from belvedere.views.build_state import is_backfilled_later
 from belvedere.views.source import ENVIRONMENT
 
 

@@ -27,7 +27,7 @@ from belvedere.sql.rules.push_predicates import push_predicates
 from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.statements import DataPlan
 from belvedere.views.backfill import BuildControl
-from belvedere.views.build import is_backfilled_later
+from belvedere.views.build_state import is_backfilled_later
 from belvedere.views.compile import find_zoned_function
 from belvedere.views.define import BoundDefinition, NewView
 from belvedere.views.flip import switch_maintenance

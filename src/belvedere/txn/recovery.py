@@ -28,7 +28,7 @@ from belvedere.kv.rocksdb import RocksStore
 from belvedere.kv.rocksdb_gather import GatheringStore
 from belvedere.txn import identity as files
 from belvedere.txn.anchor import ACCEPT_HINT, RESTORE_HINT, Anchor, AnchorState
-from belvedere.txn.border import Snapshot
+from belvedere.txn.border import Identity, Snapshot
 from belvedere.txn.pieces import assemble_batches, assemble_record
 
 _COUNT_BATCH_ROWS = 1 << 14
@@ -42,7 +42,7 @@ class RecoveredStore:
     store: BatchStore
     written: Snapshot
     incarnation: int
-    identity: files.Identity
+    identity: Identity
     anchor: Anchor | None = None
     ownership: files.Ownership | None = None
     directory: Path | None = None
@@ -73,7 +73,7 @@ class RecoveredStore:
 
 def open_memory(store: BatchStore, random: Callable[[int], bytes]) -> RecoveredStore:
     """A store without a directory: its contents as they are, nothing to anchor."""
-    identity = files.Identity(keyspace.STORE_FORMAT, random(16), random(32))
+    identity = Identity(keyspace.STORE_FORMAT, random(16), random(32))
     return RecoveredStore(store, find_newest_state(store), 1, identity)
 
 
@@ -145,7 +145,7 @@ def _only_leftovers(names: set[str]) -> bool:
 
 def _load_identity(
     directory: Path, random: Callable[[int], bytes], accept_data_loss: bool
-) -> files.Identity:
+) -> Identity:
     if files.is_store(directory):
         try:
             return files.read_identity(directory)
@@ -160,7 +160,7 @@ def _load_identity(
 def _open_owned(
     directory: Path,
     config: Config,
-    identity: files.Identity,
+    identity: Identity,
     ownership: files.Ownership,
     accept_data_loss: bool,
     random: Callable[[int], bytes],
@@ -189,7 +189,7 @@ def _open_owned(
 def open_anchored(
     store: BatchStore,
     anchor: Anchor,
-    identity: files.Identity,
+    identity: Identity,
     config: Config,
     random: Callable[[int], bytes],
     accept_data_loss: bool = False,
@@ -228,7 +228,7 @@ def _begin_incarnation(
         failpoints.hit("open.after_incarnation")
 
 
-def _open_anchor(directory: Path, identity: files.Identity, accept_data_loss: bool) -> Anchor:
+def _open_anchor(directory: Path, identity: Identity, accept_data_loss: bool) -> Anchor:
     path = directory / files.ANCHOR_FILE
     try:
         return Anchor.open(path)
@@ -240,7 +240,7 @@ def _open_anchor(directory: Path, identity: files.Identity, accept_data_loss: bo
 
 
 def _check_against_anchor(
-    store: BatchStore, anchor: Anchor, identity: files.Identity, accept_data_loss: bool
+    store: BatchStore, anchor: Anchor, identity: Identity, accept_data_loss: bool
 ) -> bool:
     """Raise Corruption when the log is not what the anchor promised; True when that was
     accepted."""
@@ -263,7 +263,7 @@ def _check_against_anchor(
     return lost
 
 
-def _require_acknowledged(store: BatchStore, anchor: Anchor, identity: files.Identity) -> None:
+def _require_acknowledged(store: BatchStore, anchor: Anchor, identity: Identity) -> None:
     mark = anchor.mark
     last = last_record(store)
     found = last.position if last else 0

@@ -1,4 +1,4 @@
-"""The build state of indexes and views, and the backfill of an index while writers continue.
+"""The backfill of an index of a table, while writers continue.
 
 The index is in the catalog first, in state BUILDING, so every commit from then on maintains its
 entries. The rows that existed before are then walked in chunks; each chunk is read and its entries
@@ -13,13 +13,12 @@ a crash is dropped when the store is opened, or resumed together with the views 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Index, ObjectState, View
+from belvedere.catalog.model import Index
 from belvedere.catalog.relation import compiled_table
-from belvedere.catalog.view_options import Backfill
 from belvedere.kv.batch import Write
 from belvedere.txn.border import CommitProtocol, Reader
 from belvedere.views.fill_place import BackfillProgress, progress_write, read_progress
@@ -29,51 +28,6 @@ CHUNK_ROWS = 256
 
 Progress = Callable[[int], None]
 """Called with the number of rows walked so far."""
-
-
-def unfinished_builds(catalog: Catalog) -> tuple[Index | View, ...]:
-    """The indexes and views whose build has begun and not ended: not backfilled yet, or staged and
-    not yet put in place of the view they replace."""
-    return tuple(
-        item
-        for item in catalog.objects.values()
-        if isinstance(item, Index | View) and is_unfinished(item)
-    )
-
-
-def is_unfinished(item: Index | View | None) -> bool:
-    if item is None or (isinstance(item, View) and is_backfilled_later(item)):
-        return False
-    return item.state is ObjectState.BUILDING or is_staged(item)
-
-
-def is_staged(item: Index | View) -> bool:
-    """Whether it was made to take the place of another view and has not done so."""
-    return isinstance(item, View) and item.state is ObjectState.READY and item.replaces is not None
-
-
-def resumable_builds(left: Sequence[Index | View], *, every: bool) -> list[Index | View]:
-    """The unfinished items whose build is resumed: resumable views, or with `every` all views; and
-    the indexes and auxiliary views they depend on. In the order in which they are backfilled."""
-    asked = [item for item in left if _is_resumable(item) or (every and not _is_replacement(item))]
-    views = [item for item in asked if isinstance(item, View)]
-    below = {id_ for view in views for id_ in (*view.supporting_objects, *view.auxiliary_views)}
-    kept = [item for item in left if item in asked or item.id in below]
-    return sorted(kept, key=lambda item: item.id)
-
-
-def _is_resumable(item: Index | View) -> bool:
-    return isinstance(item, View) and item.options.backfill is Backfill.RESUMABLE
-
-
-def _is_replacement(item: Index | View) -> bool:
-    """Whether it was to take the place of another view, which serves."""
-    return isinstance(item, View) and item.replaces is not None
-
-
-def is_backfilled_later(view: View) -> bool:
-    """Whether the view waits for `belvedere pipeline backfill`, also across a restart."""
-    return view.state is ObjectState.BUILDING and view.options.backfill is Backfill.LATER
 
 
 def backfill_index(

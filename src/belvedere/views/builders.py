@@ -20,7 +20,7 @@ from belvedere.errors import Unavailable
 from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader, RowChange, Writer
 from belvedere.txn.row.protocol import RowCommit
-from belvedere.views.build import is_unfinished, unfinished_builds
+from belvedere.views.build_state import is_unfinished, unfinished_builds
 from belvedere.views.watermarks import backfill_progress_key
 
 TAKEN_OVER = "another node has taken over what was being built"

@@ -28,7 +28,7 @@ from belvedere.errors import InvalidInput, Unavailable
 from belvedere.kv.batch import Write
 from belvedere.kv.files import sync_directory
 from belvedere.txn.border import Reader
-from belvedere.views.build import is_backfilled_later
+from belvedere.views.build_state import is_backfilled_later
 from belvedere.views.contracts import HostDatabase
 from belvedere.views.deferred import DeferredMaintenance
 from belvedere.views.watermarks import read_watermark, watermark_write

@@ -39,7 +39,7 @@ from belvedere.txn.row.reader import single_cell_write
 from belvedere.txn.transaction import Transaction
 from belvedere.views.additions import EmptyReader
 from belvedere.views.backfill import BackfillRunner, BuildControl, NextStep, ProgressReader
-from belvedere.views.build import resumable_builds, unfinished_builds
+from belvedere.views.build_state import resumable_builds, unfinished_builds
 from belvedere.views.builders import is_built_elsewhere, require_builder, take_over_orphans
 from belvedere.views.contracts import HostDatabase
 from belvedere.views.fill_place import BackfillProgress, read_progress

@@ -22,7 +22,7 @@ from belvedere.errors import Unavailable
 from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader
 from belvedere.views.backfill import BuildControl
-from belvedere.views.build import resumable_builds, unfinished_builds
+from belvedere.views.build_state import resumable_builds, unfinished_builds
 from belvedere.views.builders import TAKEN_OVER
 from belvedere.views.contracts import HostDatabase, StoreBackfill
 from belvedere.views.deferred import DeferredMaintenance

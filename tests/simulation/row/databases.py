@@ -35,7 +35,7 @@ from belvedere.txn.row.protocol import RowCommit
 from belvedere.txn.transaction import Transaction
 from belvedere.types import TEXT
 from belvedere.views.additions import state_differences
-from belvedere.views.build import unfinished_builds
+from belvedere.views.build_state import unfinished_builds
 from belvedere.views.keep import EmptyReader
 from tests.simulation.row.turns import Actor, TurnedCells, Turns
 from tests.txn.shop import (
