@@ -19,8 +19,8 @@ from belvedere.session.expressions import compile_table_expression
 from belvedere.session.session import Session
 from belvedere.session.views import bind_definition
 from belvedere.types import Row
+from belvedere.views.detached_run import ENVIRONMENT, run_with_reader
 from belvedere.views.normal import normalize_plan
-from belvedere.views.source import ENVIRONMENT, run_with_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

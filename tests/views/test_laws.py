@@ -21,8 +21,8 @@ from belvedere.txn import rows
 from belvedere.txn.border import Reader
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
+from belvedere.views.detached_run import ENVIRONMENT, NO_SERVICES
 from belvedere.views.group import MaintenanceUnit, apply_batch, compute_batches
-from belvedere.views.source import ENVIRONMENT, NO_SERVICES
 from tests.exact import EXACT
 from tests.mutations.registry import mutated
 from tests.views.plans import CUSTOMERS, ORDERS, PLANS, UNORDERED

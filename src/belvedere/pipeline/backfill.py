@@ -55,7 +55,7 @@ from belvedere.pipeline.walk import sum_tables
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.views.build_state import is_backfilled_later
-from belvedere.views.source import ENVIRONMENT
+from belvedere.views.detached_run import ENVIRONMENT
 
 
 class BackfillResult(NamedTuple):

@@ -43,7 +43,7 @@ from belvedere.plan import expressions as e
 from belvedere.plan import transform
 from belvedere.types import BOOLEAN, SqlType
 from belvedere.views.core import CoreBranch, Expressions
-from belvedere.views.source import ENVIRONMENT
+from belvedere.views.detached_run import ENVIRONMENT
 from belvedere.views.tree import LinearCore
 
 

@@ -53,7 +53,7 @@ from belvedere.pipeline.store import Store
 from belvedere.pipeline.sums import TotalsEncoder
 from belvedere.txn.border import Reader, RowChange
 from belvedere.txn.history.readers import NewestReader
-from belvedere.views.source import ENVIRONMENT
+from belvedere.views.detached_run import ENVIRONMENT
 from belvedere.views.window import state_before
 
 

@@ -41,9 +41,9 @@ from belvedere.plan.expression_printer import print_expression
 from belvedere.plan.printer import print_plan
 from belvedere.types import BOOLEAN
 from belvedere.views.compile import MaintenancePlan
+from belvedere.views.detached_run import ENVIRONMENT
 from belvedere.views.keep import pin_catalog
 from belvedere.views.normal import normalize_plan
-from belvedere.views.source import ENVIRONMENT
 
 
 class ExplainInputs(NamedTuple):

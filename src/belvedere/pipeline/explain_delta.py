@@ -26,7 +26,7 @@ from belvedere.pipeline.store import Store
 from belvedere.plan import nodes as n
 from belvedere.plan.printer import print_plan
 from belvedere.views.core import describe_node
-from belvedere.views.source import ENVIRONMENT
+from belvedere.views.detached_run import ENVIRONMENT
 from belvedere.views.tree import (
     Apply,
     DeltaTree,

@@ -43,8 +43,9 @@ from belvedere.types import BIGINT, Row, SqlType
 from belvedere.views.apply import ApplyOperator
 from belvedere.views.core import Expressions
 from belvedere.views.delta import KEYS_LEAF
+from belvedere.views.detached_run import run_plan
 from belvedere.views.partition import RecomputeOperator
-from belvedere.views.source import DeltaOperator, DeltaStep, KeyLookup, WeightedRows, run_plan
+from belvedere.views.source import DeltaOperator, DeltaStep, KeyLookup, WeightedRows
 from belvedere.views.tree import Apply, DeltaTree, children
 
 Types = tuple[SqlType, ...]

@@ -53,9 +53,9 @@ from belvedere.pipeline.verify_rows import (
     is_row_wise,
 )
 from belvedere.plan import nodes as n
+from belvedere.views.detached_run import ENVIRONMENT
 from belvedere.views.keep import pin_catalog
 from belvedere.views.normal import normalize_plan
-from belvedere.views.source import ENVIRONMENT
 
 SAMPLES = 10
 

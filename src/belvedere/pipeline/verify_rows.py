@@ -29,7 +29,7 @@ from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.function import Environment
 from belvedere.plan.values.decimals import EXACT
 from belvedere.types import Row, SqlType
-from belvedere.views.source import ENVIRONMENT
+from belvedere.views.detached_run import ENVIRONMENT
 
 ROWS = "row string"
 

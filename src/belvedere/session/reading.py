@@ -29,7 +29,7 @@ from belvedere.sql.statements import DataPlan
 from belvedere.txn.border import Reader
 from belvedere.txn.transaction import Transaction
 from belvedere.views import cost_model
-from belvedere.views.pending import required_position
+from belvedere.views.watermarks import required_position
 
 if TYPE_CHECKING:
     from belvedere.session.prepared import CompiledStatement

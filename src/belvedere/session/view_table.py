@@ -30,7 +30,7 @@ from belvedere.txn.transaction import Transaction
 from belvedere.types import BIGINT, DOUBLE, TEXT, Row
 from belvedere.views import claim
 from belvedere.views.additions import AdditionRecorder
-from belvedere.views.pending import required_position
+from belvedere.views.watermarks import required_position
 from belvedere.views.window import LogWindow, state_before
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from belvedere.types import Row
 from belvedere.views import fill_parts
 from belvedere.views.auxiliary import needs_full_scan
 from belvedere.views.core import Expressions
+from belvedere.views.detached_run import run_plan
 from belvedere.views.kept import AuxiliaryViews
-from belvedere.views.operators import match_plain_columns
 from belvedere.views.seek import KeyExists, build_exists_check
 from belvedere.views.source import (
     DeltaOperator,
@@ -41,10 +41,10 @@ from belvedere.views.source import (
     build_input_leaf,
     build_scan_lookup,
     group_by_weight,
-    run_plan,
 )
 from belvedere.views.total import with_total_order
 from belvedere.views.tree import Apply, LookupInput, sort_by_all_columns
+from belvedere.views.wishes import match_plain_columns
 
 KeyedRows = tuple[Row, list[Row]]
 """A key, and the rows that have it."""

@@ -34,11 +34,11 @@ from belvedere.plan.fields import Field, Fields
 from belvedere.plan.looks import REPRESENTATION, SQL_EQUAL_KINDS, UNKEYED, lacks_canonical_key
 from belvedere.types import TEXT
 from belvedere.views.core import Expressions, unsupported_construct
+from belvedere.views.detached_run import run_without_reader
 from belvedere.views.extremum import match_min_max
 from belvedere.views.grow import build_delta_tree
 from belvedere.views.linear import AggregateGrouping, linearize_call
 from belvedere.views.normal import output_columns
-from belvedere.views.source import run_without_reader
 from belvedere.views.tree import (
     Apply,
     DeltaTree,

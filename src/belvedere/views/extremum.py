@@ -10,19 +10,16 @@ before and after.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index, Maintenance, ObjectState
-from belvedere.catalog.relation import CompiledIndex, compiled_index
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.txn.border import Reader
-from belvedere.types import Row
-from belvedere.views.seek import find_slot, match_plain_table, read_first_entry
-from belvedere.views.tree import Recompute
+from belvedere.views.core import CoreBranch
+from belvedere.views.tree import DeltaTree, LinearCore, Recompute
 
 
 class MinMaxCall(NamedTuple):
@@ -84,47 +81,18 @@ def find_serving_index(catalog: Catalog, relation: int, slots: tuple[int, ...]) 
     return None
 
 
-class MinMaxReader:
-    """The rows of the aggregate for some groups at a state."""
-
-    def __init__(self, catalog: Catalog, wanted: MinMaxQuery, indexes: list[Index]) -> None:
-        self._width = len(wanted.groups)
-        by_slot = dict(zip([slots[-1] for slots in wanted.index_columns], indexes, strict=True))
-        self._index_ends = [
-            _IndexEnd(compiled_index(catalog, by_slot[call.slot].id), self._width, call.largest)
-            for call in wanted.calls
-        ]
-
-    def read_groups(self, reader: Reader, keys: list[Row]) -> Iterator[Row]:
-        for key in keys:
-            group = self._index_ends[0].read_group(reader, key) if self._width else ()
-            if group is not None:
-                yield group + tuple([call.read_value(reader, key) for call in self._index_ends])
+def match_plain_table(tree: DeltaTree) -> CoreBranch | None:
+    """The branch of a core that is a plain table: all its rows, some of its columns."""
+    if not isinstance(tree, LinearCore) or len(tree.branches) != 1:
+        return None
+    (branch,) = tree.branches
+    plain = len(branch.leaves) == 1 and branch.leaves[0].constant is None
+    return branch if plain and not branch.conditions else None
 
 
-class _IndexEnd:
-    def __init__(self, index: CompiledIndex, width: int, largest: bool) -> None:
-        self._index = index
-        self._largest = largest
-        self._group = index.layout.projector(tuple(range(width)))
-        self._value = index.layout.projector((width,))
-
-    def read_group(self, reader: Reader, key: Row) -> Row | None:
-        """The group's columns, as some row of the group has them; None when the group is empty."""
-        entry = read_first_entry(reader, *self._key_range(key))
-        return None if entry is None else self._group(entry)
-
-    def read_value(self, reader: Reader, key: Row) -> object:
-        start, end = self._key_range(key)
-        nulls, after = self._key_range((*key, None))
-        if nulls == start:  # NULLs stand first
-            start = after
-        else:
-            end = nulls
-        entry = read_first_entry(reader, start, end, reverse=self._largest)
-        return None if entry is None else self._value(entry)[0]
-
-    def _key_range(self, key: Row) -> tuple[bytes, bytes]:
-        start, end = self._index.key.prefix_range(key)
-        assert end is not None
-        return start, end
+def find_slot(branch: CoreBranch, expression: e.Expression) -> int | None:
+    """The slot of the branch's table that an expression over the branch's columns is."""
+    if not isinstance(expression, e.Column):
+        return None
+    column = branch.columns[expression.index]
+    return branch.leaves[0].slots[column.index] if isinstance(column, e.Column) else None

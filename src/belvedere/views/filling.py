@@ -26,9 +26,8 @@ from belvedere.views.build_state import resumable_builds, unfinished_builds
 from belvedere.views.builders import TAKEN_OVER
 from belvedere.views.contracts import HostDatabase, StoreBackfill
 from belvedere.views.deferred import DeferredMaintenance
-from belvedere.views.pending import required_position
 from belvedere.views.stream import changefeed_start_write
-from belvedere.views.watermarks import watermark_write
+from belvedere.views.watermarks import required_position, watermark_write
 
 _builds = threading.local()
 

@@ -9,9 +9,10 @@ from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.direct.expressions import ExpressionWriter as Texts
 from belvedere.execution.direct.source import GeneratedFunction
 from belvedere.types import Row
+from belvedere.views.detached_run import run_without_reader
 from belvedere.views.entry import generate_entry
 from belvedere.views.linear import AggregateGrouping, Amounts
-from belvedere.views.source import WeightedRows, run_without_reader
+from belvedere.views.source import WeightedRows
 
 StateEntry = tuple[Row, Amounts]
 """Stored columns, and the amounts that one row adds."""

@@ -31,11 +31,11 @@ from belvedere.views.define import NewView
 from belvedere.views.delta import IndexRequirement
 from belvedere.views.external_backfill import ExternalBackfill
 from belvedere.views.filling import BackfillDriver
-from belvedere.views.pending import overlay_pending_log, required_position, tables_at_watermark
+from belvedere.views.pending import overlay_pending_log, tables_at_watermark
 from belvedere.views.schedule import assign_group
 from belvedere.views.stream import trim_changefeed
 from belvedere.views.stream_cells import find_entry_log
-from belvedere.views.watermarks import deferred_views
+from belvedere.views.watermarks import deferred_views, required_position
 from belvedere.views.worker import MaintenanceWorker
 
 TRIMMED_ENTRIES_MAX = 10_000

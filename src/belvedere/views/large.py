@@ -36,6 +36,7 @@ from belvedere.types import Kind, Row
 from belvedere.views.compile import MaintenancePlan
 from belvedere.views.core import CoreBranch
 from belvedere.views.delta import changes_leaf_id
+from belvedere.views.detached_run import ENVIRONMENT, NO_SERVICES
 from belvedere.views.linear import (
     FLOATS,
     INTEGERS,
@@ -43,7 +44,6 @@ from belvedere.views.linear import (
     AggregateGrouping,
     find_fixed_scale,
 )
-from belvedere.views.source import ENVIRONMENT, NO_SERVICES
 from belvedere.views.summing import GroupSums
 from belvedere.views.total import with_total_order
 from belvedere.views.tree import LinearCore

@@ -13,7 +13,6 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation import compiled_table
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.run import Rows
-from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.looks import python_equal_may_differ
@@ -29,6 +28,7 @@ from belvedere.views.delta import (
     build_restricted_plan,
     changes_leaf_id,
 )
+from belvedere.views.detached_run import run_plan
 from belvedere.views.fill_parts import BackfillPart, find_backfill_parts
 from belvedere.views.source import (
     DeltaOperator,
@@ -38,7 +38,6 @@ from belvedere.views.source import (
     build_input_leaf,
     chain_rows,
     group_by_weight,
-    run_plan,
 )
 from belvedere.views.tree import LinearCore, Map
 
@@ -317,9 +316,3 @@ class UnionOperator:
     def build_key_lookup(self, keys: Expressions) -> KeyLookup:
         sides = [side.build_key_lookup(keys) for side in self._sides]
         return lambda reader, wanted: (row for side in sides for row in side(reader, wanted))
-
-
-def match_plain_columns(keys: Expressions) -> list[int] | None:
-    """The index of each key's column; None unless all keys are columns."""
-    found = [key.index for key in keys if isinstance(key, e.Column)]
-    return found if len(found) == len(keys) else None

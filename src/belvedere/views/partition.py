@@ -15,10 +15,11 @@ from belvedere.types import Row
 from belvedere.views.assemble import build_assembler, build_first_rows_reader
 from belvedere.views.auxiliary import needs_full_scan
 from belvedere.views.core import Expressions
-from belvedere.views.extremum import MinMaxReader, find_serving_index, match_min_max
+from belvedere.views.detached_run import run_plan
+from belvedere.views.extremum import find_serving_index, match_min_max
 from belvedere.views.fill_parts import BackfillPart, KeyList, find_backfill_parts
 from belvedere.views.kept import AuxiliaryViews
-from belvedere.views.operators import match_plain_columns
+from belvedere.views.min_max_readers import MinMaxReader
 from belvedere.views.source import (
     DeltaOperator,
     DeltaStep,
@@ -27,9 +28,9 @@ from belvedere.views.source import (
     WeightedRows,
     build_input_leaf,
     build_scan_lookup,
-    run_plan,
 )
 from belvedere.views.tree import Recompute, sort_by_all_columns
+from belvedere.views.wishes import match_plain_columns
 
 _INPUT = -3_000_000
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from belvedere.catalog.model import Maintenance, View
-from belvedere.errors import Unavailable
 from belvedere.txn.border import ChangeLog, Reader, RowChange
 from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.history.readers import OverlayReader
 from belvedere.txn.transaction import Transaction
 from belvedere.views.maintainers import Maintainers
-from belvedere.views.watermarks import applied_position
+from belvedere.views.watermarks import required_position
 from belvedere.views.window import LogWindow, state_before
 
 
@@ -49,13 +48,6 @@ def tables_at_watermark(
     window = _read_window(log, transaction, (mark,), (view,))
     changes = window.log_range(mark).changes_of(frozenset(view.inputs))
     return state_before(transaction, changes, keeper.indexes), mark
-
-
-def required_position(reader: Reader, view: View) -> int:
-    mark = applied_position(reader, view)
-    if mark is None:
-        raise Unavailable("view has no watermark", sqlstate="XX000", name=view.name)
-    return mark
 
 
 def _read_window(

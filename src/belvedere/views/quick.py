@@ -34,9 +34,9 @@ from belvedere.txn.border import Get, RowChange
 from belvedere.types import Row
 from belvedere.views.core import CoreLeaf, Expressions
 from belvedere.views.delta import DeltaTerm, build_delta_terms
+from belvedere.views.detached_run import run_without_reader
 from belvedere.views.entry import generate_entry_parts
 from belvedere.views.linear import AggregateGrouping
-from belvedere.views.source import run_without_reader
 from belvedere.views.summing import AddRows, generate_addition
 from belvedere.views.tree import DeltaTree, LinearCore
 

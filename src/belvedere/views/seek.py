@@ -8,30 +8,13 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Maintenance, ObjectState
 from belvedere.catalog.relation import compiled_index, compiled_table
 from belvedere.codec.keys import KeyCodec
-from belvedere.plan import expressions as e
 from belvedere.txn.border import Reader
 from belvedere.types import Row
-from belvedere.views.core import CoreBranch, Expressions
-from belvedere.views.tree import DeltaTree, LinearCore
+from belvedere.views.core import Expressions
+from belvedere.views.extremum import find_slot, match_plain_table
+from belvedere.views.tree import DeltaTree
 
 KeyExists = Callable[[Reader, Row], bool]
-
-
-def match_plain_table(tree: DeltaTree) -> CoreBranch | None:
-    """The branch of a core that is a plain table: all its rows, some of its columns."""
-    if not isinstance(tree, LinearCore) or len(tree.branches) != 1:
-        return None
-    (branch,) = tree.branches
-    plain = len(branch.leaves) == 1 and branch.leaves[0].constant is None
-    return branch if plain and not branch.conditions else None
-
-
-def find_slot(branch: CoreBranch, expression: e.Expression) -> int | None:
-    """The slot of the branch's table that an expression over the branch's columns is."""
-    if not isinstance(expression, e.Column):
-        return None
-    column = branch.columns[expression.index]
-    return branch.leaves[0].slots[column.index] if isinstance(column, e.Column) else None
 
 
 def build_exists_check(catalog: Catalog, tree: DeltaTree, keys: Expressions) -> KeyExists | None:

@@ -30,10 +30,10 @@ from belvedere.execution.direct.expressions import ExpressionWriter as Texts
 from belvedere.execution.direct.source import GeneratedFunction, tuple_source
 from belvedere.plan import access as paths
 from belvedere.txn.border import SingleRowWrites
+from belvedere.views.detached_run import run_without_reader
 from belvedere.views.entry import ONE_TEXT, generate_entry_parts
 from belvedere.views.linear import AggregateGrouping
 from belvedere.views.quick import LookupChain, LookupStep, build_step_writer
-from belvedere.views.source import run_without_reader
 
 
 def generate_single_row_function(

@@ -8,28 +8,22 @@ state: operators above it read the unchanged rows by that.
 
 from __future__ import annotations
 
-import datetime
 import itertools
-import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.direct.context import CompileContext, row_keys
-from belvedere.execution.run import Interrupt, Rows, Run, Services
 from belvedere.kv.batch import Write
 from belvedere.plan import nodes as n
 from belvedere.plan.fields import Field
-from belvedere.plan.functions.function import Environment
 from belvedere.txn.border import Participant, ParticipantsFor, Reader, RowChange, Writer
 from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.history.readers import NewestReader, OverlayReader
 from belvedere.types import Row
 from belvedere.views.core import Expressions
-
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-ENVIRONMENT = Environment(_EPOCH, _EPOCH, lambda: _EPOCH, random.Random(0))
+from belvedere.views.detached_run import run_with_reader
 
 WeightedRows = Iterator[tuple[Row, int]]
 KeyLookup = Callable[[Reader, list[Row]], Iterable[Row]]
@@ -138,26 +132,6 @@ class DeltaOperator(Protocol):
         """A look-up of rows by these keys, which are expressions over the operator's rows."""
 
 
-NO_INTERRUPT = Interrupt()
-"""Maintenance is never interrupted: once begun, it must finish."""
-
-
-def run_plan(rows: Rows, reader: Reader, deltas: dict[int, list[Row]]) -> Iterator[Row]:
-    run = Run(reader, (), ENVIRONMENT, NO_SERVICES, NO_INTERRUPT)
-    run.deltas = deltas
-    return rows(run)
-
-
-def run_with_reader(reader: Reader) -> Run:
-    return Run(reader, (), ENVIRONMENT, NO_SERVICES, NO_INTERRUPT)
-
-
-def run_without_reader() -> Run:
-    """A run for expressions that depend on nothing but the row."""
-    nothing: Reader = None  # type: ignore[assignment]
-    return run_with_reader(nothing)
-
-
 class KeyExtractor:
     """Extracts the keys of rows, each once: equal keys with different representations (NaN, blanks,
     intervals) count as one."""
@@ -207,13 +181,3 @@ def build_input_leaf(number: int, node: n.Node) -> n.Changes:
 
 def chain_rows(parts: Iterator[Iterator[Row]]) -> Iterator[Row]:
     return itertools.chain.from_iterable(parts)
-
-
-class _NoServices:
-    """A view's definition needs no service of a session; the compiler ensures it."""
-
-    def __getattr__(self, name: str) -> object:
-        raise AssertionError(f"a view asked for {name}")
-
-
-NO_SERVICES: Services = _NoServices()  # type: ignore[assignment]

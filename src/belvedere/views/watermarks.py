@@ -13,6 +13,7 @@ import struct
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Maintenance, ObjectState, View
 from belvedere.codec import keyspace
+from belvedere.errors import Unavailable
 from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader, Writer
 
@@ -83,3 +84,10 @@ def group_members(reader: Reader, group: int) -> tuple[View, ...]:
     found = group_views(reader.catalog, group)
     marks = reader.multi_get([keyspace.watermark_key(view.id) for view in found])
     return tuple(view for view, mark in zip(found, marks, strict=True) if mark is None)
+
+
+def required_position(reader: Reader, view: View) -> int:
+    mark = applied_position(reader, view)
+    if mark is None:
+        raise Unavailable("view has no watermark", sqlstate="XX000", name=view.name)
+    return mark

@@ -24,14 +24,8 @@ from belvedere.plan.functions.function import Environment
 from belvedere.txn.border import Reader
 from belvedere.types import Row
 from belvedere.views.core import Expressions
-from belvedere.views.source import (
-    NO_INTERRUPT,
-    NO_SERVICES,
-    DeltaStep,
-    KeyLookup,
-    WeightedRows,
-    build_scan_lookup,
-)
+from belvedere.views.detached_run import NO_INTERRUPT, NO_SERVICES
+from belvedere.views.source import DeltaStep, KeyLookup, WeightedRows, build_scan_lookup
 from belvedere.views.tree import FullRecompute
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.views.auxiliary import (
@@ -17,7 +18,6 @@ from belvedere.views.compile import MaintenancePlan
 from belvedere.views.core import Expressions
 from belvedere.views.delta import IndexRequirement, build_delta_terms, find_restricted_indexes
 from belvedere.views.extremum import find_serving_index, match_min_max
-from belvedere.views.operators import match_plain_columns
 from belvedere.views.tree import (
     Apply,
     DeltaTree,
@@ -105,3 +105,9 @@ def _find_key_indexes(
             for one in tree.inputs:
                 some = tuple(one.keys[tree.key_columns.index(c)] for c in shared)
                 yield from _find_key_indexes(catalog, one.tree, some)
+
+
+def match_plain_columns(keys: Expressions) -> list[int] | None:
+    """The index of each key's column; None unless all keys are columns."""
+    found = [key.index for key in keys if isinstance(key, e.Column)]
+    return found if len(found) == len(keys) else None
