@@ -21,11 +21,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 import belvedere
 from belvedere.interfaces.dbapi import Connection
-from belvedere.pipeline import Store, load, maintain, verify
-from belvedere.pipeline.inputs import DefinitionCompiler
-from belvedere.pipeline.session import session
-from belvedere.session.expressions import compile_table_expression
-from belvedere.session.views import bind_definition
+from belvedere.pipeline import Store
+from belvedere.pipeline.jobs import load, maintain, verify
+from belvedere.pipeline.store.spark_session import session
+from belvedere.pipeline.store.tables import DefinitionCompiler
+from belvedere.session.materialized.create import bind_definition
+from belvedere.session.statement.catalog_expressions import compile_table_expression
 
 ORDERS = 2_000
 CITIES = ("Vienna", "Graz", "Linz")

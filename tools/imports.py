@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("sql", "txn"),
     ("plan",),
     ("catalog",),
-    ("codec", "kv", "remote"),
+    ("codec", "kv", "remote", "values"),
     ("types",),
     ("config", "failpoints"),
     ("errors",),

@@ -95,7 +95,7 @@ RUNS = (
         "kills of driver, workers and owner of Spark jobs; executors come and go",
         (
             "-m tests.pipeline.spark_faults --kills 30 --seed {SEED}",
-            "-m tests.pipeline.spark_fill_faults --kills 15 --seed {SEED}",
+            "-m tests.pipeline.spark_backfill_faults --kills 15 --seed {SEED}",
             "-m tests.pipeline.spark_elastic --seed {SEED}",
         ),
         {"SEED": "1"},

@@ -55,6 +55,7 @@ PARTS = (
     Part(ROOT),
     Part("kv"),
     Part("codec"),
+    Part("values"),
     Part("catalog"),
     Part("oracle"),
     Part("plan"),

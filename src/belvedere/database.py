@@ -26,37 +26,49 @@ from typing import Self, TypedDict, TypeVar
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Table
-from belvedere.catalog.relation import CompiledTable, compiled_table
+from belvedere.catalog.relation_codecs import CompiledTable, compiled_table
 from belvedere.codec import keyspace
 from belvedere.config import Config
 from belvedere.errors import Error, Retry, Unavailable
 from belvedere.kv.batch import BatchStore
 from belvedere.kv.memory import MemoryStore
-from belvedere.session import replacing
-from belvedere.session.expressions import compile_table_expression
+from belvedere.session.context.shared_state import SharedState
+from belvedere.session.materialized import replace
+from belvedere.session.materialized.create import bind_definition
 from belvedere.session.session import Session
-from belvedere.session.shared import SharedState
-from belvedere.session.views import bind_definition
-from belvedere.txn import constraints, token
-from belvedere.txn.backup import restore
-from belvedere.txn.border import SNAPSHOT, CommitResult, Isolation, LockRequest, Participant, Reader
-from belvedere.txn.commit.engine import BatchAtomicEngine
+from belvedere.session.statement.catalog_expressions import compile_table_expression
+from belvedere.txn import token
+from belvedere.txn.batch_atomic.backup import restore
+from belvedere.txn.batch_atomic.engine import BatchAtomicEngine
+from belvedere.txn.batch_atomic.recovery import RecoveredStore, open_directory, open_memory
+from belvedere.txn.contracts import (
+    SNAPSHOT,
+    CommitResult,
+    Isolation,
+    LockRequest,
+    Participant,
+    Reader,
+)
 from belvedere.txn.engine import Engine
-from belvedere.txn.locks import RowLockTable
-from belvedere.txn.recovery import RecoveredStore, open_directory, open_memory
-from belvedere.txn.row.engine import CellStoreSetup, RowAtomicEngine
-from belvedere.txn.schema import apply_edit
-from belvedere.txn.sequences import Sequences
-from belvedere.txn.transaction import Transaction
-from belvedere.views.batch_backfill import BatchAtomicBackfill
-from belvedere.views.build_state import unfinished_builds
-from belvedere.views.contracts import HostDatabase, StoreBackfill
-from belvedere.views.define import NewView
-from belvedere.views.fill_cells import RowAtomicBackfill
-from belvedere.views.host import ViewService
-from belvedere.views.keep import Bind, ViewRegistry, no_queries
-from belvedere.views.participants import build_commit_participants
-from belvedere.views.rekey import CompileExpression, build_index_participants, refuse_expressions
+from belvedere.txn.row_atomic.engine import CellStoreSetup, RowAtomicEngine
+from belvedere.txn.transaction import foreign_keys
+from belvedere.txn.transaction.locks import RowLockTable
+from belvedere.txn.transaction.schema_change import apply_edit
+from belvedere.txn.transaction.sequences import Sequences
+from belvedere.txn.transaction.transaction import Transaction
+from belvedere.views.build.batch_atomic_backfill import BatchAtomicBackfill
+from belvedere.views.build.contracts import HostDatabase, StoreBackfill
+from belvedere.views.build.row_atomic_backfill import RowAtomicBackfill
+from belvedere.views.compile.defined_view import NewView
+from belvedere.views.indexes.entries import (
+    CompileExpression,
+    build_index_participants,
+    refuse_expressions,
+)
+from belvedere.views.indexes.participants import build_commit_participants
+from belvedere.views.registry.view_registry import Bind, ViewRegistry, no_queries
+from belvedere.views.service import ViewService
+from belvedere.views.state.build_state import unfinished_builds
 
 MEMORY = ":memory:"
 _SUFFIX = struct.Struct(">Q")
@@ -222,13 +234,13 @@ class Database:
             made[:] = [
                 i.id for i in unfinished_builds(edit.catalog) if i.id >= edit.before.head.next_id
             ]
-            keys[:] = constraints.added_foreign_keys(edit.before, edit.catalog)
+            keys[:] = foreign_keys.added_foreign_keys(edit.before, edit.catalog)
             apply_edit(transaction, edit)
             return result
 
         result = self.run_transaction(apply_change)
         self.views.backfills.finish_builds(made)
-        constraints.require_parents(keys, self.begin, self.change_schema)
+        foreign_keys.require_parents(keys, self.begin, self.change_schema)
         self.views.start_worker()
         return result
 
@@ -436,7 +448,7 @@ def open_sql_database(
         path, config, create=create, accept_data_loss=accept_data_loss, **SQL_PARTS
     )
     shared = database.open_sessions(memory_limit_mb)
-    replacing.resume_replacements(Session(shared))
+    replace.resume_replacements(Session(shared))
     return database, shared
 
 

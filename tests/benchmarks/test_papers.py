@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from belvedere.benchmarks import cloudtps, pnuts, pnuts_queries, vms
-from belvedere.benchmarks.report import BenchmarkReport
+from belvedere.benchmarks.papers import cloudtps, pnuts, pnuts_queries, vms
+from belvedere.benchmarks.report.measurements import BenchmarkReport
 
 SCALE = 0.002
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from belvedere.benchmarks import store
-from belvedere.benchmarks.report import Figure
+from belvedere.benchmarks.report.measurements import Figure
 
 
 def test_every_figure_is_measured_and_written(tmp_path: Path) -> None:

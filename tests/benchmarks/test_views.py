@@ -11,24 +11,30 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from belvedere.benchmarks import peer, views, views_deferred, views_matrix, workload
-from belvedere.benchmarks.plots import Plot, bar_points, logarithmic_ticks, save_plots
-from belvedere.benchmarks.report import BenchmarkReport, Figure, alternate_rounds, better_quarter
+from belvedere.benchmarks.report import postgres_peer
+from belvedere.benchmarks.report.measurements import (
+    BenchmarkReport,
+    Figure,
+    alternate_rounds,
+    better_quarter,
+)
+from belvedere.benchmarks.report.plots import Plot, bar_points, logarithmic_ticks, save_plots
+from belvedere.benchmarks.views import deferred, matrix, suite, workload
 from belvedere.errors import Error
 
 SCALE = 0.001
 
 
-@pytest.mark.parametrize("name", [name for name in views.STEPS if name not in ("e", "f")])
+@pytest.mark.parametrize("name", [name for name in suite.STEPS if name not in ("e", "f")])
 def test_every_step_measures_something(name: str) -> None:
-    report = views.run_steps("views", {name: views.STEPS[name]}, SCALE, seed=1)
+    report = suite.run_steps("views", {name: suite.STEPS[name]}, SCALE, seed=1)
     assert report.figures or report.absent
     assert all(figure.value > 0 for figure in report.figures)
 
 
 def test_many_views_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views_deferred, "VIEW_COUNTS", (1, 3))
-    report = views.run_steps("views", {"f": views_deferred.measure_many_views}, SCALE, seed=1)
+    monkeypatch.setattr(deferred, "VIEW_COUNTS", (1, 3))
+    report = suite.run_steps("views", {"f": deferred.measure_many_views}, SCALE, seed=1)
     assert [f.name.split(",")[0] for f in report.figures[::5]] == [
         "(f) 1 deferred views",
         "(f) 3 deferred views",
@@ -38,13 +44,13 @@ def test_many_views_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_matrix_has_every_cell_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views_matrix, "SIZES", (100_000, 200_000))
-    report = views.run_steps("views", {"e": views_matrix.measure_matrix}, SCALE, seed=1)
+    monkeypatch.setattr(matrix, "SIZES", (100_000, 200_000))
+    report = suite.run_steps("views", {"e": matrix.measure_matrix}, SCALE, seed=1)
     if report.absent:
         assert "refresh_every" in report.absent[0]
         return
     against_full = [f for f in report.figures if f.name.endswith("/ full")]
-    assert len(against_full) == 2 * len(views_matrix.SHARES) * len(views_matrix.VIEWS)
+    assert len(against_full) == 2 * len(matrix.SHARES) * len(matrix.VIEWS)
     assert len([f for f in report.figures if f.name.endswith("/ PostgreSQL")]) == len(against_full)
 
 
@@ -52,7 +58,7 @@ def test_a_window_changes_thirds_and_keeps_its_size(tmp_path: Path) -> None:
     with workload.open_connection(tmp_path / "s") as connection:
         connection.execute("CREATE TABLE t (id integer PRIMARY KEY, g integer, v bigint)")
         workload.load_rows(connection, "t", "i, i, i", 30)
-        window = views_matrix.LiveIds(0, 30)
+        window = matrix.LiveIds(0, 30)
         window.apply_changes(window.third_of_share(0.5), connection.execute)
         rows = connection.execute("SELECT id, v FROM t ORDER BY id").fetchall()
     assert [row[0] for row in rows] == list(range(5, 35))
@@ -62,7 +68,7 @@ def test_a_window_changes_thirds_and_keeps_its_size(tmp_path: Path) -> None:
 def test_a_lag_ends_with_the_first_watermark_at_or_past_the_commit() -> None:
     committed = [(5, 1.0), (6, 1.5), (9, 2.0)]
     seen = [(4, 0.5), (6, 1.75), (8, 2.0), (10, 4.0)]
-    assert views_deferred.compute_lags(committed, seen) == [0.75, 0.25, 2.0]
+    assert deferred.compute_lags(committed, seen) == [0.75, 0.25, 2.0]
 
 
 def test_keys_of_a_zipf_distribution_repeat_the_first_ones(rng: random.Random) -> None:
@@ -148,7 +154,7 @@ def test_a_report_shows_names_whole_on_any_terminal(width: int) -> None:
 
 
 def test_parts_are_run_by_their_letter() -> None:
-    report = views.run(SCALE, 1, ["d"])
+    report = suite.run(SCALE, 1, ["d"])
     assert {figure.name[:3] for figure in report.figures} == {"(d)"}
 
 
@@ -161,6 +167,6 @@ def test_what_a_thread_raises_is_raised_by_join() -> None:
 
 
 def test_without_the_wheel_there_is_no_peer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peer, "PACKAGE", "no_such_package")
-    with peer.postgres_connection() as server:
+    monkeypatch.setattr(postgres_peer, "PACKAGE", "no_such_package")
+    with postgres_peer.postgres_connection() as server:
         assert server is None

@@ -16,9 +16,14 @@ from belvedere.catalog.definitions import (
     ViewDefinition,
 )
 from belvedere.catalog.edit import CatalogEdit
-from belvedere.catalog.graph import child_foreign_keys, parent_foreign_key, root_path, root_table
+from belvedere.catalog.foreign_key_graph import (
+    child_foreign_keys,
+    parent_foreign_key,
+    root_path,
+    root_table,
+)
 from belvedere.catalog.model import Index, ObjectState, Table, View
-from belvedere.catalog.relation import compiled_index, compiled_table
+from belvedere.catalog.relation_codecs import compiled_index, compiled_table
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.types import BIGINT, TEXT, numeric_type
 

@@ -22,7 +22,7 @@ from belvedere.catalog.definitions import (
 )
 from belvedere.catalog.edit import COLUMNS_MAX, ROW_ID, CatalogEdit
 from belvedere.catalog.model import Index, Maintenance, ObjectState, Sequence, Table, View
-from belvedere.catalog.relation import compiled_table, missing_value
+from belvedere.catalog.relation_codecs import compiled_table, missing_value
 from belvedere.errors import InvalidInput
 from belvedere.types import BIGINT, INTEGER, TEXT, UNKNOWN, array_of, varchar_type
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
+from belvedere.codec.arrow.records_to_arrow import SCHEMA, records_to_arrow
 from belvedere.codec.record import (
     DELETE,
     HEADER_BYTES,
@@ -17,7 +18,6 @@ from belvedere.codec.record import (
     encode_record,
     encode_record_with_hash,
 )
-from belvedere.codec.record_arrow import SCHEMA, records_to_arrow
 from belvedere.errors import Corruption, InvalidInput
 from tests.codec.values import examples
 

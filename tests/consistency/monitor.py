@@ -18,14 +18,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from belvedere.catalog.model import View
-from belvedere.catalog.relation import compiled_table
+from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.config import Config, Durability
 from belvedere.database import Database
 from belvedere.errors import Retry
-from belvedere.session.expressions import compile_table_expression
+from belvedere.session.context.shared_state import SharedState
+from belvedere.session.materialized.create import bind_definition
 from belvedere.session.session import Session
-from belvedere.session.shared import SharedState
-from belvedere.session.views import bind_definition
+from belvedere.session.statement.catalog_expressions import compile_table_expression
 from tests.consistency.levels import Level, Observation, State, Verdict, judge
 
 WAIT_SECONDS_MAX = 60.0

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from belvedere.errors import Retry
+from belvedere.session.context.shared_state import SharedState
 from belvedere.session.session import Session
-from belvedere.session.shared import SharedState
 
 DIVISOR = 7
 VALUE = 3 * DIVISOR

@@ -15,15 +15,15 @@ from belvedere.catalog.definitions import (
     TableDefinition,
 )
 from belvedere.database import Database
-from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.duck.engine import DuckEngine
-from belvedere.execution.hybrid import HybridReport, lower_hybrid
+from belvedere.execution.duckdb.engine import DuckEngine
+from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.run import Interrupt, Run
+from belvedere.execution.split_tiers import HybridReport, lower_hybrid
 from belvedere.plan import access as a
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions import Environment, cast_function, resolve
-from belvedere.txn import rows
+from belvedere.txn.transaction import table_rows
 from belvedere.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, TEXT, Row, SqlType, numeric_type
 
 MONEY = numeric_type(10, 2)
@@ -77,9 +77,9 @@ class Store:
         self._index("by_stock", ("stock",), descending=True)
         with self.database.begin() as txn:
             for row in ITEM_ROWS:
-                rows.insert_row(txn, self.database.find_table("items"), row)
+                table_rows.insert_row(txn, self.database.find_table("items"), row)
             for row in KIND_ROWS:
-                rows.insert_row(txn, self.database.find_table("kinds"), row)
+                table_rows.insert_row(txn, self.database.find_table("kinds"), row)
 
     def _create(self, name: str, columns: Any, key: tuple[str, ...]) -> None:
         definition = TableDefinition(

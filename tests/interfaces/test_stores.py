@@ -11,7 +11,7 @@ import weakref
 from pathlib import Path
 
 import belvedere
-from belvedere.txn.anchor import Anchor, AnchorState
+from belvedere.txn.batch_atomic.anchor import Anchor, AnchorState
 
 LEFT_OPEN = """
 import sys, belvedere

@@ -9,7 +9,7 @@ from pathlib import Path
 from belvedere.kv.batch import BatchStore, Pair
 from belvedere.kv.doubles.faults import FaultyStore
 from belvedere.kv.doubles.mirror import MirrorStore
-from belvedere.kv.doubles.power import PowerStore
+from belvedere.kv.doubles.power_loss import PowerStore
 from belvedere.kv.doubles.recorder import RecordingStore
 from belvedere.kv.memory import MemoryStore
 from belvedere.kv.rocksdb import RocksStore

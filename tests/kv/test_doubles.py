@@ -11,7 +11,7 @@ import pytest
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.kv.doubles.faults import Fault, FaultTiming, FaultyStore, random_faults
 from belvedere.kv.doubles.mirror import MirrorStore
-from belvedere.kv.doubles.power import PowerStore
+from belvedere.kv.doubles.power_loss import PowerStore
 from belvedere.kv.doubles.recorder import RecordingStore
 from belvedere.kv.memory import MemoryStore
 from tests.kv.stores import content

@@ -5,12 +5,12 @@ from __future__ import annotations
 from belvedere.codec import key_parts
 from belvedere.codec.record import decode_record
 from belvedere.database import Database
-from belvedere.txn import recovery
-from belvedere.txn.anchor import Anchor
-from belvedere.txn.commit.batch import BatchCommit
-from belvedere.txn.commit.group import GroupSync
-from belvedere.txn.commit.visibility import Visibility
-from belvedere.txn.log import BatchChangeLog
+from belvedere.txn.batch_atomic import recovery
+from belvedere.txn.batch_atomic.anchor import Anchor
+from belvedere.txn.batch_atomic.change_log import BatchChangeLog
+from belvedere.txn.batch_atomic.commit import BatchCommit
+from belvedere.txn.batch_atomic.group_sync import GroupSync
+from belvedere.txn.batch_atomic.visibility import Visibility
 from tests.mutations.patch import Mutation, before, mutation, patch
 
 _SYNC = """\

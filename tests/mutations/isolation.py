@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from belvedere.txn.commit.batch import BatchCommit
-from belvedere.txn.commit.visibility import Visibility
-from belvedere.txn.constraints import ForeignKeyParticipant
-from belvedere.txn.locks import RowLockTable
-from belvedere.txn.transaction import Transaction
-from belvedere.views.rekey import IndexParticipant
+from belvedere.txn.batch_atomic.commit import BatchCommit
+from belvedere.txn.batch_atomic.visibility import Visibility
+from belvedere.txn.transaction.foreign_keys import ForeignKeyParticipant
+from belvedere.txn.transaction.locks import RowLockTable
+from belvedere.txn.transaction.transaction import Transaction
+from belvedere.views.indexes.entries import IndexParticipant
 from tests.mutations.patch import Mutation, before, mutation, patch
 
 _OBSERVED = "observed = self._hold or self.open_count > own"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from belvedere.txn.row import commit
-from belvedere.txn.row.barrier import wait_for_older_locks
-from belvedere.txn.row.forget import _trim_positions
-from belvedere.txn.row.locks import take_locks
-from belvedere.txn.row.log import resolve_doubt
+from belvedere.txn.row_atomic import commit
+from belvedere.txn.row_atomic.catalog_barrier import wait_for_older_locks
+from belvedere.txn.row_atomic.housekeeping.vacuum import _trim_positions
+from belvedere.txn.row_atomic.locks import take_locks
+from belvedere.txn.row_atomic.log_rows import resolve_doubt
 from tests.mutations.patch import Mutation, before, mutation, patch
 
 _STAMP_AND_WRITE = """\

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from belvedere.codec import accumulator
-from belvedere.pipeline.changed import LinearDeltaTask
-from belvedere.session.reading import prepare_read
-from belvedere.txn.border import Reader
-from belvedere.views import group, single
-from belvedere.views.apply import ApplyOperator
-from belvedere.views.backfill import backfill_views
-from belvedere.views.flip import ViewTransition
-from belvedere.views.maintain import ViewMaintainer
-from belvedere.views.operators import LinearCoreOperator
-from belvedere.views.partition import RecomputeOperator
-from belvedere.views.summing import GroupSums
+from belvedere.pipeline.aggregate.linear_views import LinearDeltaTask
+from belvedere.session.materialized.freshness_policy import prepare_read
+from belvedere.txn.contracts import Reader
+from belvedere.views.build.backfill import backfill_views
+from belvedere.views.codegen import single_row
+from belvedere.views.codegen.group_sums import GroupSums
+from belvedere.views.deferred import batch
+from belvedere.views.maintain.maintainer import ViewMaintainer
+from belvedere.views.operators.apply import ApplyOperator
+from belvedere.views.operators.linear import LinearCoreOperator
+from belvedere.views.operators.recompute import RecomputeOperator
+from belvedere.views.registry.transitions import ViewTransition
 from tests.mutations.patch import Mutation, before, mutation, patch
 
 _WRITE = "        self.write_sums(sums, writer)\n"
@@ -26,15 +27,15 @@ _LEFT_OUT = """\
 MUTATIONS: dict[str, Mutation] = {
     "view_batch_twice": mutation(
         "a maintenance batch is applied again after a restart",
-        patch(group._is_still_valid, before("    unit = batch.unit\n", "return True")),
+        patch(batch._is_still_valid, before("    unit = batch.unit\n", "return True")),
     ),
     "view_delta_twice": mutation(
         "a view adds each delta twice",
         patch(ViewMaintainer.writes, (_WRITE, 2 * _WRITE)),
         patch(ViewMaintainer.writes_beside, (_WRITE, 2 * _WRITE)),
-        patch(single._generate_addition, (_ADD, f"{_ADD} * 2")),
+        patch(single_row._generate_addition, (_ADD, f"{_ADD} * 2")),
         patch(
-            single._generate_difference,
+            single_row._generate_difference,
             ('f"{d} = {b} - {a}" for d', 'f"{d} = 2 * ({b} - {a})" for d'),
         ),
         patch(
@@ -70,7 +71,7 @@ MUTATIONS: dict[str, Mutation] = {
             ("if any(amounts)]", "if any(amounts) and None not in group]"),
         ),
         patch(
-            single.generate_single_row_function,
+            single_row.generate_single_row_function,
             before(
                 "    lines += (\n",
                 'drop = "if {0} is not None and None in {0}: {0} = None"',
@@ -92,7 +93,7 @@ MUTATIONS: dict[str, Mutation] = {
     "view_build_keeps_deleted": mutation(
         "rows deleted while a view is filled stay in it",
         patch(
-            group._BatchComputation.compute_view,
+            batch._BatchComputation.compute_view,
             before(
                 "        if not changes:\n",
                 "if view.state is ObjectState.BUILDING:",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from belvedere.pipeline.inputs import DefinitionCompiler
-from belvedere.session.expressions import compile_table_expression
-from belvedere.session.views import bind_definition
+from belvedere.pipeline.store.tables import DefinitionCompiler
+from belvedere.session.materialized.create import bind_definition
+from belvedere.session.statement.catalog_expressions import compile_table_expression
 
 DEFINITIONS = DefinitionCompiler(bind_definition, compile_table_expression)

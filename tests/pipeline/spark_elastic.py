@@ -32,12 +32,13 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession
 
-from belvedere.benchmarks.executors import executor_processes, kill_executor
+from belvedere.benchmarks.papers.executors import executor_processes, kill_executor
 from belvedere.errors import Error
-from belvedere.pipeline import maintain, maintainer
-from belvedere.pipeline.maintainer import AppliedBatch
-from belvedere.pipeline.session import session
-from belvedere.pipeline.store import Store
+from belvedere.pipeline.jobs import maintain
+from belvedere.pipeline.maintain import group_driver
+from belvedere.pipeline.maintain.group_driver import AppliedBatch
+from belvedere.pipeline.store.client import Store
+from belvedere.pipeline.store.spark_session import session
 from tests.pipeline.definitions import DEFINITIONS
 from tests.pipeline.spark_faults import VIEWS, Owner, bag, environment, write_some
 
@@ -285,7 +286,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     os.environ.update(environment(""))
-    maintainer.SMALL_CHANGES = 0  # tasks and an exchange, however little there is
+    group_driver.SMALL_CHANGES = 0  # tasks and an exchange, however little there is
     wrong = 0
     for name in options.clusters:
         with tempfile.TemporaryDirectory() as directory:

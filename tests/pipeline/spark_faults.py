@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 import belvedere
 from belvedere import failpoints
 from belvedere.errors import Error
-from belvedere.pipeline.store import Store
+from belvedere.pipeline.store.client import Store
 from belvedere.remote.client import is_reachable
 
 if TYPE_CHECKING:
@@ -211,10 +211,11 @@ Job = Callable[["SparkSession"], Iterable[str]]
 
 def drive(directory: str) -> None:
     """In a process of its own: maintains views, once for each line on its input."""
-    from belvedere.pipeline import maintain, maintainer  # heavy
+    from belvedere.pipeline.jobs import maintain  # heavy
+    from belvedere.pipeline.maintain import group_driver  # heavy
     from tests.pipeline.definitions import DEFINITIONS
 
-    maintainer.SMALL_CHANGES = 0  # two tasks and an exchange, however little there is
+    group_driver.SMALL_CHANGES = 0  # two tasks and an exchange, however little there is
 
     def job(spark: SparkSession) -> Iterable[str]:
         maintain.run_maintenance(spark, Store.from_url(directory), [], DEFINITIONS, once=True)
@@ -226,7 +227,7 @@ def drive(directory: str) -> None:
 def serve(job: Job, drivers: Sequence[str], workers: Sequence[str]) -> None:
     """Run a job for each line on the input, armed as the line says: to die at a point of the
     driver's own, or to have a worker die."""
-    from belvedere.pipeline.session import session  # heavy
+    from belvedere.pipeline.store.spark_session import session  # heavy
 
     with session("local[2]") as spark:
         print("ready", flush=True)

@@ -2,7 +2,7 @@
 
 Each generated view is made three times. After every batch of random transactions the deferred one
 is brought forward by the local maintenance, the third by Spark; then the stored state of all three
-is compared, amount for amount, and at the end each is recomputed by Spark (`pipeline.verify`).
+is compared, amount for amount, and at the end each is recomputed by Spark (`pipeline.jobs.verify`).
 
     python -m tests.pipeline.spark_laws --cases 12 --views 5 --batches 10 --seed 1
 """
@@ -22,8 +22,9 @@ from belvedere.catalog.model import View
 from belvedere.database import Database
 from belvedere.errors import InvalidInput
 from belvedere.interfaces import stores
-from belvedere.pipeline import maintainer, verify
-from belvedere.pipeline.store import Store
+from belvedere.pipeline.jobs import verify
+from belvedere.pipeline.maintain import group_driver
+from belvedere.pipeline.store.client import Store
 from belvedere.session.session import Session
 from tests.pipeline.definitions import DEFINITIONS
 from tests.properties.views.cases import random_case
@@ -83,7 +84,7 @@ def run_case(
         store = Store.from_url(str(directory))
         wait_for_groups(store, 2 * len(names))
         spark_views = [f"{name}_spark" for name in names]
-        job = maintainer.GroupDriver(spark, store, DEFINITIONS, "law", 2)
+        job = group_driver.GroupDriver(spark, store, DEFINITIONS, "law", 2)
         job.claim_groups(spark_views)
         for at in range(0, len(case.steps), STEPS_PER_BATCH):
             for step in case.steps[at : at + STEPS_PER_BATCH]:
@@ -150,7 +151,7 @@ def compare(database: Database, names: list[str], where: str, kinds: Iterable[st
 
 
 def main() -> None:
-    from belvedere.pipeline.session import session, settings_for
+    from belvedere.pipeline.store.spark_session import session, settings_for
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--cases", type=int, default=12)
@@ -159,11 +160,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--master", default="local[2]", help="also local-cluster[2,1,1024]")
     options = parser.parse_args()
-    counts, usual = Counts(), maintainer.SMALL_CHANGES
+    counts, usual = Counts(), group_driver.SMALL_CHANGES
     with session(options.master, "belvedere laws", settings_for(2)) as spark:
         for seed in range(options.seed, options.seed + options.cases):
             # Every other case with an exchange between two tasks, however small its batches are.
-            maintainer.SMALL_CHANGES = 0 if seed % 2 else usual
+            group_driver.SMALL_CHANGES = 0 if seed % 2 else usual
             case = random_case(seed, options.views, options.batches * STEPS_PER_BATCH)
             with tempfile.TemporaryDirectory() as directory:
                 run_case(spark, case, Path(directory) / "law.db", counts)

@@ -3,7 +3,7 @@
     python -m tests.pipeline.spark_tpch --lines 2000 --cycles 2 --seed 1
 
 After every cycle of changes over all eight tables the stored state of both is compared, amount by
-amount; at the end Spark recomputes every view (`pipeline.verify`).
+amount; at the end Spark recomputes every view (`pipeline.jobs.verify`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from belvedere.pipeline import maintainer, verify
-from belvedere.pipeline.session import session, settings_for
-from belvedere.pipeline.store import Store
+from belvedere.pipeline.jobs import verify
+from belvedere.pipeline.maintain import group_driver
+from belvedere.pipeline.store.client import Store
+from belvedere.pipeline.store.spark_session import session, settings_for
 from tests.pipeline.spark_laws import DEFINITIONS, compare, opened, wait_for_groups
 from tests.properties.views.tpch import Tpch
 
@@ -32,7 +33,7 @@ def run(lines: int, cycles: int, seed: int) -> None:
         names = [f"q{n}" for n in (*tpch.counts.incremental, *tpch.counts.whole)]
         store = Store.from_url(str(Path(directory) / "tpch.db"))
         wait_for_groups(store, len(names))
-        job = maintainer.GroupDriver(spark, store, DEFINITIONS, "tpch", 2)
+        job = group_driver.GroupDriver(spark, store, DEFINITIONS, "tpch", 2)
         job.claim_groups([])
         for number in range(cycles):
             for _ in tpch.cycle():
@@ -57,7 +58,7 @@ def main() -> None:
     parser.add_argument("--cycles", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    maintainer.SMALL_CHANGES = 0  # two tasks and an exchange, however little there is
+    group_driver.SMALL_CHANGES = 0  # two tasks and an exchange, however little there is
     run(options.lines, options.cycles, options.seed)
 
 

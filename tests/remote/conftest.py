@@ -9,7 +9,7 @@ import pytest
 
 import belvedere
 from belvedere.interfaces.dbapi import Connection
-from belvedere.pipeline.store import Store
+from belvedere.pipeline.store.client import Store
 
 
 @pytest.fixture

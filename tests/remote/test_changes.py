@@ -8,7 +8,7 @@ import pytest
 
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.dbapi import Connection
-from belvedere.pipeline.store import Store
+from belvedere.pipeline.store.client import Store
 
 
 def listed(batches: Any) -> list[dict[str, Any]]:
@@ -48,7 +48,7 @@ def test_the_whole_log_names_its_tables(store: Store, connection: Connection) ->
 def test_a_large_transaction_comes_in_batches_of_bounded_size(
     store: Store, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("belvedere.interfaces.verbs.changes.BATCH_ROWS", 100)
+    monkeypatch.setattr("belvedere.interfaces.verbs.read.changes.BATCH_ROWS", 100)
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
     start = store.position()
     connection.execute("INSERT INTO t SELECT * FROM generate_series(1, 1050)")

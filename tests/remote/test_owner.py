@@ -149,9 +149,9 @@ def test_rows_that_are_none_get_one_error_and_change_nothing(
 
 def test_a_fault_of_ours_is_told_to_the_peer(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with belvedere.connect(str(shop)):
-        from belvedere.interfaces.verbs import table
+        from belvedere.interfaces.verbs import registry
 
-        monkeypatch.setitem(table.VERBS, "break", lambda peer, arguments: 1 // 0)
+        monkeypatch.setitem(registry.VERBS, "break", lambda peer, arguments: 1 // 0)
         with pytest.raises(Unavailable, match="the owner of the store failed") as caught:
             ask_owner_once(shop, Request("break"))
         assert "ZeroDivisionError" in str(caught.value)

@@ -10,7 +10,7 @@ import pytest
 
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.dbapi import Connection
-from belvedere.pipeline.store import PositionLease, PushedFilter, ReadRequest, Store
+from belvedere.pipeline.store.client import PositionLease, PushedFilter, ReadRequest, Store
 
 
 def scanned(
@@ -65,7 +65,7 @@ def test_sampled_parts_of_a_large_table_are_of_about_even_size(
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
 ) -> None:
-    monkeypatch.setattr("belvedere.interfaces.verbs.splitting.EXACT_ROWS_MAX", 100)
+    monkeypatch.setattr("belvedere.interfaces.verbs.read.key_splits.EXACT_ROWS_MAX", 100)
     sql_type, key = KEYS[kind]
     connection.execute(f"CREATE TABLE k (id {sql_type} PRIMARY KEY)")
     keys = {key(rng, i) for i in range(20_000)}

@@ -12,10 +12,10 @@ import pytest
 from belvedere.interfaces.dbapi import Connection
 from belvedere.interfaces.exceptions import DatabaseError
 from belvedere.interfaces.remote import RemoteConnection
-from belvedere.interfaces.shell.connected import ShellConnection
+from belvedere.interfaces.shell.connection import ShellConnection
 from belvedere.interfaces.shell.render import OutputFormat
 from belvedere.interfaces.shell.shell import Shell
-from belvedere.pipeline.store import Store
+from belvedere.pipeline.store.client import Store
 
 SCRIPT = """
 CREATE TABLE t (id bigint PRIMARY KEY, v numeric, u uuid, i interval, z timestamptz, b bytea);

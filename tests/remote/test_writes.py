@@ -15,7 +15,7 @@ import pytest
 
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.interfaces.dbapi import Connection
-from belvedere.pipeline.store import Store, WriteResult
+from belvedere.pipeline.store.client import Store, WriteResult
 
 
 def staged(store: Store, rows: list[dict[str, Any]], operation: str = "append") -> str:

@@ -10,8 +10,8 @@ import psycopg
 
 import belvedere
 from belvedere.plan.functions import text_formatter
-from belvedere.plan.values.datetimes import in_zone
 from belvedere.types import Kind, SqlType
+from belvedere.values.datetimes import in_zone
 from tests.oracle.postgres import Postgres, column_type
 from tests.slt.records import Answer
 

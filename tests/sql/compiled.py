@@ -11,9 +11,9 @@ from msgspec import structs
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.database import Database
-from belvedere.session import front
+from belvedere.session.context.shared_state import SharedState
 from belvedere.session.session import Session
-from belvedere.session.shared import SharedState
+from belvedere.session.statement import bind
 from belvedere.sql import statements as s
 from belvedere.sql.definitions import CreateTableAs
 from tests.sql.shop import SYSTEM, shop, sized
@@ -54,8 +54,8 @@ def _compile_text(text: str, finish: Callable[[Session, Any], Any]) -> list[s.St
 
     def compile_all() -> Any:
         return [
-            finish(session, front.bind_with_parameters(session, one, ())[0])
-            for one in front.parse_statements(text)
+            finish(session, bind.bind_with_parameters(session, one, ())[0])
+            for one in bind.parse_statements(text)
         ]
 
     return session.run_guarded(compile_all)

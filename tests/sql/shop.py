@@ -20,7 +20,7 @@ from belvedere.catalog.model import (
     View,
 )
 from belvedere.plan.fields import Field, Fields
-from belvedere.sql.rules.summaries import ColumnSummary
+from belvedere.sql.rules.column_summary import ColumnSummary
 from belvedere.types import (
     BIGINT,
     BOOLEAN,

@@ -12,8 +12,8 @@ from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Index, Table
 from belvedere.database import Database
 from belvedere.errors import InvalidInput
-from belvedere.txn.border import Reader
-from belvedere.txn.transaction import Transaction
+from belvedere.txn.contracts import Reader
+from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import BIGINT, TEXT, Row
 from tests.txn.shop import (
     column,

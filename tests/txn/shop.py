@@ -23,7 +23,7 @@ from belvedere.catalog.definitions import (
 )
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Index, Table
-from belvedere.catalog.relation import (
+from belvedere.catalog.relation_codecs import (
     CompiledIndex,
     CompiledTable,
     compiled_index,
@@ -31,10 +31,10 @@ from belvedere.catalog.relation import (
 )
 from belvedere.database import Database
 from belvedere.kv.batch import Pair
-from belvedere.txn import rows
-from belvedere.txn.border import CommitResult, Reader
-from belvedere.txn.commit.engine import BatchAtomicEngine
-from belvedere.txn.transaction import Transaction
+from belvedere.txn.batch_atomic.engine import BatchAtomicEngine
+from belvedere.txn.contracts import CommitResult, Reader
+from belvedere.txn.transaction import table_rows
+from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import BIGINT, TEXT, Row, SqlType
 
 
@@ -103,7 +103,7 @@ def index(reader: Database | Reader, name: str) -> CompiledIndex:
 
 def insert(txn: Transaction, name: str, *new: Row) -> None:
     for row in new:
-        rows.insert_row(txn, table(txn, name), row)
+        table_rows.insert_row(txn, table(txn, name), row)
 
 
 def get(reader: Reader, name: str, *key: Any) -> Row | None:
@@ -117,20 +117,20 @@ def update(txn: Transaction, name: str, new: Row) -> None:
     into = table(txn, name)
     old = get(txn, name, *[new[slot] for slot in into.table.primary_key])
     assert old is not None
-    rows.update_row(txn, into, old, new)
+    table_rows.update_row(txn, into, old, new)
 
 
 def move(txn: Transaction, name: str, key: Sequence[Any], new: Row) -> None:
     """Replace the row at `key` by one that may have another key."""
     old = get(txn, name, *key)
     assert old is not None
-    rows.update_row(txn, table(txn, name), old, new)
+    table_rows.update_row(txn, table(txn, name), old, new)
 
 
 def delete(txn: Transaction, name: str, *key: Any) -> None:
     old = get(txn, name, *key)
     assert old is not None
-    rows.delete_row(txn, table(txn, name), old)
+    table_rows.delete_row(txn, table(txn, name), old)
 
 
 def scan(reader: Reader, name: str, **how: Any) -> list[Row]:

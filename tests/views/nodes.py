@@ -12,13 +12,13 @@ from belvedere.codec import accumulator, keyspace
 from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.kv.doubles.cells import MemoryCells
-from belvedere.session.expressions import compile_table_expression
+from belvedere.session.materialized.create import bind_definition
 from belvedere.session.session import Session
-from belvedere.session.views import bind_definition
-from belvedere.txn.row.engine import CellStoreSetup
-from belvedere.txn.row.node import NodeSettings
-from belvedere.txn.row.protocol import RowCommit
-from belvedere.views.host import ViewService
+from belvedere.session.statement.catalog_expressions import compile_table_expression
+from belvedere.txn.row_atomic.commit_protocol import RowCommit
+from belvedere.txn.row_atomic.engine import CellStoreSetup
+from belvedere.txn.row_atomic.node import NodeSettings
+from belvedere.views.service import ViewService
 
 SETTINGS = NodeSettings(grace_seconds=0.0, lease_seconds=300.0, work_seconds_max=60.0)
 IMPATIENT = NodeSettings(

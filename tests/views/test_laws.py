@@ -14,15 +14,15 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Maintenance, View
 from belvedere.config import Config, Durability
 from belvedere.database import Database
-from belvedere.execution.direct.compile import compile_plan
+from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.run import Interrupt, Run
 from belvedere.plan import nodes as n
-from belvedere.txn import rows
-from belvedere.txn.border import Reader
-from belvedere.txn.transaction import Transaction
+from belvedere.txn.contracts import Reader
+from belvedere.txn.transaction import table_rows
+from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
-from belvedere.views.detached_run import ENVIRONMENT, NO_SERVICES
-from belvedere.views.group import MaintenanceUnit, apply_batch, compute_batches
+from belvedere.views.deferred.batch import MaintenanceUnit, apply_batch, compute_batches
+from belvedere.views.delta.detached_run import ENVIRONMENT, NO_SERVICES
 from tests.exact import EXACT
 from tests.mutations.registry import mutated
 from tests.views.plans import CUSTOMERS, ORDERS, PLANS, UNORDERED
@@ -84,14 +84,14 @@ def random_change(rng: random.Random, db: Database, txn: Transaction) -> None:
     existing = [table.decode(v) for batch in txn.scan_values(table.start, table.end) for v in batch]
     row = random_row(rng, name)
     if existing and rng.random() < 0.35:
-        rows.delete_row(txn, table, rng.choice(existing))
+        table_rows.delete_row(txn, table, rng.choice(existing))
     elif existing and rng.random() < 0.6:
         old = rng.choice(existing)
         taken = {one[0] for one in existing}
         new = (old[0], *row[1:]) if row[0] in taken else row
-        rows.update_row(txn, table, old, new)
+        table_rows.update_row(txn, table, old, new)
     elif row[0] not in {one[0] for one in existing}:
-        rows.insert_row(txn, table, row)
+        table_rows.insert_row(txn, table, row)
 
 
 def random_row(rng: random.Random, name: str) -> Row:
@@ -184,7 +184,7 @@ def apply_twice(db: Database) -> None:
     assert view.id == view_id
     start = db.views.watermark(view)
     db.run_transaction(
-        lambda txn: rows.insert_row(txn, db.find_table("orders"), (1, 1, Decimal("1.00")))
+        lambda txn: table_rows.insert_row(txn, db.find_table("orders"), (1, 1, Decimal("1.00")))
     )
     db.views.catch_up(view)
     with db.begin() as reader:

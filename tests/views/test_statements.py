@@ -9,8 +9,8 @@ import pytest
 from belvedere.catalog.model import Index, Maintenance
 from belvedere.codec import accumulator, keyspace
 from belvedere.errors import Error, InvalidInput, Unsupported
-from belvedere.txn.border import Reader
-from belvedere.views.flip import switch_maintenance
+from belvedere.txn.contracts import Reader
+from belvedere.views.registry.transitions import switch_maintenance
 from tests.views.sql import Store, opened, rows_of
 
 TOTALS = "SELECT g, count(*) AS c, sum(v) AS s FROM t GROUP BY g"

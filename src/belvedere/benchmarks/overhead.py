@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from belvedere.benchmarks.report import BenchmarkReport, Figure
+from belvedere.benchmarks.report.measurements import BenchmarkReport, Figure
 from belvedere.interfaces.dbapi import connect
 
 ROUNDS = 15

@@ -24,7 +24,7 @@ import duckdb
 import pyarrow.parquet as pq
 from rich.progress import Progress
 
-from belvedere.benchmarks.report import BenchmarkReport, Figure, alternate_rounds
+from belvedere.benchmarks.report.measurements import BenchmarkReport, Figure, alternate_rounds
 from belvedere.benchmarks.tpch import schema
 from belvedere.benchmarks.tpch.generate import TableSizes, compute_sizes, generate_tables
 from belvedere.interfaces.dbapi import Connection, connect

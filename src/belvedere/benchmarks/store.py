@@ -21,17 +21,22 @@ from rich.progress import Progress
 from rocksdict import WriteBatch
 
 from belvedere import types
-from belvedere.benchmarks.report import BenchmarkReport, Figure, alternate_rounds, microseconds_each
+from belvedere.benchmarks.report.measurements import (
+    BenchmarkReport,
+    Figure,
+    alternate_rounds,
+    microseconds_each,
+)
 from belvedere.catalog.catalog import empty_catalog
 from belvedere.catalog.definitions import ColumnDefinition, TableDefinition
-from belvedere.catalog.relation import CompiledTable
-from belvedere.codec.arrow import rows_to_arrow
+from belvedere.catalog.relation_codecs import CompiledTable
+from belvedere.codec.arrow.rows_to_arrow import rows_to_arrow
 from belvedere.config import Config, Durability
 from belvedere.database import Database
 from belvedere.kv.rocksdb import RocksStore
-from belvedere.txn import rows
-from belvedere.txn.replay import replay_records
-from belvedere.txn.transaction import Transaction
+from belvedere.txn.batch_atomic.replay import replay_records
+from belvedere.txn.transaction import table_rows
+from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
 
 ROUND = 1000
@@ -83,7 +88,7 @@ def load_rows(db: Database, table: CompiledTable, count: int) -> None:
 
         def insert_block(txn: Transaction, start: int = start) -> None:
             for number in range(start, min(start + ROUND, count)):
-                rows.insert_row(txn, table, make_row(number))
+                table_rows.insert_row(txn, table, make_row(number))
 
         db.run_transaction(insert_block)
 
@@ -150,7 +155,7 @@ def _single_row_commits(db: Database, table: CompiledTable, numbers: list[int]) 
         value = txn.get(key)
         assert value is not None
         old = decode(value)
-        rows.update_row(txn, table, old, (old[0], old[1] + 1, *old[2:]), value, key)
+        table_rows.update_row(txn, table, old, (old[0], old[1] + 1, *old[2:]), value, key)
         txn.commit()
 
 

@@ -20,7 +20,7 @@ from rich.progress import Progress
 from rocksdict import Rdict, WriteBatch
 
 from belvedere.benchmarks import overhead
-from belvedere.benchmarks.report import BenchmarkReport, Figure, alternate_rounds
+from belvedere.benchmarks.report.measurements import BenchmarkReport, Figure, alternate_rounds
 from belvedere.interfaces.dbapi import Connection, connect
 from belvedere.kv.rocksdb_settings import store_options
 

@@ -15,7 +15,7 @@ from belvedere.catalog.model import (
     View,
     decode,
 )
-from belvedere.catalog.relation import compiled_index, compiled_table, compiled_view
+from belvedere.catalog.relation_codecs import compiled_index, compiled_table, compiled_view
 from belvedere.codec.keys import KeyCodec, KeyColumn
 from belvedere.codec.keyspace import row_prefix
 from belvedere.codec.printer import Describe, RelationDescription, print_bytes, print_name

@@ -17,6 +17,20 @@ import msgspec
 
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog, is_dropped
+from belvedere.catalog.definition_rules import (
+    build_key_part,
+    build_view_columns,
+    column_slots,
+    default_index_name,
+    dependents_error,
+    index_slots,
+    require_column,
+    require_matching_columns,
+    require_name,
+    require_root,
+    require_sequence,
+    truncate_name,
+)
 from belvedere.catalog.definitions import (
     CheckDefinition,
     ColumnDefinition,
@@ -38,21 +52,7 @@ from belvedere.catalog.model import (
     TypeName,
     View,
 )
-from belvedere.catalog.relation import encode_missing_value
-from belvedere.catalog.structure import (
-    build_key_part,
-    build_view_columns,
-    column_slots,
-    default_index_name,
-    dependents_error,
-    index_slots,
-    require_column,
-    require_matching_columns,
-    require_name,
-    require_root,
-    require_sequence,
-    truncate_name,
-)
+from belvedere.catalog.relation_codecs import encode_missing_value
 from belvedere.errors import InvalidInput
 from belvedere.types import BIGINT, Kind
 

@@ -195,9 +195,9 @@ class View(CatalogObject, frozen=True, omit_defaults=True, tag="view", kw_only=T
     each had when the view was defined (its definition sees no later ones); `reads` the views that
     its definition names; `group` its maintenance group (0: immediate).
 
-    It is stored as linear state (codec.state): rows of `stored` columns, the first `key_columns` of
-    them the key, each with `amounts` numbers, the first of which counts rows. `orders` gives
-    (descending, nulls first) of the first key columns.
+    It is stored as linear state (codec.view_state): rows of `stored` columns, the first
+    `key_columns` of them the key, each with `amounts` numbers, the first of which counts rows.
+    `orders` gives (descending, nulls first) of the first key columns.
 
     `supporting_objects` are the indexes and auxiliary views that its maintenance reads; they are
     dropped with the last view that has them. `auxiliary_views` are those that hold the parts of

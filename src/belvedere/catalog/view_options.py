@@ -30,7 +30,7 @@ from typing import NamedTuple
 import msgspec
 
 from belvedere.errors import InvalidInput
-from belvedere.plan.values.durations import parse_duration_us
+from belvedere.values.durations import parse_duration_us
 
 FORM_NAMES = ("placement", "join", "strict")
 """Options that decide how a definition is compiled."""

@@ -28,7 +28,7 @@ from functools import cached_property
 from typing import Any
 
 from belvedere.codec.compile import compile_function, indent
-from belvedere.codec.faults import DECODE_ERRORS, ENCODE_ERRORS, raise_invalid_value
+from belvedere.codec.encoding_errors import DECODE_ERRORS, ENCODE_ERRORS, raise_invalid_value
 from belvedere.codec.key_parts import CONSTANTS, KeyPartSource, key_part_of
 from belvedere.codec.keyspace import next_prefix
 from belvedere.errors import Corruption, InvalidInput

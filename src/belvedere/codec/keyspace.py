@@ -7,13 +7,15 @@ A key is one family byte and what the family says (integers are big-endian, so k
 | meta | 0x01 | name, UTF-8 | whatever the name says |
 | log | 0x02 | position, u64 | one log record (`codec.record`) |
 | watermark | 0x03 | id of a maintenance group or view, u32 | its position |
-| stream | 0x04 | view id, u32; position, u64; number, u32 | what was added (`views.stream`) |
-| claim | 0x05 | maintenance group id, u32 | who maintains it (`views.claim`) |
-| piece | 0x06 | position, u64; number, u32 | a further piece of a large log record (`txn.pieces`) |
+| stream | 0x04 | view id, u32; position, u64; number, u32 | what was added
+  (`views.changefeed.entries`) |
+| claim | 0x05 | maintenance group id, u32 | who maintains it (`views.state.claims`) |
+| piece | 0x06 | position, u64; number, u32 | a further piece of a large log record
+  (`txn.batch_atomic.log_chunks`) |
 | rows | 0x10 | relation id, u32; encoded key (`codec.keys`) | a row (`codec.rows`) |
 
 A row-atomic store has the same families except log and piece. It also has the rows of its commit
-protocol (`txn.row.layout` describes their cells):
+protocol (`txn.row_atomic.cells.layout` describes their cells):
 
 | family | byte | then |
 |---|---|---|

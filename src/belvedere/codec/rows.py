@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from belvedere.codec.compile import compile_function, indent
-from belvedere.codec.faults import DECODE_ERRORS, ENCODE_ERRORS, raise_invalid_value
+from belvedere.codec.encoding_errors import DECODE_ERRORS, ENCODE_ERRORS, raise_invalid_value
 from belvedere.codec.row_shape import RowField, RowShape, all_fields, shape_of, struct_of
 from belvedere.codec.row_slots import CONSTANTS, PLAIN_LOAD, TEXT_LOAD, SlotCode, slot_code
 from belvedere.errors import Corruption, InvalidInput

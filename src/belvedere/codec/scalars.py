@@ -2,7 +2,7 @@
 
 Dates are days, times and timestamps microseconds, both since 1970-01-01 (UTC for TIMESTAMPTZ), as
 in Arrow. Functions here are called from compiled code: they raise what Python raises, and the
-compiled code turns that into InvalidInput or Corruption (`codec.faults`).
+compiled code turns that into InvalidInput or Corruption (`codec.encoding_errors`).
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from belvedere.errors import InvalidInput, Unavailable
-from belvedere.execution.memory import Memory
-from belvedere.plan.functions.function import Environment
-from belvedere.txn.border import Reader
-from belvedere.txn.transaction import Transaction
+from belvedere.execution.memory_limit import Memory
+from belvedere.plan.functions.core.function import Environment
+from belvedere.txn.contracts import Reader
+from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
 
 Rows = Callable[["Run"], Iterator[Row]]

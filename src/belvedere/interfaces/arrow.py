@@ -6,8 +6,8 @@ import decimal
 from typing import TYPE_CHECKING, Any
 
 from belvedere.plan.fields import Fields
-from belvedere.plan.values.decimals import EXACT
 from belvedere.types import Kind, Row, SqlType, numeric_type
+from belvedere.values.decimals import EXACT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,7 +16,7 @@ DIGITS_MAX = 38
 
 
 def table_of_rows(fields: Fields, rows: list[Row]) -> pa.Table:
-    from belvedere.execution.duck.leaves import rows_to_table  # heavy
+    from belvedere.execution.duckdb.leaves import rows_to_table  # heavy
 
     types = [field.type for field in fields]
     columns = list(zip(*rows)) if rows else [()] * len(types)

@@ -47,9 +47,9 @@ from belvedere.interfaces.values import (
     make_row_converter,
 )
 from belvedere.plan.fields import Fields
-from belvedere.session.result import Result
+from belvedere.session.context.result import Result
+from belvedere.session.materialized.subscription import Subscription, open_subscription
 from belvedere.session.session import Session
-from belvedere.session.subscription import Subscription, open_subscription
 from belvedere.types import Row
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.errors import Error, Unavailable
 from belvedere.interfaces.exceptions import translate_error
 from belvedere.interfaces.verbs.wire import batch_to_rows, parse_fields
-from belvedere.pipeline.store import Store
+from belvedere.pipeline.store.client import Store
 from belvedere.remote.client import OwnerConnection
 from belvedere.remote.frames import Request
-from belvedere.session.notices import Notices
-from belvedere.session.result import Result
+from belvedere.session.context.notices import Notices
+from belvedere.session.context.result import Result
 
 
 class RemoteTransaction:

@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 from belvedere.config import Config, Durability
 from belvedere.database import MEMORY, Database, open_sql_database
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.interfaces.owner import OwnerServer
-from belvedere.session.shared import SharedState
+from belvedere.interfaces.owner_server import OwnerServer
+from belvedere.session.context.shared_state import SharedState
 
 
 @dataclass(slots=True)

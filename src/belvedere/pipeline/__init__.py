@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from belvedere.pipeline.store import Store
+from belvedere.pipeline.store.client import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,7 @@ __all__ = ["Store", "register"]
 
 def register(spark: SparkSession) -> None:
     """Register `format("belvedere")` in a session, and set the options that it needs."""
-    from belvedere.pipeline.source import BelvedereSource  # heavy
+    from belvedere.pipeline.datasource.source import BelvedereSource  # heavy
 
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.conf.set("spark.sql.timeType.enabled", "true")  # else a column of TIME is only collected

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from belvedere.plan import expressions as e
-from belvedere.plan.values.quoting import quote_literal
 from belvedere.types import TEXT, Interval, Kind
+from belvedere.values.quoting import quote_literal
 
 if TYPE_CHECKING:
     from belvedere.plan.nodes import Node

@@ -20,7 +20,7 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from belvedere.plan.functions.function import Function
+from belvedere.plan.functions.core.function import Function
 from belvedere.types import BIGINT, BOOLEAN, SqlType
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ from belvedere.plan.expressions import (
 )
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.frames import Frame, FrameBound, FrameMode, FrameSide
-from belvedere.plan.functions.function import Function
+from belvedere.plan.functions.core.function import Function
 from belvedere.types import BIGINT, INTEGER
 
 # -- leaves ----------------------------------------------------------------------------------------

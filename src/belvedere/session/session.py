@@ -21,34 +21,36 @@ from typing import IO, Any
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
-from belvedere.catalog.relation import compiled_index
+from belvedere.catalog.relation_codecs import compiled_index
 from belvedere.errors import Error, InvalidInput, Retry, Unsupported
-from belvedere.execution.choose import Tier
-from belvedere.execution.direct.compile import Wrap
-from belvedere.execution.direct.points import FastPathRun
-from belvedere.execution.memory import Memory
+from belvedere.execution.choose_tier import Tier
+from belvedere.execution.memory_limit import Memory
+from belvedere.execution.python.compile import Wrap
+from belvedere.execution.python.statements.point_statements import FastPathRun
 from belvedere.execution.run import Interrupt, Run
-from belvedere.plan.functions.function import Environment
+from belvedere.plan.functions.core.function import Environment
 from belvedere.plan.nodes import Node
-from belvedere.session import front, reading, short, utility, views
-from belvedere.session.freshness import Freshness, FreshnessKind, parse_freshness
-from belvedere.session.prepared import CompiledStatement
-from belvedere.session.result import Result
-from belvedere.session.services import SessionServices
-from belvedere.session.settings import SessionSettings
-from belvedere.session.shared import SharedState
-from belvedere.session.statistics import StatementRecord
-from belvedere.session.transactions import TransactionState
-from belvedere.session.virtual import SystemTables
-from belvedere.sql.bind.statement import STORED_EXPRESSIONS
+from belvedere.session import dispatch
+from belvedere.session.context.freshness import Freshness, FreshnessKind, parse_freshness
+from belvedere.session.context.result import Result
+from belvedere.session.context.services import SessionServices
+from belvedere.session.context.settings import SessionSettings
+from belvedere.session.context.shared_state import SharedState
+from belvedere.session.context.statement_statistics import StatementRecord
+from belvedere.session.context.transactions import TransactionState
+from belvedere.session.materialized import create, freshness_policy
+from belvedere.session.statement import bind, fast_path
+from belvedere.session.statement.compiled_statement import CompiledStatement
+from belvedere.session.system_tables.tables import SystemTables
+from belvedere.sql.bind.statements.statement import STORED_EXPRESSIONS
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.optimize import optimize
 from belvedere.sql.statements import DataPlan, Prepare
-from belvedere.txn.border import Isolation, LockRequest, RowChange
-from belvedere.txn.constraints import ForeignKeyParticipant
-from belvedere.txn.transaction import Transaction
+from belvedere.txn.contracts import Isolation, LockRequest, RowChange
+from belvedere.txn.transaction.foreign_keys import ForeignKeyParticipant
+from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
-from belvedere.views.answer import apply_rewrite_rules
+from belvedere.views.read.rewrite import apply_rewrite_rules
 
 CANCELED = "canceled by the user"
 TIMED_OUT = "statement timeout"
@@ -118,14 +120,14 @@ class Session:
             return self.run_guarded(lambda: self._run_text(text, parameters))
         if not self.transactions.failed:
             if entry.fast_read is not None:
-                return short.run_fast_read(self, entry, entry.fast_read, parameters)
+                return fast_path.run_fast_read(self, entry, entry.fast_read, parameters)
             if entry.single_row_write is not None and self.autocommit:
                 if self.transactions.open is None:
                     if entry.single_row_commit is not None:
-                        return short.run_single_row_commit(
+                        return fast_path.run_single_row_commit(
                             self, entry, entry.single_row_commit, parameters
                         )
-                    return short.run_single_row_write(
+                    return fast_path.run_single_row_write(
                         self, entry, entry.single_row_write, parameters
                     )
         return self.run_guarded(lambda: self.run_cached(entry, parameters))
@@ -204,7 +206,7 @@ class Session:
 
     def _parse_text(self, text: str) -> Sequence[Any]:
         try:
-            return front.parse_statements(text)
+            return bind.parse_statements(text)
         except Error:
             self.mark_failed()
             raise
@@ -230,7 +232,7 @@ class Session:
         self, text: str, parsed: Any, parameters: Sequence[Any], *, keep: bool
     ) -> Result:
         try:
-            statement, general = front.bind_with_parameters(self, parsed, parameters)
+            statement, general = bind.bind_with_parameters(self, parsed, parameters)
             if isinstance(statement, DataPlan):
                 entry = self.compile_statement(statement, text[parsed.start : parsed.end])
         except Error:
@@ -244,7 +246,7 @@ class Session:
                 entry.text = text
             return self.run_data_statement(entry, parameters)
         try:
-            return utility.dispatch_statement(self, statement, parameters)
+            return dispatch.dispatch_statement(self, statement, parameters)
         except Error:
             self.mark_failed()
             raise
@@ -253,7 +255,7 @@ class Session:
         """The optimized plan, with views read from their state; `bypass`: deferred views are
         computed from their base tables."""
         catalog = self.catalog
-        over = views.plan_bypassing_deferred if bypass else views.plan_over_state
+        over = create.plan_bypassing_deferred if bypass else create.plan_over_state
         readable = over(self, catalog, plan)
         return optimize(
             readable, OptimizerContext(catalog, STORED_EXPRESSIONS, self.shared.table_statistics)
@@ -266,12 +268,12 @@ class Session:
         if self.shared.rewrite_rules and self.catalog.views:
             plan = apply_rewrite_rules(data.plan, self.catalog, self.shared.rewrite_rules)
             data = replace(data, plan=plan)
-        deferred = views.find_deferred_views(self.catalog, data.plan)
+        deferred = create.find_deferred_views(self.catalog, data.plan)
         entry = self.compile_with_plan(
             data, self.optimize_plan(data.plan), record, tier, wrap, deferred
         )
         if deferred:
-            entry.bypass = reading.BypassCompiler(data, record, tier)
+            entry.bypass = freshness_policy.BypassCompiler(data, record, tier)
         return entry
 
     def compile_with_plan(
@@ -312,7 +314,7 @@ class Session:
         try:
             values = entry.convert(parameters)
             if entry.deferred and self.transactions.open is None:
-                reading.wait_if_cheapest(self, entry)
+                freshness_policy.wait_if_cheapest(self, entry)
             result = self.run_in_transaction(
                 entry.data.changes, lambda t: run_plan(self, t, entry, values)
             )
@@ -414,7 +416,7 @@ class Session:
         now = self.clock()
         if self._transaction_time is None:
             self._transaction_time = now
-        schema = front.current_schema(self)
+        schema = bind.current_schema(self)
         return Environment(self._transaction_time, now, self.clock, self.random, schema=schema)
 
     def new_run(self, reader: Any, parameters: Row, *, environment: bool = True) -> Run:
@@ -436,7 +438,7 @@ def run_plan(
     if entry.single_row_write is not None:
         affected = entry.single_row_write(transaction, FastPathRun(values, session.services))
         return Result(data.verb.upper(), None, None, affected)
-    entry, reader = reading.prepare_read(session, transaction, entry)
+    entry, reader = freshness_policy.prepare_read(session, transaction, entry)
     run = session.new_run(reader, values, environment=entry.needs_environment)
     found = entry.rows(run)
     table = getattr(found, "table", None)

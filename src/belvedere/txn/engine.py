@@ -1,7 +1,7 @@
 """The transactional engine contract: a store with its log, its published state and its commits.
 
-It has two implementations: `txn/commit/engine.py` for batch-atomic stores (memory, RocksDB),
-`txn/row/engine.py` for row-atomic ones.
+It has two implementations: `txn/batch_atomic/engine.py` for batch-atomic stores (memory, RocksDB),
+`txn/row_atomic/engine.py` for row-atomic ones.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 
 from belvedere.errors import Error
 from belvedere.kv.batch import BatchStore
-from belvedere.txn.border import (
+from belvedere.txn.contracts import (
     ChangeLog,
     CommitProtocol,
     Identity,
@@ -22,8 +22,8 @@ from belvedere.txn.border import (
     Reader,
     SingleRowCommits,
 )
-from belvedere.txn.locks import RowLockTable
-from belvedere.txn.transaction import Transaction
+from belvedere.txn.transaction.locks import RowLockTable
+from belvedere.txn.transaction.transaction import Transaction
 
 
 class BeginTransaction(Protocol):

@@ -14,10 +14,14 @@ from sqlglot import exp
 
 from belvedere.errors import Error, Unsupported
 from belvedere.plan.functions import Accumulator, build_sql
-from belvedere.plan.functions.comparison import element_key
-from belvedere.plan.functions.function import Function, type_name
-from belvedere.plan.functions.sqlform import duckdb_type, sqlstate_of, substitute_arguments
-from belvedere.plan.functions.udf import _column_decoder
+from belvedere.plan.functions.core.duckdb_udf import _column_decoder
+from belvedere.plan.functions.core.function import Function, type_name
+from belvedere.plan.functions.core.sql_form import (
+    duckdb_type,
+    sqlstate_of,
+    substitute_arguments,
+)
+from belvedere.plan.functions.logic.comparison import element_key
 from belvedere.types import Kind, SqlType, numeric_type
 from tests.oracle.postgres import Value
 from tests.plan.functions.cases import FULL, SEED, concrete, literal, parser_for

@@ -8,8 +8,8 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from belvedere.plan.functions.casts import base_casts, text_parser
-from belvedere.plan.functions.function import (
+from belvedere.plan.functions.cast.casts import base_casts, text_parser
+from belvedere.plan.functions.core.function import (
     Function,
     FunctionKind,
     PseudoType,

@@ -12,7 +12,7 @@ from typing import Any
 
 from belvedere.errors import Error
 from belvedere.plan.functions import FunctionKind, exceeds_duckdb_digits, text_formatter
-from belvedere.plan.functions.function import Function
+from belvedere.plan.functions.core.function import Function
 from belvedere.types import Kind, SqlType, numeric_type
 from tests.oracle.postgres import Postgres, Value
 from tests.plan.functions.cases import Call, calls, literal, postgres_call

@@ -21,10 +21,14 @@ from belvedere.plan.functions import (
     duckdb_udfs,
     text_formatter,
 )
-from belvedere.plan.functions.sqlform import duckdb_type, sqlstate_of
-from belvedere.plan.functions.udf import _arrow_type, _column_decoder, register_udfs
-from belvedere.plan.values.datetimes import EPOCH_UTC
+from belvedere.plan.functions.core.duckdb_udf import (
+    _arrow_type,
+    _column_decoder,
+    register_udfs,
+)
+from belvedere.plan.functions.core.sql_form import duckdb_type, sqlstate_of
 from belvedere.types import TEXT, Interval, Kind, SqlType, array_of
+from belvedere.values.datetimes import EPOCH_UTC
 from tests.oracle.postgres import Value
 from tests.plan.functions.cases import FULL, Call
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from belvedere.plan.functions import FunctionKind, exceeds_duckdb_digits
-from belvedere.plan.functions.function import Function
+from belvedere.plan.functions.core.function import Function
 from belvedere.types import Kind
 from tests.oracle.postgres import Postgres, Value
 from tests.plan.functions.aggregate_cases import (

@@ -9,7 +9,7 @@ import sqlglot
 
 from belvedere.errors import Error, InvalidInput
 from belvedere.plan.functions import CastContext, build_sql, cast_function, is_relabelling
-from belvedere.plan.functions.function import Function, type_by_name
+from belvedere.plan.functions.core.function import Function, type_by_name
 from belvedere.types import (
     BIGINT,
     BOOLEAN,

@@ -6,10 +6,15 @@ import pytest
 
 from belvedere.errors import InvalidInput
 from belvedere.plan.functions import Function, FunctionKind, functions_by_name
-from belvedere.plan.functions.casts import CastContext, base_casts
-from belvedere.plan.functions.encodings import quote_identifier
-from belvedere.plan.functions.function import NAMED_TYPES, PseudoType, type_by_name, type_name
+from belvedere.plan.functions.cast.casts import CastContext, base_casts
+from belvedere.plan.functions.core.function import (
+    NAMED_TYPES,
+    PseudoType,
+    type_by_name,
+    type_name,
+)
 from belvedere.plan.functions.registry import is_operator, postgres_names, resolve
+from belvedere.plan.functions.text.byte_strings import quote_identifier
 from belvedere.types import SqlType
 from tests.oracle.postgres import Postgres
 from tests.plan.functions.cases import OF_RECORDS
@@ -130,7 +135,7 @@ def test_casts_are_those_of_postgres(postgres: Postgres) -> None:
 def _context(source: str, target: str) -> str | None:
     from belvedere.errors import InvalidInput
     from belvedere.plan.functions import cast_function
-    from belvedere.plan.functions.function import type_by_name
+    from belvedere.plan.functions.core.function import type_by_name
 
     left, right = type_by_name(source), type_by_name(target)
     assert isinstance(left, SqlType)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from belvedere.plan.functions import FunctionKind
-from belvedere.plan.functions.casts import base_casts
+from belvedere.plan.functions.cast.casts import base_casts
 from belvedere.plan.functions.registry import FAMILIES
 from tests.oracle.postgres import Postgres
 from tests.plan.functions.aggregate_cases import aggregations

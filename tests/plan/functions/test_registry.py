@@ -11,9 +11,9 @@ import pytest
 
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.functions import Environment, Volatility, functions_by_name, resolve
-from belvedere.plan.functions.arrays import all_of, any_of
-from belvedere.plan.values.datetimes import UTC
+from belvedere.plan.functions.nested.arrays import all_of, any_of
 from belvedere.types import BIGINT, DATE, INTEGER, TEXT, TIMESTAMP, UNKNOWN, Interval
+from belvedere.values.datetimes import UTC
 
 NOW = datetime.datetime(2024, 2, 29, 23, 59, 59, 5, tzinfo=UTC)
 LATER = NOW + datetime.timedelta(seconds=2)

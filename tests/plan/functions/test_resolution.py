@@ -9,7 +9,7 @@ import pytest
 
 from belvedere.errors import InvalidInput
 from belvedere.plan.functions import FunctionKind, functions_by_name, require_common_type, resolve
-from belvedere.plan.functions.function import NAMED_TYPES, type_by_name
+from belvedere.plan.functions.core.function import NAMED_TYPES, type_by_name
 from belvedere.types import SqlType
 from tests.oracle.postgres import Postgres
 from tests.plan.functions.cases import FULL, SEED, postgres_call

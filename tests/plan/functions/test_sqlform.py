@@ -15,7 +15,7 @@ from belvedere.plan.functions import (
     resolve,
     sqlstate_of,
 )
-from belvedere.plan.functions.sqlform import substitute_arguments
+from belvedere.plan.functions.core.sql_form import substitute_arguments
 from belvedere.types import BIGINT, DOUBLE, INTEGER, NUMERIC, TEXT, SqlType, array_of, numeric_type
 from tests.plan.functions.engines import Duck
 

@@ -11,8 +11,8 @@ from sqlglot import exp
 
 from belvedere.errors import InvalidInput
 from belvedere.plan.functions import Function, FunctionKind, WindowPartition, build_sql
-from belvedere.plan.functions.function import type_name
-from belvedere.plan.functions.sqlform import duckdb_type, sqlstate_of
+from belvedere.plan.functions.core.function import type_name
+from belvedere.plan.functions.core.sql_form import duckdb_type, sqlstate_of
 from belvedere.types import SqlType
 from tests.oracle.postgres import Postgres, Value
 from tests.plan.functions.cases import FULL, SEED, concrete, literal, overloads, parser_for

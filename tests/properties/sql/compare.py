@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from belvedere.plan.values.intervals import parse_interval
+from belvedere.values.intervals import parse_interval
 from tests.exact import EXACT
 from tests.oracle.postgres import Postgres
 from tests.slt.engines import Belvedere, PostgresEngine

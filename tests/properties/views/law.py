@@ -23,21 +23,21 @@ from unittest import mock
 import psycopg
 
 from belvedere.catalog.model import Maintenance, View
-from belvedere.catalog.relation import compiled_view
+from belvedere.catalog.relation_codecs import compiled_view
 from belvedere.codec import accumulator
 from belvedere.config import Config, Durability
 from belvedere.database import Database
 from belvedere.errors import Error, InvalidInput, Unsupported
 from belvedere.kv.rocksdb_gather import GatheringStore
-from belvedere.session.expressions import compile_table_expression
+from belvedere.session.context.shared_state import SharedState
+from belvedere.session.materialized.create import bind_definition
 from belvedere.session.session import Session
-from belvedere.session.shared import SharedState
-from belvedere.session.views import bind_definition
-from belvedere.txn import recovery
-from belvedere.txn.border import Reader
-from belvedere.txn.commit.derived import DerivedRows
-from belvedere.views.host import ViewService
-from belvedere.views.keep import EmptyReader
+from belvedere.session.statement.catalog_expressions import compile_table_expression
+from belvedere.txn.batch_atomic import recovery
+from belvedere.txn.contracts import Reader
+from belvedere.txn.history.derived_rows import DerivedRows
+from belvedere.views.registry.view_registry import EmptyReader
+from belvedere.views.service import ViewService
 from tests.properties.views.bags import Bag, Overflow, bag, exact_bag
 from tests.properties.views.histories import Case, Step
 from tests.properties.views.schemas import Column

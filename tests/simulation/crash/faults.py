@@ -20,7 +20,7 @@ from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.errors import Error, Unavailable
 from belvedere.kv.doubles.faults import FaultTiming, FaultyStore
-from belvedere.txn.recovery import open_directory
+from belvedere.txn.batch_atomic.recovery import open_directory
 from tests.simulation.crash import checks, workload
 from tests.simulation.crash.acks import AckFile
 from tests.simulation.crash.processes import ChildFailed, call

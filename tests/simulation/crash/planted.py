@@ -21,7 +21,7 @@ from belvedere.config import Config, Durability
 from belvedere.database import Database
 from belvedere.errors import Corruption, Error, InvalidInput, Unavailable
 from belvedere.kv.rocksdb import RocksStore
-from belvedere.txn import rows
+from belvedere.txn.transaction import table_rows
 from belvedere.types import DOUBLE, NUMERIC
 from tests.simulation.crash import planted_isolation, planted_views
 from tests.simulation.crash.damage import current_log, log_record_ends
@@ -68,7 +68,7 @@ def unknown_outcome(home: Path) -> list[str]:
     database, table = machine.database, machine.database.find_table("people")
     failpoints.arm("sync.before", "raise", at=1)
     try:
-        database.run_transaction(lambda txn: rows.insert_row(txn, table, (1, "one")))
+        database.run_transaction(lambda txn: table_rows.insert_row(txn, table, (1, "one")))
     except Unavailable as error:
         return [] if error.sqlstate == "08007" else [f"a lost reply was told as {error.sqlstate}"]
     return ["acknowledged"]
@@ -100,7 +100,9 @@ def _open(home: Path, durability: Durability = Durability.FULL) -> Database:
 def _insert(database: Database, *ids: int, name: str = "name") -> int:
     with database.begin() as transaction:
         for id_ in ids:
-            rows.insert_row(transaction, database.find_table("people"), (id_, f"{name} {id_}"))
+            table_rows.insert_row(
+                transaction, database.find_table("people"), (id_, f"{name} {id_}")
+            )
         return transaction.commit().position
 
 

@@ -16,9 +16,9 @@ from belvedere.catalog.definitions import (
 from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.errors import Error, InvalidInput, Retry, Unavailable
-from belvedere.txn import rows
-from belvedere.txn.border import SERIALIZABLE, SNAPSHOT, Isolation
-from belvedere.txn.transaction import Transaction
+from belvedere.txn.contracts import SERIALIZABLE, SNAPSHOT, Isolation
+from belvedere.txn.transaction import table_rows
+from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import BIGINT, TEXT
 
 PARENT = TableDefinition(
@@ -47,9 +47,9 @@ def _put(database: Database, transaction: Transaction, id_: int, name: str) -> N
     table = database.find_table("parent")
     value = transaction.get(table.key.encode_first(id_))
     if value is None:
-        rows.insert_row(transaction, table, (id_, name))
+        table_rows.insert_row(transaction, table, (id_, name))
     else:
-        rows.update_row(transaction, table, table.decode(value), (id_, name))
+        table_rows.update_row(transaction, table, table.decode(value), (id_, name))
 
 
 def _name(database: Database, transaction: Transaction, id_: int) -> str | None:
@@ -153,10 +153,10 @@ def same_unique_value(home: Path) -> list[str]:
 
 def deleted_parent(home: Path) -> list[str]:
     def delete(database: Database, transaction: Transaction) -> None:
-        rows.delete_row(transaction, database.find_table("parent"), (1, "name 1"))
+        table_rows.delete_row(transaction, database.find_table("parent"), (1, "name 1"))
 
     def add_child(database: Database, transaction: Transaction) -> None:
-        rows.insert_row(transaction, database.find_table("child"), (1, 1))
+        table_rows.insert_row(transaction, database.find_table("child"), (1, 1))
 
     return _both(delete, add_child)
 

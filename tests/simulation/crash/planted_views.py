@@ -10,8 +10,13 @@ import pytest
 from tests.properties.views.cases import random_case
 from tests.properties.views.hunt import check
 from tests.properties.views.law import Broken, Counts
+from tests.views.deferred.test_concurrency import (
+    DEFINITIONS,
+    TABLES,
+    make_with_a_write_between,
+    opened,
+)
 from tests.views.sql import rows_of
-from tests.views.test_concurrency import DEFINITIONS, TABLES, make_with_a_write_between, opened
 from tests.views.test_laws import apply_twice, open_shop
 
 VIEWS, STEPS = 6, 8

@@ -19,12 +19,12 @@ from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.errors import Error
 from belvedere.kv.batch import BatchStore
-from belvedere.kv.doubles.power import PowerStore
+from belvedere.kv.doubles.power_loss import PowerStore
 from belvedere.kv.memory import MemoryStore
-from belvedere.txn import rows
-from belvedere.txn.anchor import Anchor
-from belvedere.txn.border import Identity
-from belvedere.txn.recovery import RecoveredStore, open_anchored
+from belvedere.txn.batch_atomic.anchor import Anchor
+from belvedere.txn.batch_atomic.recovery import RecoveredStore, open_anchored
+from belvedere.txn.contracts import Identity
+from belvedere.txn.transaction import table_rows
 from belvedere.types import BIGINT, TEXT
 from tests.simulation.crash.report import Harness
 
@@ -68,7 +68,9 @@ class Machine:
 
     def insert(self, id_: int) -> None:
         with self.database.begin() as transaction:
-            rows.insert_row(transaction, self.database.find_table("people"), (id_, f"name {id_}"))
+            table_rows.insert_row(
+                transaction, self.database.find_table("people"), (id_, f"name {id_}")
+            )
             position = transaction.commit().position
         self.acknowledged[id_] = position
 

@@ -31,14 +31,14 @@ from belvedere.catalog.definitions import (
 )
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Index, ObjectState
-from belvedere.catalog.relation import CompiledTable, compiled_table
+from belvedere.catalog.relation_codecs import CompiledTable, compiled_table
 from belvedere.codec import keyspace
 from belvedere.config import Config, Durability
 from belvedere.database import Database, restore_backup
 from belvedere.errors import Error, InvalidInput, Retry, Unavailable
-from belvedere.txn import rows
-from belvedere.txn.schema import apply_edit
-from belvedere.txn.transaction import Transaction
+from belvedere.txn.transaction import table_rows
+from belvedere.txn.transaction.schema_change import apply_edit
+from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import BIGINT, INTEGER, TEXT
 from tests.simulation.crash.acks import AckFile
 
@@ -280,7 +280,7 @@ class Writer:
     def log_event(self, transaction: Transaction) -> None:
         table = self._table(transaction, "event")
         row = (f"event {self.rng.random()}", self.database.sequences.next_row_id(table.table.id))
-        rows.insert_row(transaction, table, row)
+        table_rows.insert_row(transaction, table, row)
         self._effect["event", row[1:]] = None, row
 
     def _email(self) -> str | None:
@@ -318,11 +318,11 @@ class Writer:
             return
         if row is None:
             assert old is not None
-            rows.delete_row(transaction, table, old)
+            table_rows.delete_row(transaction, table, old)
         elif old is None:
-            rows.insert_row(transaction, table, row)
+            table_rows.insert_row(transaction, table, row)
         else:
-            rows.update_row(transaction, table, old, row)
+            table_rows.update_row(transaction, table, old, row)
         first, _ = self._effect.get((name, key), (old, None))
         self._effect[name, key] = first, row
 

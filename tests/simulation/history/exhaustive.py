@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from itertools import combinations_with_replacement, count
 
 from belvedere.catalog.model import Table
-from belvedere.catalog.relation import compiled_table
+from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.errors import InvalidInput, Retry, Unavailable
-from belvedere.txn.transaction import Transaction
+from belvedere.txn.transaction.transaction import Transaction
 from tests.simulation.history.checker import check
 from tests.simulation.history.events import ABORTED, COMMITTED, Op, Txn
 from tests.simulation.history.schema import append_to_list, prepare, read_list

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.errors import Error, Retry, Unavailable
-from belvedere.txn import rows
-from belvedere.txn.transaction import Transaction
+from belvedere.txn.transaction import table_rows
+from belvedere.txn.transaction.transaction import Transaction
 from tests.simulation.history.events import LEVELS
 from tests.simulation.history.schema import TABLES
 from tests.simulation.history.workload import ISOLATION
@@ -131,12 +131,12 @@ def _put(database: Database, txn: Transaction, id_: int, value: int) -> str:
     table = database.find_table("counter")
     old = txn.get(table.key.encode_first(id_))
     assert old is not None
-    rows.update_row(txn, table, table.decode(old), (id_, value))
+    table_rows.update_row(txn, table, table.decode(old), (id_, value))
     return "done"
 
 
 def _add(database: Database, txn: Transaction, id_: int, value: int) -> str:
-    rows.insert_row(txn, database.find_table("counter"), (id_, value))
+    table_rows.insert_row(txn, database.find_table("counter"), (id_, value))
     return "done"
 
 
@@ -179,7 +179,7 @@ def play(script: str, level: str) -> list[str]:
         database.change_schema(lambda edit: edit.create_table(counter))
         table = database.find_table("counter")
         for row in ((1, 10), (2, 20)):
-            database.run_transaction(lambda txn, row=row: rows.insert_row(txn, table, row))
+            database.run_transaction(lambda txn, row=row: table_rows.insert_row(txn, table, row))
         return Stage(database, level).act(script)
 
 

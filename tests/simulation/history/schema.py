@@ -15,12 +15,12 @@ from belvedere.catalog.definitions import (
 )
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Index, Table
-from belvedere.catalog.relation import CompiledTable, compiled_index, compiled_table
+from belvedere.catalog.relation_codecs import CompiledTable, compiled_index, compiled_table
 from belvedere.database import Database
 from belvedere.errors import InvalidInput
-from belvedere.txn import rows
-from belvedere.txn.border import Reader
-from belvedere.txn.transaction import Transaction
+from belvedere.txn.contracts import Reader
+from belvedere.txn.transaction import table_rows
+from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import BIGINT, TEXT, Row
 
 LISTS = range(6)
@@ -101,7 +101,7 @@ def _compiled(reader: Reader, name: str) -> CompiledTable:
 
 
 def insert_row(txn: Transaction, name: str, row: Row) -> None:
-    rows.insert_row(txn, _compiled(txn, name), row)
+    table_rows.insert_row(txn, _compiled(txn, name), row)
 
 
 def get_row(reader: Reader, name: str, id_: int) -> Row | None:
@@ -115,14 +115,14 @@ def put_row(txn: Transaction, name: str, row: Row) -> None:
     if old is None:
         insert_row(txn, name, row)
     else:
-        rows.update_row(txn, _compiled(txn, name), old, row)
+        table_rows.update_row(txn, _compiled(txn, name), old, row)
 
 
 def delete_row(txn: Transaction, name: str, id_: int) -> None:
     old = get_row(txn, name, id_)
     if old is None:
         raise InvalidInput("no such row")
-    rows.delete_row(txn, _compiled(txn, name), old)
+    table_rows.delete_row(txn, _compiled(txn, name), old)
 
 
 def scan_table(reader: Reader, name: str, **how: Any) -> list[Row]:

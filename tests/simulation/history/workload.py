@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from belvedere.database import Database
 from belvedere.errors import InvalidInput, Retry, Unavailable
-from belvedere.txn import border
-from belvedere.txn.border import Reader
-from belvedere.txn.transaction import Transaction
+from belvedere.txn import contracts
+from belvedere.txn.contracts import Reader
+from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
 from tests.simulation.history.events import ABORTED, COMMITTED, UNKNOWN, HistoryFile, Op, Txn
 from tests.simulation.history.schema import (
@@ -44,7 +44,8 @@ STEP, BLOCKED = "step", "blocked"
 SWAP = "swap"
 
 ISOLATION = {
-    level.name: level for level in (border.READ_COMMITTED, border.SNAPSHOT, border.SERIALIZABLE)
+    level.name: level
+    for level in (contracts.READ_COMMITTED, contracts.SNAPSHOT, contracts.SERIALIZABLE)
 }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from belvedere.txn.row import layout
-from belvedere.txn.row.node import NodeSettings
+from belvedere.txn.row_atomic.cells import layout
+from belvedere.txn.row_atomic.node import NodeSettings
 from tests.simulation.row import processes as p
 from tests.simulation.row.explorer import Case, Rows, run_alone
 from tests.simulation.row.judges import (

@@ -26,17 +26,18 @@ from belvedere.database import Database
 from belvedere.errors import Corruption, InvalidInput, Retry, Unavailable
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.kv.doubles.cells_faults import FaultyCells
-from belvedere.session.views import bind_definition
-from belvedere.txn.commit.derived import DerivedRows
-from belvedere.txn.row import advance, sweep
-from belvedere.txn.row.engine import CellStoreSetup
-from belvedere.txn.row.node import NodeSettings
-from belvedere.txn.row.protocol import RowCommit
-from belvedere.txn.transaction import Transaction
+from belvedere.session.materialized.create import bind_definition
+from belvedere.txn.history.derived_rows import DerivedRows
+from belvedere.txn.row_atomic import advance
+from belvedere.txn.row_atomic.commit_protocol import RowCommit
+from belvedere.txn.row_atomic.engine import CellStoreSetup
+from belvedere.txn.row_atomic.housekeeping import sweep
+from belvedere.txn.row_atomic.node import NodeSettings
+from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import TEXT
-from belvedere.views.additions import state_differences
-from belvedere.views.build_state import unfinished_builds
-from belvedere.views.keep import EmptyReader
+from belvedere.views.registry.view_registry import EmptyReader
+from belvedere.views.state.additions import state_differences
+from belvedere.views.state.build_state import unfinished_builds
 from tests.simulation.row.turns import Actor, TurnedCells, Turns
 from tests.txn.shop import (
     column,

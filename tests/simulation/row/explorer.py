@@ -53,7 +53,7 @@ from belvedere.kv.doubles.cells import (
     newest_value,
     read_row,
 )
-from belvedere.txn.row import layout
+from belvedere.txn.row_atomic.cells import layout
 from tests.simulation.row.printing import describe, describe_result
 
 Rows = dict[bytes, RowState]

@@ -9,8 +9,8 @@ from typing import Any
 
 from belvedere.errors import Retry
 from belvedere.kv.cell import Step
-from belvedere.txn.row import advance, read
-from belvedere.txn.row.node import Node, NodeSettings
+from belvedere.txn.row_atomic import advance, read_rows
+from belvedere.txn.row_atomic.node import Node, NodeSettings
 from tests.simulation.row.explorer import Outcome, Rows, run_alone
 from tests.simulation.row.processes import INDEX, LIST, append, key, reader, settings
 
@@ -99,7 +99,7 @@ def check_sum(names: Sequence[str]) -> Callable[..., list[str]]:
 
 def _read_sum(node: Node) -> Step[Outcome]:
     at = yield from advance.latest_position(node)
-    row = yield from read.get_row(key("s"), at)
+    row = yield from read_rows.get_row(key("s"), at)
     return ("sum", 0 if row is None or row.sum is None else row.sum.amounts[0])
 
 
@@ -121,8 +121,8 @@ def check_index(wrote: dict[str, Sequence[str]], keys: Sequence[str]) -> Callabl
 
 def _read_both(node: Node, keys: Sequence[str]) -> Step[Outcome]:
     at = yield from advance.latest_position(node)
-    base = yield from read.get_rows([key(k) for k in keys], at)
-    index = yield from read.get_rows([INDEX + k.encode() for k in keys], at)
+    base = yield from read_rows.get_rows([key(k) for k in keys], at)
+    index = yield from read_rows.get_rows([INDEX + k.encode() for k in keys], at)
     found: list[Any] = ["both"]
     for k, left, right in zip(keys, base, index):
         found.append((k, left and left.columns[LIST], right and right.columns[LIST]))

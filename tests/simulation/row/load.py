@@ -20,10 +20,11 @@ from belvedere.kv.doubles.cells_network import (
     SimulatedMachine,
     SimulatedProcess,
 )
-from belvedere.txn.row import advance, cells, commit, layout
-from belvedere.txn.row import node as nodes
-from belvedere.txn.row.locks import RowLock
-from belvedere.txn.row.node import Node, NodeSettings
+from belvedere.txn.row_atomic import advance, commit
+from belvedere.txn.row_atomic import node as nodes
+from belvedere.txn.row_atomic.cells import data_cells, layout
+from belvedere.txn.row_atomic.locks import RowLock
+from belvedere.txn.row_atomic.node import Node, NodeSettings
 
 TABLE = b"\x10\x00\x00\x00\x64"
 NODES = 8
@@ -168,7 +169,7 @@ def _writer(node: Node, random: Random, name: str) -> Step[None]:
             else:
                 at = yield from advance.snapshot_position(node, token)
             lock = RowLock(layout.lock_row("root", row))
-            write = cells.put_row(row, {b"v": name.encode()})
+            write = data_cells.put_row(row, {b"v": name.encode()})
             work = commit.CommitRequest(f"{name}.{number}".encode(), at, 0, (lock,), (write,))
             token = yield from commit.commit_transaction(node, work)
         except Retry as retry:

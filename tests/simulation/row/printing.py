@@ -14,7 +14,7 @@ from belvedere.kv.cell import (
     Operation,
     Put,
 )
-from belvedere.txn.row import layout
+from belvedere.txn.row_atomic.cells import layout
 
 
 def describe(operation: Operation) -> str:

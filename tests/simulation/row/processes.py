@@ -12,16 +12,17 @@ from dataclasses import replace
 
 from belvedere.errors import Retry, Unavailable
 from belvedere.kv.cell import BeginWork, Mutate, Put, Step, WorkExpired
-from belvedere.txn.row import advance, barrier, cells, layout, read
-from belvedere.txn.row.commit import CommitRequest, commit_transaction, prepare_commit
-from belvedere.txn.row.fold import fold_row
-from belvedere.txn.row.forget import vacuum_and_trim
-from belvedere.txn.row.group import GroupMember, complete_group
-from belvedere.txn.row.layout import RowWrite
-from belvedere.txn.row.locks import AttemptLocks, RowLock
-from belvedere.txn.row.node import Node, NodeSettings
+from belvedere.txn.row_atomic import advance, catalog_barrier, read_rows
+from belvedere.txn.row_atomic.cells import data_cells, layout
+from belvedere.txn.row_atomic.cells.layout import RowWrite
+from belvedere.txn.row_atomic.commit import CommitRequest, commit_transaction, prepare_commit
+from belvedere.txn.row_atomic.group_commit import GroupMember, complete_group
+from belvedere.txn.row_atomic.housekeeping.fold import fold_row
+from belvedere.txn.row_atomic.housekeeping.vacuum import vacuum_and_trim
+from belvedere.txn.row_atomic.locks import AttemptLocks, RowLock
+from belvedere.txn.row_atomic.node import Node, NodeSettings
 from tests.simulation.row.explorer import Outcome
-from tests.txn.row.steps import change_version
+from tests.txn.row_atomic.steps import change_version
 
 TABLE = b"\x10\x00\x00\x00\x64"
 INDEX = b"\x10\x00\x00\x00\x65"
@@ -65,15 +66,15 @@ def append(
 def _append(
     node: Node, name: str, keys: Sequence[str], newest: bool, index_from: int
 ) -> Step[Outcome]:
-    version = yield from barrier.read_version()
+    version = yield from catalog_barrier.read_version()
     at = yield from (advance.latest_position(node) if newest else advance.snapshot_position(node))
-    found = yield from read.get_rows([key(k) for k in keys], at)
+    found = yield from read_rows.get_rows([key(k) for k in keys], at)
     writes = []
     for k, row in zip(keys, found):
         old = row.columns[LIST] if row else b""
-        writes.append(cells.put_row(key(k), {LIST: old + name.encode()}))
+        writes.append(data_cells.put_row(key(k), {LIST: old + name.encode()}))
         if version >= index_from:
-            writes.append(cells.put_row(INDEX + k.encode(), {LIST: old + name.encode()}))
+            writes.append(data_cells.put_row(INDEX + k.encode(), {LIST: old + name.encode()}))
     taken = tuple(RowLock(layout.lock_row("root", k.encode())) for k in keys)
     return (yield from _end(node, CommitRequest(name.encode(), at, version, taken, tuple(writes))))
 
@@ -123,10 +124,10 @@ def _fate(member: GroupMember | None) -> Outcome:
 
 def _reading_late(name: str, keys: Sequence[str]) -> CommitRequest:
     def derive() -> Step[tuple[RowWrite, ...]]:
-        found = yield from read.get_rows([key(k) for k in keys], None)
+        found = yield from read_rows.get_rows([key(k) for k in keys], None)
         lists = [row.columns[LIST] if row else b"" for row in found]
         return tuple(
-            cells.put_row(key(k), {LIST: old + name.encode()}) for k, old in zip(keys, lists)
+            data_cells.put_row(key(k), {LIST: old + name.encode()}) for k, old in zip(keys, lists)
         )
 
     taken = tuple(RowLock(layout.lock_row("root", k.encode())) for k in keys)
@@ -153,7 +154,7 @@ def add(
         at = yield from advance.snapshot_position(node)
         lock = RowLock(layout.lock_row("root", name.encode()))
         work = CommitRequest(
-            name.encode(), at, 0, (lock,), (cells.add_to_sum(key("s"), b"", (1,)),)
+            name.encode(), at, 0, (lock,), (data_cells.add_to_sum(key("s"), b"", (1,)),)
         )
         outcome = yield from _end(node, work)
         if fold_after:
@@ -173,7 +174,7 @@ def reader(
         at = yield from (
             advance.latest_position(node) if newest else advance.snapshot_position(node)
         )
-        found = yield from read.get_rows([key(k) for k in keys], at)
+        found = yield from read_rows.get_rows([key(k) for k in keys], at)
         return ("read", at, *(row.columns[LIST] if row else b"" for row in found))
 
     return start
@@ -223,8 +224,8 @@ def delete_and_forget(id_: int, config: NodeSettings) -> Callable[[], Step[Outco
         return outcome
 
     def derive() -> Step[tuple[RowWrite, ...]]:
-        yield from read.get_rows([key("x")], None)
-        return (cells.delete_row(key("x")),)
+        yield from read_rows.get_rows([key("x")], None)
+        return (data_cells.delete_row(key("x")),)
 
     return start
 
@@ -245,12 +246,12 @@ def indexer(id_: int, keys: Sequence[str], config: NodeSettings) -> Callable[[],
     def start() -> Step[Outcome]:
         node = Node(id_, config)
         version = yield from change_version(0)
-        at = yield from barrier.wait_for_older_locks(node, version)
-        found = yield from read.get_rows([key(k) for k in keys], at)
+        at = yield from catalog_barrier.wait_for_older_locks(node, version)
+        found = yield from read_rows.get_rows([key(k) for k in keys], at)
         yield BeginWork()
         for k, row in zip(keys, found):
             if row is not None:
-                marker = Put(cells.MARKER, at, b"+" + at.to_bytes(8))
+                marker = Put(data_cells.MARKER, at, b"+" + at.to_bytes(8))
                 yield Mutate(INDEX + k.encode(), (marker, Put(LIST, at, row.columns[LIST])))
         return ("indexed", at)
 

@@ -26,9 +26,11 @@ from belvedere.kv.doubles.cells_network import (
     SimulatedMachine,
     SimulatedProcess,
 )
-from belvedere.txn.row import advance, barrier, commit, fold, forget, layout, log, read, sweep
-from belvedere.txn.row import node as nodes
-from belvedere.txn.row.node import Node, NodeSettings
+from belvedere.txn.row_atomic import advance, catalog_barrier, commit, log_rows, read_rows
+from belvedere.txn.row_atomic import node as nodes
+from belvedere.txn.row_atomic.cells import layout
+from belvedere.txn.row_atomic.housekeeping import fold, sweep, vacuum
+from belvedere.txn.row_atomic.node import Node, NodeSettings
 from tests.simulation.row import workload
 from tests.simulation.row.history import violations
 from tests.simulation.row.workload import Kinds, Transaction
@@ -159,11 +161,11 @@ class Simulation:
         positions, _, _ = yield from advance.read_positions()
         keep = self.random.choice((0, 0, 5, 20))
         below = max(0, positions.applied - keep)
-        before = log.decode_floors((yield Get(layout.FLOOR_ROW)))
+        before = log_rows.decode_floors((yield Get(layout.FLOOR_ROW)))
         self._remember_outcomes()
-        forgotten = yield from forget.forget_outcomes(before.trimmed)
+        forgotten = yield from vacuum.forget_outcomes(before.trimmed)
         self.counts["outcomes forgotten"] += forgotten
-        yield from forget.vacuum_and_trim(node, workload.TABLE, b"\x11", below, below)
+        yield from vacuum.vacuum_and_trim(node, workload.TABLE, b"\x11", below, below)
 
     def _remember_outcomes(self) -> None:
         """The judge asks the store itself, before anything is forgotten."""
@@ -188,10 +190,12 @@ class Simulation:
         self.indexed.add(version)
         at = yield from advance.latest_position(node)
         names = [f"l{n}" for n in range(workload.LISTS)]
-        base = yield from read.get_rows([workload.row_key(name) for name in names], at)
-        index = yield from read.get_rows([workload.index_key(version, name) for name in names], at)
-        yield from read.require_above_floor(at)
-        if (yield from barrier.read_version()) != version:
+        base = yield from read_rows.get_rows([workload.row_key(name) for name in names], at)
+        index = yield from read_rows.get_rows(
+            [workload.index_key(version, name) for name in names], at
+        )
+        yield from read_rows.require_above_floor(at)
+        if (yield from catalog_barrier.read_version()) != version:
             return
         self.counts["indexes checked"] += 1
         for name, left, right in zip(names, base, index):
@@ -251,7 +255,7 @@ class Simulation:
     def _attempt(self, node: Node, transaction: Transaction, kinds: Kinds) -> Step[int]:
         at = -1
         try:
-            version = yield from barrier.read_version()
+            version = yield from catalog_barrier.read_version()
             if self.random.random() < 0.2:
                 at = yield from advance.latest_position(node)
             else:
@@ -259,7 +263,7 @@ class Simulation:
             node.snapshots[at] += 1
             transaction.snapshot = at
             work = yield from kinds.body(node, transaction, version)
-            yield from read.require_above_floor(transaction.snapshot)
+            yield from read_rows.require_above_floor(transaction.snapshot)
             if work is not None:
                 yield from commit.commit_transaction(node, work)
             transaction.outcome = "committed"
@@ -334,21 +338,21 @@ class Simulation:
         at = self._look(advance.latest_position(judge))
         names = [f"a{n}" for n in range(workload.ACCOUNTS)]
         names += [f"l{n}" for n in range(workload.LISTS)]
-        rows = self._look(read.get_rows([workload.row_key(name) for name in names], at)) or []
+        rows = self._look(read_rows.get_rows([workload.row_key(name) for name in names], at)) or []
         final = {n: r.columns[workload.VALUE].decode() if r else None for n, r in zip(names, rows)}
-        total = self._look(read.get_row(workload.row_key("s"), at))
+        total = self._look(read_rows.get_row(workload.row_key("s"), at))
         final["s"] = str(total.sum.amounts[0]) if total and total.sum else None
         self._remember_outcomes()
         self.wrong += violations(self.history, self.outcomes, final)
         self._check_index(at, final)
 
     def _check_index(self, at: int, final: dict[str, str | None]) -> None:
-        version = self._look(barrier.read_version())
+        version = self._look(catalog_barrier.read_version())
         if version not in self.indexed:
             return
         self.counts["indexes checked"] += 1
         for n in range(workload.LISTS):
-            row = self._look(read.get_row(workload.index_key(version, f"l{n}"), at))
+            row = self._look(read_rows.get_row(workload.index_key(version, f"l{n}"), at))
             value = row.columns[workload.VALUE].decode() if row else None
             if value != final[f"l{n}"]:
                 self.wrong.append(f"index {version} of l{n}: {value!r}, base {final[f'l{n}']!r}")

@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 
-from belvedere.views.cells import LockingView
+from belvedere.views.registry.row_atomic_locks import LockingView
 from tests.mutations.registry import mutated
 from tests.simulation.row.databases import Schedule
 

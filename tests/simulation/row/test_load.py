@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from belvedere.txn.row.node import NodeSettings
+from belvedere.txn.row_atomic.node import NodeSettings
 from tests.simulation.row.load import run
 
 SECONDS = 12.0

@@ -17,12 +17,13 @@ from random import Random
 
 from belvedere.errors import InvalidInput
 from belvedere.kv.cell import BeginWork, Step
-from belvedere.txn.row import advance, barrier, cells, layout, read
-from belvedere.txn.row.commit import CommitRequest, RowExpectation
-from belvedere.txn.row.layout import RowWrite
-from belvedere.txn.row.locks import RowLock
-from belvedere.txn.row.node import Node
-from tests.txn.row.steps import change_version
+from belvedere.txn.row_atomic import advance, catalog_barrier, read_rows
+from belvedere.txn.row_atomic.cells import data_cells, layout
+from belvedere.txn.row_atomic.cells.layout import RowWrite
+from belvedere.txn.row_atomic.commit import CommitRequest, RowExpectation
+from belvedere.txn.row_atomic.locks import RowLock
+from belvedere.txn.row_atomic.node import Node
+from tests.txn.row_atomic.steps import change_version
 
 TABLE = b"\x10\x00\x00\x00\x64"
 TABLE_END = b"\x10\x00\x00\x00\x65"
@@ -80,7 +81,9 @@ class Kinds:
         return method(node, transaction, version)
 
     def _get(self, transaction: Transaction, *names: str) -> Step[list[str | None]]:
-        found = yield from read.get_rows([row_key(name) for name in names], transaction.snapshot)
+        found = yield from read_rows.get_rows(
+            [row_key(name) for name in names], transaction.snapshot
+        )
         values = [row.columns[VALUE].decode() if row else None for row in found]
         transaction.reads.update(zip(names, values))
         return values
@@ -99,7 +102,7 @@ class Kinds:
             if name.startswith("l"):
                 writes.append(_write(index_key(version, name), value))
         if transaction.added:
-            writes.append(cells.add_to_sum(row_key("s"), b"s", (transaction.added,)))
+            writes.append(data_cells.add_to_sum(row_key("s"), b"s", (transaction.added,)))
         return CommitRequest(
             transaction.name.encode(),
             transaction.snapshot,
@@ -159,7 +162,7 @@ class Kinds:
 
         def no_children() -> Step[tuple[RowWrite, ...]]:
             start = row_key(f"c{name}/")
-            found, _ = yield from read.scan_rows(
+            found, _ = yield from read_rows.scan_rows(
                 start, start + b"\xff", None, limit=None, reverse=False
             )
             if found:
@@ -176,20 +179,24 @@ class Kinds:
         for n in range(PARENTS):
             names += [f"p{n}", *(f"cp{n}/{child}" for child in range(3))]
         yield from self._get(transaction, *names)
-        row = yield from read.get_row(row_key("s"), transaction.snapshot)
+        row = yield from read_rows.get_row(row_key("s"), transaction.snapshot)
         transaction.reads["s"] = str(row.sum.amounts[0]) if row and row.sum else None
 
 
 def _write(key: bytes, value: str | None) -> RowWrite:
-    return cells.delete_row(key) if value is None else cells.put_row(key, {VALUE: value.encode()})
+    return (
+        data_cells.delete_row(key)
+        if value is None
+        else data_cells.put_row(key, {VALUE: value.encode()})
+    )
 
 
 def create_index(node: Node) -> Step[tuple[int, int]]:
     """DDL: from the new version on, writers keep the index of that version; then backfill it."""
-    version = yield from barrier.read_version()
+    version = yield from catalog_barrier.read_version()
     new = yield from change_version(version)
-    at = yield from barrier.wait_for_older_locks(node, new)
-    found = yield from read.get_rows([row_key(f"l{n}") for n in range(LISTS)], at)
+    at = yield from catalog_barrier.wait_for_older_locks(node, new)
+    found = yield from read_rows.get_rows([row_key(f"l{n}") for n in range(LISTS)], at)
     writes = []
     for n, row in enumerate(found):
         if row is not None:

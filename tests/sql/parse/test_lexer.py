@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belvedere.errors import Error, InvalidInput
-from belvedere.sql.parse import lexer as x
-from belvedere.sql.parse.lexer import tokenize
-from belvedere.sql.parse.text import render_tokens
+from belvedere.sql.parse.lexical import lexer as x
+from belvedere.sql.parse.lexical.lexer import tokenize
+from belvedere.sql.parse.lexical.render import render_tokens
 
 
 def shown(text: str) -> list[tuple[int, str]]:

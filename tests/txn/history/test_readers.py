@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from belvedere.catalog.catalog import empty_catalog
 from belvedere.kv.batch import Pair, Write
 from belvedere.kv.memory import MemoryStore
-from belvedere.txn.border import RowChange, Snapshot
-from belvedere.txn.commit.visibility import Visibility
-from belvedere.txn.history.undo import UndoIndex
+from belvedere.txn.batch_atomic.visibility import Visibility
+from belvedere.txn.contracts import RowChange, Snapshot
+from belvedere.txn.history.undo_index import UndoIndex
 
 KEYS = [bytes([n]) for n in range(5)]
 State = dict[bytes, bytes]

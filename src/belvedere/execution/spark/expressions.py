@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from belvedere.errors import Error
-from belvedere.execution.direct.dependence import is_constant
-from belvedere.execution.spark.forms import is_comparable, scalar_form
+from belvedere.execution.python.expressions.outer_references import is_constant
+from belvedere.execution.spark.native_functions import is_comparable, scalar_form
 from belvedere.execution.spark.types import (
     NotNative,
     SparkExpression,

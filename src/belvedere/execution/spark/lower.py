@@ -23,12 +23,17 @@ from pyspark.sql import functions as f
 
 from belvedere.catalog.catalog import empty_catalog
 from belvedere.errors import Unsupported
-from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.direct.context import CompileContext
-from belvedere.execution.direct.dependence import dependence_of
+from belvedere.execution.python.compile import compile_plan
+from belvedere.execution.python.context import CompileContext
+from belvedere.execution.python.expressions.outer_references import dependence_of
+from belvedere.execution.spark.dataframes import (
+    FrameBuilder,
+    TypedFrame,
+    leaf_number,
+    schema_of,
+)
 from belvedere.execution.spark.expressions import SparkScope, lower_expression
-from belvedere.execution.spark.forms import aggregate_form, is_comparable
-from belvedere.execution.spark.frames import FrameBuilder, TypedFrame, leaf_number, schema_of
+from belvedere.execution.spark.native_functions import aggregate_form, is_comparable
 from belvedere.execution.spark.operators import (
     ComputeTask,
     OperatorInput,
@@ -40,7 +45,7 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.expression_printer import print_expression
-from belvedere.plan.looks import total_order_keys
+from belvedere.plan.representation import total_order_keys
 from belvedere.types import Kind, SqlType
 
 ScanReader = Callable[[n.Scan], TypedFrame]

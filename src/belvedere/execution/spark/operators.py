@@ -5,7 +5,7 @@ Python worker of a task. The plan (frozen nodes and the Python forms of their fu
 types must pickle; the worker compiles the closures, once per task.
 
     ComputeTask   columns by expressions over single rows; the other columns pass unchanged. By
-                  Arrow kernels where these are exact (`execution.spark.columnar`)
+                  Arrow kernels where these are exact (`execution.spark.arrow_kernels`)
     OperatorTask  a plan over the rows of one partition, whose leaves are `Changes`
     KeyHashTask   a hash of key expressions, by which rows are exchanged
 """
@@ -23,15 +23,19 @@ import pyarrow.compute as pc
 
 from belvedere.catalog.catalog import empty_catalog
 from belvedere.errors import Error
-from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.direct.context import CompileContext, row_keys
+from belvedere.execution.python.compile import compile_plan
+from belvedere.execution.python.context import CompileContext, row_keys
 from belvedere.execution.run import Interrupt, Run, Services
-from belvedere.execution.spark.columnar import ColumnFunction, KernelFailure, compile_columnar
+from belvedere.execution.spark.arrow_kernels import (
+    ColumnFunction,
+    KernelFailure,
+    compile_columnar,
+)
 from belvedere.execution.spark.types import NotNative, arrow_carrier, to_array, to_values
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.fields import Field
-from belvedere.plan.functions.function import Environment
+from belvedere.plan.functions.core.function import Environment
 from belvedere.types import BIGINT, Row, SqlType
 
 Batches = Iterator[pa.RecordBatch]
@@ -189,7 +193,7 @@ class OperatorInput:
 
 @dataclass(frozen=True, slots=True)
 class OperatorTask:
-    """Runs `plan` over all rows of a partition of tagged rows (`execution.spark.frames`)."""
+    """Runs `plan` over all rows of a partition of tagged rows (`execution.spark.dataframes`)."""
 
     plan: n.Node
     sides: tuple[OperatorInput, ...]

@@ -29,9 +29,9 @@ from typing import Any
 import pyarrow as pa
 
 from belvedere.errors import Unsupported
-from belvedere.plan.values.datetimes import EPOCH, EPOCH_UTC
-from belvedere.plan.values.decimals import fit_numeric
 from belvedere.types import Interval, Kind, SqlType, numeric_type
+from belvedere.values.datetimes import EPOCH, EPOCH_UTC
+from belvedere.values.decimals import fit_numeric
 
 DECIMAL_DIGITS_MAX = 38
 DIGITS = SqlType(Kind.NUMERIC)

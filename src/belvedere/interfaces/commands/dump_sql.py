@@ -29,19 +29,19 @@ from belvedere.catalog.model import (
     Table,
     View,
 )
-from belvedere.catalog.relation import compiled_table
+from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.codec import keyspace
 from belvedere.codec.keys import KeyCodec, KeyColumn
 from belvedere.codec.rows import RowLayout, Slot
 from belvedere.database import Database
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.functions import text_formatter
-from belvedere.plan.values.quoting import quote_literal
-from belvedere.session.indexes import KNOWN_OPTIONS
-from belvedere.sql.bind.statement import bind_statement
+from belvedere.session.materialized.index_views import KNOWN_OPTIONS
+from belvedere.sql.bind.statements.statement import bind_statement
+from belvedere.sql.parse.lexical.render import quote
 from belvedere.sql.parse.script import parse_script
-from belvedere.sql.parse.text import quote
 from belvedere.types import BIGINT, Kind, Row, SqlType
+from belvedere.values.quoting import quote_literal
 
 T = TypeVar("T", Sequence, PlainView)
 

@@ -15,14 +15,23 @@ import typer
 from belvedere.database import SQL_PARTS, Database, restore_backup
 from belvedere.errors import Error
 from belvedere.interfaces.commands import dump as dumping
-from belvedere.pipeline.session import require_spark
+from belvedere.pipeline.store.spark_session import require_spark
 from belvedere.remote.client import ask_owner_once, is_reachable
 from belvedere.remote.frames import Request
 
 BY_ROWS = ("store", "ycsb", "queries")
 BY_SCALE = ("views", "vms", "cloudtps", "pnuts", "pipeline")
-ON_SPARK = ("vms",)
 """Workloads of `belvedere bench`, by what says how large they are."""
+
+ON_SPARK = {"vms": "papers.vms_spark"}
+MODULES = {
+    "views": "views.suite",
+    "pipeline": "pipeline.suite",
+    "vms": "papers.vms",
+    "cloudtps": "papers.cloudtps",
+    "pnuts": "papers.pnuts",
+}
+"""Workload to its module in `belvedere.benchmarks`, where that has another name."""
 
 Store = Annotated[Path, typer.Argument(help="the store's directory")]
 
@@ -88,7 +97,8 @@ def bench(
     if spark or workload == "pipeline":
         with _print_errors():
             require_spark()
-    module = importlib.import_module(f"belvedere.benchmarks.{workload}{'_spark' if spark else ''}")
+    name = ON_SPARK[workload] if spark else MODULES.get(workload, workload)
+    module = importlib.import_module(f"belvedere.benchmarks.{name}")
     if part and not set(part) <= _part_letters(module):
         known = ", ".join(sorted(_part_letters(module))) or "none"
         raise typer.BadParameter(f"parts of {workload}: {known}")

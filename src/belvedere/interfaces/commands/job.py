@@ -19,8 +19,8 @@ from rich.table import Table
 
 from belvedere.errors import Error
 from belvedere.interfaces import stores
-from belvedere.pipeline.session import session
-from belvedere.pipeline.store import Store
+from belvedere.pipeline.store.client import Store
+from belvedere.pipeline.store.spark_session import session
 from belvedere.remote.client import is_reachable
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from belvedere.interfaces.commands.job import (
     serve_store,
     show_table,
 )
-from belvedere.pipeline.session import require_spark
-from belvedere.pipeline.status import read_status as status_of
-from belvedere.pipeline.store import ReadRequest
+from belvedere.pipeline.jobs.status import read_status as status_of
+from belvedere.pipeline.store.client import ReadRequest
+from belvedere.pipeline.store.spark_session import require_spark
 
 app = typer.Typer(
     add_completion=False,
@@ -54,7 +54,7 @@ def load(
     """Load files into a table, all rows or none; --on-error reject keeps the good ones."""
     with print_errors():
         require_spark()
-        from belvedere.pipeline import load as loading  # heavy
+        from belvedere.pipeline.jobs import load as loading  # heavy
 
         if on_error not in ("stop", "reject"):
             raise InvalidInput("unknown --on-error", sqlstate="22023", hint="stop or reject")
@@ -103,7 +103,7 @@ def export(
     """Write the rows of a query, table or view, at one position, into files."""
     with print_errors():
         require_spark()
-        from belvedere.pipeline import export as exporting  # heavy
+        from belvedere.pipeline.jobs import export as exporting  # heavy
 
         relation = _parse_relation(query, table, view)
         with open_job(database, master, "export") as (spark, store):

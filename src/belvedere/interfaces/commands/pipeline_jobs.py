@@ -19,12 +19,12 @@ from belvedere.interfaces.commands.job import (
     print_errors,
     show_table,
 )
-from belvedere.pipeline.session import require_spark
-from belvedere.session.expressions import compile_table_expression
-from belvedere.session.views import bind_definition
+from belvedere.pipeline.store.spark_session import require_spark
+from belvedere.session.materialized.create import bind_definition
+from belvedere.session.statement.catalog_expressions import compile_table_expression
 
 if TYPE_CHECKING:
-    from belvedere.pipeline.inputs import DefinitionCompiler
+    from belvedere.pipeline.store.tables import DefinitionCompiler
 
 Views = Annotated[list[str], typer.Argument(help="materialized views, with or without schema")]
 
@@ -44,7 +44,7 @@ def _spark_command() -> Iterator[None]:
 
 
 def _make_definitions() -> DefinitionCompiler:
-    from belvedere.pipeline.inputs import DefinitionCompiler  # heavy
+    from belvedere.pipeline.store.tables import DefinitionCompiler  # heavy
 
     return DefinitionCompiler(bind_definition, compile_table_expression)
 
@@ -56,7 +56,7 @@ def backfill(
 ) -> None:
     """Fill views made WITH (backfill = 'later'): many views, one scan of each base table."""
     with _spark_command():
-        from belvedere.pipeline import backfill as filling  # heavy
+        from belvedere.pipeline.jobs import backfill as filling  # heavy
 
         with open_job(database, master, "backfill") as (spark, store):
             done = list(filling.run_backfill(spark, store, views, _make_definitions()))
@@ -83,7 +83,7 @@ def maintain(
     """Bring deferred views forward by Structured Streaming. Naming a view takes its whole group;
     the worker of the store's owner goes on when this ends."""
     with _spark_command():
-        from belvedere.pipeline import maintain as following  # heavy
+        from belvedere.pipeline.jobs import maintain as following  # heavy
 
         with _stop_signal() as stop, open_job(database, master, "maintain") as (spark, store):
             kept = following.run_maintenance(
@@ -132,7 +132,7 @@ def verify(
 ) -> None:
     """Recompute views in Spark and compare them row by row; exit code 1 on a difference."""
     with _spark_command():
-        from belvedere.pipeline import verify as verifying  # heavy
+        from belvedere.pipeline.jobs import verify as verifying  # heavy
 
         with open_job(database, master, "verify") as (spark, store):
             found = list(
@@ -159,7 +159,7 @@ def explain(
 ) -> None:
     """Say of every operator of these jobs whether it is Spark's own or ours, and why."""
     with _spark_command():
-        from belvedere.pipeline import explain as explaining  # heavy
+        from belvedere.pipeline.jobs import explain as explaining  # heavy
 
         with open_job(database, master, "explain") as (spark, store):
             lines = list(explaining.explain_views(spark, store, views, _make_definitions()))

@@ -12,8 +12,8 @@ from belvedere.catalog.model import Index, PlainView, Sequence, Table, View
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.shell.render import OutputFormat, render
 from belvedere.plan.fields import Field
-from belvedere.plan.values.quoting import quote_literal
 from belvedere.types import TEXT, Row
+from belvedere.values.quoting import quote_literal
 
 if TYPE_CHECKING:
     from belvedere.interfaces.shell.shell import Shell

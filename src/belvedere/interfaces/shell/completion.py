@@ -9,7 +9,7 @@ from prompt_toolkit.document import Document
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import PlainView, Table, View
-from belvedere.interfaces.shell.connected import ShellSession
+from belvedere.interfaces.shell.connection import ShellSession
 from belvedere.plan.functions import functions_by_name
 
 KEYWORDS = """

@@ -14,7 +14,7 @@ from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import PostgresLexer
 
 from belvedere.interfaces.shell.completion import SqlCompleter
-from belvedere.interfaces.shell.connected import ShellSession
+from belvedere.interfaces.shell.connection import ShellSession
 
 
 def make_prompt(

@@ -10,7 +10,7 @@ from typing import Any
 
 from belvedere.plan.fields import Fields
 from belvedere.plan.functions import text_formatter
-from belvedere.plan.functions.jsons import json_encoder, quote_json_string
+from belvedere.plan.functions.nested.json import json_encoder, quote_json_string
 from belvedere.types import Kind, Row, SqlType
 
 _RIGHT = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE})

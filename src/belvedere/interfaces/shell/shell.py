@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, TextIO
 
 from belvedere.interfaces import dbapi
 from belvedere.interfaces.shell.commands import run_command
-from belvedere.interfaces.shell.connected import RemoteSession, ShellConnection, ShellCursor
+from belvedere.interfaces.shell.connection import RemoteSession, ShellConnection, ShellCursor
 from belvedere.interfaces.shell.progress import ProgressBar
 from belvedere.interfaces.shell.render import OutputFormat, render
 from belvedere.interfaces.shell.statements import caret_lines, is_complete, split_statements
-from belvedere.session.notices import Notices
+from belvedere.session.context.notices import Notices
 from belvedere.session.session import Session
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from belvedere.errors import Error
-from belvedere.sql.parse.lexer import SIGN, tokenize
+from belvedere.sql.parse.lexical.lexer import SIGN, tokenize
 
 
 def split_statements(text: str) -> tuple[list[str], str]:

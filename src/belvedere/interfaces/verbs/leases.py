@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from belvedere.database import Database
 from belvedere.errors import InvalidInput
-from belvedere.txn.border import Reader
-from belvedere.txn.transaction import Transaction
+from belvedere.txn.contracts import Reader
+from belvedere.txn.transaction.transaction import Transaction
 
 IDLE_S_MAX = 600.0
 

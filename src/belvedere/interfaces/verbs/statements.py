@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
+from belvedere.interfaces.verbs.peer import Arguments, Peer, Stream, Verb
 from belvedere.interfaces.verbs.wire import describe_fields, rows_to_batch
 from belvedere.session.session import Session
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from belvedere.catalog.model import TypeName
-from belvedere.codec.arrow import arrow_type
+from belvedere.codec.arrow.rows_to_arrow import arrow_type
 from belvedere.plan.fields import Field, Fields
 from belvedere.types import Interval, Kind, Row, SqlType
 

@@ -5,14 +5,14 @@ PostgreSQL by generated cases. The binder calls `resolve` and `cast_function`, t
 calls `build_sql` and `duckdb_udfs`.
 """
 
-from belvedere.plan.functions.casts import (
+from belvedere.plan.functions.cast.casts import (
     CastContext,
     cast_function,
     is_relabelling,
     text_formatter,
     text_parser,
 )
-from belvedere.plan.functions.function import (
+from belvedere.plan.functions.core.function import (
     UDF,
     Accumulator,
     Environment,
@@ -22,14 +22,18 @@ from belvedere.plan.functions.function import (
     Volatility,
     WindowPartition,
 )
-from belvedere.plan.functions.registry import ResolvedCall, duckdb_udfs, functions_by_name, resolve
-from belvedere.plan.functions.resolution import casts_implicitly, common_type, require_common_type
-from belvedere.plan.functions.sqlform import (
+from belvedere.plan.functions.core.overloads import (
+    casts_implicitly,
+    common_type,
+    require_common_type,
+)
+from belvedere.plan.functions.core.sql_form import (
     build_sql,
     duckdb_type,
     exceeds_duckdb_digits,
     sqlstate_of,
 )
+from belvedere.plan.functions.registry import ResolvedCall, duckdb_udfs, functions_by_name, resolve
 
 __all__ = [
     "UDF",

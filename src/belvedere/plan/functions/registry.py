@@ -14,37 +14,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from belvedere.errors import Unsupported
-from belvedere.plan.functions import (
-    aggregates,
-    arrays,
-    booleans,
-    comparison,
-    composing,
-    datetime_fields,
-    datetime_format,
-    datetime_making,
-    datetime_math,
-    encodings,
-    floats,
-    information,
-    integers,
-    json_records,
-    jsons,
-    number_format,
-    numeric_math,
-    numerics,
-    patterns,
-    randoms,
-    regexes,
-    series,
-    statistics,
-    strings,
-    windows,
+from belvedere.plan.functions.aggregate import aggregates, statistical, windows
+from belvedere.plan.functions.cast.casts import base_casts
+from belvedere.plan.functions.core.duckdb_udf import Udf, describe_udf
+from belvedere.plan.functions.core.function import Accumulator, Function, Types
+from belvedere.plan.functions.core.overloads import (
+    choose_operator,
+    choose_overload,
+    result_type,
 )
-from belvedere.plan.functions.casts import base_casts
-from belvedere.plan.functions.function import Accumulator, Function, Types
-from belvedere.plan.functions.resolution import choose_operator, choose_overload, result_type
-from belvedere.plan.functions.udf import Udf, describe_udf
+from belvedere.plan.functions.datetime import arithmetic, construct, extract, format_datetime
+from belvedere.plan.functions.logic import booleans, comparison, session_info
+from belvedere.plan.functions.nested import arrays, generate_series, json, json_records
+from belvedere.plan.functions.numeric import (
+    decimal_math,
+    decimals,
+    floats,
+    format_number,
+    integers,
+    random,
+)
+from belvedere.plan.functions.text import byte_strings, concat_format, like, regex, strings
 from belvedere.types import SqlType
 
 FAMILIES = (
@@ -52,27 +42,27 @@ FAMILIES = (
     comparison,
     integers,
     floats,
-    numerics,
-    numeric_math,
+    decimals,
+    decimal_math,
     strings,
-    encodings,
-    patterns,
-    regexes,
-    composing,
+    byte_strings,
+    like,
+    regex,
+    concat_format,
     arrays,
-    jsons,
+    json,
     json_records,
-    datetime_math,
-    datetime_fields,
-    datetime_making,
-    datetime_format,
-    number_format,
-    series,
+    arithmetic,
+    extract,
+    construct,
+    format_datetime,
+    format_number,
+    generate_series,
     aggregates,
-    statistics,
+    statistical,
     windows,
-    information,
-    randoms,
+    session_info,
+    random,
 )
 
 

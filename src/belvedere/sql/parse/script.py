@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 from belvedere.errors import Unsupported
 from belvedere.sql.definitions import MaintainView
-from belvedere.sql.parse import objects, utility
 from belvedere.sql.parse import tree as t
-from belvedere.sql.parse.alter import parse_alter
-from belvedere.sql.parse.cursor import Grammar, TokenCursor, too_complex_error
-from belvedere.sql.parse.dml import parse_data_statement
-from belvedere.sql.parse.expressions import parse_expression
-from belvedere.sql.parse.forms import CreateAsForm, ExplainForm, Tree
-from belvedere.sql.parse.lexer import END, SIGN, WORD, syntax_error, tokenize
-from belvedere.sql.parse.names import parse_qualified_name
-from belvedere.sql.parse.query import parse_query
+from belvedere.sql.parse.lexical.lexer import END, SIGN, WORD, syntax_error, tokenize
+from belvedere.sql.parse.lexical.token_cursor import Grammar, TokenCursor, too_complex_error
+from belvedere.sql.parse.queries.expression import parse_expression
+from belvedere.sql.parse.queries.query import parse_query
+from belvedere.sql.parse.statement_forms import CreateAsForm, ExplainForm, Tree
+from belvedere.sql.parse.statements import ddl, utility
+from belvedere.sql.parse.statements.alter import parse_alter
+from belvedere.sql.parse.statements.ddl_clauses import parse_qualified_name
+from belvedere.sql.parse.statements.dml import parse_data_statement
 
 _GRAMMAR = Grammar(parse_expression, parse_query, parse_data_statement)
 
@@ -112,13 +112,13 @@ _RULES: dict[str, Callable[[TokenCursor], Tree]] = {
     "update": parse_data_statement,
     "delete": parse_data_statement,
     "merge": parse_data_statement,
-    "create": objects.parse_create,
+    "create": ddl.parse_create,
     "alter": parse_alter,
-    "drop": objects.parse_drop,
-    "truncate": objects.parse_truncate,
-    "refresh": objects.parse_maintain,
-    "verify": objects.parse_maintain,
-    "repair": objects.parse_maintain,
+    "drop": ddl.parse_drop,
+    "truncate": ddl.parse_truncate,
+    "refresh": ddl.parse_maintain,
+    "verify": ddl.parse_maintain,
+    "repair": ddl.parse_maintain,
     "begin": utility.parse_begin,
     "start": utility.parse_begin,
     "commit": utility.parse_commit,

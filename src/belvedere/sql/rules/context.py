@@ -14,7 +14,7 @@ from belvedere.plan.transform import (
     rebuild_operands,
     with_subplan,
 )
-from belvedere.sql.bind.texts import StoredExpressions
+from belvedere.sql.bind.expressions.stored_expressions import StoredExpressions
 from belvedere.sql.rules.statistics import NoStatistics, Statistics
 
 

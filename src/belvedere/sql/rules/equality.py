@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from belvedere.plan import expressions as e
 from belvedere.plan.functions.registry import resolve
-from belvedere.sql.bind.coerce import specialize_function
+from belvedere.sql.bind.expressions.coerce import specialize_function
 from belvedere.types import BOOLEAN
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from belvedere.errors import Error
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.plan.functions.function import Function, Volatility
+from belvedere.plan.functions.core.function import Function, Volatility
 from belvedere.plan.functions.registry import resolve
 from belvedere.plan.transform import (
     rebuild_expressions,

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from belvedere.plan import nodes as n
-from belvedere.sql.rules.choose_access import choose_access
-from belvedere.sql.rules.choose_joins import choose_joins
+from belvedere.sql.rules.access.choose_access import choose_access
+from belvedere.sql.rules.access.order_by_key import order_by_key
+from belvedere.sql.rules.access.seek_min_max import seek_min_max
 from belvedere.sql.rules.context import OptimizerContext, Rule, map_subplans
-from belvedere.sql.rules.decorrelate import decorrelate
-from belvedere.sql.rules.extremes import seek_min_max
 from belvedere.sql.rules.fold_constants import fail_constants, fold_constants
-from belvedere.sql.rules.inline_ctes import inline_ctes
-from belvedere.sql.rules.merge_joins import merge_joins
-from belvedere.sql.rules.order_by_key import order_by_key
-from belvedere.sql.rules.order_joins import order_joins
+from belvedere.sql.rules.joins.choose_joins import choose_joins
+from belvedere.sql.rules.joins.merge_joins import merge_joins
+from belvedere.sql.rules.joins.order_joins import order_joins
 from belvedere.sql.rules.prune_columns import prune_columns
 from belvedere.sql.rules.push_predicates import push_predicates
 from belvedere.sql.rules.simplify_projects import simplify_projects
+from belvedere.sql.rules.subqueries.decorrelate import decorrelate
+from belvedere.sql.rules.subqueries.inline_ctes import inline_ctes
 from belvedere.sql.rules.top_n import top_n
 
 RULES: tuple[Rule, ...] = (

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.plan.functions.function import Volatility
+from belvedere.plan.functions.core.function import Volatility
 from belvedere.plan.transform import (
     columns_of,
     conjunction,
@@ -23,9 +23,9 @@ from belvedere.plan.transform import (
     shift_columns,
     with_subplan,
 )
-from belvedere.sql.bind.texts import find_volatility
+from belvedere.sql.bind.expressions.stored_expressions import find_volatility
 from belvedere.sql.rules.context import OptimizerContext
-from belvedere.sql.rules.disjunctions import factor_disjunctions
+from belvedere.sql.rules.factor_disjunctions import factor_disjunctions
 from belvedere.sql.rules.fold_constants import fold_expression
 from belvedere.types import Kind
 

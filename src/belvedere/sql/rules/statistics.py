@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from belvedere.sql.rules.summaries import ColumnSummary
+from belvedere.sql.rules.column_summary import ColumnSummary
 
 DEFAULT_ROWS = 1000.0
 

@@ -13,15 +13,15 @@ from typing import Protocol, TypeVar
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.kv.batch import SCAN_BATCH_ROWS, BatchStore, Pair
-from belvedere.txn.border import Reader, Snapshot
-from belvedere.txn.history.merge import Overlay, merge_scan
-from belvedere.txn.history.undo import UndoEntryPurged, UndoIndex
+from belvedere.txn.contracts import Reader, Snapshot
+from belvedere.txn.history.merge_scan import Overlay, merge_scan
+from belvedere.txn.history.undo_index import UndoEntryPurged, UndoIndex
 
 T = TypeVar("T")
 
 
 class SnapshotStore(Protocol):
-    """Where snapshots are read: `txn.commit.visibility`, which makes the readers."""
+    """Where snapshots are read: `txn.batch_atomic.visibility`, which makes the readers."""
 
     store: BatchStore
     undo: UndoIndex

@@ -1,1 +1,0 @@
-"""Plans as compiled Python closures over rows."""

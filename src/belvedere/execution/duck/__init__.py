@@ -1,1 +1,0 @@
-"""Plans as DuckDB SQL over Arrow batches of the same rows."""

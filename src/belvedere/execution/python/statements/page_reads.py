@@ -1,0 +1,103 @@
+"""Fast path of page queries: the first rows of a key range, in key order.
+
+    SELECT columns FROM t WHERE key > ? ORDER BY key LIMIT ?
+
+or in descending order: the query behind a list in an application. Like the single-row statements,
+such a plan becomes one function without a Run; it reads one scan, which is consistent by itself, so
+it needs no snapshot. Pages longer than ROWS_MAX take the general path, where they can be cancelled
+and their rows are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation_codecs import compiled_relation
+from belvedere.execution.python.operators.access import compile_ranges
+from belvedere.execution.python.statements.point_statements import (
+    FastPathRead,
+    FastPathRun,
+    is_known_value,
+    plain_context,
+)
+from belvedere.plan import access as paths
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.txn.contracts import Reader
+from belvedere.types import Row
+
+ROWS_MAX = 1024
+
+
+def compile_page_read(catalog: Catalog, node: n.Node) -> FastPathRead | None:
+    """The fast path of a page query, or None when the plan is no such query."""
+    outer, node = projected_columns(node)
+    if not isinstance(node, n.Limit) or node.offset is not None or node.with_ties:
+        return None
+    if node.count is None or not is_known_value(node.count):
+        return None
+    inner, scan = projected_columns(node.input)
+    if not isinstance(scan, n.Scan) or not _is_one_range(scan):
+        return None
+    slots = scan.slots
+    for columns in (inner, outer):
+        slots = slots if columns is None else tuple([slots[index] for index in columns])
+    return _compile_range_read(catalog, scan, slots, node.count)
+
+
+def projected_columns(node: n.Node) -> tuple[list[int] | None, n.Node]:
+    """The columns a projection selects of its input, in order (None: all as they are), and the
+    input."""
+    if isinstance(node, n.Project):
+        columns = [one.index for one in node.expressions if isinstance(one, e.Column)]
+        if len(columns) == len(node.expressions):
+            return columns, node.input
+    return None, node
+
+
+def _is_one_range(scan: n.Scan) -> bool:
+    """Whether it reads a range of the primary key bounded by parameters or constants."""
+    access = scan.access
+    if scan.residual is not None or access.index is not None:
+        return False
+    if access.full_key and access.range is None:
+        return False
+    values = [part.value for part in access.parts if isinstance(part, paths.EqualityPart)]
+    if len(values) < len(access.parts):
+        return False
+    if access.range is not None:
+        limits = (access.range.low, access.range.high)
+        values += [limit.value for limit in limits if limit is not None]
+    return all(map(is_known_value, values))
+
+
+def _compile_range_read(
+    catalog: Catalog, scan: n.Scan, slots: tuple[int, ...], count: e.Expression
+) -> FastPathRead:
+    context, compiled = plain_context(catalog), compiled_relation(catalog, scan.relation)
+    wanted_of, project = context.value_of(count), compiled.layout.projector(slots)
+    ranges, reverse = compile_ranges(context, scan.access, compiled.key), scan.access.reverse
+
+    def read_page(reader: Reader, run: FastPathRun) -> list[Row] | None:
+        wanted = wanted_of(run)(())  # type: ignore[arg-type]
+        if wanted is None or not 0 < wanted <= ROWS_MAX:
+            return None
+        rows: list[Row] = []
+        for start, end in ranges(run, ()):  # type: ignore[arg-type]
+            for values in _scan_batches(reader, start, end, reverse, wanted):
+                rows += map(project, values)
+                if len(rows) >= wanted:
+                    return rows[:wanted]
+        return rows
+
+    return read_page
+
+
+def _scan_batches(
+    reader: Reader, start: bytes, end: bytes, reverse: bool, wanted: int
+) -> Iterator[list[bytes]]:
+    if not reverse:
+        return reader.scan_values(start, end, batch_rows=wanted)
+    pairs = reader.scan(start, end, reverse=True, limit=wanted)
+    return ([value for _, value in batch] for batch in pairs)

@@ -1,0 +1,44 @@
+"""Verbs for whoever fills views from another process (`views.build.external_backfill`).
+
+fill_begin    views                       hold a position for the scan of their tables; the log is
+                                          kept from it
+fill_known    view, position, job         whether what a job has made is still what the view needs
+fill_finish   view, position, job, files  take the made state in, catch up from the log, let the
+                                          view be read
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from belvedere.interfaces.verbs.peer import Arguments, Peer, Verb
+from belvedere.views.build.external_backfill import ExternalJob
+
+
+def begin_backfill(peer: Peer, arguments: Arguments) -> dict[str, Any]:
+    serving = peer.served_store
+    lease = serving.backfill.begin_job(arguments.get_list("views"), serving.leases.take_lease)
+    return {"lease": lease.id, "position": lease.position}
+
+
+def is_backfill_known(peer: Peer, arguments: Arguments) -> bool:
+    return peer.served_store.backfill.is_current(_job(arguments))
+
+
+def finish_backfill(peer: Peer, arguments: Arguments) -> int:
+    return peer.served_store.backfill.finish_job(
+        _job(arguments), arguments.get_texts("files") or []
+    )
+
+
+def _job(arguments: Arguments) -> ExternalJob:
+    return ExternalJob(
+        arguments.get_number("view"), arguments.get_number("position"), arguments.get_text("job")
+    )
+
+
+VERBS: dict[str, Verb] = {
+    "fill_begin": begin_backfill,
+    "fill_known": is_backfill_known,
+    "fill_finish": finish_backfill,
+}

@@ -1,0 +1,20 @@
+"""The registry of all verbs, by name."""
+
+from __future__ import annotations
+
+from belvedere.interfaces.verbs import statements, store
+from belvedere.interfaces.verbs.maintain import backfill, maintenance_verbs
+from belvedere.interfaces.verbs.peer import Verb
+from belvedere.interfaces.verbs.read import changes, read_verbs, view_changes
+from belvedere.interfaces.verbs.write import write_verbs
+
+VERBS: dict[str, Verb] = {
+    **store.VERBS,
+    **read_verbs.VERBS,
+    **changes.VERBS,
+    **view_changes.VERBS,
+    **statements.VERBS,
+    **write_verbs.VERBS,
+    **maintenance_verbs.VERBS,
+    **backfill.VERBS,
+}

@@ -1,0 +1,1 @@
+"""backfill_files."""

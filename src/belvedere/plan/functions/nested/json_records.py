@@ -1,0 +1,182 @@
+"""JSON of records: json_each, json_object_agg, json_strip_nulls, paths, and rows as JSON objects.
+
+`json record` and `row key` cannot be written in SQL: the binder builds calls of them from row
+values, the first with names and values in turn, the second with the values only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from belvedere.plan.functions.cast.casts import text_formatter
+from belvedere.plan.functions.core.function import (
+    UDF,
+    Accumulator,
+    Function,
+    Types,
+    Volatility,
+    aggregate,
+    scalar,
+    set_returning,
+    stable,
+)
+from belvedere.plan.functions.nested.json import (
+    first_character,
+    json_encoder,
+    json_to_text,
+    quote_json_string,
+    split_members,
+    text_at_path,
+    value_at_path,
+)
+from belvedere.plan.functions.text.concat_format import unspecialized_form
+from belvedere.types import Interval, Kind, SqlType
+from belvedere.values.decimals import EXACT
+from belvedere.values.failures import bad_argument
+
+RECORD = "json record"
+ROW_KEY = "row key"
+RECORDS = "json_agg of records"
+
+
+def json_each(value: str) -> list[tuple[str | None, str]]:
+    if first_character(value) != "{":
+        raise bad_argument("cannot call json_each on this json value")
+    return split_members(value)
+
+
+def json_each_text(value: str) -> list[tuple[str | None, str | None]]:
+    return [(name, json_to_text(item)) for name, item in json_each(value)]
+
+
+def extract_path(value: str, *steps: str | None) -> str | None:
+    return value_at_path(value, list(steps))
+
+
+def extract_path_text(value: str, *steps: str | None) -> str | None:
+    return text_at_path(value, list(steps))
+
+
+def strip_nulls(value: str, in_arrays: bool = False) -> str:
+    """Objects without their null members, at every depth; arrays too if `in_arrays`."""
+    first = first_character(value)
+    if first == '"':
+        return quote_json_string(str(json.loads(value, strict=False)))
+    if first not in "{[":
+        return value.strip(" \t\n\r")
+    items = [(name, item) for name, item in split_members(value)]
+    if first == "{" or in_arrays:
+        items = [(name, item) for name, item in items if item.strip(" \t\n\r") != "null"]
+    inside = [(name, strip_nulls(item, in_arrays)) for name, item in items]
+    if first == "[":
+        return "[" + ",".join(item for _, item in inside) + "]"
+    return "{" + ",".join(f"{quote_json_string(str(name))}:{item}" for name, item in inside) + "}"
+
+
+def _specialize_record(types: Types) -> Callable[..., str]:
+    """Names and values in turn, as row_to_json writes them."""
+    shows = [json_encoder(one) for one in types[1::2]]
+
+    def build_record(*values: Any) -> str:
+        parts = [
+            f"{quote_json_string(name)}:{'null' if value is None else show(value)}"
+            for name, value, show in zip(values[::2], values[1::2], shows)
+        ]
+        return "{" + ",".join(parts) + "}"
+
+    return build_record
+
+
+def _specialize_row_key(types: Types) -> Callable[..., str]:
+    """Equal texts for equal rows, NULLs equal to each other: what DISTINCT needs."""
+    forms = [_canonical_text(one) for one in types]
+
+    def build_row_key(*values: Any) -> str:
+        return "\x1f".join(
+            "-" if value is None else f"+{len(text := form(value))}:{text}"
+            for form, value in zip(forms, values)
+        )
+
+    return build_row_key
+
+
+def _canonical_text(sql_type: SqlType) -> Callable[[Any], str]:
+    """A text that equal values share."""
+    match sql_type.kind:
+        case Kind.NUMERIC:
+            return lambda value: str(Decimal(value).normalize(EXACT))
+        case Kind.REAL | Kind.DOUBLE:
+            return lambda value: repr(value + 0.0)
+        case Kind.CHAR:
+            return lambda value: str(value).rstrip(" ")
+        case Kind.INTERVAL:
+            return lambda value: str(value.span) if isinstance(value, Interval) else str(value)
+        case Kind.JSON:
+            raise bad_argument("could not identify an equality operator", "42883")
+        case _:
+            return text_formatter(sql_type)
+
+
+def _specialize_object_aggregate(types: Types) -> Accumulator:
+    name_of, show = text_formatter(types[0]), json_encoder(types[1])
+
+    def step(state: list[str] | None, name: Any, value: Any) -> list[str]:
+        if name is None:
+            raise bad_argument("null value not allowed for object key", "22004")
+        state = [] if state is None else state
+        state.append(
+            f"{quote_json_string(name_of(name))} : {'null' if value is None else show(value)}"
+        )
+        return state
+
+    return Accumulator(
+        lambda: None,
+        step,
+        lambda state: None if state is None else "{ " + ", ".join(state) + " }",
+    )
+
+
+def _records_accumulator() -> Accumulator:
+    def step(state: list[str] | None, value: str) -> list[str]:
+        state = [] if state is None else state
+        state.append(value)
+        return state
+
+    return Accumulator(
+        lambda: None,
+        step,
+        lambda state: None if state is None else "[" + ", \n ".join(state) + "]",
+    )
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    set_returning("json_each(json) json", json_each),
+    set_returning("json_each_text(json) text", json_each_text),
+    scalar("json_extract_path(json,variadic text) json", extract_path, UDF),
+    scalar("json_extract_path_text(json,variadic text) text", extract_path_text, UDF),
+    scalar("json_strip_nulls(json) json", strip_nulls, UDF),
+    scalar("json_strip_nulls(json,bool) json", strip_nulls, UDF),
+    stable(
+        f"{RECORD}(variadic any) json",
+        unspecialized_form,
+        strict=False,
+        specialize=_specialize_record,
+    ),
+    scalar(
+        f"{ROW_KEY}(variadic any) text",
+        unspecialized_form,
+        strict=False,
+        specialize=_specialize_row_key,
+    ),
+    aggregate(f"{RECORDS}(json) json", _records_accumulator(), strict=False),
+    aggregate(
+        "json_object_agg(any,any) json",
+        Accumulator(list, list.append, list),
+        strict=False,
+        specialize=_specialize_object_aggregate,
+        volatility=Volatility.STABLE,
+    ),
+)

@@ -1,0 +1,44 @@
+"""The result of a statement: its tag, fields and rows, or the number of affected rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from belvedere.execution.duckdb.rows import rows_of
+from belvedere.plan.fields import Fields
+from belvedere.types import Row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Result:
+    """`fields` is None for a statement that returns no rows. `affected` is the number of rows
+    returned or changed, -1 when there is no such number. `table` has the same rows as Arrow
+    columns, when DuckDB computed them. `plain`: no column's values need another representation
+    outside of Belvedere."""
+
+    __slots__ = ("affected", "fields", "plain", "rows", "table", "tag")
+
+    def __init__(
+        self,
+        tag: str,
+        fields: Fields | None = None,
+        rows: list[Row] | None = None,
+        affected: int = -1,
+        table: pa.Table | None = None,
+        *,
+        plain: bool = False,
+    ) -> None:
+        self.tag = tag
+        self.fields = fields
+        self.rows: list[Row] = [] if rows is None else rows
+        self.affected = affected
+        self.table = table
+        self.plain = plain
+
+    def materialize(self) -> None:
+        """Make rows of the Arrow columns."""
+        if self.table is not None and not self.rows:
+            assert self.fields is not None
+            self.rows = list(rows_of(self.table, tuple(field.type for field in self.fields)))

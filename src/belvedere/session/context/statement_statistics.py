@@ -1,0 +1,47 @@
+"""Statement statistics: how often each statement ran, for how long, with how many rows.
+
+Statements that differ only in their constants share a record (sql.parse.normalize)."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from belvedere.sql.parse.normalize import normalize_statement
+
+STATEMENTS_MAX = 5_000
+STATEMENT_CHARACTERS_MAX = 4_000
+"""Only the beginning of a longer statement is stored: those that share it share a record."""
+
+
+@dataclass(slots=True)
+class StatementRecord:
+    text: str
+    calls: int = 0
+    rows: int = 0
+    total_us: float = 0.0
+    max_us: float = 0.0
+    errors: int = 0
+    tier: str = ""
+
+
+class StatementStatistics:
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._records: dict[str, StatementRecord] = {}
+
+    def record_for(self, text: str) -> StatementRecord:
+        """The record of a statement, for the caller to update; evicts the oldest record when there
+        are too many."""
+        text = normalize_statement(text)[:STATEMENT_CHARACTERS_MAX]
+        with self._mutex:
+            found = self._records.get(text)
+            if found is None:
+                if len(self._records) >= STATEMENTS_MAX:
+                    self._records.pop(next(iter(self._records)))
+                found = self._records[text] = StatementRecord(text)
+            return found
+
+    def list_records(self) -> list[StatementRecord]:
+        with self._mutex:
+            return list(self._records.values())

@@ -1,0 +1,223 @@
+"""Table statistics for the optimizer: row counts and column summaries, from samples.
+
+Every process that has the store open samples for itself, when a statement first needs a table and
+again after a number of commits: nothing is stored, nothing is locked, writers do no extra work. A
+sample has rows from all over the table: every row of a small one, and of a large one short runs at
+evenly spaced keys; ANALYZE reads the complete table and samples every n-th row. The summary of a
+column is computed from the sample when first needed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Table, View
+from belvedere.catalog.relation_codecs import (
+    CompiledTable,
+    CompiledView,
+    compiled_relation,
+    compiled_table,
+)
+from belvedere.sql.rules.column_summary import ColumnSummary, summarize_column
+from belvedere.txn.contracts import Reader
+
+COUNTED_MAX = 6_000
+"""Rows that are counted one by one; a larger table's count is extrapolated from its keys."""
+SAMPLED_MAX = 3_000
+ANALYZED_MAX = 30_000
+RUN_COUNT = 48
+RUN_ROWS = 64
+POSITIONS_MAX = 1_000
+UNKNOWN_ROWS = 1_000.0
+TABLES_SAMPLED_MAX = 500
+
+
+class StatisticsSource(Protocol):
+    """The open store, as far as sampling needs it."""
+
+    @property
+    def catalog(self) -> Catalog: ...
+
+    @property
+    def position(self) -> int: ...
+
+
+@dataclass(slots=True)
+class TableSample:
+    """`values` are stored rows; after `valid_positions` more commits a new sample replaces this
+    one."""
+
+    position: int
+    rows: float
+    table: CompiledTable | None = None
+    values: list[bytes] = field(default_factory=list)
+    summaries: dict[int, ColumnSummary | None] = field(default_factory=dict)
+
+    @property
+    def valid_positions(self) -> float:
+        return min(POSITIONS_MAX, max(50.0, self.rows / 10))
+
+    def get_summary(self, slot: int) -> ColumnSummary | None:
+        if slot not in self.summaries:
+            self.summaries[slot] = self._compute_summary(slot)
+        return self.summaries[slot]
+
+    def _compute_summary(self, slot: int) -> ColumnSummary | None:
+        if self.table is None or slot >= len(self.table.table.columns):
+            return None
+        get = self.table.layout.getter(slot)
+        return summarize_column([get(value) for value in self.values], self.rows)
+
+
+class TableStatistics:
+    def __init__(self, source: StatisticsSource, reader: Callable[[], Reader]) -> None:
+        self._source = source
+        self._reader = reader
+        self._mutex = threading.Lock()
+        self._samples: dict[int, TableSample] = {}
+
+    # -- what the optimizer asks --------------------------------------------------------------
+
+    def row_count(self, relation: int) -> float:
+        return self._get_sample(relation).rows
+
+    def count_rows_now(self, relation: int) -> float:
+        """The row count by a new scan; at most COUNTED_MAX or slightly more for a view."""
+        catalog = self._source.catalog
+        if not isinstance(catalog.get(relation), Table | View):
+            return UNKNOWN_ROWS
+        return _count_rows(self._reader(), compiled_relation(catalog, relation))[0]
+
+    def distinct_count(self, relation: int, slot: int) -> float | None:
+        found = self.column_summary(relation, slot)
+        return None if found is None else found.distinct
+
+    def column_summary(self, relation: int, slot: int) -> ColumnSummary | None:
+        return self._get_sample(relation).get_summary(slot)
+
+    def value_range(self, relation: int, slot: int) -> tuple[Any, Any] | None:
+        """The first and last value of the column a table is ordered by."""
+        table = self._source.catalog.get(relation)
+        if not isinstance(table, Table) or table.primary_key[0] != slot or table.hashed:
+            return None
+        compiled = compiled_table(self._source.catalog, relation)
+        ends = _read_end_rows(self._reader(), compiled)
+        if ends is None:
+            return None
+        get = compiled.layout.getter(slot)
+        return get(ends[0][1]), get(ends[1][1])
+
+    # -- samples ------------------------------------------------------------------------------
+
+    def forget_sample(self, relation: int) -> None:
+        self._samples.pop(relation, None)
+
+    def analyze_table(self, relation: int) -> None:
+        """Read the complete table: an exact count, and a sample of all of it."""
+        catalog, position = self._source.catalog, self._source.position
+        table = compiled_table(catalog, relation)
+        rows, step, values = 0, 1, list[bytes]()
+        for batch in self._reader().scan_values(table.start, table.end):
+            values += batch[-rows % step :: step]
+            rows += len(batch)
+            while len(values) > 2 * ANALYZED_MAX:
+                values, step = values[::2], step * 2
+        self._store_sample(relation, TableSample(position, float(rows), table, values))
+
+    def _get_sample(self, relation: int) -> TableSample:
+        known = self._samples.get(relation)
+        if known is None or self._source.position - known.position >= known.valid_positions:
+            known = self._store_sample(relation, self._take_sample(relation))
+        return known
+
+    def _store_sample(self, relation: int, sample: TableSample) -> TableSample:
+        with self._mutex:
+            self._samples[relation] = sample
+            while len(self._samples) > TABLES_SAMPLED_MAX:
+                self._samples.pop(next(iter(self._samples)))
+        return sample
+
+    def _take_sample(self, relation: int) -> TableSample:
+        catalog, position = self._source.catalog, self._source.position
+        item = catalog.get(relation)
+        if not isinstance(item, Table | View):
+            return TableSample(position, UNKNOWN_ROWS)
+        compiled, reader = compiled_relation(catalog, relation), self._reader()
+        rows, values = _count_rows(reader, compiled)
+        if not isinstance(compiled, CompiledTable):
+            return TableSample(position, rows)
+        if len(values) >= COUNTED_MAX:
+            return TableSample(position, rows, compiled, list(_sample_key_range(reader, compiled)))
+        return TableSample(position, rows, compiled, values[:: len(values) // SAMPLED_MAX + 1])
+
+
+def _count_rows(
+    reader: Reader, relation: CompiledTable | CompiledView
+) -> tuple[float, list[bytes]]:
+    """The estimated number of rows, and the first of them, or all."""
+    values: list[bytes] = []
+    for batch in reader.scan_values(relation.start, relation.end):
+        values += batch
+        if len(values) >= COUNTED_MAX:
+            break
+    rows = float(len(values))
+    if len(values) >= COUNTED_MAX and isinstance(relation, CompiledTable):
+        rows *= _extrapolation_factor(reader, relation, values[-1])
+    return rows, values
+
+
+def _extrapolation_factor(reader: Reader, table: CompiledTable, reached: bytes) -> float:
+    """How many times larger the table is than the counted part, by the last counted key."""
+    ends = _read_end_rows(reader, table)
+    if ends is None:
+        return 1.0
+    first, last = ends[0][0], ends[1][0]
+    key = table.key_of(table.decode(reached))
+    low, high, here = _keys_as_numbers(first, last, key)
+    return max(1.0, (high - low) / max(1, here - low))
+
+
+def _read_end_rows(reader: Reader, table: CompiledTable) -> list[tuple[bytes, bytes]] | None:
+    """The first and the last row with their keys."""
+    found = []
+    for reverse in (False, True):
+        pairs = next(reader.scan(table.start, table.end, reverse=reverse, limit=1), None)
+        if not pairs:
+            return None
+        found.append(pairs[0])
+    return found
+
+
+def _sample_key_range(reader: Reader, table: CompiledTable) -> Iterator[bytes]:
+    """Short runs of rows, at starts that split the key range evenly."""
+    ends = _read_end_rows(reader, table)
+    if ends is None:
+        return
+    first, last = ends[0][0], ends[1][0]
+    common = _common_prefix(first, last)
+    low, high, _ = _keys_as_numbers(first, last, first)
+    for i in range(RUN_COUNT):
+        place = low + (high - low) * i // RUN_COUNT
+        start = first if i == 0 else first[:common] + place.to_bytes(8)
+        for pairs in reader.scan(start, table.end, limit=RUN_ROWS):
+            yield from (value for _, value in pairs)
+
+
+def _common_prefix(one: bytes, other: bytes) -> int:
+    return next(
+        (i for i, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other))
+    )
+
+
+def _keys_as_numbers(first: bytes, last: bytes, key: bytes) -> tuple[int, int, int]:
+    """The keys as numbers: the eight bytes after the common prefix of the first and the last."""
+    start = _common_prefix(first, last)
+
+    def key_to_number(one: bytes) -> int:
+        return int.from_bytes(one[start : start + 8].ljust(8, b"\0"))
+
+    return key_to_number(first), key_to_number(last), key_to_number(key)

@@ -1,0 +1,199 @@
+"""The transaction state of a session: the open transaction, its failure, its savepoints.
+
+    none ----begin----> open ----error----> failed ----rollback----> none
+      ^                  |  ^                  |
+      +--commit/rollback-+  +--rollback to-----+
+
+A failed transaction accepts only ROLLBACK and ROLLBACK TO (else 25P02); its COMMIT rolls back, as
+in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.model import Index, ObjectState
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.session.context.settings import SessionSettings
+from belvedere.session.context.shared_state import DatabaseContract
+from belvedere.txn.contracts import Isolation, Reader
+from belvedere.txn.transaction.schema_change import apply_edit
+from belvedere.txn.transaction.transaction import Transaction, TransactionSavepoint
+
+
+class NamedSavepoint(NamedTuple):
+    name: str
+    savepoint: TransactionSavepoint
+    catalog: Catalog
+
+
+class TransactionState:
+    __slots__ = (
+        "_before",
+        "_host",
+        "_savepoints",
+        "_settings",
+        "caught_up_position",
+        "deferred",
+        "deferred_names",
+        "explicit",
+        "failed",
+        "floor",
+        "last_reader",
+        "open",
+        "position",
+        "read_only",
+        "shown_position",
+    )
+
+    def __init__(self, host: DatabaseContract, settings: SessionSettings) -> None:
+        self._host = host
+        self._settings = settings
+        self.open: Transaction | None = None
+        self.explicit = False
+        self.failed = False
+        self.read_only = False
+        self.deferred: bool | None = None  # SET CONSTRAINTS ALL; None: as each constraint says
+        self.deferred_names: dict[str, bool] = {}  # SET CONSTRAINTS of single names, since then
+        self.floor = 0  # the next snapshot is at least this position
+        self.position = 0  # of the last commit or snapshot
+        self.last_reader: Reader | None = None  # of the last read without a transaction
+        self.caught_up_position = 0  # the newest position at which a bounded read caught up views
+        self.shown_position: int | None = (
+            None  # the open transaction read views at this older position
+        )
+        self._before = 0  # the position before the open transaction
+        self._savepoints: list[NamedSavepoint] = []
+
+    def begin(self, *, explicit: bool, isolation: Isolation | None = None) -> Transaction:
+        level = isolation or self._settings.get("default_transaction_isolation")
+        self.open = self._host.begin(level, at_least=self.floor)
+        self._before, self.shown_position = self.seen_position, None
+        self.position = max(self._before, self.open.position)
+        self.explicit = explicit
+        self.failed = False
+        self.read_only = self._settings.get("default_transaction_read_only")
+        return self.open
+
+    @property
+    def seen_position(self) -> int:
+        """The newest position the session has written or read; it never reads an older one."""
+        return (
+            self.position
+            if self.last_reader is None
+            else max(self.position, self.last_reader.position)
+        )
+
+    @property
+    def seen_position_before(self) -> int:
+        """The same, as of before the open transaction."""
+        return self.seen_position if self.open is None else self._before
+
+    def advance_position(self, position: int) -> None:
+        """Note that the session has committed something outside of its transactions, up to here."""
+        if self.open is None:
+            self.position = max(self.position, position)
+
+    @property
+    def defaults_read_only(self) -> bool:
+        return bool(self._settings.get("default_transaction_read_only"))
+
+    def require_usable(self) -> None:
+        if self.failed:
+            raise InvalidInput(
+                "current transaction is aborted",
+                sqlstate="25P02",
+                hint="end it with ROLLBACK, or go back with ROLLBACK TO",
+            )
+
+    def commit(self) -> bool:
+        """Commit; False when the transaction had failed, and was rolled back instead."""
+        transaction, failed = self.open, self.failed
+        if transaction is None:
+            return True
+        if failed:
+            self.rollback()
+            return False
+        self._reset_state()
+        try:
+            shown = None if transaction.changes else self.shown_position
+            reached = transaction.commit().position
+            self.position = max(self.position, reached) if shown is None else shown
+            self.floor = max(self.floor, self.position)
+        except BaseException:
+            self._settings.end_transaction(committed=False)
+            raise
+        self._settings.end_transaction(committed=True)
+        return True
+
+    def rollback(self) -> None:
+        transaction = self.open
+        self._reset_state()
+        if transaction is not None:
+            transaction.rollback()
+            self._settings.end_transaction(committed=False)
+
+    def _reset_state(self) -> None:
+        self.open, self.explicit, self.failed, self.deferred = None, False, False, None
+        self.deferred_names = {}
+        self._savepoints.clear()
+
+    def is_constraint_deferred(self, name: str, initially: bool) -> bool:
+        """Whether a deferrable constraint is currently checked only at commit."""
+        known = self.deferred_names.get(name, self.deferred)
+        return initially if known is None else known
+
+    # -- savepoints ---------------------------------------------------------------------------
+
+    def create_savepoint(self, name: str) -> None:
+        transaction = self._require_open("SAVEPOINT")
+        self._savepoints.append(
+            NamedSavepoint(name, transaction.set_savepoint(), transaction.catalog)
+        )
+
+    def rollback_to_savepoint(self, name: str) -> None:
+        transaction = self._require_open("ROLLBACK TO SAVEPOINT")
+        at = self._find_savepoint(name)
+        transaction.rollback_to(self._savepoints[at].savepoint)
+        self.show_catalog(self._savepoints[at].catalog)
+        del self._savepoints[at + 1 :]
+        self.failed = False
+
+    def release_savepoint(self, name: str) -> None:
+        self._require_open("RELEASE SAVEPOINT")
+        self.require_usable()
+        del self._savepoints[self._find_savepoint(name) :]
+
+    def _require_open(self, what: str) -> Transaction:
+        if self.open is None:
+            raise InvalidInput(f"{what} can only be used in transaction blocks", sqlstate="25P01")
+        return self.open
+
+    def _find_savepoint(self, name: str) -> int:
+        for at in range(len(self._savepoints) - 1, -1, -1):
+            if self._savepoints[at].name == name:
+                return at
+        raise InvalidInput("savepoint does not exist", sqlstate="3B001", name=name)
+
+    # -- the catalog inside a transaction -----------------------------------------------------
+
+    def apply_catalog_edit(self, edit: CatalogEdit) -> None:
+        """Make a catalog change part of the open transaction, which sees it from now on."""
+        assert self.open is not None
+        for item in edit.changed_objects().values():
+            if isinstance(item, Index) and item.state is ObjectState.BUILDING:
+                if item.table in self._host.catalog.objects:
+                    raise Unsupported(
+                        "filling an index inside of a transaction that has changes",
+                        hint="commit first",
+                    )
+                # Every row of the table is a change of this transaction: the commit indexes it.
+                edit.set_state(item.id, ObjectState.READY)
+        apply_edit(self.open, edit)
+        self.show_catalog(edit.before.with_objects(edit.changed_objects()))
+
+    def show_catalog(self, catalog: Catalog) -> None:
+        assert self.open is not None
+        self.open.use_catalog(catalog)

@@ -1,0 +1,239 @@
+"""COPY: files to rows and rows to files, as CSV, PostgreSQL's text format, or Parquet.
+
+A file is read in chunks; each chunk becomes rows as the same INSERT would make them, in one
+transaction per file. Columns without defaults or checks to evaluate are encoded as Arrow columns,
+also those of a text file whose values are spelled plainly. Files are on the machine the session
+runs on; COPY .. FROM STDIN and TO STDOUT use the streams of the session's door.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from belvedere.catalog.relation_codecs import CompiledTable, compiled_table
+from belvedere.errors import InvalidInput, Unavailable, Unsupported
+from belvedere.execution.bulk_insert import BulkLoader
+from belvedere.execution.python.compile import compile_plan
+from belvedere.execution.python.context import CompileContext
+from belvedere.execution.python.statements.dml import row_maker, row_widener
+from belvedere.execution.run import CteRows
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.functions import text_formatter, text_parser
+from belvedere.plan.transform import rebuild_operands
+from belvedere.session.context.result import Result
+from belvedere.session.copy import parquet, text_arrow, text_format
+from belvedere.session.statement.parameters import make_converter, with_row_in_error
+from belvedere.sql import statements as s
+from belvedere.txn.transaction.transaction import Transaction
+from belvedere.types import Row, SqlType
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+CHUNK_ROWS = 5_000
+_FILE_ROWS = -1  # the number of the CTE that a chunk of the file is read as
+
+
+def run_copy(session: Session, statement: s.Copy, _: Sequence[Any]) -> Result:
+    if statement.direction == "from":
+        count = session.run_in_transaction(
+            True, lambda transaction: _copy_from(session, transaction, statement)
+        )
+    else:
+        count = session.run_in_transaction(
+            False, lambda transaction: _copy_to(session, transaction, statement)
+        )
+    return Result("COPY", affected=count.affected)
+
+
+# -- in --------------------------------------------------------------------------------------------
+
+
+class _CopyLoader:
+    """Inserts the rows of a file into a table, in one transaction."""
+
+    def __init__(self, session: Session, transaction: Transaction, statement: s.Copy) -> None:
+        insert = _build_file_insert(statement)
+        catalog = transaction.catalog
+        self.session = session
+        self.table = compiled_table(catalog, insert.relation)
+        self.columns = _map_plain_columns(insert, self.table)
+        self._loader = BulkLoader(transaction, self.table)
+        self._run = session.new_run(transaction, ())
+        self._each = compile_plan(catalog, insert.input)
+        context = CompileContext(catalog, lambda inner: compile_plan(catalog, inner))
+        self._make = row_maker(context, insert, self.table)
+        self._widen = row_widener(self.table)
+        self.count = 0
+
+    def column_types(self) -> list[SqlType] | None:
+        """The table's types of the file's columns; None when the file must be read as rows."""
+        if self.columns is None:
+            return None
+        slots = {place: slot for slot, place in enumerate(self.columns) if place is not None}
+        return [self.table.layout.types[slots[place]] for place in sorted(slots)]
+
+    def add_rows(self, chunk: list[Row]) -> None:
+        """Insert rows whose values are those of the file's columns."""
+        self.session.interrupt.check()
+        run = self._run.with_ctes({_FILE_ROWS: CteRows(chunk)})
+        rows = [self._widen(row) for row in map(self._make(run), self._each(run))]
+        self._loader.add_rows(rows)
+        self.count += len(rows)
+
+    def add_columns(self, columns: list[Any]) -> bool:
+        """Insert Arrow columns of the file as they are; False when they must become rows first."""
+        self.session.interrupt.check()
+        batch = parquet.arrange_by_slot(columns, self.columns, self.table)
+        if batch is None:
+            return False
+        try:
+            self._loader.add_columns(batch)
+        except InvalidInput as error:
+            if error.sqlstate in ("23505", "23502"):
+                raise
+            return False
+        self.count += batch.num_rows
+        return True
+
+
+def _copy_from(session: Session, transaction: Transaction, statement: s.Copy) -> Result:
+    intake = _CopyLoader(session, transaction, statement)
+    if statement.format == "parquet":
+        _copy_parquet(intake, statement)
+    elif statement.path is None:
+        _copy_text(intake, statement, session.door_input())
+    else:
+        with _require_file(statement.path).open(encoding="utf-8", newline="") as lines:
+            _copy_text(intake, statement, lines)
+    return Result("COPY", affected=intake.count)
+
+
+def _copy_text(intake: _CopyLoader, statement: s.Copy, lines: IO[str]) -> None:
+    """Load a text file chunk by chunk as columns; other chunks are read record by record."""
+    types, in_table = [field.type for field in statement.columns], intake.column_types()
+    style = text_format.parse_format_options(statement.format, dict(statement.options))
+    try:
+        for chunk in text_arrow.read_chunks(lines, style):
+            columns = None
+            if style.header and style.quote not in chunk.lines[0]:
+                chunk = text_arrow.LineChunk(chunk.number + 1, chunk.lines[1:])
+                style = style._replace(header=False)
+            if in_table is not None and len(in_table) == len(types) and not style.header:
+                columns = text_arrow.parse_columns(chunk, style, in_table)
+            if columns is None or not intake.add_columns(columns):
+                records = _parse_records(chunk, style, types)
+                while rows := list(itertools.islice(records, CHUNK_ROWS)):
+                    intake.add_rows(rows)
+            style = style._replace(header=False)
+            if any(map(text_format.is_end_marker, chunk.lines)):
+                return
+    except UnicodeDecodeError as error:
+        raise InvalidInput("invalid byte sequence for UTF8", sqlstate="22021") from error
+
+
+def _copy_parquet(intake: _CopyLoader, statement: s.Copy) -> None:
+    if statement.path is None:
+        raise Unsupported("COPY of Parquet from STDIN")
+    names = [field.name for field in statement.columns]
+    convert = with_row_in_error(make_converter([field.type for field in statement.columns]))
+    for columns in parquet.read_batches(_require_file(statement.path), names):
+        if intake.columns is None or not intake.add_columns(columns):
+            values = [column.to_pylist() for column in columns]
+            intake.add_rows(list(map(convert, zip(*values))))
+
+
+def _build_file_insert(statement: s.Copy) -> n.Insert:
+    """The INSERT with the file's rows instead of its parameters."""
+    insert = statement.plan
+    assert isinstance(insert, n.Insert)
+    values = insert.input
+    assert isinstance(values, n.Values)
+    source = n.CteScan(_FILE_ROWS, "file", tuple(statement.columns))
+    expressions = tuple(_parameter_to_column(one) for one in values.rows[0])
+    return replace(insert, input=n.Project(source, expressions, values.fields))
+
+
+def _parameter_to_column(expression: e.Expression) -> e.Expression:
+    if isinstance(expression, e.Parameter):
+        return e.Column(expression.index - 1, expression.type)
+    return rebuild_operands(expression, _parameter_to_column)
+
+
+def _map_plain_columns(insert: n.Insert, table: CompiledTable) -> list[int | None] | None:
+    """For every slot of the table its column of the file (None: NULL); None for the list when some
+    slot has an expression to evaluate."""
+    rules, project = insert.rules, insert.input
+    assert isinstance(project, n.Project)
+    if rules.generated or rules.checks or any(column.hidden for column in table.live_columns):
+        return None
+    found: list[int | None] = [None] * len(table.table.columns)
+    for ordinal, expression in zip(insert.ordinals, project.expressions):
+        while (
+            isinstance(expression, e.Cast) and expression.type.kind is expression.operand.type.kind
+        ):
+            expression = expression.operand
+        slot = table.live_columns[ordinal].slot
+        if isinstance(expression, e.Column):
+            found[slot] = expression.index
+        elif not (isinstance(expression, e.Literal) and expression.value is None):
+            return None
+    return found
+
+
+def _require_file(path: str) -> Path:
+    found = Path(path)
+    if not found.is_file():
+        raise InvalidInput("file does not exist", sqlstate="58P01", path=path)
+    return found
+
+
+def _parse_records(
+    chunk: text_arrow.LineChunk, style: text_format.TextFormat, types: list[SqlType]
+) -> Iterator[Row]:
+    """Records as values; an error names the line it is in."""
+    parsers = [text_parser(one) for one in types]
+    for number, record in text_format.read_records(chunk.lines, style, chunk.number):
+        if len(record) != len(parsers):
+            word = "missing data for a column" if len(record) < len(parsers) else "extra data"
+            raise InvalidInput(word, sqlstate="22P04", line=number)
+        try:
+            values = [None if v is None else p(v) for p, v in zip(parsers, record)]
+        except InvalidInput as error:
+            error.facts.setdefault("line", number)
+            raise
+        yield tuple(values)
+
+
+# -- out -------------------------------------------------------------------------------------------
+
+
+def _copy_to(session: Session, transaction: Transaction, statement: s.Copy) -> Result:
+    compiled = compile_plan(transaction.catalog, session.optimize_plan(statement.plan))
+    rows = compiled(session.new_run(transaction, ()))
+    names = [field.name for field in statement.plan.fields]
+    types = [field.type for field in statement.plan.fields]
+    if statement.format == "parquet":
+        if statement.path is None:
+            raise Unsupported("COPY of Parquet to STDOUT")
+        return Result("COPY", affected=parquet.write_rows(Path(statement.path), names, types, rows))
+    style = text_format.parse_format_options(statement.format, dict(statement.options))
+    formatters = [text_formatter(one) for one in types]
+    records = ([None if v is None else form(v) for form, v in zip(formatters, row)] for row in rows)
+    if statement.path is None:
+        return Result(
+            "COPY", affected=text_format.write_records(session.door_output(), style, names, records)
+        )
+    path = statement.path
+    try:
+        with Path(path).open("w", encoding="utf-8", newline="") as out:
+            return Result("COPY", affected=text_format.write_records(out, style, names, records))
+    except FileNotFoundError as error:
+        raise InvalidInput("directory does not exist", sqlstate="58P01", path=path) from error
+    except OSError as error:
+        raise Unavailable("file cannot be written", sqlstate="58030", detail=str(error)) from error

@@ -1,0 +1,262 @@
+"""ALTER: each action as a change of the catalog; existing rows are checked where needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from belvedere.catalog import definitions as wanted
+from belvedere.catalog.definition_rules import require_column
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.model import PlainView, Sequence, Table, TypeName, View
+from belvedere.catalog.table_rewrite import has_primary_key
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.session.ddl import column_dependencies, existing_rows
+from belvedere.session.ddl.plain_views import require_valid_plain_views
+from belvedere.session.ddl.rename_in_views import rename_in_views
+from belvedere.session.ddl.schemas import alter_schema, move_to_schema
+from belvedere.session.ddl.sequences import (
+    build_sequence_definition,
+    identity_sequence_options,
+    set_identity,
+)
+from belvedere.session.materialized import create, view_indexes
+from belvedere.sql import definitions as d
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+PUBLIC = "public"
+
+
+def alter_object(session: Session, edit: CatalogEdit, statement: d.Alter) -> None:
+    before = edit.catalog
+    if statement.kind == "schema":
+        alter_schema(edit, statement)
+        require_valid_plain_views(before, edit)
+        return
+    found = edit.catalog.find_relation(statement.name.name, statement.name.schema or PUBLIC)
+    if found is None:
+        if statement.if_exists:
+            return
+        raise InvalidInput("relation does not exist", sqlstate="42P01", name=str(statement.name))
+    if isinstance(found, View) and found.part:
+        raise Unsupported("ALTER of an auxiliary view", hint="it is kept for others as it is")
+    for action in statement.actions:
+        if isinstance(action, d.Rename) and action.what == "table":
+            edit.rename_relation(found.id, action.new)
+            if isinstance(found, Table):
+                rename_in_views(edit, found)
+        elif isinstance(action, d.SetSchema):
+            item = edit.catalog.get(found.id)
+            assert isinstance(item, Table | Sequence | PlainView | View)
+            move_to_schema(edit, item, action.schema)
+        elif isinstance(found, Table):
+            alter_table(session, edit, edit.catalog.table(found.id), action)
+        elif isinstance(found, View) and isinstance(action, d.SetOptions):
+            create.set_view_options(session, edit, found, dict(action.options))
+            view_indexes.switch_view_indexes(session, before, edit, found.id)
+        else:
+            raise Unsupported(f"ALTER {statement.kind.upper()}", action=type(action).__name__)
+    cascade = any(isinstance(one, d.DropColumn) and one.cascade for one in statement.actions)
+    require_valid_plain_views(before, edit, cascade=cascade)
+
+
+def alter_table(session: Session, edit: CatalogEdit, table: Table, action: d.AlterAction) -> None:
+    match action:
+        case d.AddColumn():
+            _add_column(session, edit, table, action)
+        case d.DropColumn():
+            _drop_column(edit, table, action)
+        case d.SetColumnType():  # one that needs no new rows
+            column = require_column(table, action.name)
+            wider = msgspec.structs.replace(column, type_name=TypeName.from_type(action.type))
+            edit.replace_column(table.id, wider)
+        case d.SetColumnDefault():
+            column = require_column(table, action.name)
+            edit.replace_column(table.id, msgspec.structs.replace(column, default=action.default))
+        case d.SetColumnNotNull():
+            _set_not_null(session, edit, table, action)
+        case d.AddConstraint():
+            _add_constraint(session, edit, table, action.constraint)
+        case d.DropConstraint():
+            _drop_constraint(edit, table, action)
+        case d.Rename():
+            _rename_column_or_constraint(edit, table, action)
+        case d.SetOptions():
+            _set_options(edit, table, dict(action.options))
+        case d.SetColumnIdentity():
+            set_identity(edit, table, action)
+        case d.DropColumnExpression():
+            column = require_column(table, action.name)
+            edit.replace_column(table.id, msgspec.structs.replace(column, generated=None))
+        case _:
+            raise Unsupported("ALTER TABLE action", action=type(action).__name__)
+
+
+def _add_column(session: Session, edit: CatalogEdit, table: Table, action: d.AddColumn) -> None:
+    column = action.column
+    exists = any(c.name == column.name and not c.dropped for c in table.columns)
+    if exists and action.if_not_exists:
+        return
+    missing = None
+    if column.default is not None:
+        missing = existing_rows.evaluate_default(session, column)
+    if column.not_null and missing is None and existing_rows.has_rows(session, table):
+        raise InvalidInput(
+            "column contains null values", sqlstate="23502", column=column.name, table=table.name
+        )
+    edit.add_column(table.id, define_column(column, missing))
+    for constraint in action.constraints:
+        _add_constraint(session, edit, edit.catalog.table(table.id), constraint)
+
+
+def define_column(one: d.ColumnClause, missing: Any = None) -> wanted.ColumnDefinition:
+    """What the catalog is told of a column; `missing` is what rows have that are there already."""
+    numbers = None
+    if one.serial or one.identity is not None:
+        options = identity_sequence_options(one.sequence, one.type)
+        numbers = build_sequence_definition(one.name, PUBLIC, options)
+    return wanted.ColumnDefinition(
+        one.name,
+        one.type,
+        not_null=one.not_null,
+        default=one.default,
+        missing=missing,
+        identity=one.identity,
+        serial=one.serial,
+        generated=one.generated,
+        numbers=numbers,
+    )
+
+
+def _drop_column(edit: CatalogEdit, table: Table, action: d.DropColumn) -> None:
+    known = any(c.name == action.name and not c.dropped for c in table.columns)
+    if not known and action.if_exists:
+        return
+    column_dependencies.drop_column(edit, table, action.name, cascade=action.cascade)
+
+
+def _set_not_null(
+    session: Session, edit: CatalogEdit, table: Table, action: d.SetColumnNotNull
+) -> None:
+    column = require_column(table, action.name)
+    if action.not_null and existing_rows.has_null(session, table, column):
+        raise InvalidInput(
+            "column contains null values", sqlstate="23502", column=column.name, table=table.name
+        )
+    if not action.not_null and column.slot in table.primary_key:
+        raise InvalidInput("column is in a primary key", sqlstate="42P16", column=column.name)
+    edit.replace_column(table.id, msgspec.structs.replace(column, not_null=action.not_null))
+
+
+def _add_constraint(
+    session: Session, edit: CatalogEdit, table: Table, constraint: d.Constraint
+) -> None:
+    _require_free_name(table, constraint.name)
+    match constraint:
+        case d.CheckClause():
+            name = constraint.name or _generate_check_name(table, constraint)
+            existing_rows.require_check_holds(
+                session, edit.catalog, table, name, constraint.expression
+            )
+            edit.add_check(table.id, wanted.CheckDefinition(constraint.expression, name))
+        case d.UniqueClause():
+            edit.add_unique(
+                table.id,
+                wanted.UniqueDefinition(
+                    constraint.columns, constraint.name, constraint.nulls_distinct
+                ),
+            )
+        case d.ForeignKeyClause():
+            if existing_rows.has_rows(session, table):
+                existing_rows.require_parent_rows(session, table, constraint)
+            edit.add_foreign_key(
+                table.id,
+                wanted.ForeignKeyDefinition(
+                    constraint.columns,
+                    constraint.parent.name,
+                    constraint.parent_columns,
+                    constraint.parent.schema or PUBLIC,
+                    constraint.name,
+                    constraint.on_delete,
+                    constraint.on_update,
+                    constraint.enforced,
+                    constraint.deferrable,
+                    constraint.initially_deferred,
+                ),
+            )
+        case d.PrimaryKeyClause():
+            raise AssertionError("session.ddl.alter_rewrite adds primary keys")
+
+
+def _require_free_name(table: Table, name: str | None) -> None:
+    taken = {check.name for check in table.checks} | {key.name for key in table.foreign_keys}
+    if name is not None and name in taken:
+        raise InvalidInput("constraint already exists", sqlstate="42710", name=name)
+
+
+def _generate_check_name(table: Table, constraint: d.CheckClause) -> str:
+    taken = {check.name for check in table.checks}
+    only = f"_{constraint.columns[0]}" if len(constraint.columns) == 1 else ""
+    name, number = f"{table.name}{only}_check", 0
+    while name in taken:
+        number += 1
+        name = f"{table.name}{only}_check{number}"
+    return name
+
+
+def _drop_constraint(edit: CatalogEdit, table: Table, action: d.DropConstraint) -> None:
+    name = action.name
+    checks = tuple(check for check in table.checks if check.name != name)
+    if len(checks) < len(table.checks):
+        edit.put(msgspec.structs.replace(table, checks=checks))
+        return
+    if any(key.name == name for key in table.foreign_keys):
+        edit.drop_foreign_key(table.id, name)
+        return
+    for index in edit.catalog.table_indexes(table.id):
+        if index.name == name and index.constraint:
+            edit.drop_index(index.id)
+            return
+    if not action.if_exists:
+        raise InvalidInput("constraint does not exist", sqlstate="42704", name=name)
+
+
+def _rename_column_or_constraint(edit: CatalogEdit, table: Table, action: d.Rename) -> None:
+    if action.what == "column":
+        column = require_column(table, action.old)
+        if any(c.name == action.new and not c.dropped for c in table.columns):
+            raise InvalidInput("column already exists", sqlstate="42701", name=action.new)
+        column_dependencies.rename_column(edit, table, column, action.new)
+        rename_in_views(edit, table)
+        return
+    if has_primary_key(table) and action.old == table.primary_key_name:
+        edit.put(msgspec.structs.replace(table, primary_key_name=action.new))
+        return
+    for index in edit.catalog.table_indexes(table.id):
+        if index.constraint and index.name == action.old:
+            edit.rename_relation(index.id, action.new)
+            return
+    checks = tuple(
+        msgspec.structs.replace(one, name=action.new) if one.name == action.old else one
+        for one in table.checks
+    )
+    keys = tuple(
+        msgspec.structs.replace(one, name=action.new) if one.name == action.old else one
+        for one in table.foreign_keys
+    )
+    if checks == table.checks and keys == table.foreign_keys:
+        raise InvalidInput("constraint does not exist", sqlstate="42704", name=action.old)
+    edit.put(msgspec.structs.replace(table, checks=checks, foreign_keys=keys))
+
+
+def _set_options(edit: CatalogEdit, table: Table, options: dict[str, str]) -> None:
+    for name, value in options.items():
+        if name != "root":
+            raise Unsupported("table option", name=name)
+        known = {key.name for key in table.foreign_keys}
+        if value != "self" and value not in known:
+            raise InvalidInput("no such foreign key", sqlstate="42704", name=value)
+        edit.set_root(table.id, value)

@@ -1,0 +1,112 @@
+"""EXPLAIN: the plan tree with estimates, and the chosen tier with its reason; ANALYZE also runs
+the statement and measures each node."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from belvedere.errors import Unsupported
+from belvedere.execution.choose_tier import Tier
+from belvedere.execution.run import Rows, Run
+from belvedere.plan import nodes as n
+from belvedere.plan.fields import Field
+from belvedere.plan.printer import print_plan
+from belvedere.session.context.result import Result
+from belvedere.session.explain import view
+from belvedere.session.materialized import freshness_policy
+from belvedere.session.statement.compiled_statement import CompiledStatement
+from belvedere.sql import definitions as d
+from belvedere.sql import statements as s
+from belvedere.types import TEXT, Row
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+PLAN = (Field("QUERY PLAN", TEXT),)
+
+
+@dataclass(slots=True)
+class _NodeTiming:
+    rows: int = 0
+    loops: int = 0
+    seconds: float = 0.0
+
+
+def run_explain(session: Session, statement: s.Explain, parameters: Sequence[Any]) -> Result:
+    data = statement.statement
+    if isinstance(data, d.MaintainView | d.CreateMaterializedView):
+        lines = view.explain_view_statement(session, data)
+        return Result("EXPLAIN", PLAN, [(line,) for line in lines], len(lines))
+    if not isinstance(data, s.DataPlan):
+        raise Unsupported(f"EXPLAIN of {type(data).__name__}")
+    lines = []
+    measures: dict[int, _NodeTiming] = {}
+    entry = _compile_measured(session, data, statement.source, measures)
+    data, choice = entry.data, entry.choice
+    if statement.analyze:
+        started = time.perf_counter()
+        session.run_data_statement(entry, parameters)
+        lines.append(f"execution time: {(time.perf_counter() - started) * 1000:.3f} ms")
+        lines += getattr(entry.rows, "notes", ())
+
+    estimate = session.shared.make_estimator(session.catalog)
+
+    def annotate_node(node: n.Node) -> str:
+        text = f"(rows={max(1, round(estimate(node)))})"
+        found = measures.get(id(node))
+        if found is not None and found.loops:
+            spent = found.seconds * 1000
+            text += f" (actual rows={found.rows} loops={found.loops} time={spent:.3f} ms)"
+        return text
+
+    lines = print_plan(data.plan, note=annotate_node).splitlines() + lines
+    lines.append(f"tier: {choice.tier} ({choice.reason})")
+    if choice.tier is Tier.DUCKDB:
+        lines += _list_duckdb_parts(session, data, parameters)
+    lines += freshness_policy.explain_deferred_reads(session, entry)
+    lines += view.explain_write_effects(session, data.plan)
+    return Result("EXPLAIN", PLAN, [(line,) for line in lines], len(lines))
+
+
+def _compile_measured(
+    session: Session, data: s.DataPlan, text: str, measures: dict[int, _NodeTiming]
+) -> CompiledStatement:
+    def measure_node(node: n.Node, rows: Rows) -> Rows:
+        measure = measures.setdefault(id(node), _NodeTiming())
+        return lambda run: _measure_rows(rows, run, measure)
+
+    return session.compile_statement(data, text, wrap=measure_node)
+
+
+def _measure_rows(rows: Rows, run: Run, measure: _NodeTiming) -> Iterator[Row]:
+    measure.loops += 1
+    clock = time.perf_counter
+    started = clock()
+    each = rows(run)
+    measure.seconds += clock() - started
+    while True:
+        started = clock()
+        row = next(each, None)
+        measure.seconds += clock() - started
+        if row is None:
+            return
+        measure.rows += 1
+        yield row
+
+
+def _list_duckdb_parts(session: Session, data: s.DataPlan, parameters: Sequence[Any]) -> list[str]:
+    """The SQL text of each part that DuckDB runs, and why the rest stays in Python."""
+    from belvedere.execution.split_tiers import HybridReport, lower_hybrid  # heavy
+
+    report = HybridReport()
+    transaction = session.transactions.open
+    reader = session.shared.published_reader() if transaction is None else transaction
+    given = tuple(parameters) or (None,) * len(data.parameters)
+    context = session.new_run(reader, given)
+    lower_hybrid(session.catalog, data.plan, session.shared.engine, context, report)
+    lines = [f"duckdb: {text}" for text in report.statements]
+    lines += [f"reads {name}: {source}" for name, source in report.reads.items()]
+    return lines + [f"python: {reason}" for reason in report.reasons]

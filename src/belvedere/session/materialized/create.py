@@ -1,0 +1,272 @@
+"""Materialized views in a session: binding, creation, options, and plans that read them."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.model import Maintenance, ObjectState, View, ViewKind
+from belvedere.catalog.view_options import SCHEDULE_NAMES, ViewOptions, check_options, form_of
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.plan import nodes as n
+from belvedere.plan import transform
+from belvedere.session.context.result import Result
+from belvedere.session.statement.bind import current_schema
+from belvedere.sql import definitions as d
+from belvedere.sql.bind.statements.statement import STORED_EXPRESSIONS, bind_statement
+from belvedere.sql.parse.script import parse_script
+from belvedere.sql.rules.context import OptimizerContext, map_subplans
+from belvedere.sql.rules.fold_constants import fold_nulls
+from belvedere.sql.rules.prune_columns import prune_columns
+from belvedere.sql.rules.push_predicates import push_predicates
+from belvedere.sql.rules.simplify_projects import simplify_projects
+from belvedere.sql.rules.subqueries.decorrelate import decorrelate
+from belvedere.sql.statements import DataPlan
+from belvedere.views.build.backfill import BuildControl
+from belvedere.views.compile.compile_view import find_zoned_function
+from belvedere.views.compile.defined_view import BoundDefinition, NewView
+from belvedere.views.read.expand_views import expand_views, views_in
+from belvedere.views.registry.transitions import switch_maintenance
+from belvedere.views.registry.view_registry import pin_catalog
+from belvedere.views.state.build_state import is_backfilled_later
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+BUILD_POLL_S = 0.1
+NO_QUERY = "a view is defined by a query"
+_RULES = (
+    fold_nulls,
+    decorrelate,
+    push_predicates,
+    simplify_projects,
+    prune_columns,
+    simplify_projects,
+)
+
+
+def bind_definition(catalog: Catalog, text: str) -> n.Node:
+    """The plan of a view's definition, as it is compiled."""
+    return _definition_plan(catalog, _bind_query(catalog, text))
+
+
+def _definition_plan(catalog: Catalog, bound: n.Node) -> n.Node:
+    """The plan of a definition over base tables, with sub-queries joined where they can be; those
+    that stay read no column in vain."""
+    plan, context = _over_tables(catalog, bound), OptimizerContext(catalog, STORED_EXPRESSIONS)
+    for rule in _RULES:
+        plan = rule(plan, context)
+
+    def pruned(inner: n.Node) -> n.Node:
+        return map_subplans(prune_columns(inner, context), pruned)
+
+    return map_subplans(plan, pruned)
+
+
+def bind_as_written(catalog: Catalog, text: str) -> n.Node:
+    """The plan of a query as it is written, over base tables."""
+    return _over_tables(catalog, _bind_query(catalog, text))
+
+
+def _over_tables(catalog: Catalog, bound: n.Node) -> n.Node:
+    return expand_views(
+        catalog, bound, lambda v, _: bind_as_written(pin_catalog(catalog, v), v.definition)
+    )
+
+
+def _bind_query(catalog: Catalog, text: str) -> n.Node:
+    (parsed,) = parse_script(text)
+    bound = bind_statement(parsed.tree, catalog)
+    if not isinstance(bound, DataPlan) or bound.changes:
+        raise InvalidInput(NO_QUERY, sqlstate="42601")
+    return bound.plan
+
+
+# -- creating --------------------------------------------------------------------------------------
+
+
+def create_materialized_view(
+    session: Session, statement: d.CreateMaterializedView, *, replaces: int | None = None
+) -> Result:
+    """`replaces` is the view whose place the new one takes when it is filled."""
+    state = session.transactions
+    if state.explicit or (state.open is not None and state.open.changes):
+        raise Unsupported(
+            "create materialized view inside a transaction", hint="commit first: it fills itself"
+        )
+    name, schema = statement.name.name, statement.name.schema or "public"
+    if session.catalog.find_relation(name, schema) is not None:
+        if statement.if_not_exists:
+            return _await_build(session, statement)
+    _require_maintainable(statement)
+    _require_zone_independent(session, statement.plan)
+    state.rollback()
+    with session.host.views.backfills.watched(_make_build(session, name, statement.plan)):
+        new = new_view(session, statement)
+        session.host.views.create_views([replace(new, replaces=replaces)])
+    return Result("CREATE MATERIALIZED VIEW")
+
+
+def new_view(session: Session, statement: d.CreateMaterializedView) -> NewView:
+    """What the statement asks for, with the plan of its definition."""
+    options, catalog = check_options(dict(statement.options)), session.catalog
+    bound = _bound_query(session, catalog, statement)
+    return NewView(
+        statement.name.name,
+        statement.query,
+        options.maintenance,
+        statement.name.schema or "public",
+        options,
+        columns=tuple(column.name for column in statement.columns),
+        reads=tuple(view.id for view in views_in(catalog, bound)),
+        bound=BoundDefinition(_definition_plan(catalog, bound), catalog.version),
+    )
+
+
+def _bound_query(session: Session, catalog: Catalog, statement: d.CreateMaterializedView) -> n.Node:
+    """The plan the statement was bound to; that of its text, as the catalog keeps it, where the two
+    may differ: the catalog has changed since, or the session has a schema or a zone of its own."""
+    own_zone = session.settings.zone is not datetime.UTC
+    own_schema = current_schema(session) != "public"
+    if own_zone or own_schema or statement.catalog_version != catalog.version:
+        return _bind_query(catalog, statement.query)
+    nodes = transform.walk_plan(statement.plan)
+    if any(isinstance(node, n.Insert | n.Update | n.Delete) for node in nodes):
+        raise InvalidInput(NO_QUERY, sqlstate="42601")
+    return statement.plan
+
+
+def _require_maintainable(statement: d.CreateMaterializedView) -> None:
+    """Refuse what no view can have: system tables, row locks, WITH NO DATA."""
+    for node in transform.walk_plan(statement.plan):
+        if isinstance(node, n.VirtualScan):
+            raise Unsupported(
+                "system table in a materialized view", detail="its rows are not in the log"
+            )
+        if isinstance(node, n.Lock):
+            raise Unsupported("row locks in a materialized view", hint="leave out FOR UPDATE")
+    if not statement.with_data:
+        raise Unsupported(
+            "a materialized view with no data",
+            hint="WITH (backfill = 'later') leaves the filling to `belvedere pipeline backfill`",
+        )
+
+
+def _require_zone_independent(session: Session, plan: n.Node) -> None:
+    """Refuse functions of the session's zone: definitions in the catalog are read in UTC."""
+    if session.settings.zone is not datetime.UTC:
+        name = find_zoned_function(plan)
+        if name is not None:
+            raise Unsupported(
+                "function of the session's time zone in a materialized view",
+                detail="a view is kept in UTC",
+                hint="name the zone with AT TIME ZONE, or set the time zone to UTC first",
+                function=name,
+            )
+
+
+def _make_build(session: Session, name: str, plan: n.Node) -> BuildControl:
+    """A build that the statement's cancellation stops, and that reports progress to the session."""
+    scans = [node for node in transform.walk_plan(plan) if isinstance(node, n.Scan)]
+    expected = sum(session.shared.estimate_rows(scan.relation) for scan in scans)
+
+    def report_progress(rows: int) -> None:
+        if session.on_progress is not None:
+            session.on_progress(f"filling {name}", rows, max(expected, rows))
+
+    return BuildControl(check=session.interrupt.check, progress=report_progress)
+
+
+def _await_build(session: Session, statement: d.CreateMaterializedView) -> Result:
+    """Wait until the view that another session is backfilling is ready; create it when that session
+    gives up."""
+    name, schema = statement.name.name, statement.name.schema or "public"
+    while True:
+        found = session.host.catalog.find_relation(name, schema)
+        if (
+            not isinstance(found, View)
+            or found.state is not ObjectState.BUILDING
+            or is_backfilled_later(found)
+        ):
+            break
+        session.interrupt.check()
+        session.host.visibility.wait_past(session.host.position, BUILD_POLL_S)
+    if found is None:
+        session.transactions.rollback()
+        return create_materialized_view(session, statement)
+    return Result("CREATE MATERIALIZED VIEW")
+
+
+def set_view_options(
+    session: Session, edit: CatalogEdit, view: View, options: dict[str, str]
+) -> None:
+    """ALTER MATERIALIZED VIEW .. SET (maintenance = ..), online: the commit brings the state to its
+    position. A deferred view is caught up first, so that little is left for the commit."""
+    merged = merge_alter_options(session, view, options)
+    deferred_before = view.maintenance is Maintenance.DEFERRED
+    if deferred_before and merged.maintenance is Maintenance.IMMEDIATE:
+        session.host.views.catch_up(view)
+    switch_maintenance(edit, view, merged.maintenance, merged)
+
+
+def merge_alter_options(session: Session, view: View, given: dict[str, str]) -> ViewOptions:
+    """The options of a view after ALTER."""
+    if session.transactions.explicit:
+        raise Unsupported("alter materialized view inside a transaction", hint="commit first")
+    if view.kind is ViewKind.INDEX:
+        raise Unsupported("options of an index", hint="drop it and create it again")
+    # With what no user writes: a view that is to replace another is refused here.
+    options = check_options(_merge_options(view.stored_options, given))
+    if form_of(options, view.index) != view.form:
+        raise Unsupported("another form of a view", hint="use CREATE OR REPLACE MATERIALIZED VIEW")
+    return options
+
+
+def _merge_options(before: dict[str, str], given: dict[str, str]) -> dict[str, str]:
+    """The options of a view after ALTER: a new schedule replaces the old one, and an immediate view
+    has none; keep_changes = 'off' ends the changefeed."""
+    immediate = given.get("maintenance", "").lower() == Maintenance.IMMEDIATE.value
+    replaced = immediate or given.keys() & set(SCHEDULE_NAMES)
+    kept = {k: v for k, v in before.items() if not (replaced and k in SCHEDULE_NAMES)}
+    merged = {**kept, **given}
+    if merged.get("keep_changes", "").lower() == "off":
+        del merged["keep_changes"]
+    return merged
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def plan_over_state(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
+    """The plan with views replaced by plans over their state."""
+    if not catalog.views:
+        return plan
+    plan = _push_into_colocated_scans(catalog, plan)
+    return expand_views(catalog, plan, partial(session.host.views.keeper.plan_for_scan, catalog))
+
+
+def plan_bypassing_deferred(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
+    """The plan with deferred views replaced by their definitions, others by plans over state."""
+
+    def choose_view_plan(view: View, scan: n.Scan) -> n.Node:
+        if view.maintenance is Maintenance.DEFERRED:
+            return bind_as_written(pin_catalog(catalog, view), view.definition)
+        return session.host.views.keeper.plan_for_scan(catalog, view, scan)
+
+    return expand_views(catalog, _push_into_colocated_scans(catalog, plan), choose_view_plan)
+
+
+def _push_into_colocated_scans(catalog: Catalog, plan: n.Node) -> n.Node:
+    """Co-located joins are told what is wanted of them before they become joins."""
+    told = any(view.options.colocated for view in views_in(catalog, plan))
+    return push_predicates(plan, OptimizerContext(catalog, STORED_EXPRESSIONS)) if told else plan
+
+
+def find_deferred_views(catalog: Catalog, plan: n.Node) -> tuple[View, ...]:
+    if not catalog.views:
+        return ()
+    return tuple(v for v in views_in(catalog, plan) if v.maintenance is Maintenance.DEFERRED)

@@ -1,0 +1,232 @@
+"""A stream of a view's own changes: `con.subscribe(view, from_position)`.
+
+    with con.subscribe("totals") as changes:
+        for position, row, weight in changes:
+            ...                                  # weight 1: row inserted; -1: row deleted
+
+The changes after a position, in order of positions, then later ones as they commit: the rows of one
+position are returned together, deleted rows before inserted ones. A subscriber resumes from the
+position it had reached; when the view no longer stores the changes since then, it gets an error and
+has to read the view again.
+
+Runs in the thread that iterates. `close` may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.model import Maintenance, View
+from belvedere.errors import Error, InvalidInput, Unavailable
+from belvedere.execution.python.compile import compile_plan
+from belvedere.execution.run import Rows
+from belvedere.txn.contracts import Reader
+from belvedere.types import Row
+from belvedere.views.changefeed import entries as stream
+from belvedere.views.changefeed import row_atomic
+from belvedere.views.changefeed.related_entries import RelatedEntries, find_related_entry_rule
+from belvedere.views.registry.transitions import switch_maintenance
+from belvedere.views.state.watermarks import applied_position
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+POLL_S_MAX = 0.25
+"""The longest sleep between reads: for changes that no notification announces."""
+
+
+class ViewChange(NamedTuple):
+    """`weight` copies of `row` were inserted into the view at `position`; deleted if negative."""
+
+    position: int
+    row: Row
+    weight: int
+
+
+class Subscription:
+    """Created by `open_subscription`. A later subscription can resume from `position`."""
+
+    def __init__(
+        self,
+        session: Session,
+        view: View,
+        position: int,
+        timeout_s: float | None,
+        clock: Callable[[], float] = time.monotonic,
+        shown: Callable[[Error], Exception] = lambda error: error,
+    ) -> None:
+        """`shown` converts an error to the exception that the door raises."""
+        self.position = position
+        self._shown = shown
+        self._session = session
+        self._view = view
+        self._timeout_s = timeout_s
+        self._clock = clock
+        self._ready: deque[ViewChange] = deque()
+        self._read = position
+        self._closed = threading.Event()
+
+    def __iter__(self) -> Iterator[ViewChange]:
+        return self
+
+    def __next__(self) -> ViewChange:
+        """The next change; ends when there was none during the timeout, or after `close`."""
+        if not self._ready:
+            self._ready.extend(self._fetch_changes(self._timeout_s))
+        if not self._ready or self._closed.is_set():
+            raise StopIteration
+        change = self._ready.popleft()
+        if not self._ready:
+            self.position = self._read
+        elif self._ready[0].position > change.position:
+            self.position = change.position
+        return change
+
+    def poll(self, timeout_s: float | None = 0.0) -> list[ViewChange]:
+        """All available changes; waits for some when there are none yet, without limit for None."""
+        found = [*self._ready, *([] if self._ready else self._fetch_changes(timeout_s))]
+        self._ready.clear()
+        self.position = self._read
+        return found
+
+    def close(self) -> None:
+        """End the subscription; a waiting iteration or `poll` returns without changes."""
+        self._closed.set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- the work -----------------------------------------------------------------------------
+
+    def _fetch_changes(self, timeout_s: float | None) -> list[ViewChange]:
+        deadline = None if timeout_s is None else self._clock() + timeout_s
+        while not self._closed.is_set():
+            host = self._session.host
+            seen, moves = host.position, host.views.deferred.moves
+            try:
+                found = self._read_new_changes()
+            except Error as error:
+                shown = self._shown(error)
+                raise shown from (None if shown is error else error)
+            if found:
+                return found
+            left = POLL_S_MAX if deadline is None else deadline - self._clock()
+            if left <= 0:
+                break
+            self._wait_for_commit(seen, moves, min(left, POLL_S_MAX))
+        return []
+
+    def _wait_for_commit(self, seen: int, moves: int, timeout_s: float) -> None:
+        host = self._session.host
+        if self._view.maintenance is Maintenance.DEFERRED:
+            host.views.deferred.wait_for_batch(moves, timeout_s)
+        elif not host.visibility.wait_past(seen, timeout_s):
+            self._closed.wait(timeout_s / 10)  # the store may have ended
+
+    def _read_new_changes(self) -> list[ViewChange]:
+        """The changes after the last position read."""
+        with self._session.host.begin() as reader:
+            view = reader.catalog.get(self._view.id)
+            log = self._session.host.log
+            kept = (
+                row_atomic.find_changefeed_start(log, reader, view)
+                if isinstance(view, View)
+                else None
+            )
+            if not isinstance(view, View) or kept is None:
+                raise Unavailable(
+                    "the changes of this view are no longer kept",
+                    sqlstate="55000",
+                    hint="it was dropped or replaced, or keep_changes was set to 'off'",
+                    view=self._view.name,
+                )
+            require_retained(kept, self._read, view)
+            entries = row_atomic.read_entries(log, reader, view, self._read)
+            reached = applied_position(reader, view) if view.group else reader.position
+            reached = max(reached or 0, entries[-1].position if entries else 0)
+            found = list(self._compute_changes(reader, view, entries)) if entries else []
+            self._read = max(self._read, reached)
+            if not found:
+                self.position = self._read
+            return found
+
+    def _compute_changes(
+        self, reader: Reader, view: View, entries: Sequence[stream.ChangefeedEntry]
+    ) -> Iterator[ViewChange]:
+        catalog = reader.catalog
+        rows = compile_plan(catalog, self._session.host.views.keeper.reading_plan(catalog, view))
+        state = stream.undo_entries(reader, entries)
+        kinship = find_related_entry_rule(catalog, view)
+        kin = None if kinship is None else RelatedEntries(kinship, reader, state)
+        for entry in entries:
+            before, after = stream.apply_entry(state, entry)
+            beside = {} if kin is None else kin.find_related(before, state)
+            went = self._read_state_rows(rows, reader, view, before | beside)
+            came = self._read_state_rows(rows, reader, view, after | beside)
+            for row, weight in stream.net_row_changes(went, came):
+                yield ViewChange(entry.position, row, weight)
+
+    def _read_state_rows(
+        self, rows: Rows, reader: Reader, view: View, state: dict[bytes, bytes | None]
+    ) -> list[Row]:
+        only = stream.KeySubsetReader(reader, view.id, state)
+        return list(rows(self._session.new_run(only, ())))
+
+
+def open_subscription(
+    session: Session,
+    name: str,
+    from_position: int | None = None,
+    timeout_s: float | None = None,
+    shown: Callable[[Error], Exception] = lambda error: error,
+) -> Subscription:
+    """The changes of a view after a position (None: from now on). A view without a changefeed gets
+    one from now on."""
+    schema, _, last = name.rpartition(".")
+    view = session.host.catalog.require_relation(View, last, schema or "public")
+    if view.options.keep_changes is None:
+        session.host.change_schema(lambda edit: _enable_changefeed(edit, view))
+        view = session.host.catalog.require_relation(View, last, schema or "public")
+    with session.host.begin() as reader:
+        kept = row_atomic.find_changefeed_start(session.host.log, reader, view)
+        assert kept is not None, "a view that keeps its changes says from where on"
+        log = session.host.log
+        at = (
+            applied_position(reader, view)
+            if view.group
+            else row_atomic.current_position(log, reader, view)
+        )
+        position = from_position if from_position is not None else at
+        assert position is not None
+        require_retained(kept, position, view)
+    return Subscription(session, view, position, timeout_s, shown=shown)
+
+
+def _enable_changefeed(edit: CatalogEdit, view: View) -> None:
+    now = edit.catalog.require_relation(View, view.name, _schema_name(edit, view))
+    options = now.options.with_text("keep_changes", str(stream.DEFAULT_RETAINED_POSITIONS))
+    switch_maintenance(edit, now, now.maintenance, options)
+
+
+def _schema_name(edit: CatalogEdit, view: View) -> str:
+    return next(schema.name for schema in edit.catalog.schemas if schema.id == view.schema)
+
+
+def require_retained(kept: int, position: int, view: View) -> None:
+    if position < kept:
+        raise InvalidInput(
+            "position is no longer kept for this view",
+            sqlstate="22023",
+            hint="read the view, and subscribe from the position it was read at",
+            view=view.name,
+            position_wanted=position,
+            first=kept,
+        )

@@ -1,0 +1,106 @@
+"""REFRESH, VERIFY and REPAIR of materialized views.
+
+VERIFY recomputes by DuckDB from the definition as it is written, never by the view's maintenance
+code. REPAIR adds what the stored state lacks. State is linear, so the difference found at a
+snapshot stays correct with what commits have added in the meantime.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Maintenance, View
+from belvedere.execution.choose_tier import ExecutionChoice, Tier, compile_for_tier
+from belvedere.execution.duckdb.rows import rows_of
+from belvedere.execution.python.compile import compile_plan
+from belvedere.execution.python.context import row_keys
+from belvedere.execution.run import Rows
+from belvedere.plan import nodes as n
+from belvedere.plan.fields import Field, Fields
+from belvedere.session.context.notices import send_notice
+from belvedere.session.context.result import Result
+from belvedere.session.materialized import view_indexes
+from belvedere.session.materialized.create import bind_as_written, bind_definition
+from belvedere.sql import definitions as d
+from belvedere.txn.contracts import Reader
+from belvedere.types import BIGINT, BOOLEAN, TEXT, Row
+from belvedere.views.delta.tie_break import has_ambiguous_order, with_total_order
+from belvedere.views.registry.view_registry import pin_catalog
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+VERIFY_FIELDS = (
+    Field("view", TEXT),
+    Field("position", BIGINT),
+    Field("rows", BIGINT),
+    Field("missing", BIGINT),
+    Field("unexpected", BIGINT),
+    Field("ok", BOOLEAN),
+)
+
+
+def run_maintain_view(session: Session, statement: d.MaintainView) -> Result:
+    view = session.catalog.require_relation(
+        View, statement.name.name, statement.name.schema or "public"
+    )
+    match statement.verb:
+        case "refresh":
+            if view.maintenance is Maintenance.DEFERRED:
+                view_indexes.refresh_with_indexes(session, view)
+            else:
+                send_notice(session, f'view "{view.name}" is immediate, it is always up to date')
+            return Result("REFRESH MATERIALIZED VIEW")
+        case "verify":
+            return Result("VERIFY", VERIFY_FIELDS, [verify_view(session, view)], 1)
+        case _:
+            session.host.views.repair(view)
+            return Result("REPAIR", VERIFY_FIELDS, [verify_view(session, view)], 1)
+
+
+def verify_view(session: Session, view: View) -> Row:
+    """Recompute the view by DuckDB at the position it has reached, and compare, row for row."""
+    host = session.host
+    with host.begin() as transaction:
+        catalog = transaction.catalog
+        tables, position = host.views.at_watermark(transaction, view)
+        kept = host.views.keeper.compiled_definition(catalog, view).auxiliary_definition
+        definition = _plan_definition(catalog, view) if kept is None else with_total_order(kept)
+        choice = ExecutionChoice(Tier.DUCKDB, "verify", 0)
+        recomputed = compile_for_tier(catalog, definition, choice, session.shared.engine)
+        reading = compile_plan(catalog, host.views.keeper.reading_plan(catalog, view))
+        expected = _count_rows(session, tables, recomputed, definition.fields)
+        found = _count_rows(session, transaction, reading, definition.fields)
+    missing, unexpected = (expected - found).total(), (found - expected).total()
+    said = f"{missing} missing, {unexpected} unexpected" if missing + unexpected else "ok"
+    host.views.deferred.verified[view.id] = f"{said} at {position}"
+    return (view.name, position, found.total(), missing, unexpected, not missing + unexpected)
+
+
+def _plan_definition(catalog: Catalog, view: View) -> n.Node:
+    """The plan of the definition as it is written; where its order leaves ties, over the columns
+    that it uses, with ties broken as the view breaks them."""
+    seen = pin_catalog(catalog, view)
+    plan = bind_as_written(seen, view.definition)
+    return (
+        with_total_order(bind_definition(seen, view.definition))
+        if has_ambiguous_order(plan)
+        else plan
+    )
+
+
+def _count_rows(session: Session, reader: Reader, rows: Rows, fields: Fields) -> Counter[Row]:
+    found = rows(session.new_run(reader, ()))
+    table = getattr(found, "table", None)
+    types = tuple(field.type for field in fields)
+    listed = found if table is None else rows_of(table, types)
+    key = row_keys(fields)
+    return Counter(tuple(map(_round_float, key(row))) for row in listed)
+
+
+def _round_float(value: Any) -> Any:
+    """A plain query may add floats in any order; twelve digits are the same in all of them. 0 and
+    -0 are equal, and a query may return either."""
+    return f"{value + 0.0:.12g}" if isinstance(value, float) else value

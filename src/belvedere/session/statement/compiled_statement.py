@@ -1,0 +1,133 @@
+"""A compiled data statement: parameter converter, compiled plan, single-row fast paths, tier."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import View
+from belvedere.execution.choose_tier import (
+    ExecutionChoice,
+    Tier,
+    choose_tier,
+    compile_for_tier,
+)
+from belvedere.execution.python.compile import Wrap
+from belvedere.execution.python.expressions.outer_references import walk_plan
+from belvedere.execution.python.statements.page_reads import compile_page_read
+from belvedere.execution.python.statements.point_statements import (
+    FastPathCommit,
+    FastPathRead,
+    FastPathWrite,
+    compile_fast_commit,
+    compile_fast_read,
+    compile_fast_write,
+)
+from belvedere.execution.run import Rows
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.functions.core.function import Function
+from belvedere.session.context.shared_state import SharedState
+from belvedere.session.context.statement_statistics import StatementRecord
+from belvedere.session.statement.parameters import make_converter
+from belvedere.sql.statements import DataPlan
+from belvedere.types import Kind, Row
+
+
+class CompiledStatement:
+    """One statement, compiled for one catalog and one tier setting: the entry of the plan cache."""
+
+    __slots__ = (
+        "bypass",
+        "catalog",
+        "choice",
+        "convert",
+        "data",
+        "deferred",
+        "fast_read",
+        "needs_environment",
+        "plain",
+        "position",
+        "record",
+        "rows",
+        "single_row_commit",
+        "single_row_write",
+        "target",
+        "text",
+        "tier",
+    )
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        data: DataPlan,
+        tier: Tier,
+        shared: SharedState,
+        record: StatementRecord,
+        wrap: Wrap | None = None,
+        deferred: tuple[View, ...] = (),
+    ) -> None:
+        """`deferred` are the deferred views the plan reads."""
+        self.deferred = deferred
+        self.bypass: Callable[[Any], CompiledStatement] | None = None  # of a session
+        self.catalog = catalog
+        self.data = data
+        self.tier = tier
+        self.position = shared.host.position
+        self.record = record
+        self.text = record.text
+        self.convert: Callable[[Sequence[Any]], Row] = make_converter(data.parameters, data.zone)
+        self.needs_environment = _uses_environment(data.plan)
+        kinds = {(field.type.element or field.type).kind for field in data.plan.fields}
+        self.plain = Kind.INTERVAL not in kinds
+        if data.zone is not datetime.UTC and Kind.TIMESTAMPTZ in kinds:
+            self.plain = False
+        self.fast_read: FastPathRead | None = None
+        self.single_row_write: FastPathWrite | None = None
+        self.single_row_commit: FastPathCommit | None = None
+        self.target = _find_target_node(data.plan)
+        if wrap is None and not deferred and tier is not Tier.DUCKDB:
+            if not data.changes:
+                self.fast_read = compile_fast_read(catalog, data.plan)
+                if self.fast_read is None and shared.host.swaps is not None:
+                    # On a batch-atomic store one scan is consistent without a snapshot.
+                    self.fast_read = compile_page_read(catalog, data.plan)
+            elif not data.returns:
+                self.single_row_write = compile_fast_write(catalog, data.plan)
+                if shared.host.swaps is not None:
+                    self.single_row_commit = compile_fast_commit(catalog, data.plan)
+        self.choice: ExecutionChoice = choose_tier(
+            data.plan, tier, shared.estimate_rows, shared.make_estimator(catalog)
+        )
+        self.rows: Rows = compile_for_tier(catalog, data.plan, self.choice, shared.engine, wrap)
+        record.tier = self.choice.tier.value
+
+    def has_stale_estimates(self, position: int) -> bool:
+        """Whether a plan for few rows was made from row counts that may be out of date."""
+        chosen = self.tier is Tier.AUTO and self.choice.tier is Tier.DIRECT
+        return chosen and position > self.position
+
+
+def _find_target_node(node: n.Node) -> n.Node:
+    """The node whose changes the statement counts as affected rows."""
+    while isinstance(node, n.With):
+        node = node.body
+    return node
+
+
+def _uses_environment(node: n.Node) -> bool:
+    for item, _ in walk_plan(node, 0):
+        for part in _list_functions(item):
+            if part.environment:
+                return True
+    return False
+
+
+def _list_functions(item: Any) -> tuple[Function, ...]:
+    match item:
+        case e.Call() | e.Cast() | e.AggregateCall() | e.WindowCall() | n.TableCall():
+            return (item.function,)
+        case _:
+            return ()

@@ -1,0 +1,121 @@
+"""The single-row fast path: a cached statement about one row or one page of rows, without a Run
+and, under autocommit, for reads and for commits of one row, without a transaction.
+
+Each function falls back to the general path when the statement does not fit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from belvedere.errors import InvalidInput, Retry
+from belvedere.execution.python.statements.point_statements import (
+    FastPathCommit,
+    FastPathRead,
+    FastPathRun,
+    FastPathWrite,
+)
+from belvedere.session.context.result import Result
+from belvedere.session.statement.compiled_statement import CompiledStatement
+from belvedere.txn.contracts import LockRequest, Reader
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+
+def run_fast_read(
+    session: Session, entry: CompiledStatement, read: FastPathRead, parameters: Sequence[Any]
+) -> Result:
+    """Run a cached read of one row or page: no Run, and no transaction under autocommit."""
+    started = time.perf_counter()
+    transaction = session.transactions.open
+    reader: Reader
+    if transaction is None and session.autocommit:
+        reader = session.shared.published_reader()
+    else:
+        reader = transaction or session.begin_implicit()
+    if reader.catalog is not entry.catalog:
+        return session.run_guarded(lambda: session.run_cached(entry, parameters))
+    try:
+        rows = read(reader, FastPathRun(entry.convert(parameters), session.services))
+    except BaseException:
+        session.mark_failed()
+        raise
+    if rows is None:
+        return session.run_guarded(lambda: session.run_cached(entry, parameters))
+    session.transactions.last_reader = reader
+    record = entry.record
+    record.calls += 1
+    record.rows += len(rows)
+    record.total_us += (time.perf_counter() - started) * 1e6
+    return Result("SELECT", entry.data.plan.fields, rows, len(rows), plain=entry.plain)
+
+
+def run_single_row_commit(
+    session: Session, entry: CompiledStatement, swap: FastPathCommit, parameters: Sequence[Any]
+) -> Result:
+    """Run a cached write of one row as a single-row commit; as a transaction when that declines."""
+    started = time.perf_counter()
+    state, record, swaps = session.transactions, entry.record, session.host.swaps
+    position = None
+    if swaps is not None and not state.defaults_read_only:
+        run = FastPathRun(entry.convert(parameters), session.services)
+        try:
+            position = swap(swaps, run)
+        except Retry:
+            pass  # a lost race: run again below, where attempts are counted
+        except InvalidInput:
+            if session.host.catalog is entry.catalog:  # else the rule that refused it may be gone
+                record.errors += 1
+                raise
+        except BaseException:
+            record.errors += 1
+            raise
+    if position is None:
+        assert entry.single_row_write is not None
+        return run_single_row_write(session, entry, entry.single_row_write, parameters)
+    state.floor = state.position = position
+    record.calls += 1
+    record.rows += 1
+    record.total_us += (time.perf_counter() - started) * 1e6
+    return Result(entry.data.verb.upper(), None, None, 1)
+
+
+def run_single_row_write(
+    session: Session, entry: CompiledStatement, write: FastPathWrite, parameters: Sequence[Any]
+) -> Result:
+    """Run a cached write of one row in a transaction of its own; again when it loses a race."""
+    started = time.perf_counter()
+    state, record = session.transactions, entry.record
+    run = FastPathRun(entry.convert(parameters), session.services)
+    attempts = session.host.config.statement_retries_max
+    locks: tuple[LockRequest, ...] = ()
+    while True:
+        transaction = session.host.begin(session.default_isolation, at_least=state.floor)
+        try:
+            if locks:
+                transaction.acquire_first(locks)
+            if transaction.catalog is not entry.catalog or state.defaults_read_only:
+                transaction.rollback()
+                return session.run_guarded(lambda: session.run_cached(entry, parameters))
+            affected = write(transaction, run)
+            state.position = transaction.commit().position
+            break
+        except Retry as lost:
+            attempts -= 1
+            if attempts < 0:
+                raise
+            state.floor = max(state.floor, lost.lost_to)
+            locks = transaction.locks_to_retry(lost)
+        except BaseException:
+            record.errors += 1
+            raise
+        finally:
+            transaction.rollback()
+    state.floor = max(state.floor, state.position)
+    record.calls += 1
+    record.rows += affected
+    record.total_us += (time.perf_counter() - started) * 1e6
+    return Result(entry.data.verb.upper(), None, None, affected)

@@ -1,0 +1,403 @@
+"""System tables: information_schema, and Belvedere's own under the schema `belvedere`.
+
+Each is a tuple of fields and a function that computes its rows when it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import CatalogColumn, Index, PlainView, Sequence, Table, View
+from belvedere.errors import InvalidInput
+from belvedere.plan.fields import Field, Fields
+from belvedere.plan.functions import text_formatter
+from belvedere.session.system_tables import views
+from belvedere.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTEGER,
+    SECOND_DIGITS_MAX,
+    TEXT,
+    TIMED_KINDS,
+    Kind,
+    Row,
+    SqlType,
+)
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+DATABASE = "belvedere"
+LOG_ROWS_MAX = 10_000
+_PRECISIONS = {Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64}
+
+
+class SystemTable(NamedTuple):
+    fields: Fields
+    rows: Callable[[Session], Iterable[Row]]
+
+
+class SystemTables:
+    """The system tables as one session sees them."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def find_fields(self, schema: str, name: str) -> Fields | None:
+        found = TABLES.get((schema, name))
+        return None if found is None else found.fields
+
+    def read_rows(self, schema: str, name: str) -> Iterable[Row]:
+        found = TABLES.get((schema, name))
+        if found is None:
+            raise InvalidInput("relation does not exist", sqlstate="42P01", name=f"{schema}.{name}")
+        return found.rows(self._session)
+
+
+def _make_fields(text: str, **others: SqlType) -> Fields:
+    """Fields of these names, TEXT unless `others` has a type."""
+    return tuple(Field(name, others.get(name, TEXT)) for name in text.split())
+
+
+def _schema_names(catalog: Catalog) -> dict[int, str]:
+    return {schema.id: schema.name for schema in catalog.schemas}
+
+
+# -- information_schema ----------------------------------------------------------------------------
+
+
+def _list_schemata(session: Session) -> Iterator[Row]:
+    for name in [*_schema_names(session.catalog).values(), "information_schema", DATABASE]:
+        yield DATABASE, name, DATABASE
+
+
+def _list_tables(session: Session) -> Iterator[Row]:
+    catalog = session.catalog
+    names = _schema_names(catalog)
+    for item in catalog.objects.values():
+        if isinstance(item, Table) and catalog.find_relation(item.name, names[item.schema]) is item:
+            yield DATABASE, names[item.schema], item.name, "BASE TABLE", "YES"
+        elif isinstance(item, PlainView | View):
+            hidden = isinstance(item, View) and item.part  # in belvedere.views alone
+            if catalog.find_relation(item.name, names[item.schema]) is item and not hidden:
+                kind = "VIEW" if isinstance(item, PlainView) else "MATERIALIZED VIEW"
+                yield DATABASE, names[item.schema], item.name, kind, "NO"
+    for schema, name in TABLES:
+        yield DATABASE, schema, name, "VIEW", "NO"
+
+
+def _list_columns(session: Session) -> Iterator[Row]:
+    catalog = session.catalog
+    names = _schema_names(catalog)
+    for item in catalog.objects.values():
+        if not isinstance(item, Table | View | PlainView) or (isinstance(item, View) and item.part):
+            continue
+        if catalog.find_relation(item.name, names[item.schema]) is not item:
+            continue
+        shown = [c for c in item.columns if not c.dropped and not c.hidden]
+        for number, column in enumerate(shown, 1):
+            yield (DATABASE, names[item.schema], item.name, *_describe_column(column, number))
+
+
+def _describe_column(column: CatalogColumn, number: int) -> Row:
+    sql_type = column.type
+    precision = _PRECISIONS.get(sql_type.kind)
+    if sql_type.kind is Kind.NUMERIC:
+        precision = sql_type.precision
+    scale = sql_type.scale if sql_type.kind is Kind.NUMERIC else None
+    if sql_type.kind in _PRECISIONS:
+        scale = 0
+    return (
+        column.name,
+        number,
+        column.default,
+        "NO" if column.not_null else "YES",
+        sql_type.kind.value,
+        sql_type.length,
+        precision,
+        scale,
+        _second_digits(sql_type),
+        "YES" if column.identity else "NO",
+        None if column.identity is None else column.identity.upper(),
+        "ALWAYS" if column.generated else "NEVER",
+        column.generated,
+        "YES",
+    )
+
+
+def _second_digits(sql_type: SqlType) -> int | None:
+    if sql_type.kind is Kind.DATE:
+        return 0
+    if sql_type.kind not in TIMED_KINDS:
+        return None
+    return SECOND_DIGITS_MAX if sql_type.precision is None else sql_type.precision
+
+
+def _list_constraints(session: Session) -> Iterator[Row]:
+    names = _schema_names(session.catalog)
+    for table in session.catalog.tables:
+        head = (DATABASE, names[table.schema])
+        tail = (*head, table.name)
+        if not _has_row_id(table):
+            yield *head, table.primary_key_name, *tail, "PRIMARY KEY", "NO", "NO", "YES"
+        for index in session.catalog.table_indexes(table.id):
+            if index.constraint:
+                yield *head, index.name, *tail, "UNIQUE", "NO", "NO", "YES"
+        for key in table.foreign_keys:
+            later = "YES" if key.deferrable else "NO", "YES" if key.initially_deferred else "NO"
+            yield *head, key.name, *tail, "FOREIGN KEY", *later, "YES" if key.enforced else "NO"
+        for check in table.checks:
+            yield *head, check.name, *tail, "CHECK", "NO", "NO", "YES"
+
+
+def _has_row_id(table: Table) -> bool:
+    return any(table.columns[slot].hidden for slot in table.primary_key)
+
+
+def _list_key_columns(session: Session) -> Iterator[Row]:
+    names = _schema_names(session.catalog)
+    for table in session.catalog.tables:
+        schema = names[table.schema]
+        keys: list[tuple[str, tuple[int | None, ...], bool]] = []
+        if not _has_row_id(table):
+            keys.append((table.primary_key_name, table.primary_key, False))
+        for index in session.catalog.table_indexes(table.id):
+            if index.constraint:
+                keys.append((index.name, tuple(part.slot for part in index.parts), False))
+        keys += [(key.name, key.columns, True) for key in table.foreign_keys]
+        for name, slots, refers in keys:
+            for number, slot in enumerate(slots, 1):
+                column = table.columns[slot].name if slot is not None else None
+                place = number if refers else None
+                yield DATABASE, schema, name, DATABASE, schema, table.name, column, number, place
+
+
+def _list_references(session: Session) -> Iterator[Row]:
+    catalog, names = session.catalog, _schema_names(session.catalog)
+    for table in catalog.tables:
+        for key in table.foreign_keys:
+            parent = catalog.table(key.parent)
+            unique = parent.primary_key_name
+            if key.parent_index is not None:
+                index = catalog.get(key.parent_index)
+                unique = index.name if isinstance(index, Index) else unique
+            own = (DATABASE, names[table.schema], key.name)
+            other = (DATABASE, names[parent.schema], unique)
+            rules = (key.on_update.value.upper(), key.on_delete.value.upper())
+            yield *own, *other, "NONE", *rules
+
+
+def _list_checks(session: Session) -> Iterator[Row]:
+    names = _schema_names(session.catalog)
+    for table in session.catalog.tables:
+        for check in table.checks:
+            yield DATABASE, names[table.schema], check.name, check.expression
+
+
+def _list_plain_views(session: Session) -> Iterator[Row]:
+    catalog, names = session.catalog, _schema_names(session.catalog)
+    for item in catalog.objects.values():
+        if isinstance(item, PlainView):
+            yield DATABASE, names[item.schema], item.name, item.definition, "NONE", "NO", "NO"
+
+
+def _list_sequences(session: Session) -> Iterator[Row]:
+    names = _schema_names(session.catalog)
+    for item in session.catalog.objects.values():
+        if isinstance(item, Sequence):
+            limits = (str(item.start), str(item.minimum), str(item.maximum), str(item.increment))
+            cycle = "YES" if item.cycle else "NO"
+            yield DATABASE, names[item.schema], item.name, "bigint", 64, 2, 0, *limits, cycle
+
+
+# -- belvedere -------------------------------------------------------------------------------------
+
+
+def _list_belvedere_tables(session: Session) -> Iterator[Row]:
+    catalog, names = session.catalog, _schema_names(session.catalog)
+    for table in catalog.tables:
+        indexes = len([i for i in catalog.table_indexes(table.id) if not i.hidden])
+        rows = int(session.shared.estimate_rows(table.id))
+        yield names[table.schema], table.name, table.id, rows, indexes, table.partitions
+
+
+def _list_statistics(session: Session) -> Iterator[Row]:
+    """The optimizer's column statistics, from its newest sample of each table."""
+    catalog, names = session.catalog, _schema_names(session.catalog)
+    known = session.shared.table_statistics
+    for table in catalog.tables:
+        for column in table.columns:
+            if column.dropped or column.hidden or table.id not in session.host.catalog.objects:
+                continue
+            found = known.column_summary(table.id, column.slot)
+            if found is None:
+                continue
+            show = text_formatter(column.type)
+            bounds = [show(value) for value in found.bounds[:: max(1, len(found.bounds) - 1)]]
+            lowest, highest = bounds if len(bounds) == 2 else (None, None)
+            common = sorted(found.common.items(), key=lambda pair: -pair[1])[:10]
+            listed = ", ".join(f"{show(value)} {share:.4f}" for value, share in common)
+            counts = (int(known.row_count(table.id)), round(found.distinct), round(found.nulls, 4))
+            where = (names[table.schema], table.name, column.name)
+            yield (*where, *counts, lowest, highest, listed)
+
+
+def _list_statements(session: Session) -> Iterator[Row]:
+    for one in session.shared.statistics.list_records():
+        mean = one.total_us / one.calls / 1000 if one.calls else 0.0
+        longest = one.max_us / 1000
+        yield (
+            one.text,
+            one.calls,
+            one.errors,
+            one.rows,
+            one.total_us / 1000,
+            mean,
+            longest,
+            one.tier,
+        )
+
+
+def _list_locks(session: Session) -> Iterator[Row]:
+    for held in session.host.locks.list_locks():
+        mode = "share" if held.shared else "exclusive"
+        yield held.kind, held.key.hex(), held.owner.hex(), mode, held.granted
+
+
+def _housekeeping(session: Session) -> Iterator[Row]:
+    failure = session.host.housekeeping_failure
+    task = "heartbeat and sweep" if session.host.row_atomic else "trimming"
+    yield task, None if failure is None else str(failure), failure and failure.sqlstate
+
+
+def _list_log(session: Session) -> Iterator[Row]:
+    log = session.host.log
+    start = max(log.first_position - 1, session.host.position - LOG_ROWS_MAX)
+    for record in log.read(start):
+        yield record.position, record.time, record.catalog_version, sum(1 for _ in record.changes())
+
+
+def _list_settings(session: Session) -> Iterator[Row]:
+    for name, setting in sorted(session.settings.list_settings().items()):
+        yield name, session.settings.show(name), setting.description
+
+
+TABLES: dict[tuple[str, str], SystemTable] = {
+    ("information_schema", "schemata"): SystemTable(
+        _make_fields("catalog_name schema_name schema_owner"), _list_schemata
+    ),
+    ("information_schema", "tables"): SystemTable(
+        _make_fields("table_catalog table_schema table_name table_type is_insertable_into"),
+        _list_tables,
+    ),
+    ("information_schema", "columns"): SystemTable(
+        _make_fields(
+            "table_catalog table_schema table_name column_name ordinal_position column_default "
+            "is_nullable data_type character_maximum_length numeric_precision numeric_scale "
+            "datetime_precision is_identity identity_generation is_generated "
+            "generation_expression is_updatable",
+            ordinal_position=INTEGER,
+            character_maximum_length=INTEGER,
+            numeric_precision=INTEGER,
+            numeric_scale=INTEGER,
+            datetime_precision=INTEGER,
+        ),
+        _list_columns,
+    ),
+    ("information_schema", "table_constraints"): SystemTable(
+        _make_fields(
+            "constraint_catalog constraint_schema constraint_name table_catalog table_schema "
+            "table_name constraint_type is_deferrable initially_deferred enforced"
+        ),
+        _list_constraints,
+    ),
+    ("information_schema", "key_column_usage"): SystemTable(
+        _make_fields(
+            "constraint_catalog constraint_schema constraint_name table_catalog table_schema "
+            "table_name column_name ordinal_position position_in_unique_constraint",
+            ordinal_position=INTEGER,
+            position_in_unique_constraint=INTEGER,
+        ),
+        _list_key_columns,
+    ),
+    ("information_schema", "referential_constraints"): SystemTable(
+        _make_fields(
+            "constraint_catalog constraint_schema constraint_name unique_constraint_catalog "
+            "unique_constraint_schema unique_constraint_name match_option update_rule delete_rule"
+        ),
+        _list_references,
+    ),
+    ("information_schema", "check_constraints"): SystemTable(
+        _make_fields("constraint_catalog constraint_schema constraint_name check_clause"),
+        _list_checks,
+    ),
+    ("information_schema", "views"): SystemTable(
+        _make_fields(
+            "table_catalog table_schema table_name view_definition check_option is_updatable "
+            "is_insertable_into"
+        ),
+        _list_plain_views,
+    ),
+    ("information_schema", "sequences"): SystemTable(
+        _make_fields(
+            "sequence_catalog sequence_schema sequence_name data_type numeric_precision "
+            "numeric_precision_radix numeric_scale start_value minimum_value maximum_value "
+            "increment cycle_option",
+            numeric_precision=INTEGER,
+            numeric_precision_radix=INTEGER,
+            numeric_scale=INTEGER,
+        ),
+        _list_sequences,
+    ),
+    (DATABASE, "tables"): SystemTable(
+        _make_fields(
+            "schema name id rows_estimate indexes partitions",
+            id=BIGINT,
+            rows_estimate=BIGINT,
+            indexes=INTEGER,
+            partitions=INTEGER,
+        ),
+        _list_belvedere_tables,
+    ),
+    (DATABASE, "statistics"): SystemTable(
+        _make_fields(
+            "schema table_name column_name rows_estimate distinct_estimate null_share lowest "
+            "highest common",
+            rows_estimate=BIGINT,
+            distinct_estimate=BIGINT,
+            null_share=DOUBLE,
+        ),
+        _list_statistics,
+    ),
+    (DATABASE, "views"): SystemTable(views.FIELDS, views.list_view_rows),
+    (DATABASE, "statements"): SystemTable(
+        _make_fields(
+            "text calls errors rows total_ms mean_ms max_ms tier",
+            calls=BIGINT,
+            errors=BIGINT,
+            rows=BIGINT,
+            total_ms=DOUBLE,
+            mean_ms=DOUBLE,
+            max_ms=DOUBLE,
+        ),
+        _list_statements,
+    ),
+    (DATABASE, "locks"): SystemTable(
+        _make_fields("kind key transaction mode granted", granted=BOOLEAN), _list_locks
+    ),
+    (DATABASE, "housekeeping"): SystemTable(_make_fields("task error sqlstate"), _housekeeping),
+    (DATABASE, "log"): SystemTable(
+        _make_fields(
+            "position committed_us catalog_version changes",
+            position=BIGINT,
+            committed_us=BIGINT,
+            catalog_version=BIGINT,
+            changes=BIGINT,
+        ),
+        _list_log,
+    ),
+    (DATABASE, "settings"): SystemTable(_make_fields("name setting description"), _list_settings),
+}

@@ -1,0 +1,141 @@
+"""Join methods: look the right rows up by key, or hash them, or loop over them.
+
+An index nested loop costs a few gets per left row, so it wins while there are few of those; of an
+inner join either side may be the one that is looked up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from belvedere.catalog.model import Table
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.access import FULL
+from belvedere.plan.transform import (
+    conjunction,
+    conjuncts,
+    map_columns,
+    rebuild_inputs,
+    shift_columns,
+)
+from belvedere.sql.rules.access.access_paths import (
+    AccessCandidate,
+    Sarg,
+    collect_sargs,
+    is_comparable,
+    list_candidates,
+    map_to_table_row,
+    remaining_conditions,
+)
+from belvedere.sql.rules.context import OptimizerContext
+from belvedere.sql.rules.equality import make_equality
+from belvedere.sql.rules.estimates import estimate_rows
+
+HASH_BUILD = 0.3  # per row of the hashed side, in addition to reading it
+HASH_PROBE = 0.15
+READ = 0.1
+_LOOKUP_KINDS = (n.JoinKind.INNER, n.JoinKind.LEFT, n.JoinKind.SEMI, n.JoinKind.ANTI)
+
+
+def choose_joins(plan: n.Node, context: OptimizerContext) -> n.Node:
+    node = rebuild_inputs(plan, lambda one: choose_joins(one, context))
+    if not isinstance(node, n.Join) or node.lateral or node.method is not n.JoinMethod.LOOP:
+        return node
+    if not node.keys:
+        return node
+    left, right = estimate_rows(node.left, context), estimate_rows(node.right, context)
+    hashed = left * HASH_PROBE + right * (HASH_BUILD + READ)
+    straight = _find_lookup(node, context)
+    best: n.Node = replace(node, method=n.JoinMethod.HASH)
+    if straight is not None and left * straight.cost < hashed:
+        best, hashed = _make_lookup_join(node, straight), left * straight.cost
+    if node.kind is not n.JoinKind.INNER:
+        return best
+    turned = exchange_sides(node)
+    back = _find_lookup(turned, context)
+    if back is not None and right * back.cost < hashed:
+        return restore_column_order(_make_lookup_join(turned, back), node)
+    if right > left and isinstance(best, n.Join) and best.method is n.JoinMethod.HASH:
+        return restore_column_order(replace(turned, method=n.JoinMethod.HASH), node)
+    return best
+
+
+def exchange_sides(node: n.Join) -> n.Join:
+    """The inner join with its sides exchanged."""
+    left, right = len(node.left.fields), len(node.right.fields)
+    keys = tuple([n.JoinKey(key.right, key.left, key.null_safe) for key in node.keys])
+    residual = node.residual
+    if residual is not None:
+        residual = _exchange_columns(residual, left, right)
+    return replace(node, left=node.right, right=node.left, keys=keys, residual=residual)
+
+
+def _exchange_columns(expression: e.Expression, left: int, right: int) -> e.Expression:
+    def exchange_column(one: e.Column) -> e.Expression:
+        place = one.index + right if one.index < left else one.index - left
+        return replace(one, index=place)
+
+    return map_columns(expression, exchange_column)
+
+
+def restore_column_order(node: n.Node, original: n.Join) -> n.Node:
+    """The join with exchanged sides, its columns back in their original order."""
+    left, right = len(original.left.fields), len(original.right.fields)
+    places = [right + i for i in range(left)] + list(range(right))
+    fields = original.fields
+    columns = tuple([e.Column(p, f.type, f.name) for p, f in zip(places, fields)])
+    return n.Project(node, columns, fields)
+
+
+# -- look-ups --------------------------------------------------------------------------------------
+
+
+def _find_lookup(node: n.Join, context: OptimizerContext) -> AccessCandidate | None:
+    """The cheapest access to the right side by the join keys; its values are over the left row."""
+    scan = node.right
+    if not isinstance(scan, n.Scan) or node.kind not in _LOOKUP_KINDS:
+        return None
+    table = context.catalog.get(scan.relation)
+    if not isinstance(table, Table):
+        return None
+    keys = [
+        Sarg(map_to_table_row(key.right, scan, table), "=", key.left, None)
+        for key in node.keys
+        if not key.null_safe and is_comparable(key.right, key.left)
+    ]
+    if not keys:
+        return None
+    found = [
+        one
+        for one in list_candidates(scan, table, keys + collect_sargs(scan, table), context)
+        if any(sarg.condition is None for sarg in one.used)
+    ]
+    return min(found, key=lambda one: one.cost, default=None)
+
+
+def _make_lookup_join(node: n.Join, chosen: AccessCandidate) -> n.Node:
+    scan = node.right
+    assert isinstance(scan, n.Scan)
+    width = len(node.left.fields)
+    checks = [
+        shift_columns(one, width)
+        for one in remaining_conditions(conjuncts(scan.filter), chosen.used)
+    ]
+    checks += [
+        make_equality(key.left, shift_columns(key.right, width), key.null_safe)
+        for key in node.keys
+        if not _is_key_served(key, chosen)
+    ]
+    condition = conjunction(checks + conjuncts(node.residual))
+    plain = replace(scan, access=FULL, residual=scan.filter)
+    return replace(
+        node,
+        right=plain,
+        method=n.JoinMethod.LOOKUP,
+        lookup=n.Lookup(chosen.access, condition),
+    )
+
+
+def _is_key_served(key: n.JoinKey, chosen: AccessCandidate) -> bool:
+    return any(one.condition is None and one.value is key.left for one in chosen.used)

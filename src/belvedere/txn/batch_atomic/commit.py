@@ -1,0 +1,499 @@
+"""The batch-atomic commit: one short section, in position order, one batch per transaction.
+
+    section   conflicts and catalog checked against the newest written state; participants check and
+              derive their rows at p-1; log record, base rows and derived rows written as one batch
+    group     (durability full) one sync and one anchor for all commits written before it began
+    publish   readers see position p; then the commit is acknowledged
+
+Invariants: positions are dense and taken only in the section; a transaction that fails in the
+section leaves nothing; after a failed write or sync nothing more is written, and reads continue at
+the published position.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple
+
+from belvedere import failpoints
+from belvedere.catalog import model
+from belvedere.catalog.catalog import Catalog, is_dropped
+from belvedere.codec import keyspace
+from belvedere.codec.record import encode_record_with_hash, encode_single_change
+from belvedere.config import Config
+from belvedere.errors import Corruption, Error, InvalidInput, Retry, Unavailable
+from belvedere.kv.batch import BatchStore, Write
+from belvedere.txn.batch_atomic.group_sync import GroupSync, unknown_outcome
+from belvedere.txn.batch_atomic.log_chunks import CHUNK_BYTES, split_record
+from belvedere.txn.batch_atomic.visibility import Visibility
+from belvedere.txn.contracts import (
+    CommitResult,
+    Get,
+    Intent,
+    Participant,
+    ParticipantsFor,
+    Reader,
+    RowChange,
+    Rows,
+    SingleRowParticipant,
+    SingleRowWrites,
+    Snapshot,
+    new_tuple,
+)
+from belvedere.txn.history.derived_rows import DerivedRows
+from belvedere.txn.history.readers import NewestReader, OverlayReader, SnapshotReader
+
+PREFIX = keyspace.ROW_PREFIX_BYTES
+HOUSEKEEPING_EVERY = 4096
+LOG_KEY = struct.Struct(">BQ")  # keyspace.log_key without its range check
+CATALOG_PREFIX = keyspace.row_prefix(model.CATALOG_RELATION)
+
+Prefixes = bytes | frozenset[bytes]
+"""The relations a commit changes, by their key prefix; a single one bare."""
+
+
+class _ParticipantPlan(NamedTuple):
+    """The participants of a commit, those of them that check it, and, where each has one, their
+    fast paths for a single row."""
+
+    participants: tuple[Participant, ...]
+    checking: tuple[Participant, ...]
+    single_row_writes: tuple[SingleRowWrites, ...] | None
+
+
+NO_PARTICIPANTS = _ParticipantPlan((), (), None)
+NO_ROWS: Rows = {}  # never added to
+
+
+class BatchCommit:
+    def __init__(
+        self,
+        store: BatchStore,
+        visibility: Visibility,
+        *,
+        config: Config,
+        clock_us: Callable[[], int],
+        participants_for: ParticipantsFor,
+        anchor: Callable[[int, int], None] | None,
+        housekeeping: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`anchor` makes (position, hash) durable; None: durability off. `housekeeping` is called
+        now and then, after a commit, outside of the section."""
+        self._store = store
+        self._visibility = visibility
+        self._undo = visibility.undo.entries
+        self._bare_get: Get = store.bare_get
+        self._map_error = store.map_error
+        self._clock_us = clock_us
+        self._participants_for = participants_for
+        self._housekeeping = housekeeping
+        self.housekeeping_failure: Error | None = None
+        self._section = threading.Lock()
+        self._section_wait_s = config.section_wait_ms_max / 1000
+        self._group = GroupSync(visibility, store.sync, anchor) if anchor else None
+        self._failure: Unavailable | None = None
+        self._shut = False
+        self._outcomes: dict[bytes, int] = {}
+        self._outcomes_max = config.outcomes_kept
+        self.open_snapshot = visibility.open_snapshot
+        self.release = visibility.release
+        self.reader = partial(SnapshotReader, visibility)
+
+    @property
+    def newest_snapshot(self) -> Snapshot:
+        """The newest written state: what the next commit builds on."""
+        return self._visibility.written
+
+    def commit(self, intent: Intent) -> CommitResult:
+        if failpoints.armed:
+            failpoints.hit("commit.before_section")
+        self._enter_section()
+        try:
+            if self._undo:
+                self._require_no_conflict(intent)
+            catalog = self._visibility.written[2]
+            if catalog is not intent[1][2]:
+                self._require_same_objects(intent, catalog)
+            time = self._clock_us()
+            batch, position = self._append_transaction(intent[0], intent[2], time, own=1)
+        finally:
+            self._section.release()
+        self._wait_until_durable(batch, position)
+        return new_tuple(CommitResult, (position, time))
+
+    def commit_single_row(
+        self, transaction: bytes, seen: Snapshot, change: RowChange
+    ) -> int | None:
+        """Commit the change of one row that was read when `seen` was the newest state, or after;
+        the position. None: the row or the catalog is another one by now, and nothing happened."""
+        if failpoints.armed:
+            failpoints.hit("commit.before_section")
+        self._enter_section()
+        try:
+            newest = self._visibility.written
+            if newest is not seen:
+                key, old, _, _ = change
+                if newest[2] is not seen[2] or self._store.get(key) != old:
+                    return None
+            batch, position = self._append_transaction(
+                transaction, (change,), self._clock_us(), own=0
+            )
+        finally:
+            self._section.release()
+        self._wait_until_durable(batch, position)
+        return position
+
+    def _wait_until_durable(self, batch: int, position: int) -> None:
+        """Return when the batch may be acknowledged."""
+        if self._group is not None:
+            self._group.wait_durable(batch)
+        if failpoints.armed:
+            failpoints.hit("acknowledge.before")
+        if not position % HOUSEKEEPING_EVERY:
+            self._run_housekeeping()
+
+    def _run_housekeeping(self) -> None:
+        """The commit is done: a failure here is not reported to its client, which would run the
+        transaction again."""
+        excess = len(self._outcomes) - self._outcomes_max
+        for transaction in list(islice(self._outcomes, max(excess, 0))):
+            self._outcomes.pop(transaction, None)
+        try:
+            self._housekeeping()
+            self.housekeeping_failure = None
+        except Error as error:
+            self.housekeeping_failure = error
+
+    def outcome(self, transaction: bytes) -> int | None:
+        """The position of a recent commit of this process, if it is one."""
+        return self._outcomes.get(transaction)
+
+    @property
+    def has_failed(self) -> bool:
+        group = self._group
+        return self._failure is not None or (group is not None and group.failure is not None)
+
+    def publish_written(self) -> None:
+        """Make everything written durable and visible: its writers may have been interrupted since,
+        so that none is left to wait for it."""
+        if self._group is not None:
+            self._group.sync_pending()
+
+    def shut_down(self) -> None:
+        """Wait for the commits under way, and admit none after them."""
+        with self._section:
+            self._shut = True
+        if self._group is not None and not self.has_failed:
+            self._group.sync_pending()
+        self._visibility.undo.close()
+
+    def run_exclusively(self, action: Callable[[Snapshot], None]) -> None:
+        """Run `action` in the section, when nothing is being written: checkpoints."""
+        self._enter_section()
+        try:
+            action(self.newest_snapshot)
+        finally:
+            self._section.release()
+
+    def newest_reader(self) -> Reader:
+        """The newest written state, which may change at any time: to be read, not to be written
+        from."""
+        last = self.newest_snapshot
+        return NewestReader(self._store, last.position, last.catalog)
+
+    def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None:
+        """Write rows that are not logged (views, watermarks, index entries being built) as one
+        batch: `new_tuple` gets the newest state, which cannot change until its rows are written."""
+        self._enter_section()
+        try:
+            last = self.newest_snapshot
+            batch = make(NewestReader(self._store, last.position, last.catalog))
+            if not batch:
+                return
+            if failpoints.armed:
+                failpoints.hit("maintain.before_write")
+            successor = last._replace(batch=last.batch + 1)
+            self._write_batch(batch, successor, (), dict(batch), 0)
+            if failpoints.armed:
+                failpoints.hit("maintain.after_write")
+        finally:
+            self._section.release()
+        if self._group is not None:
+            self._group.wait_durable(successor.batch)
+
+    # -- inside the section -------------------------------------------------------------------
+
+    def _enter_section(self) -> None:
+        if not self._section.acquire(False):
+            self._wait_for_section()
+        group = self._group
+        if (  # `has_failed`, without a call
+            self._shut
+            or self._failure is not None
+            or (group is not None and group.failure is not None)
+        ):
+            self._section.release()
+            self._raise_refusal()
+
+    def _raise_refusal(self) -> None:
+        if self._shut:
+            raise Unavailable("the database is closed", sqlstate="08003")
+        self.require_writable()
+
+    def _wait_for_section(self) -> None:
+        if not self._section.acquire(timeout=self._section_wait_s):
+            raise Unavailable("commit section is busy", sqlstate="55P03")
+
+    def require_writable(self) -> None:
+        """Raise 25006 when a write or a sync has failed."""
+        failure = self._failure or (self._group.failure if self._group else None)
+        if failure is not None:
+            raise Unavailable(
+                "the store is read-only after a failure",
+                sqlstate="25006",
+                detail=failure.message,
+                hint="reopen the store",
+            ) from failure
+
+    def _append_transaction(
+        self, transaction: bytes, changes: tuple[RowChange, ...], time: int, own: int
+    ) -> tuple[int, int]:
+        """Write a transaction, which has `own` snapshots open; returns batch number and
+        position."""
+        batch_number, position, before, last_hash = self._visibility.written
+        batch_number += 1
+        position += 1
+        catalog = before
+        if len(changes) == 1:  # every single-row commit: no sets, no comprehensions
+            key, old, new, _ = changes[0]
+            prefixes: Prefixes = key[:PREFIX]
+            batch: list[Write] = [(key, new)]
+            if prefixes == CATALOG_PREFIX:
+                catalog = apply_catalog_changes(catalog, changes)
+            record, digest = encode_single_change(
+                position, last_hash, catalog.version, time, transaction, key, old, new
+            )
+        else:
+            prefixes = frozenset([key[:PREFIX] for key, _, _, _ in changes])
+            batch = [(key, new) for key, _, new, _ in changes]
+            if CATALOG_PREFIX in prefixes:
+                catalog = apply_catalog_changes(catalog, changes)
+            logged = [(int.from_bytes(k[1:PREFIX]), k[PREFIX:], o, n) for k, o, n, _ in changes]
+            record, digest = encode_record_with_hash(
+                position, last_hash, catalog.version, time, transaction, logged
+            )
+        if len(record) > CHUNK_BYTES:
+            batch += split_record(position, record)
+        else:
+            batch.append((LOG_KEY.pack(keyspace.LOG, position), record))
+        deriving: Any = catalog.derived_cache.get(prefixes)
+        if deriving is None:
+            deriving = self._plan_participants(catalog, prefixes)
+        derived = NO_ROWS
+        if deriving is not NO_PARTICIPANTS:
+            derived = {}
+            alone = deriving[2]
+            if alone is not None:
+                self._derive_single_row(alone, changes[0], derived)
+            else:
+                derived = self._derive_rows(deriving, changes, catalog)
+            if deriving[1]:
+                self._run_checks(deriving, changes, derived, catalog)
+            batch += derived.items()
+        successor = new_tuple(Snapshot, (batch_number, position, catalog, digest))
+        if catalog is not before:
+            self._write_schema(batch, successor, changes, derived)
+        else:
+            try:
+                self._visibility.write_batch(batch, successor, changes, derived, own)
+            except BaseException as error:
+                self._stop_writing(error, batch)
+                raise
+        self._outcomes[transaction] = position
+        return batch_number, position
+
+    def _write_schema(
+        self,
+        batch: Sequence[Write],
+        successor: Snapshot,
+        changes: Sequence[RowChange],
+        derived: Rows,
+    ) -> None:
+        self._write_batch(batch, successor, changes, derived, 1)
+        self._visibility.record_catalog_version(successor)
+        if failpoints.armed:
+            failpoints.hit("catalog.after")
+
+    def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
+        if key not in self._undo:
+            return
+        lost_to = self._visibility.undo.changed_after(key, snapshot.batch)
+        if lost_to:
+            raise _conflict_error(lost_to, "a row it wrote was changed by another transaction")
+
+    def _plan_participants(self, catalog: Catalog, prefixes: Prefixes) -> _ParticipantPlan:
+        several = (prefixes,) if isinstance(prefixes, bytes) else prefixes
+        relations = frozenset(int.from_bytes(prefix[1:]) for prefix in several)
+        participants = self._participants_for(catalog, relations)
+        found = NO_PARTICIPANTS
+        if participants:
+            alone = (
+                _all_single_row_writes(participants, prefixes)
+                if isinstance(prefixes, bytes)
+                else None
+            )
+            checking = tuple([one for one in participants if one.checks])
+            found = _ParticipantPlan(participants, checking, alone)
+        catalog.derived_cache[prefixes] = found
+        return found
+
+    def _require_no_conflict(self, intent: Intent) -> None:
+        """Raise Retry when a row that the transaction wrote, or must find unchanged, has
+        changed."""
+        entries = self._undo
+        for key, _, _, seen in intent.changes:
+            lost_to = self._visibility.undo.changed_after(key, seen) if key in entries else 0
+            if lost_to:
+                raise _conflict_error(lost_to, "a row it wrote was changed by another transaction")
+        if intent.isolation.validates_reads:
+            self._validate_reads(intent)
+
+    def _validate_reads(self, intent: Intent) -> None:
+        undo, batch = self._visibility.undo, intent.snapshot.batch
+        for key in intent.reads:
+            lost_to = undo.changed_after(key, batch)
+            if lost_to:
+                raise _conflict_error(lost_to, "a row it read was changed by another transaction")
+        with self._visibility.latch:
+            for start, end in intent.ranges:
+                lost_to = undo.range_changed_after(start, end, batch)
+                if lost_to:
+                    raise _conflict_error(
+                        lost_to, "a range it read was changed by another transaction"
+                    )
+
+    def _require_same_objects(self, intent: Intent, catalog: Catalog) -> None:
+        planned = intent.snapshot.catalog.version
+        for relation in {change.relation for change in intent.changes}:
+            item = catalog.get(relation)
+            if relation >= model.FIRST_USER_ID and (
+                item is None or is_dropped(item) or item.version > planned
+            ):
+                raise _conflict_error(
+                    self.newest_snapshot.position, "a table it wrote was redefined"
+                )
+
+    def _derive_single_row(
+        self, alone: Sequence[SingleRowWrites], change: RowChange, derived: Rows
+    ) -> None:
+        """Derive rows by the fast path of a one-row commit: gets call the store with no Python
+        frame in between."""
+        _, old, new, _ = change
+        get = self._bare_get
+        try:
+            for derive in alone:
+                derive(old, new, get, derived)
+        except Exception as error:
+            if type(error) is not Exception:  # the binding raises bare Exception
+                raise
+            raise self._map_error(error) from error
+
+    def _derive_rows(
+        self, deriving: _ParticipantPlan, changes: tuple[RowChange, ...], catalog: Catalog
+    ) -> Rows:
+        before = NewestReader(self._store, self.newest_snapshot.position, catalog)
+        writer = DerivedRows(before)
+        for participant in deriving.participants:
+            participant.writes(changes, before, writer)
+        return writer.rows
+
+    def _run_checks(
+        self,
+        deriving: _ParticipantPlan,
+        changes: tuple[RowChange, ...],
+        derived: Rows,
+        catalog: Catalog,
+    ) -> None:
+        before = NewestReader(self._store, self.newest_snapshot.position, catalog)
+        overlay = {change.key: change.new for change in changes}
+        overlay.update(derived)
+        after = OverlayReader(before, overlay, before.position + 1, catalog)
+        for participant in deriving.checking:
+            participant.check(changes, after)
+
+    def _write_batch(
+        self,
+        batch: Sequence[Write],
+        successor: Snapshot,
+        changes: Sequence[RowChange],
+        derived: Rows,
+        own: int,
+    ) -> None:
+        try:
+            self._visibility.write_batch(batch, successor, changes, derived, own)
+        except BaseException as error:
+            self._stop_writing(error, batch)
+            raise
+
+    def _stop_writing(self, error: BaseException, batch: Sequence[Write]) -> None:
+        """After a failed write. Whether the position is taken may not be known, so it is not
+        taken again."""
+        if isinstance(error, InvalidInput):
+            return  # refused by the store: nothing happened
+        self._failure = Unavailable("a commit was interrupted")
+        if isinstance(error, Error):
+            self._failure = Unavailable(
+                "the store could not be written", sqlstate=error.sqlstate, detail=error.message
+            )
+        self._visibility.end_waits()
+        if isinstance(error, Error) and self._may_be_written(batch[0]):
+            raise unknown_outcome("the log could not be written", error) from error
+
+    def _may_be_written(self, first: Write) -> bool:
+        """Whether a failed batch, which begins with `first`, was written all the same."""
+        try:
+            return self._store.get(first[0]) == first[1]
+        except Error:
+            return True
+
+
+def _all_single_row_writes(
+    participants: Sequence[Participant], prefix: bytes
+) -> tuple[SingleRowWrites, ...] | None:
+    found = []
+    for participant in participants:
+        short = (
+            participant.single_row_writes(prefix)
+            if isinstance(participant, SingleRowParticipant)
+            else None
+        )
+        if short is None:
+            return None
+        found.append(short)
+    return tuple(found)
+
+
+def apply_catalog_changes(catalog: Catalog, changes: Sequence[RowChange]) -> Catalog:
+    """The catalog after the catalog rows among these changes."""
+    changed: dict[int, model.AnyObject | None] = {}
+    for change in changes:
+        if change.key.startswith(CATALOG_PREFIX):
+            stored = change.new if change.new is not None else change.old
+            if stored is None:
+                raise Corruption("a catalog change without a row")
+            item = model.decode(stored)
+            changed[item.id] = item if change.new is not None else None
+    return catalog.with_objects(changed)
+
+
+def _conflict_error(lost_to: int, detail: str) -> Retry:
+    return Retry(
+        "could not serialize access due to concurrent update",
+        lost_to=lost_to,
+        detail=detail,
+        hint="run the transaction again",
+    )

@@ -1,1 +1,0 @@
-"""The batch-atomic commit: its section, its group sync, and what becomes visible when."""

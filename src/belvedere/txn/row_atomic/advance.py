@@ -1,0 +1,202 @@
+"""Advancing the decided and applied positions: done by any node that needs it, for all of them.
+
+Positions are dense, so one multi-get reads the next ones. An empty one is waited for, then closed;
+a record whose cells are not marked written is applied again, which changes nothing if they were. A
+reader reads cells as of `applied` and therefore never sees half a transaction.
+
+Nothing at or below `applied` is ever applied again, and a helper acts only on what it read within
+the work limit: this is what lets floors work (see `forget`).
+"""
+
+from __future__ import annotations
+
+import struct
+
+from belvedere.errors import Corruption, Unavailable
+from belvedere.kv.cell import (
+    BeginWork,
+    Cells,
+    CheckAndMutate,
+    Get,
+    Many,
+    MultiGet,
+    Now,
+    Pause,
+    Put,
+    ReplyLost,
+    Step,
+    WorkExpired,
+    value_of,
+)
+from belvedere.txn.row_atomic import log_rows
+from belvedere.txn.row_atomic.cells import data_cells as data
+from belvedere.txn.row_atomic.cells import layout
+from belvedere.txn.row_atomic.cells.layout import Positions, Record
+from belvedere.txn.row_atomic.log_rows import LogEntry, TrimmedPosition
+from belvedere.txn.row_atomic.node import Node
+
+WRITES_IN_ONE_TRIP = 256
+_seconds = struct.Struct(">d")
+
+
+def snapshot_position(node: Node, at_least: int = 0) -> Step[int]:
+    """A position to read at: everything up to it is applied."""
+    positions, _, _ = yield from read_positions()
+    if positions.applied >= at_least:
+        return positions.applied
+    return (yield from apply_through(node, at_least))
+
+
+def reach_positions(node: Node, at_least: int) -> Step[Positions]:
+    """The positions of the store, once everything up to `at_least` is applied."""
+    while True:
+        positions, _, _ = yield from read_positions()
+        if positions.applied >= at_least:
+            return positions
+        yield from apply_through(node, at_least)
+
+
+def last_position_taken() -> Step[int]:
+    """The last position that any attempt took."""
+    return layout.read_number((yield Get(layout.COUNTER_ROW)), layout.NUMBER, layout.COUNTER_ROW)
+
+
+def latest_position(node: Node) -> Step[int]:
+    """A position not older than any commit acknowledged before this began."""
+    positions, _, _ = yield from read_positions()
+    counter = yield from last_position_taken()
+    if positions.applied > counter:
+        raise Corruption(
+            "row was altered: more was applied than handed out",
+            row=layout.POSITION_ROW.hex(),
+            applied=positions.applied,
+            counter=counter,
+        )
+    return (yield from apply_through(node, counter))
+
+
+def apply_through(node: Node, need: int) -> Step[int]:
+    """Help until everything up to `need`, a position that was handed out, is applied."""
+    failures = 0
+    while True:
+        yield BeginWork()
+        try:
+            reached = yield from _help_apply(node, need)
+        except (ReplyLost, WorkExpired) as failure:
+            failures += 1
+            if failures > node.settings.tries_max:
+                raise Unavailable("store does not answer", position=need) from failure
+            continue
+        if reached >= need:
+            return reached
+
+
+def _help_apply(node: Node, need: int) -> Step[int]:
+    positions, stored, shared = yield from read_positions()
+    node.forget_up_to(positions.applied)
+    if positions.applied >= need:
+        return positions.applied
+    upto = min(need, positions.applied + node.settings.log_batch)
+    wanted = range(positions.applied + 1, upto + 1)
+    rows = tuple(Get(layout.log_row(p, node.settings.lanes)) for p in wanted)
+    reached, changed = positions.applied, positions.changed
+    for position, cells in zip(wanted, (yield MultiGet(rows))):
+        entry = log_rows.read_entry(node, position, cells)
+        if entry is None:
+            yield from _wait_or_close(node, position, shared)
+            break
+        if _is_unmarked(entry) and node.note_unapplied(position) and node.closing_delay(shared) > 0:
+            yield Pause(max(node.closing_delay(shared) / 8, 0.001))
+            break
+        yield from apply_entry(node, entry)
+        reached = position
+        if entry.record is not None and entry.record.body:
+            changed = position
+    if reached > positions.applied:
+        moved = Positions(max(positions.decided, reached), reached, changed)
+        yield from _move_positions(node, stored, moved, shared)
+    return reached if reached >= need else positions.applied
+
+
+def _wait_or_close(node: Node, position: int, shared: float) -> Step[None]:
+    """An empty position: its writer is still at work, or dead. Time in which this process or the
+    store stood still does not count: the writer could not have progressed either."""
+    delay = node.closing_delay(shared)
+    poll = max(delay / 4, 0.001)
+    now = yield Now()
+    waited, seen = node.holes.get(position, (0.0, now))
+    waited += min(now - seen, 1.5 * poll)
+    node.holes[position] = (waited, now)
+    if waited >= delay:
+        yield from log_rows.close_position(node, position)
+    else:
+        yield Pause(min(delay - waited, poll))
+
+
+def _is_unmarked(entry: LogEntry) -> bool:
+    """A record whose cells are not marked written. When it is met for the first time, its writer
+    is most likely writing them now, so it pays to read once more before helping."""
+    return entry.record is not None and not entry.applied
+
+
+def apply_entry(node: Node, entry: LogEntry) -> Step[None]:
+    """Write the cells of a record, unless they are marked as written."""
+    if entry.record is None or entry.applied:
+        return
+    record = yield from log_rows.assemble_record(node, entry)
+    assert record is not None
+    node.counts["records applied for others"] += 1
+    yield from write_cells(entry.position, record)
+    yield log_rows.mark_applied(node, entry.position, record.attempt)
+
+
+def write_cells(position: int, record: Record) -> Step[None]:
+    mutations = data.record_mutations(position, record)
+    for start in range(0, len(mutations), WRITES_IN_ONE_TRIP):
+        yield Many(tuple(mutations[start : start + WRITES_IN_ONE_TRIP]))
+
+
+def finish_attempt(node: Node, attempt: int, position: int) -> Step[None]:
+    """Settle what a lock is stamped with: decide the position, apply its record if that is the
+    attempt's. At or below `applied` there is nothing left to do."""
+    entry = yield from log_rows.decide_position(node, position)
+    if isinstance(entry, TrimmedPosition) or entry.owner != log_rows.owner_of(attempt):
+        return
+    positions, _, _ = yield from read_positions()
+    if position > positions.applied:
+        yield from apply_entry(node, entry)
+
+
+def read_positions() -> Step[tuple[Positions, bytes | None, float]]:
+    """(decided, applied), the stored bytes of it, and the shared closing delay."""
+    cells = yield Get(layout.POSITION_ROW)
+    return decode_positions(cells)
+
+
+def decode_positions(cells: Cells) -> tuple[Positions, bytes | None, float]:
+    stored = value_of(cells, layout.POSITIONS)
+    shared = value_of(cells, layout.DELAY)
+    positions = Positions()
+    if stored is not None:
+        positions = layout.decode(Positions, stored, layout.POSITION_ROW)
+    try:
+        seconds = 0.0 if shared is None else float(_seconds.unpack(shared)[0])
+    except struct.error as error:
+        row = layout.POSITION_ROW.hex()
+        raise Corruption("row was altered: unknown form", row=row, form="delay") from error
+    return positions, stored, seconds
+
+
+def _move_positions(
+    node: Node, stored: bytes | None, moved: Positions, shared: float
+) -> Step[None]:
+    """Compare-and-set; losing only means that another node was faster. The shared closing delay
+    shrinks a little with every step, in the same write."""
+    puts = [Put(layout.POSITIONS, layout.ONLY, layout.encode(moved))]
+    if shared > 0:
+        puts.append(closing_delay_put(shared * node.settings.delay_decay))
+    yield CheckAndMutate(layout.POSITION_ROW, layout.POSITIONS, stored, tuple(puts))
+
+
+def closing_delay_put(seconds: float) -> Put:
+    return Put(layout.DELAY, layout.ONLY, _seconds.pack(seconds))

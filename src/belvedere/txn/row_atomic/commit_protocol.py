@@ -1,0 +1,486 @@
+"""The commit protocol of a row-atomic store, as `txn/batch_atomic/commit.py` is that of
+batch-atomic ones.
+
+One RowCommit is one node: it may be used from any thread, holds no state that must survive, and may
+die at any moment. Participants are asked for locks at the snapshot and again once the locks are
+held (a key that is not held: all are released and taken together with it), then derive and check at
+the newest rows, which under their locks are those of p-1.
+
+A snapshot's `batch` is the position its cells are read as of; its `position` the last one at or
+below it that changed a table: batches of view maintenance take positions of the log too, but do not
+count as change.
+
+A catalog change is a transaction that writes rows of the catalog relation. When it is committed its
+version is written and the barrier waited for: after that no node commits under an older catalog,
+and what the change adds can be backfilled from a snapshot.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from belvedere.catalog import catalog as catalogs
+from belvedere.catalog import model
+from belvedere.catalog.catalog import Catalog
+from belvedere.codec import keyspace
+from belvedere.codec.record import encode_record
+from belvedere.errors import Retry, Unavailable, Unsupported
+from belvedere.kv.batch import Write
+from belvedere.kv.cell import BeginWork, CellStore, Driver, ReplyLost, Step, WorkExpired
+from belvedere.txn.batch_atomic.commit import apply_catalog_changes
+from belvedere.txn.contracts import (
+    SERIALIZABLE,
+    CommitResult,
+    Intent,
+    Isolation,
+    LockRequest,
+    Participant,
+    ParticipantsFor,
+    Reader,
+    Snapshot,
+)
+from belvedere.txn.history.readers import OverlayReader
+from belvedere.txn.row_atomic import (
+    advance,
+    catalog_barrier,
+    commit,
+    locks,
+    log_rows,
+    read_rows,
+)
+from belvedere.txn.row_atomic import node as nodes
+from belvedere.txn.row_atomic.cells import data_cells, layout
+from belvedere.txn.row_atomic.cells.layout import Record, RowWrite
+from belvedere.txn.row_atomic.commit import CommitRequest
+from belvedere.txn.row_atomic.group_commit import GroupCommit
+from belvedere.txn.row_atomic.housekeeping import sweep
+from belvedere.txn.row_atomic.locks import AttemptLocks, RowLock
+from belvedere.txn.row_atomic.node import NodeSettings
+from belvedere.txn.row_atomic.reader import (
+    Result,
+    RowReader,
+    RowWriter,
+    derived_writes,
+    row_write,
+    single_cell_write,
+)
+from belvedere.txn.row_atomic.required_locks import MAINTENANCE, required_locks
+from belvedere.txn.transaction.schema_change import CATALOG_KEY
+
+PREFIX = keyspace.ROW_PREFIX_BYTES
+LOCK_ROUNDS_MAX = 8
+DERIVE_ROUNDS_MAX = 64
+RECENT_ROWS_MAX = 10_000
+CATALOGS_CACHED_MAX = 8
+
+Addition = tuple[bytes, bytes, tuple[int, ...]]
+"""Key of a sum, its payload, what is added to its amounts."""
+
+
+class RowCommit:
+    """The commit protocol of one node on a row-atomic store."""
+
+    def __init__(
+        self,
+        store: CellStore,
+        *,
+        settings: NodeSettings,
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
+        clock_us: Callable[[], int],
+        participants_for: ParticipantsFor,
+    ) -> None:
+        """`clock` is monotonic and this process's own; `clock_us` only dates the records."""
+        self._store = store
+        self._clock = clock
+        self._sleep = sleep
+        self._clock_us = clock_us
+        self._participants_for = participants_for
+        self._settings = settings
+        self._catalogs: dict[int, Catalog] = {}
+        self._read_at_least = 0
+        self._shut = False
+        self.failed = False  # never for good: another try, or another node, may always succeed
+        self.on_commit: Callable[[], None] = lambda: None
+        self._recent: dict[bytes, int] = {}
+        self._mutex = threading.Lock()
+        self.round_trips = 0
+        self.node = self.run_step(nodes.join_store(settings))
+        self._group = GroupCommit(self.run_step, self.node)
+
+    def run_step(self, step: Step[Result]) -> Result:
+        """Drive a step on the store, in the calling thread."""
+        driver = Driver(self._store, self._clock, self._sleep, self._settings.work_seconds_max)
+        try:
+            return driver.run_step(step)
+        finally:
+            self.round_trips += driver.round_trips
+
+    def run_repeatable(self, make: Callable[[], Step[Result]]) -> Result:
+        """Drive a step that may be repeated; after a lost reply its outcome is unknown, so it is
+        run again."""
+        for _ in range(self._settings.tries_max):
+            try:
+                return self.run_step(make())
+            except (ReplyLost, WorkExpired):
+                continue
+        raise Unavailable("the store does not answer", sqlstate="08006")
+
+    def send_heartbeat(self) -> None:
+        """Send a heartbeat, so that other nodes see this one alive: at least every fifth of the
+        lease."""
+        self.run_step(nodes.send_heartbeat(self.node))
+
+    def sweep_locks(self) -> int:
+        """Finish what dead nodes began; returns the number of locks broken."""
+        return self.run_step(sweep.sweep_locks(self.node))
+
+    def is_silent(self, other: int) -> bool:
+        """Whether the heartbeat of another node did not change for the lease, as seen from here."""
+        return self.run_repeatable(lambda: locks.is_node_silent(self.node, other))
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def shut_down(self) -> None:
+        """Admit no further commit."""
+        self._shut = True
+
+    def _require_open(self) -> None:
+        if self._shut:
+            raise Unavailable("the database is closed", sqlstate="08003")
+
+    def ensure_position(self, at_least: int) -> bool:
+        """Make sure that every later snapshot contains this position; False when it is not taken
+        yet."""
+        if at_least > self._read_at_least:
+            if at_least > self.run_repeatable(advance.last_position_taken):
+                return False
+            self._raise_read_position(at_least)
+        return True
+
+    def open_snapshot(self) -> Snapshot:
+        """Open a snapshot that contains every commit of this node, and every position given to
+        `ensure_position`."""
+        found = self.published_snapshot()
+        self.node.open_snapshot(found.batch)
+        return found
+
+    def published_snapshot(self) -> Snapshot:
+        """What a snapshot would show now."""
+        need = self._read_at_least
+        at = self.run_repeatable(lambda: advance.reach_positions(self.node, need))
+        return Snapshot(at.applied, at.changed, self.catalog_at(at.applied))
+
+    @property
+    def newest_snapshot(self) -> Snapshot:
+        """Not older than any commit acknowledged anywhere before this call."""
+        self._raise_read_position(self.latest_position())
+        return self.published_snapshot()
+
+    def _raise_read_position(self, position: int) -> None:
+        """Every later snapshot contains this position."""
+        with self._mutex:
+            self._read_at_least = max(self._read_at_least, position)
+
+    def release(self, snapshot: Snapshot) -> None:
+        self.node.close_snapshot(snapshot.batch)
+
+    def reader(self, snapshot: Snapshot) -> RowReader:
+        opened, at = self._clock(), snapshot.batch
+
+        def check_age() -> None:
+            if self._clock() - opened > self._settings.grace_seconds / 2:
+                self.run_repeatable(lambda: read_rows.require_above_floor(at))
+
+        return RowReader(self.run_repeatable, at, snapshot.position, snapshot.catalog, check_age)
+
+    def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
+        """Only this node's own recent commits are known before the locks are held."""
+        changed = self._recent.get(key, 0)
+        if changed > snapshot.batch:
+            raise _conflict_error(changed, key)
+
+    def latest_position(self) -> int:
+        """A position not older than any commit acknowledged anywhere before this call."""
+        return self.run_repeatable(lambda: advance.latest_position(self.node))
+
+    def outcome(self, transaction: bytes) -> int | None:
+        """The position a transaction committed at; None when that is not known."""
+        return self.run_repeatable(lambda: commit.read_outcome(self.node, transaction))
+
+    def catalog_at(self, at: int) -> Catalog:
+        """The catalog as of a position; one object for each version."""
+        reader = RowReader(self.run_repeatable, at, at, catalogs.empty_catalog())
+        head = reader.get(CATALOG_KEY.encode((model.HEAD_ID,)))
+        version = 0 if head is None else model.decode(head).version
+        known = self._catalogs.get(version)
+        if known is not None:
+            return known
+        found = dict(catalogs.empty_catalog().objects)
+        for batch in reader.scan(*keyspace.relation_range(model.CATALOG_RELATION)):
+            for _, value in batch:
+                item = model.decode(value)
+                found[item.id] = item
+        loaded = Catalog(found)
+        if head is not None:
+            self.run_step(catalog_barrier.raise_version(loaded.version))
+        return self._remember_catalog(version, loaded)
+
+    def _remember_catalog(self, version: int, loaded: Catalog) -> Catalog:
+        with self._mutex:
+            kept = self._catalogs.setdefault(version, loaded)
+            for old in sorted(self._catalogs)[:-CATALOGS_CACHED_MAX]:
+                if old != version:
+                    del self._catalogs[old]
+        return kept
+
+    # -- committing ---------------------------------------------------------------------------
+
+    def commit(self, intent: Intent) -> CommitResult:
+        require_supported_isolation(intent.isolation)
+        self._require_open()
+        time = self._clock_us()
+        try:
+            position = self._commit_with_locks(intent, time)
+        except Retry as retry:
+            if retry.message == "catalog changed":
+                self._raise_read_position(self.latest_position())
+            self._raise_read_position(retry.lost_to)
+            raise
+        self._raise_read_position(position)
+        self._remember_changes(intent, position)
+        changed = [c for c in intent.changes if c.relation == model.CATALOG_RELATION]
+        if changed:
+            self._publish_catalog(intent, position)
+        self.on_commit()
+        return CommitResult(position, time)
+
+    def _remember_changes(self, intent: Intent, position: int) -> None:
+        for change in intent.changes[:RECENT_ROWS_MAX]:
+            self._recent[change.key] = position
+        if len(self._recent) > RECENT_ROWS_MAX:
+            self._recent = {}
+
+    def _publish_catalog(self, intent: Intent, position: int) -> None:
+        """Write the version of a committed catalog change and wait until no node works under an
+        older one. When this node dies here, the next one that reads the new catalog writes it; a
+        backfill that was to follow the barrier is then unfinished, and dropped."""
+        try:
+            self.run_repeatable(lambda: advance.apply_through(self.node, position))
+            version = self.catalog_at(position).version
+            self.run_repeatable(lambda: catalog_barrier.raise_version(version))
+            while not self._try_barrier(version):
+                self.node.counts["barrier waits"] += 1
+        except Unavailable as error:
+            raise log_rows.unknown_outcome(intent.transaction, position) from error
+
+    def _try_barrier(self, version: int) -> bool:
+        """The change is committed: a lock held for long is a reason to keep waiting, not to
+        fail."""
+        try:
+            at = self.run_repeatable(
+                lambda: catalog_barrier.wait_for_older_locks(self.node, version)
+            )
+        except Retry:
+            return False
+        self._raise_read_position(at)
+        return True
+
+    def wait_for_lock_holders(self) -> None:
+        """Wait until every transaction that holds locks now is over: then a snapshot of this node
+        contains all transactions that did not see what was written before this call."""
+        version = self.newest_snapshot.catalog.version + 1
+        while not self._try_barrier(version):
+            self.node.counts["barrier waits"] += 1
+
+    def _commit_with_locks(self, intent: Intent, time: int) -> int:
+        relations = frozenset(change.relation for change in intent.changes)
+        catalog = intent.snapshot.catalog
+        if model.CATALOG_RELATION in relations:
+            catalog = apply_catalog_changes(catalog, intent.changes)
+        participants = self._participants_for(catalog, relations)
+        seen = self._reader_at(intent.snapshot.batch, intent, catalog)
+        wanted = required_locks(intent, catalog, participants, seen)
+        for _ in range(LOCK_ROUNDS_MAX):
+            held = AttemptLocks(self.node.start_attempt(), intent.snapshot.catalog.version)
+            try:
+                record, more = self._prepare_record(
+                    intent, catalog, participants, wanted, held, time
+                )
+                if record is not None:
+                    return self._group.complete_commit(held, record)
+                self.run_step(locks.release_locks(self.node, held))
+                wanted |= more
+            finally:
+                self.node.end_attempt(held.attempt)
+        raise Retry("locks needed keep changing")
+
+    def _reader_at(self, as_of: int | None, intent: Intent, catalog: Catalog) -> RowReader:
+        return RowReader(self.run_repeatable, as_of, intent.snapshot.position, catalog)
+
+    def _prepare_record(
+        self,
+        intent: Intent,
+        catalog: Catalog,
+        participants: Sequence[Participant],
+        wanted: frozenset[LockRequest],
+        held: AttemptLocks,
+        time: int,
+    ) -> tuple[Record | None, frozenset[LockRequest]]:
+        """The record to commit, with every lock held; or the locks that turned out to be
+        missing."""
+        work = self._build_request(intent, catalog, wanted, time)
+        record = self.run_step(commit.prepare_commit(self.node, held, work))
+        newest = self._reader_at(None, intent, catalog)
+        try:
+            more = required_locks(intent, catalog, participants, newest)
+            if not more <= wanted:
+                return None, more
+            return self._derive_rows(intent, participants, newest, record), more
+        except BaseException:
+            self.run_step(locks.release_locks(self.node, held))
+            raise
+
+    def _build_request(
+        self, intent: Intent, catalog: Catalog, wanted: Iterable[LockRequest], time: int
+    ) -> CommitRequest:
+        logged = [(c.relation, c.key[PREFIX:], c.old, c.new) for c in intent.changes]
+        body = encode_record(0, 0, catalog.version, time, intent.transaction, logged)
+        return CommitRequest(
+            intent.transaction,
+            intent.snapshot.batch,
+            intent.snapshot.catalog.version,
+            _lock_rows(wanted),
+            tuple(row_write(catalog, c.key, c.old, c.new) for c in intent.changes),
+            body=body,
+            time=time,
+            seen={change.key: change.seen for change in intent.changes},
+        )
+
+    def _derive_rows(
+        self,
+        intent: Intent,
+        participants: Sequence[Participant],
+        newest: RowReader,
+        record: Record,
+    ) -> Record:
+        writer = RowWriter(newest)
+        for participant in participants:
+            participant.writes(intent.changes, newest, writer)
+        overlay = {change.key: change.new for change in intent.changes}
+        overlay.update(writer.visible_rows())
+        after = OverlayReader(newest, overlay, newest.position + 1, newest.catalog)
+        for participant in participants:
+            if participant.checks:
+                participant.check(intent.changes, after)
+        return msgspec.structs.replace(record, writes=record.writes + writer.writes())
+
+    # -- rows that are no changes -------------------------------------------------------------
+
+    def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None:
+        """One record of the log without changes, under the lock of view maintenance. State of views
+        is written as additions, which commute with those of other transactions."""
+        self._commit_derived(lambda reader: derived_writes(make(reader), reader))
+
+    def write_additions(
+        self, make: Callable[[Reader], tuple[Sequence[Write], Sequence[Addition]]]
+    ) -> None:
+        """The same with the additions themselves: for a view that is being built, the state of
+        which is not complete yet."""
+
+        def build_writes(reader: RowReader) -> tuple[RowWrite, ...]:
+            rows, additions = make(reader)
+            return (
+                *(single_cell_write(key, value) for key, value in rows),
+                *(data_cells.add_to_sum(*addition) for addition in additions),
+            )
+
+        self._commit_derived(build_writes)
+
+    def _commit_derived(self, make: Callable[[RowReader], tuple[RowWrite, ...]]) -> None:
+        for _ in range(DERIVE_ROUNDS_MAX):
+            self._require_open()
+            before = self.newest_snapshot
+            held = AttemptLocks(self.node.start_attempt(), before.catalog.version)
+            try:
+                record = self._prepare_derived(held, before.catalog, make)
+                if record is None:
+                    return
+                self._raise_read_position(self._group.complete_commit(held, record))
+                self.on_commit()
+                return
+            except Retry as retry:
+                self.node.counts["maintenance tried again"] += 1
+                self._raise_read_position(retry.lost_to)
+            finally:
+                self.node.end_attempt(held.attempt)
+        raise Unavailable("maintenance of views is kept from writing", sqlstate="55P03")
+
+    def _prepare_derived(
+        self,
+        held: AttemptLocks,
+        catalog: Catalog,
+        make: Callable[[RowReader], tuple[RowWrite, ...]],
+    ) -> Record | None:
+        taken = _lock_rows([MAINTENANCE])
+        transaction = held.attempt.to_bytes(16)
+        work = CommitRequest(transaction, self._read_at_least, catalog.version, taken, ())
+        record = self.run_step(commit.prepare_commit(self.node, held, work))
+        try:
+            now = self.newest_snapshot
+            writes = make(RowReader(self.run_repeatable, now.batch, now.position, catalog))
+            if not writes:
+                self.run_step(locks.release_locks(self.node, held))
+                return None
+            return msgspec.structs.replace(record, writes=writes, time=self._clock_us())
+        except BaseException:
+            self.run_step(locks.release_locks(self.node, held))
+            raise
+
+    def read_sums(
+        self, start: bytes, end: bytes, at: int
+    ) -> dict[bytes, tuple[bytes, tuple[int, ...]]]:
+        """Payload and amounts of every sum in a range as of a position, also of sums that are
+        zero."""
+        found: dict[bytes, tuple[bytes, tuple[int, ...]]] = {}
+        for key, total in self.run_repeatable(lambda: read_rows.scan_sums(start, end, at)):
+            found[key] = (total.payload, total.amounts)
+        return found
+
+    def write_backfill(self, at: int, writes: Sequence[RowWrite]) -> None:
+        """Write derived rows as of a snapshot, for a relation without readers yet: a backfill."""
+        record = Record(0, b"", 0, 0, tuple(writes))
+        self.run_repeatable(lambda: _write_backfill(at, record))
+
+
+def _write_backfill(at: int, record: Record) -> Step[None]:
+    yield BeginWork()
+    yield from advance.write_cells(at, record)
+
+
+def _lock_rows(wanted: Iterable[LockRequest]) -> tuple[RowLock, ...]:
+    return tuple(RowLock(layout.lock_row(each.kind, each.key), each.side) for each in wanted)
+
+
+def _conflict_error(lost_to: int, key: bytes) -> Retry:
+    return Retry("row was changed", lost_to=lost_to, row=key.hex())
+
+
+def require_supported_isolation(isolation: Isolation) -> None:
+    """SERIALIZABLE is refused by name until it is modelled; and so is what needs a range to stay as
+    it was read."""
+    if not isolation.validates_reads:
+        return
+    if isolation.name != SERIALIZABLE.name:
+        raise Unsupported(
+            "a statement that writes every row of a table on a row-atomic store",
+            hint="make a new table, and copy the rows",
+        )
+    raise Unsupported(
+        "serializable isolation is not supported on a row-atomic store",
+        hint="use repeatable read",
+        isolation=isolation.name,
+    )

@@ -1,0 +1,35 @@
+"""The sweep: finishes what dead processes began, before other nodes have to wait for it.
+
+Any node runs it from time to time: every lock whose holder is over or silent is broken, and every
+position that was taken is decided and applied. It is not needed for correctness, only for latency.
+"""
+
+from __future__ import annotations
+
+from belvedere.kv.cell import CellScan, Step, value_of
+from belvedere.txn.row_atomic import advance, locks
+from belvedere.txn.row_atomic.cells import layout
+from belvedere.txn.row_atomic.cells.layout import Holder, LockValue
+from belvedere.txn.row_atomic.node import Node
+
+
+def held_locks() -> Step[list[tuple[bytes, Holder]]]:
+    """Every (lock row, holder) there is; also the rows of the system table of locks."""
+    found = []
+    for row, cells in (yield CellScan(layout.LOCKS, layout.LOG, (layout.HOLDERS,))):
+        stored = value_of(cells, layout.HOLDERS)
+        assert stored is not None
+        value = layout.decode(LockValue, stored, row)
+        found += [(row, holder) for holder in value.holders]
+    return found
+
+
+def sweep_locks(node: Node) -> Step[int]:
+    """Break what is expired, decide and apply what is open; returns how many locks were broken."""
+    broken = 0
+    for row, holder in (yield from held_locks()):
+        if (yield from locks.is_expired(node, row, holder)):
+            yield from locks.break_holder(node, row, holder, advance.finish_attempt)
+            broken += 1
+    yield from advance.latest_position(node)
+    return broken

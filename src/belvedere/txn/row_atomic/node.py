@@ -1,0 +1,122 @@
+"""The in-memory state of one node. It is only a cache: a node that loses all of it loses only time.
+
+Safety never rests on a clock. Clocks decide when to stop waiting: a lock is expired when the
+heartbeat of its node did not change for the lease, on the clock of the node that reads it; a
+position is closed when it stayed empty for the closing delay.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+
+from belvedere.kv.cell import BeginWork, Increment, Mutate, Put, Step
+from belvedere.txn.row_atomic.cells import layout
+from belvedere.txn.row_atomic.cells.layout import ATTEMPTS_PER_NODE, Heartbeat
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """Equal on all nodes of a store. Work limit + operation timeout < grace < lease."""
+
+    lanes: int = 16
+    lease_seconds: float = 10.0
+    grace_seconds: float = 5.0
+    work_seconds_max: float = 2.0
+    lock_wait_seconds_max: float = 30.0
+    lock_poll_seconds: float = 0.02
+    close_seconds_min: float = 0.05
+    close_multiple: float = 8.0
+    delay_decay: float = 0.99
+    log_batch: int = 64
+    tries_max: int = 8
+    record_bytes_max: int = 4 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Node:
+    """One process's memory of the protocol."""
+
+    id: int
+    settings: NodeSettings = NodeSettings()
+    attempt_last: int = 0
+    beat: int = 0
+    live: set[int] = field(default_factory=set)
+    snapshots: Counter[int] = field(default_factory=Counter)
+    heard: dict[int, tuple[Heartbeat | None, float]] = field(default_factory=dict)
+    holes: dict[int, tuple[float, float]] = field(default_factory=dict)
+    met: set[int] = field(default_factory=set)
+    commit_seconds: float = 0.0
+    counts: Counter[str] = field(default_factory=Counter)
+    mutex: threading.Lock = field(default_factory=threading.Lock)
+
+    def start_attempt(self) -> int:
+        with self.mutex:
+            self.attempt_last += 1
+            attempt = self.id * ATTEMPTS_PER_NODE + self.attempt_last
+            self.live.add(attempt)
+        return attempt
+
+    def end_attempt(self, attempt: int) -> None:
+        with self.mutex:
+            self.live.discard(attempt)
+
+    def note_unapplied(self, position: int) -> bool:
+        """Whether an unapplied record at this position is met for the first time."""
+        news = position not in self.met
+        self.met.add(position)
+        return news
+
+    def forget_up_to(self, applied: int) -> None:
+        """Drop what is known of holes and records at or below `applied`, which are final."""
+        if len(self.holes) + len(self.met) > 256:
+            # Copied in one step: other threads of the process keep adding.
+            self.holes = {p: seen for p, seen in tuple(self.holes.items()) if p > applied}
+            self.met = {p for p in tuple(self.met) if p > applied}
+
+    def open_snapshot(self, position: int) -> None:
+        with self.mutex:
+            self.snapshots[position] += 1
+
+    def close_snapshot(self, position: int) -> None:
+        with self.mutex:
+            self.snapshots[position] -= 1
+            if self.snapshots[position] <= 0:
+                del self.snapshots[position]
+
+    def observe_commit(self, seconds: float) -> None:
+        """Learn how long a live writer takes from its position to its log row."""
+        self.commit_seconds += (seconds - self.commit_seconds) * 0.2
+
+    def closing_delay(self, shared_seconds: float) -> float:
+        """How long a position may stay empty. Grows with every live writer that was hit (shared),
+        and is capped by the lease: a fixed delay collapses under load."""
+        settings = self.settings
+        wanted = settings.close_multiple * self.commit_seconds
+        return min(max(wanted, shared_seconds, settings.close_seconds_min), settings.lease_seconds)
+
+
+def node_of(attempt: int) -> int:
+    return attempt // ATTEMPTS_PER_NODE
+
+
+def join_store(settings: NodeSettings) -> Step[Node]:
+    """A node with an id that is used once for ever, known to the others by its heartbeat."""
+    yield BeginWork()
+    id_ = yield Increment(layout.NODES_ROW, layout.NUMBER)
+    node = Node(id_, settings)
+    yield from send_heartbeat(node)
+    return node
+
+
+def send_heartbeat(node: Node) -> Step[None]:
+    """Write the heartbeat: this node is alive, and which attempts and snapshots it has ended."""
+    with node.mutex:
+        node.beat += 1
+        next_attempt = node.id * ATTEMPTS_PER_NODE + node.attempt_last + 1
+        oldest = min(node.live, default=next_attempt)
+        value = Heartbeat(node.beat, oldest, min(node.snapshots, default=-1))
+    yield BeginWork()
+    put = Put(layout.BEAT, layout.ONLY, layout.encode(value))
+    yield Mutate(layout.heartbeat_row(node.id), (put,))

@@ -1,0 +1,80 @@
+"""Reads of rows as of a position, and of the newest rows under a lock.
+
+`advance.snapshot` gives a position to read at: everything up to it is applied and never changes,
+until a floor passes it. Floors are announced a grace before they act, so a reader younger than the
+grace needs no check; an older one reads the floor after its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from belvedere.errors import Unavailable
+from belvedere.kv.cell import Cells, CellScan, Get, MultiGet, Step
+from belvedere.txn.row_atomic import log_rows
+from belvedere.txn.row_atomic.cells import data_cells as data
+from belvedere.txn.row_atomic.cells import layout
+from belvedere.txn.row_atomic.cells.data_cells import CellRow, Sum
+
+ROWS_AT_ONCE = 128
+
+
+def get_rows(keys: Sequence[bytes], as_of: int | None) -> Step[list[CellRow | None]]:
+    """The rows of these keys, in order."""
+    found = yield MultiGet(tuple(Get(key, as_of=as_of) for key in keys))
+    return (yield from _assemble_rows(list(zip(keys, found)), as_of))
+
+
+def get_row(key: bytes, as_of: int | None) -> Step[CellRow | None]:
+    cells = yield Get(key, as_of=as_of)
+    return (yield from _assemble_rows([(key, cells)], as_of))[0]
+
+
+def scan_rows(
+    start: bytes, end: bytes | None, as_of: int | None, *, limit: int | None, reverse: bool
+) -> Step[tuple[list[tuple[bytes, CellRow]], bytes | None]]:
+    """Up to `limit` stored rows of a range: those that exist as of the position, and the last key
+    looked at (None at the end of the range). Rows deleted by then are looked at and left out."""
+    found = yield CellScan(start, end, as_of=as_of, limit=limit, reverse=reverse)
+    completed = yield from _assemble_rows(found, as_of)
+    existing = [(key, row) for (key, _), row in zip(found, completed) if row is not None]
+    more = limit is not None and len(found) >= limit
+    return existing, found[-1][0] if more else None
+
+
+def _assemble_rows(
+    found: Sequence[tuple[bytes, Cells]], as_of: int | None
+) -> Step[list[CellRow | None]]:
+    """Rows with delta cells need every version of them: one more trip, for all of them together."""
+    summed = [key for key, cells in found if data.has_deltas(cells)]
+    deltas: dict[bytes, Cells] = {}
+    if summed:
+        gets = (Get(key, None, as_of, all_versions=True) for key in summed)
+        deltas = dict(zip(summed, (yield MultiGet(tuple(gets)))))
+    completed: list[CellRow | None] = []
+    for key, cells in found:
+        versions = deltas.get(key, ())
+        every = [cell for cell in versions if cell.column == data.DELTA]
+        completed.append(data.read_row(key, versions or cells, every))
+    return completed
+
+
+def scan_sums(start: bytes, end: bytes, as_of: int) -> Step[list[tuple[bytes, Sum]]]:
+    """Every sum of a range, also those with a row count of zero or below."""
+    found: list[tuple[bytes, Sum]] = []
+    while True:
+        rows = yield CellScan(start, end, as_of=as_of, all_versions=True, limit=ROWS_AT_ONCE)
+        for key, cells in rows:
+            total = data.total_sum(key, cells)
+            found += [] if total is None else [(key, total)]
+        if len(rows) < ROWS_AT_ONCE:
+            return found
+        start = rows[-1][0] + b"\x00"
+
+
+def require_above_floor(as_of: int) -> Step[None]:
+    """For readers older than the grace, after they read. Unavailable when the snapshot is too
+    old."""
+    floor = log_rows.decode_floors((yield Get(layout.FLOOR_ROW))).versions
+    if as_of < floor:
+        raise Unavailable("snapshot too old", sqlstate="72000", snapshot=as_of, floor=floor)

@@ -1,0 +1,238 @@
+"""Foreign keys as a participant of every commit that touches one of their tables.
+
+Checked in the commit section against the state after the changes, so the order of statements inside
+a transaction does not matter, and a parent that another transaction deleted concurrently is
+detected. Unique values are enforced by the indexes that hold them; primary keys by conflict
+detection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.foreign_key_graph import child_foreign_keys, root_path
+from belvedere.catalog.model import ForeignKey, ObjectState, Table
+from belvedere.catalog.relation_codecs import compiled_index, compiled_table
+from belvedere.errors import InvalidInput
+from belvedere.txn.contracts import (
+    Get,
+    LockRequest,
+    Reader,
+    RowChange,
+    Rows,
+    SingleRowWrites,
+    Writer,
+)
+from belvedere.txn.transaction.root_keys import parent_key_finder
+from belvedere.txn.transaction.transaction import Transaction
+from belvedere.types import Row
+
+TableAndKey = tuple[int, str]
+"""The id of a table and the name of one of its foreign keys."""
+
+BULK_CHANGES_MIN = 1_000
+"""From so many changes on, parents are looked up in batches."""
+
+CHILDREN, PARENT = 1, 2
+"""Sides of the guard on a parent row: only children and their parent exclude each other."""
+
+
+def foreign_key_participants(
+    catalog: Catalog, relations: frozenset[int]
+) -> tuple[ForeignKeyParticipant, ...]:
+    """One participant for every enforced foreign key from or to one of these tables."""
+    found: dict[tuple[int, str], ForeignKeyParticipant] = {}
+    for relation in relations:
+        item = catalog.get(relation)
+        if not isinstance(item, Table):
+            continue
+        mine = [(item, key) for key in item.foreign_keys if key.enforced]
+        for table, key in (*mine, *child_foreign_keys(catalog, relation)):
+            found[table.id, key.name] = ForeignKeyParticipant(catalog, table, key)
+    return tuple(found.values())
+
+
+def added_foreign_keys(before: Catalog, after: Catalog) -> tuple[TableAndKey, ...]:
+    """The enforced foreign keys that tables got which may have rows."""
+    return tuple(
+        (table.id, key.name)
+        for table in after.tables
+        if isinstance(known := before.get(table.id), Table)
+        for key in table.foreign_keys
+        if key.enforced and key.name not in {k.name for k in known.foreign_keys}
+    )
+
+
+def require_parents(
+    keys: Sequence[TableAndKey],
+    begin: Callable[[], Transaction],
+    change_schema: Callable[[Callable[[CatalogEdit], None]], None],
+) -> None:
+    """Check foreign keys against the rows that were there before them; 23503 when one is violated,
+    and then the keys are dropped again. To be called once the keys are in the catalog: from then
+    on every commit enforces them, so one check is enough."""
+    if not keys:
+        return
+    try:
+        with begin() as reader:
+            for table, name in keys:
+                child = reader.catalog.table(table)
+                [key] = [key for key in child.foreign_keys if key.name == name]
+                ForeignKeyParticipant(reader.catalog, child, key).check_all(reader)
+    except BaseException:
+        change_schema(lambda edit: _drop_foreign_keys(keys, edit))
+        raise
+
+
+def _drop_foreign_keys(keys: Sequence[TableAndKey], edit: CatalogEdit) -> None:
+    for table, name in keys:
+        edit.drop_foreign_key(table, name)
+
+
+class ForeignKeyParticipant:
+    checks = True
+
+    def __init__(self, catalog: Catalog, child: Table, key: ForeignKey) -> None:
+        self._key = key
+        self._child = compiled_table(catalog, child.id)
+        self._parent = compiled_table(catalog, key.parent)
+        self._parent_key = parent_key_finder(catalog, key)
+        assert key.index is not None
+        self._children = compiled_index(catalog, key.index)
+        above = root_path(catalog, catalog.table(key.parent))
+        self._guarded = root_path(catalog, child) != (key, *above)
+        self.name = key.name
+        self.deferrable = key.deferrable
+        self.initially_deferred = key.initially_deferred
+
+    def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
+        """Children and their parent exclude each other: guards with two sides on the parent row.
+        On the way to the root none is needed: parent and child have the same root lock."""
+        for change in changes if self._guarded else ():
+            if change.relation == self._child.table.id and change.new is not None:
+                parent = self._parent_key(self._child.decode(change.new), reader)
+                if parent is not None:
+                    yield LockRequest("parent", parent, CHILDREN)
+            if change.relation == self._key.parent and self._removes_referenced_key(change):
+                yield LockRequest("parent", change.key, PARENT)
+
+    def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
+        if len(changes) >= BULK_CHANGES_MIN:
+            self._require_parents(changes, reader)
+        for change in changes:
+            if len(changes) >= BULK_CHANGES_MIN and change.old is None:
+                continue
+            if change.relation == self._child.table.id and change.new is not None:
+                self._require_parent(self._child.decode(change.new), reader)
+            if change.relation == self._key.parent and self._removes_referenced_key(change):
+                self._require_no_children(change, reader)
+
+    def _require_parents(self, changes: Sequence[RowChange], reader: Reader) -> None:
+        """The parents of all new rows: each is looked up once, in batches."""
+        child, width = self._child, len(self._child.table.columns)
+        project, slots = child.layout.projector(self._key.columns), self._key.columns
+        prefix = child.start
+        wanted = {
+            project(new)
+            for key, old, new, *_ in changes
+            if old is None and new is not None and key.startswith(prefix)
+        }
+        keys: dict[bytes, Row] = {}
+        for values in wanted:
+            if None in values:
+                continue
+            row = [None] * width
+            for slot, value in zip(slots, values):
+                row[slot] = value
+            parent = self._parent_key(tuple(row), reader)
+            if parent is None:
+                raise self._violation_error("the parent row does not exist", values)
+            keys[parent] = values
+        parents = list(keys)
+        for start in range(0, len(parents), BULK_CHANGES_MIN):
+            batch = parents[start : start + BULK_CHANGES_MIN]
+            for parent, value in zip(batch, reader.multi_get(batch), strict=True):
+                if value is None:
+                    raise self._violation_error("the parent row does not exist", keys[parent])
+
+    def check_all(self, reader: Reader) -> None:
+        """Every row of the child's table has its parent."""
+        for batch in reader.scan_values(self._child.start, self._child.end):
+            for row in map(self._child.decode, batch):
+                self._require_parent(row, reader)
+
+    def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        """A foreign key derives nothing."""
+
+    def single_row_writes(self, prefix: bytes) -> SingleRowWrites:
+        return _derive_nothing
+
+    def _require_parent(self, row: Row, reader: Reader) -> None:
+        values = [row[slot] for slot in self._key.columns]
+        if None in values:
+            return
+        parent = self._parent_key(row, reader)
+        if parent is None or reader.get(parent) is None:
+            raise self._violation_error("the parent row does not exist", values)
+
+    def _removes_referenced_key(self, change: RowChange) -> bool:
+        """Whether the change takes away a key that children may refer to."""
+        return change.old is not None and self._referenced_values(change.old) != (
+            self._referenced_values(change.new) if change.new is not None else None
+        )
+
+    def _referenced_values(self, value: bytes) -> tuple[object, ...]:
+        row = self._parent.decode(value)
+        return tuple([row[slot] for slot in self._key.parent_columns])
+
+    def _require_no_children(self, change: RowChange, reader: Reader) -> None:
+        assert change.old is not None
+        values = self._referenced_values(change.old)
+        if None in values or self._has_other_parent(change, values, reader):
+            return
+        if self._has_children(values, reader):
+            raise self._violation_error("the row is still referenced", values)
+
+    def _has_children(self, values: tuple[object, ...], reader: Reader) -> bool:
+        if self._children.index.state is not ObjectState.READY:
+            return self._has_children_in_table(values, reader)  # the index is incomplete
+        start, end = self._children.key.prefix_range(values)
+        assert end is not None
+        return next(reader.scan(start, end, limit=1), None) is not None
+
+    def _has_children_in_table(self, values: tuple[object, ...], reader: Reader) -> bool:
+        child, slots = self._child, self._key.columns
+        for batch in reader.scan_values(child.start, child.end):
+            for row in map(child.decode, batch):
+                if tuple([row[slot] for slot in slots]) == values:
+                    return True
+        return False
+
+    def _has_other_parent(
+        self, change: RowChange, values: tuple[object, ...], reader: Reader
+    ) -> bool:
+        """Whether another row carries the same referenced values now (only by a unique index)."""
+        if self._key.parent_index is None:
+            return False
+        by_column = dict(zip(self._key.parent_columns, values, strict=True))
+        probe = [None] * len(self._child.table.columns)
+        for slot, parent_slot in zip(self._key.columns, self._key.parent_columns, strict=True):
+            probe[slot] = by_column[parent_slot]  # type: ignore[call-overload]
+        parent = self._parent_key(tuple(probe), reader)
+        return parent is not None and reader.get(parent) is not None
+
+    def _violation_error(self, what: str, values: Sequence[object]) -> InvalidInput:
+        names = [self._child.table.columns[slot].name for slot in self._key.columns]
+        return InvalidInput(
+            "foreign key constraint violated",
+            sqlstate="23503",
+            detail=f"{what}: ({', '.join(names)}) = ({', '.join(map(str, values))})",
+            constraint=self._key.name,
+            table=self._child.table.name,
+        )
+
+
+def _derive_nothing(old: bytes | None, new: bytes | None, get: Get, rows: Rows) -> None:
+    """What a foreign key derives from a row."""

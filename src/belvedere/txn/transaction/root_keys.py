@@ -1,0 +1,95 @@
+"""Root keys: the key of the top row of a hierarchy, which a transaction locks before it writes.
+
+Compiled per table: a root table's row is its own root; a row one step below a root needs no read,
+since its foreign key is the root's key; deeper rows read their ancestors. A missing ancestor ends
+the walk: its key is locked, and the foreign key refuses the row later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.foreign_key_graph import root_path
+from belvedere.catalog.model import ForeignKey
+from belvedere.catalog.relation_codecs import CompiledTable, compiled_index, compiled_table
+from belvedere.txn.contracts import Reader
+from belvedere.types import Row
+
+RootFinder = Callable[[bytes, Row, Reader], bytes]
+"""(key of the row, the row, where to read ancestors) -> key of its root row."""
+
+
+def root_finder(catalog: Catalog, table: int) -> RootFinder | None:
+    """How to find the root of this table's rows, kept per catalog; None: a row is its own root."""
+    if table not in catalog.root_key_cache:
+        catalog.root_key_cache[table] = _compile_root_finder(catalog, table)
+    found: RootFinder | None = catalog.root_key_cache[table]
+    return found
+
+
+def _compile_root_finder(catalog: Catalog, table: int) -> RootFinder | None:
+    path = root_path(catalog, catalog.table(table))
+    if not path:
+        return None
+    steps = [(parent_key_finder(catalog, fk), compiled_table(catalog, fk.parent)) for fk in path]
+
+    def find_root(key: bytes, row: Row, reader: Reader) -> bytes:
+        for number, (key_of_parent, parent) in enumerate(steps, 1):
+            found = key_of_parent(row, reader)
+            if found is None:
+                return key
+            key = found
+            if number < len(steps):
+                value = reader.get(key)
+                if value is None:
+                    return key
+                row = parent.decode(value)
+        return key
+
+    return find_root
+
+
+ParentKeyFinder = Callable[[Row, Reader], bytes | None]
+
+
+def parent_key_finder(catalog: Catalog, key: ForeignKey) -> ParentKeyFinder:
+    """How to get the key of the parent row from a child row; None when a column is NULL, or when
+    the parent is found by a unique index and is not there."""
+    parent = compiled_table(catalog, key.parent)
+    if key.parent_index is None:
+        return _find_by_primary_key(parent, key)
+    return _find_by_unique_index(catalog, parent, key)
+
+
+def _find_by_primary_key(parent: CompiledTable, key: ForeignKey) -> ParentKeyFinder:
+    by_parent_column = dict(zip(key.parent_columns, key.columns, strict=True))
+    slots = [by_parent_column[slot] for slot in parent.table.primary_key]
+    encode = parent.key.encode
+
+    def find_parent(row: Row, reader: Reader) -> bytes | None:
+        values = tuple([row[slot] for slot in slots])
+        return None if None in values else encode(values)
+
+    return find_parent
+
+
+def _find_by_unique_index(
+    catalog: Catalog, parent: CompiledTable, key: ForeignKey
+) -> ParentKeyFinder:
+    assert key.parent_index is not None
+    index = compiled_index(catalog, key.parent_index)
+    by_parent_column = dict(zip(key.parent_columns, key.columns, strict=True))
+    slots = [by_parent_column[part.slot or 0] for part in index.index.parts]
+
+    def find_parent(row: Row, reader: Reader) -> bytes | None:
+        values = tuple([row[slot] for slot in slots])
+        if None in values:
+            return None
+        entry = reader.get(index.unique_key.encode(values))
+        if entry is None:
+            return None
+        stored = index.layout.decode(entry)
+        return parent.key.encode(tuple([stored[n] for n in index.primary_key]))
+
+    return find_parent

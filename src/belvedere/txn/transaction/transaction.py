@@ -1,0 +1,416 @@
+"""A transaction: a snapshot, its own writes on top, locks, savepoints, and one commit.
+
+It satisfies `Reader`, so everything that can read a snapshot can read a transaction and then
+sees its own writes too. Rows that participants derive from those writes (index entries, immediate
+views) are previewed lazily, at the first read of a derived relation; the final ones are made in the
+commit section from the newest state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, NoReturn, Self
+
+from sortedcontainers import SortedList
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Index, View
+from belvedere.errors import InvalidInput, Retry
+from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
+from belvedere.txn.contracts import (
+    ROOT,
+    SNAPSHOT,
+    CommitProtocol,
+    CommitResult,
+    Intent,
+    Isolation,
+    KeyRange,
+    LockRequest,
+    OwnedLock,
+    ParticipantsFor,
+    Reader,
+    RowChange,
+    Snapshot,
+    new_tuple,
+    request_of,
+)
+from belvedere.txn.history.derived_rows import DerivedRows
+from belvedere.txn.history.merge_scan import merge_scan
+from belvedere.txn.history.readers import OverlayReader, values_alone
+from belvedere.txn.transaction.locks import RowLockTable
+
+DEADLOCK = "40P01"
+NO_READS: frozenset[bytes] = frozenset()
+# Shared and never added to: what a transaction has until it needs one of its own.
+_NO_CHANGES: dict[bytes, RowChange] = {}
+_NO_ROWS: dict[bytes, bytes | None] = {}
+_NO_RANGES: list[KeyRange] = []
+
+
+class TransactionSavepoint(NamedTuple):
+    """How long the journal was when it was set."""
+
+    journal: int
+
+
+class Transaction:
+    __slots__ = (
+        "_changes",
+        "_derived",
+        "_earlier",
+        "_held",
+        "_journal",
+        "_locks",
+        "_order",
+        "_participants_for",
+        "_planned",
+        "_protocol",
+        "_ranges",
+        "_reader",
+        "_reads",
+        "_unpreviewed",
+        "ended",
+        "id",
+        "isolation",
+        "snapshot",
+    )
+
+    def __init__(
+        self,
+        protocol: CommitProtocol,
+        locks: RowLockTable,
+        participants_for: ParticipantsFor,
+        suffix: bytes,
+        isolation: Isolation = SNAPSHOT,
+    ) -> None:
+        """`suffix`, 8 bytes, makes the id unique; the id starts with the snapshot's position, so
+        that a later search of the log for its outcome knows where to begin."""
+        self._protocol = protocol
+        self._locks = locks
+        self._participants_for = participants_for
+        self.isolation = isolation
+        self.snapshot = snapshot = protocol.open_snapshot()
+        self._reader: Reader = protocol.reader(snapshot)
+        self.id = snapshot[1].to_bytes(8) + suffix
+        self._earlier: tuple[Snapshot, ...] = ()  # of statements under which rows were written
+        self._planned: Snapshot | None = None  # before the first own change of the catalog
+        self._changes: dict[bytes, RowChange] = {}
+        self._journal: list[tuple[bytes, RowChange | None]] | None = None
+        self._held: dict[OwnedLock, None] = {}
+        self._order: SortedList[bytes] | None = None
+        self._derived: dict[bytes, bytes | None] = _NO_ROWS
+        self._unpreviewed: dict[bytes, bytes | None] | None = None  # None: no preview was made
+        self._reads: set[bytes] | None = None
+        self._ranges: list[KeyRange] = _NO_RANGES
+        if isolation.validates_reads:
+            self._reads, self._ranges = set(), []
+        self.ended = False
+
+    @property
+    def position(self) -> int:
+        return self.snapshot.position
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.snapshot.catalog
+
+    @property
+    def changes(self) -> tuple[RowChange, ...]:
+        """The net changes so far, in the order their rows were first touched."""
+        return tuple(self._changes.values())
+
+    @property
+    def held_locks(self) -> tuple[LockRequest, ...]:
+        return tuple([request_of(lock) for lock in self._held])
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def get(self, key: bytes) -> bytes | None:
+        if self._changes:
+            change = self._changes.get(key)
+            if change is not None:
+                return change.new
+            if self._shows_derived(key) and key in self._derived:
+                return self._derived[key]
+        if self._reads is not None:
+            self._reads.add(key)
+        return self._reader.get(key)
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        if self._changes or self._reads is not None:
+            return [self.get(key) for key in keys]
+        return self._reader.multi_get(keys)
+
+    def scan(
+        self,
+        start: bytes,
+        end: bytes,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+        batch_rows: int = SCAN_BATCH_ROWS,
+    ) -> Iterator[list[Pair]]:
+        if self._reads is not None:
+            self._ranges.append(KeyRange(start, end))
+        overlay = self._own_rows(start, end) if self._changes else {}
+        if not overlay:
+            return self._reader.scan(
+                start, end, reverse=reverse, limit=limit, batch_rows=batch_rows
+            )
+        batches = self._reader.scan(start, end, reverse=reverse, batch_rows=batch_rows)
+        return merge_scan(batches, overlay, reverse=reverse, limit=limit)
+
+    def scan_values(
+        self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
+    ) -> Iterator[list[bytes]]:
+        if self._changes or self._reads is not None:
+            return values_alone(self.scan(start, end, batch_rows=batch_rows))
+        return self._reader.scan_values(start, end, batch_rows=batch_rows)
+
+    def _own_rows(self, start: bytes, end: bytes) -> dict[bytes, bytes | None]:
+        if self._shows_derived(start):
+            return {k: v for k, v in self._derived.items() if start <= k < end}
+        if self._order is None:
+            self._order = SortedList(self._changes)
+        keys = self._order.irange(start, end, inclusive=(True, False))
+        return {key: self._changes[key].new for key in keys if key in self._changes}
+
+    # -- derived rows of own writes -----------------------------------------------------------
+
+    def _shows_derived(self, key: bytes) -> bool:
+        """Whether the key's relation is derived; its rows are then brought up to own writes."""
+        item = self.catalog.get(int.from_bytes(key[1:5]))
+        if not isinstance(item, Index | View):
+            return False
+        if self._unpreviewed is None or self._unpreviewed:
+            self._preview_derived()
+        return True
+
+    def _preview_derived(self) -> None:
+        """Derive rows from the writes since the last preview, on top of the previews so far."""
+        pending = self._unpreviewed
+        if pending is None:
+            pending = {change.key: change.old for change in self._changes.values()}
+            self._derived = {}
+        self._unpreviewed = {}
+        changes = [RowChange(key, old, self._current_value(key)) for key, old in pending.items()]
+        changes = [change for change in changes if change.old != change.new]
+        relations = frozenset(change.relation for change in changes)
+        before = OverlayReader(self, pending, self.position, self.catalog)
+        writer = DerivedRows(before)
+        try:
+            for participant in self._participants_for(self.catalog, relations):
+                participant.writes(changes, before, writer)
+        except BaseException:
+            self._unpreviewed = pending  # the next read tries again
+            raise
+        self._derived.update(writer.writes())
+
+    def _current_value(self, key: bytes) -> bytes | None:
+        change = self._changes.get(key)
+        return change.new if change is not None else self._reader.get(key)
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def acquire_lock(self, request: LockRequest, wait_ms: int | None = None) -> None:
+        """Hold this lock to the end of the transaction; 55P03 after `wait_ms`, if given."""
+        lock: OwnedLock = request.key if request.kind == ROOT and not request.side else request
+        if lock not in self._held:
+            if self.ended:
+                raise _ended_error()
+            self._locks.acquire(self.id, request, wait_ms)
+            self._held[lock] = None
+
+    def lock_root(self, key: bytes) -> None:
+        """Hold the lock of this root key to the end of the transaction."""
+        if key not in self._held:
+            if self.ended:
+                raise _ended_error()
+            self._locks.acquire_root(self.id, key)
+            self._held[key] = None
+
+    def locks_to_retry(self, lost: Retry) -> tuple[LockRequest, ...]:
+        """The locks another attempt should take first; none after a deadlock, which they caused."""
+        return () if lost.sqlstate == DEADLOCK else tuple(sorted(self.held_locks))
+
+    def acquire_first(self, requests: Sequence[LockRequest]) -> None:
+        """Take these locks before anything is read, and then take a new snapshot: for another
+        attempt after a lost race. The winner published before it released the lock, so this
+        attempt cannot lose to a holder of the same locks again."""
+        for request in requests:
+            self.acquire_lock(request)
+        if requests:
+            self._protocol.release(self.snapshot)
+            self.snapshot = self._protocol.open_snapshot()
+            self._reader = self._protocol.reader(self.snapshot)
+
+    def write(self, key: bytes, old: bytes | None, new: bytes | None) -> None:
+        """Replace `old`, which the caller read through this transaction, by `new` (None:
+        absent)."""
+        if self.ended:
+            raise _ended_error()
+        known = self._changes.get(key)
+        if known is None and new is None and old is None:
+            return
+        if self._journal is not None:
+            self._journal.append((key, known))
+        if self._unpreviewed is not None and key not in self._unpreviewed:
+            self._unpreviewed[key] = old
+        if known is None:
+            self._protocol.require_unchanged(key, self.snapshot)
+            self._changes[key] = new_tuple(RowChange, (key, old, new, self.snapshot.batch))
+            if self._order is not None:
+                self._order.add(key)
+        elif known.old == new:
+            self._remove_change(key)
+        else:
+            self._changes[key] = RowChange(key, known.old, new, known.seen)
+
+    def _remove_change(self, key: bytes) -> None:
+        del self._changes[key]
+        if self._order is not None:
+            self._order.remove(key)
+
+    def require_stable(self, start: bytes, end: bytes) -> None:
+        """Let the commit fail with Retry when another one changes something in the range: for
+        statements that copy it."""
+        self.isolation = self.isolation._replace(validates_reads=True)
+        self._ranges = [*self._ranges, KeyRange(start, end)]
+
+    # -- statements and savepoints ------------------------------------------------------------
+
+    def begin_statement(self) -> None:
+        """Under READ COMMITTED, take a snapshot of what is published now."""
+        if self.ended:
+            raise _ended_error()
+        if not self.isolation.snapshot_per_statement:
+            return
+        fresh = self._protocol.open_snapshot()
+        if self._planned is not None:
+            fresh = fresh._replace(catalog=self.snapshot.catalog)
+        if self._wrote_under(self.snapshot):
+            self._earlier = (*self._earlier, self.snapshot)
+        else:
+            self._protocol.release(self.snapshot)
+        self.snapshot = fresh
+        self._reader = self._protocol.reader(fresh)
+        self._discard_preview()
+
+    def _wrote_under(self, snapshot: Snapshot) -> bool:
+        """Whether a change, or one that a ROLLBACK TO could bring back, was made under it."""
+        kept = (known for _, known in self._journal or () if known is not None)
+        changes = chain(self._changes.values(), kept)
+        return any(change.seen == snapshot.batch for change in changes)
+
+    def use_catalog(self, catalog: Catalog) -> None:
+        """Use a catalog that this transaction itself changed from now on."""
+        if self._planned is None:
+            self._planned = self._earlier[0] if self._earlier else self.snapshot
+        self.snapshot = self.snapshot._replace(catalog=catalog)
+        self._discard_preview()  # entries are derived again, for new indexes
+
+    def set_savepoint(self) -> TransactionSavepoint:
+        if self.ended:
+            raise _ended_error()
+        if self._journal is None:
+            self._journal = []
+        return TransactionSavepoint(len(self._journal))
+
+    def changes_since(self, savepoint: TransactionSavepoint) -> tuple[RowChange, ...]:
+        """The net changes of the rows that were written after it."""
+        assert self._journal is not None
+        keys = dict.fromkeys([key for key, _ in self._journal[savepoint.journal :]])
+        return tuple([self._changes[key] for key in keys if key in self._changes])
+
+    def rollback_to(self, savepoint: TransactionSavepoint) -> None:
+        """Take back the changes since; locks and the read set stay."""
+        assert self._journal is not None
+        while len(self._journal) > savepoint.journal:
+            key, known = self._journal.pop()
+            if known is None:
+                self._changes.pop(key, None)
+            else:
+                self._changes[key] = known
+        self._order = None
+        self._discard_preview()
+
+    def _discard_preview(self) -> None:
+        self._derived, self._unpreviewed = _NO_ROWS, None
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def commit(self) -> CommitResult:
+        """Make the changes visible and durable, all or none; the transaction ends either way."""
+        if self.ended:
+            raise _ended_error()
+        try:
+            if not self._changes:
+                return CommitResult(self.snapshot.position, 0)
+            intent = new_tuple(
+                Intent,
+                (
+                    self.id,
+                    self._planned or (self._earlier[0] if self._earlier else self.snapshot),
+                    tuple(self._changes.values()),
+                    frozenset(self._reads) if self._reads else NO_READS,
+                    tuple(self._ranges) if self._ranges else (),
+                    tuple(self._held),
+                    self.isolation,
+                ),
+            )
+            return self._protocol.commit(intent)
+        finally:
+            self._end_transaction()
+
+    def rollback(self) -> None:
+        """Forget everything; harmless when the transaction has ended."""
+        if not self.ended:
+            self._end_transaction()
+
+    def _end_transaction(self) -> None:
+        self.ended = True
+        self._reader, self._changes = _ENDED_READER, _NO_CHANGES
+        try:
+            self._protocol.release(self.snapshot)
+            for snapshot in self._earlier:
+                self._protocol.release(snapshot)
+        finally:
+            if self._held:
+                self._locks.release(self.id, self._held)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Commit on a normal end, roll back on an exception, nothing if already ended."""
+        if self.ended:
+            return
+        if kind is None:
+            self.commit()
+        else:
+            self.rollback()
+
+
+class _EndedReader:
+    """The reader of an ended transaction, whose snapshot is released: every read is refused."""
+
+    @property
+    def position(self) -> int:
+        raise _ended_error()
+
+    @property
+    def catalog(self) -> Catalog:
+        raise _ended_error()
+
+    def _refuse_read(self, *_: Any, **__: Any) -> NoReturn:
+        raise _ended_error()
+
+    get = multi_get = scan = scan_values = _refuse_read
+
+
+_ENDED_READER = _EndedReader()
+
+
+def _ended_error() -> InvalidInput:
+    return InvalidInput("the transaction has ended", sqlstate="25P01")

@@ -1,0 +1,290 @@
+"""The backfill of views: while writers continue, several views in one scan, in resumable steps.
+
+    1  the position s of a snapshot is written as the watermark of each view, with the initial
+       progress of its backfill: from here on the log retains what they will need
+    2  the tables are read at s, phase after phase (`views.build.backfill_plan`); views whose only
+    phase is a
+       walk of one table are backfilled together, in one walk of it. After some rows the sums so far
+       are written, with the progress of all these views, as one batch
+    3  the caller catches up from the log and marks the views ready
+
+A backfill interrupted by the death of the process can be resumed: the tables as of s are their
+newest rows undone by the log. With `BuildControl` the caller watches, slows down or stops a
+backfill.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from belvedere import failpoints
+from belvedere.catalog.model import View
+from belvedere.catalog.relation_codecs import compiled_table
+from belvedere.kv.batch import SCAN_BATCH_ROWS, Write
+from belvedere.txn.contracts import CommitProtocol, Reader
+from belvedere.txn.history.readers import ReaderWrapper
+from belvedere.types import Row
+from belvedere.views.build.backfill_plan import BackfillPlan, ViewBackfill, choose_plan
+from belvedere.views.changefeed.entries import Addition
+from belvedere.views.delta.delta_tree import collect_relations
+from belvedere.views.maintain.maintainer import ViewMaintainer
+from belvedere.views.operators.backfill_parts import KeyList
+from belvedere.views.registry.maintainers import Maintainers
+from belvedere.views.state.additions import state_rows
+from belvedere.views.state.backfill_progress import (
+    BackfillProgress,
+    key_list_range,
+    read_progress,
+)
+from belvedere.views.state.state_update import StateUpdate, write_update
+from belvedere.views.state.watermarks import read_watermark
+
+T = TypeVar("T")
+GROUPS_MAX = 20_000
+"""The groups that are summed in memory before they are written: one batch, one short section."""
+
+BATCH_ROWS = SCAN_BATCH_ROWS
+"""The rows that are read at a time."""
+
+ROWS_MAX = 500_000
+"""The most rows that are walked again after a kill."""
+
+
+@dataclass(slots=True)
+class BuildControl:
+    """Controls a build: `check` raises when it is to stop; `progress` is called with the rows read
+    so far; `share` is the share of the time that it may take."""
+
+    check: Callable[[], None] = lambda: None
+    progress: Callable[[int], None] = lambda rows: None
+    share: Callable[[], float] = lambda: 1.0
+    sleep: Callable[[float], None] = time.sleep
+    rows: int = 0
+    backfilled_ids: set[int] = field(default_factory=set)
+
+    def report_rows(self, rows: int, spent_s: float) -> None:
+        """Report rows read, in so much time: checks for a stop, and sleeps to keep the share."""
+        self.rows += rows
+        self.progress(self.rows)
+        self.check()
+        share = self.share()
+        if share < 1.0:
+            self.sleep(spent_s * (1 - share) / share)
+
+
+def backfill_views(
+    commits: CommitProtocol,
+    keeper: Maintainers,
+    views: Sequence[View],
+    reader: Reader,
+    build: BuildControl,
+) -> None:
+    """Write the state of these views as of `reader`, with their watermarks. A backfill that was
+    begun before continues from its progress; `reader` is then at the views' watermark."""
+    position = reader.position
+    places = {view.id: read_progress(open_newest_reader(commits), view.id) for view in views}
+    readers = (reader, ProgressReader(reader, build))
+    walks: dict[tuple[int, bytes], list[ViewBackfill]] = {}
+    alone: list[tuple[ViewBackfill, BackfillProgress]] = []
+    begun: dict[int, BackfillProgress | None] = {}
+    for view in views:
+        maintainer = keeper.maintainer_for(reader.catalog, view)
+        way = plan_backfill(keeper, maintainer, begun=places[view.id] is not None)
+        place = places[view.id] or BackfillProgress(way.name)
+        assert place.plan_name == way.name, "a place has a meaning on its way alone"
+        fill = ViewBackfill(view, maintainer, way, readers)
+        if places[view.id] is None:
+            begun[view.id] = place
+        if way.table is None:
+            alone.append((fill, place))
+        else:
+            walks.setdefault((way.table, place.after), []).append(fill)
+    start = StateUpdate((), progress=begun, watermarks=dict.fromkeys(begun, position))
+    write_update(commits, lambda newest: start)
+    filling = BackfillRunner(commits, reader, build, _BatchSink(commits))
+    for fill, place in alone:
+        filling.run_phases(fill, place)
+    for (table, after), fills in walks.items():
+        filling.walk_table(fills, 0, table, after)
+
+
+def plan_backfill(keeper: Maintainers, maintainer: ViewMaintainer, *, begun: bool) -> BackfillPlan:
+    """How a view is filled; one that was begun goes on as it began."""
+    if begun or maintainer.driving_table is not None:  # nobody needs to know how large it is
+        return choose_plan(maintainer, small=False)
+    rows = sum(map(keeper.tiers.row_counts.count_rows, collect_relations(maintainer.tree)))
+    return choose_plan(maintainer, small=rows <= ROWS_MAX)
+
+
+def can_resume(keeper: Maintainers, reader: Reader, view: View) -> bool:
+    """Whether something of a fill was saved, and this program would go on in the same way."""
+    place = read_progress(reader, view.id)
+    if place is None or place.is_start or read_watermark(reader, view.id) is None:
+        return False
+    maintainer = keeper.maintainer_for(reader.catalog, view)
+    return plan_backfill(keeper, maintainer, begun=True).name == place.plan_name
+
+
+NextStep = tuple[int, bytes] | None
+"""The next phase, and the key at which it continues; None: the backfill has ended."""
+
+
+class BackfillSink(Protocol):
+    """Writes the sums of backfills, and their progress, atomically."""
+
+    def write(self, fills: Sequence[ViewBackfill], following: NextStep) -> None: ...
+
+
+class BackfillRunner:
+    """Runs the phases of backfills: walks tables and key lists, and writes after every so many
+    rows."""
+
+    def __init__(
+        self, commits: CommitProtocol, reader: Reader, build: BuildControl, sink: BackfillSink
+    ) -> None:
+        self._commits = commits
+        self._reader = reader
+        self._build = build
+        self._sink = sink
+
+    def run_phases(self, fill: ViewBackfill, place: BackfillProgress) -> None:
+        """Run all phases of one view, from its progress on."""
+        if not fill.plan.phases:
+            update = fill.compute_in_one_step()
+            write_update(self._commits, lambda newest: update)
+            return
+        for number in range(place.phase, fill.plan.phase_count):
+            after = place.after if number == place.phase else b""
+            phase = fill.plan.phases[number]
+            if isinstance(phase.part.driver, int):
+                self.walk_table([fill], number, phase.part.driver, after)
+            elif phase.part.driver is None:
+                fill.add_rows(number, ())
+                self._end_phase([fill], number)
+            else:
+                self._walk_keys(fill, number, phase.part.driver, after)
+        if fill.plan.has_key_lists:
+            self._delete_key_lists(fill)
+
+    def walk_table(
+        self, fills: Sequence[ViewBackfill], number: int, table: int, after: bytes
+    ) -> None:
+        """Walk a table once for several views."""
+        compiled = compiled_table(self._reader.catalog, table)
+        key_of, decode = compiled.key_of, compiled.decode
+        start = after or compiled.start
+        batches = self._reader.scan_values(start, compiled.end, batch_rows=BATCH_ROWS)
+        self._walk_batches(fills, number, batches, lambda value: key_of(decode(value)))
+
+    def _walk_keys(self, fill: ViewBackfill, number: int, listed: KeyList, after: bytes) -> None:
+        """Walk the keys that earlier phases have listed."""
+        start, end = key_list_range(fill.view.id, fill.plan.phases[number].input_list)
+        pairs = open_newest_reader(self._commits).scan(after or start, end, batch_rows=BATCH_ROWS)
+        last: list[bytes] = []
+
+        def decode_keys() -> Iterator[list[Row]]:
+            for batch in pairs:
+                last[:] = [batch[-1][0]]
+                yield [listed.decode(value) for _, value in batch]
+
+        self._walk_batches([fill], number, decode_keys(), lambda _: last[0])
+
+    def _walk_batches(
+        self,
+        fills: Sequence[ViewBackfill],
+        number: int,
+        batches: Iterator[list[T]],
+        key_of: Callable[[T], bytes],
+    ) -> None:
+        together = min(ROWS_MAX, max(fill.rows_per_step(number) for fill in fills))
+        walked: list[T] = []
+        since = 0
+        for batch in batches:
+            started = time.perf_counter()
+            walked += batch
+            since += len(batch)
+            if len(walked) >= together:
+                for fill in fills:
+                    fill.add_rows(number, walked)
+                if since >= ROWS_MAX or max(map(len, fills)) >= GROUPS_MAX:
+                    self._write_progress(fills, (number, key_of(walked[-1]) + b"\0"))
+                    since = 0
+                walked = []
+            self._build.report_rows(len(batch), time.perf_counter() - started)
+        for fill in fills:
+            fill.add_rows(number, walked)
+        self._end_phase(fills, number)
+
+    def _end_phase(self, fills: Sequence[ViewBackfill], number: int) -> None:
+        """End a phase; the last one also ends the backfill, unless key lists remain to delete."""
+        over = number + 1 == fills[0].plan.phase_count and not fills[0].plan.has_key_lists
+        self._write_progress(fills, None if over else (number + 1, b""))
+
+    def _write_progress(self, fills: Sequence[ViewBackfill], following: NextStep) -> None:
+        self._sink.write(fills, following)
+        if failpoints.armed and following is not None:
+            failpoints.hit("backfill.chunk")
+
+    def _delete_key_lists(self, fill: ViewBackfill) -> None:
+        looked = open_newest_reader(self._commits)
+        for batch in looked.scan(*key_list_range(fill.view.id)):
+            gone: list[Write] = [(key, None) for key, _ in batch]
+            self._commits.derive(lambda newest, gone=gone: gone)  # type: ignore[misc]
+        self._write_progress([fill], None)
+
+
+class _BatchSink:
+    """Writes all backfills of a walk in one batch."""
+
+    def __init__(self, commits: CommitProtocol) -> None:
+        self._commits = commits
+
+    def write(self, fills: Sequence[ViewBackfill], following: NextStep) -> None:
+        """Add what was added up to what is stored. Nobody else writes a view that is being built,
+        so that its rows can be read outside of the section."""
+        additions: list[Addition] = []
+        keys: list[Write] = []
+        for fill in fills:
+            added, found = fill.take_additions()
+            additions += added
+            keys += found
+        update = StateUpdate(
+            additions,
+            state_rows=state_rows(open_newest_reader(self._commits), additions),
+            progress={
+                fill.view.id: None
+                if following is None
+                else BackfillProgress(fill.plan.name, *following)
+                for fill in fills
+            },
+            others=keys,
+        )
+        write_update(self._commits, lambda newest: update)
+
+
+def open_newest_reader(commits: CommitProtocol) -> Reader:
+    """A reader of the newest published state that holds no snapshot."""
+    snapshot = commits.open_snapshot()
+    try:
+        return commits.reader(snapshot)
+    finally:
+        commits.release(snapshot)
+
+
+class ProgressReader(ReaderWrapper):
+    """A Reader whose scans tell the build how many rows they have given, and stop with it."""
+
+    def __init__(self, under: Reader, build: BuildControl) -> None:
+        super().__init__(under)
+        self._build = build
+
+    def _passed_on(self, batches: Iterator[list[T]]) -> Iterator[list[T]]:
+        started = time.perf_counter()
+        for batch in batches:
+            yield batch
+            now = time.perf_counter()
+            self._build.report_rows(len(batch), now - started)
+            started = now

@@ -1,0 +1,143 @@
+"""Backfills on a batch-atomic store: which views are filled together, and from which position.
+
+How one goes is in `views.build.backfill`, and in `views.build.index` for an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from belvedere.catalog.model import Index, View
+from belvedere.codec import keyspace
+from belvedere.txn.contracts import Reader
+from belvedere.views.build.backfill import (
+    BuildControl,
+    backfill_views,
+    can_resume,
+    plan_backfill,
+)
+from belvedere.views.build.contracts import HostDatabase
+from belvedere.views.build.index import backfill_index
+from belvedere.views.maintain.log_window import consolidate_log, state_before
+from belvedere.views.state.backfill_progress import (
+    key_list_range,
+    progress_write,
+    read_progress,
+)
+from belvedere.views.state.watermarks import read_watermark, watermark_write
+
+
+class Begun(NamedTuple):
+    """The position a fill is of, and how far it is."""
+
+    position: int
+    phase: int
+    after: bytes
+
+
+class BatchAtomicBackfill:
+    """Backfills of the one process that has the store open."""
+
+    def __init__(self, host: HostDatabase) -> None:
+        self._host = host
+
+    def backfill_item(
+        self, item: Index | View, among: Sequence[View], build: BuildControl
+    ) -> Sequence[View]:
+        """Fill an index; or a view, and with it those of `among` that the same scan can fill."""
+        host = self._host
+        if isinstance(item, Index):
+            backfill_index(host.commits, host.catalog, item, host.compile_expression)
+            return ()
+        if self._is_filled(item):
+            return (item,)
+        with self._as_begun(item) as (reader, begun):
+            together = self._scanned_together(item, among, reader, begun)
+            self.backfill_views(together, reader, build)
+        return together
+
+    def backfill_views(self, views: Sequence[View], reader: Reader, build: BuildControl) -> None:
+        backfill_views(self._host.commits, self._host.keeper, views, reader, build)
+
+    def take_over(self) -> Sequence[Index | View]:
+        """Nothing: what was left by a process that died is resumed when the store is opened."""
+        return ()
+
+    def may_drop(self, ids: Sequence[int]) -> bool:
+        return True
+
+    def forget_progress(self, ids: Sequence[int]) -> None:
+        for id_ in ids:
+            self._host.engine.erase_range(*key_list_range(id_))
+
+    def _is_filled(self, view: View) -> bool:
+        """Whether it was filled, in the scan of another one or before the process died: it has a
+        watermark, and no rest."""
+        with self._host.begin() as reader:
+            return (
+                read_watermark(reader, view.id) is not None
+                and read_progress(reader, view.id) is None
+            )
+
+    @contextmanager
+    def _as_begun(self, view: View) -> Iterator[tuple[Reader, Begun | None]]:
+        """A reader for the fill, of now; or, where one was cut short and can go on, of where that
+        had begun, and what it had reached."""
+        log = self._host.log
+        with self._host.begin() as looked:
+            begun = self._begun(looked, view)
+            pin = log.pin(looked.position if begun is None else begun.position)
+            try:
+                if begun is None:
+                    self._begin_again(looked, view)
+                    yield looked, None
+                else:
+                    records = log.read_bytes(begun.position, looked.position)
+                    changes = consolidate_log(records, begun.position, frozenset(view.inputs))
+                    yield state_before(looked, changes, self._host.keeper.indexes), begun
+            finally:
+                log.unpin(pin)
+
+    def _begun(self, reader: Reader, view: View) -> Begun | None:
+        """Where a fill that can go on had begun, and what it had reached."""
+        place, position = read_progress(reader, view.id), read_watermark(reader, view.id)
+        if place is None or position is None or not can_resume(self._host.keeper, reader, view):
+            return None
+        return Begun(position, place.phase, place.after)
+
+    def _begin_again(self, reader: Reader, view: View) -> None:
+        """Forget a fill that cannot go on."""
+        if read_progress(reader, view.id) is not None:
+            self._host.engine.erase_range(*keyspace.relation_range(view.id))
+            self._host.engine.erase_range(*key_list_range(view.id))
+            self._host.commits.derive(
+                lambda newest: [watermark_write(view.id, None), progress_write(view.id, None)]
+            )
+
+    def _scanned_together(
+        self, view: View, among: Sequence[View], reader: Reader, begun: Begun | None
+    ) -> list[View]:
+        """The view, and others that are filled by the same walk of the same table, from the same
+        place."""
+        table = self._walked(reader, view, begun)
+        if table is None:
+            return [view]
+        with self._host.begin() as looked:
+            others = [
+                one
+                for one in among
+                if one.id != view.id
+                and not self._is_filled(one)
+                and self._begun(looked, one) == begun
+                and self._walked(reader, one, begun) == table
+            ]
+            for one in others if begun is None else ():
+                self._begin_again(looked, one)
+        return [view, *others]
+
+    def _walked(self, reader: Reader, view: View, begun: Begun | None) -> int | None:
+        """The table whose walk is all there is to the fill of a view."""
+        maintainer = self._host.keeper.maintainer_for(reader.catalog, view)
+        return plan_backfill(self._host.keeper, maintainer, begun=begun is not None).table

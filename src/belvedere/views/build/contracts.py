@@ -1,0 +1,79 @@
+"""What views need of the database that owns them, and of the kind of store they are filled on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.model import Index, View
+from belvedere.txn.contracts import ChangeLog, CommitProtocol, Reader
+from belvedere.txn.engine import BeginTransaction, Engine
+from belvedere.views.build.backfill import BuildControl
+from belvedere.views.indexes.entries import CompileExpression
+from belvedere.views.registry.view_registry import ViewRegistry
+
+T = TypeVar("T")
+
+
+class ChangeSchema(Protocol):
+    """Applies a change of the catalog as one transaction, and fills what it made."""
+
+    def __call__(self, change: Callable[[CatalogEdit], T]) -> T: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HostDatabase:
+    """The database that owns the views, as they see it. `resume_builds`: every backfill that was
+    cut short goes on, also of views that do not ask for it."""
+
+    engine: Engine
+    keeper: ViewRegistry
+    begin: BeginTransaction
+    change_schema: ChangeSchema
+    compile_expression: CompileExpression
+    is_closed: Callable[[], bool]
+    resume_builds: bool
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.engine.visibility.published_snapshot.catalog
+
+    @property
+    def position(self) -> int:
+        return self.engine.visibility.published_snapshot.position
+
+    @property
+    def commits(self) -> CommitProtocol:
+        return self.engine.commits
+
+    @property
+    def log(self) -> ChangeLog:
+        return self.engine.log
+
+    def as_of(self, position: int) -> AbstractContextManager[Reader]:
+        """A reader of base tables at a past position that the log still reaches."""
+        return self.engine.open_past_reader(position, self.begin)
+
+
+class StoreBackfill(Protocol):
+    """How indexes and views are filled on one kind of store. Two of them:
+    `views.build.batch_atomic_backfill` and `views.build.row_atomic_backfill`."""
+
+    def backfill_item(
+        self, item: Index | View, among: Sequence[View], build: BuildControl
+    ) -> Sequence[View]:
+        """Write what an index or view being built holds; with a view perhaps others of `among`.
+        Returns the views that have to catch up from the log before they can be read."""
+
+    def take_over(self) -> Sequence[Index | View]:
+        """What dead processes were building, and this one builds from now on."""
+
+    def may_drop(self, ids: Sequence[int]) -> bool:
+        """Whether nobody else builds any of these."""
+
+    def forget_progress(self, ids: Sequence[int]) -> None:
+        """Remove what backfills of these have written for themselves; they are dropped."""

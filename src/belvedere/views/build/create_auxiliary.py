@@ -1,0 +1,88 @@
+"""The auxiliary views of a new view: existing ones that serve it, and new ones to create."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.definitions import ViewDefinition
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.model import Maintenance, View
+from belvedere.catalog.view_options import FORM_NAMES, IndexColumns, parse_options
+from belvedere.views.compile.auxiliary_containment import contains_auxiliary
+from belvedere.views.compile.auxiliary_views import Auxiliary, find_auxiliaries
+from belvedere.views.compile.compile_view import MaintenancePlan, compile_auxiliary
+from belvedere.views.compile.defined_view import DefinedView
+from belvedere.views.registry.view_registry import ViewRegistry
+
+
+def create_auxiliaries(
+    keeper: ViewRegistry, edit: CatalogEdit, defined: DefinedView
+) -> tuple[int, ...]:
+    """The ids of what the view wants kept, in the order of its parts; what an earlier view keeps
+    for itself serves this one too. They are immediate, as indexes are, whatever the view is."""
+    made: list[tuple[Auxiliary, int]] = []
+    wanted = defined.definition
+    for part, one in enumerate(defined.compiled.required_auxiliaries, 1):
+        shared = _find_shared(keeper, edit.catalog, one, wanted)
+        made.append((one, shared or _create_auxiliary(keeper, edit, wanted, part, one, made)))
+    return tuple(id_ for _, id_ in made)
+
+
+def _find_shared(
+    keeper: ViewRegistry, catalog: Catalog, one: Auxiliary, wanted: ViewDefinition
+) -> int | None:
+    """An existing auxiliary view that contains the required one, and depends only on relations that
+    this view depends on."""
+    for view in catalog.views:
+        on_same = set(view.inputs) <= set(wanted.inputs) and set(view.reads) <= set(wanted.reads)
+        if view.part and on_same:
+            if contains_auxiliary(keeper.auxiliary_definition(catalog, view), one):
+                return view.id
+    return None
+
+
+def _create_auxiliary(
+    keeper: ViewRegistry,
+    edit: CatalogEdit,
+    parent: ViewDefinition,
+    part: int,
+    one: Auxiliary,
+    made: list[tuple[Auxiliary, int]],
+) -> int:
+    compiled = compile_auxiliary(one)
+    auxiliary_views = tuple(
+        next(id_ for known, id_ in made if known.is_same_as(nested))
+        for nested in find_auxiliaries(compiled.tree)
+    )
+    fields = compiled.build_reading(0).fields
+    definition = replace(
+        parent,
+        name=f"{parent.name} (auxiliary {part})",
+        columns=tuple((f"{i} {field.name}", field.type) for i, field in enumerate(fields)),
+        stored=tuple((f"{i} {field.name}", field.type) for i, field in enumerate(compiled.stored)),
+        key_columns=compiled.key_columns,
+        amounts=compiled.amounts,
+        supporting_objects=auxiliary_views,
+        maintenance=Maintenance.IMMEDIATE,
+        # What a definition is compiled by, so that its parts are numbered alike.
+        options=parse_options(parent.options.select_texts(FORM_NAMES)),
+        index=None if parent.index is None else IndexColumns(parent.index.slots),
+        replaces=None,
+    )
+    id_ = edit.create_view(definition)
+    view, orders = (
+        edit.catalog.require_relation(View, definition.name, parent.schema),
+        _key_orders(compiled),
+    )
+    edit.put(
+        msgspec.structs.replace(view, part=part, auxiliary_views=auxiliary_views, orders=orders)
+    )
+    keeper.reuse_compiled(edit.catalog, id_, compiled, one)
+    return id_
+
+
+def _key_orders(compiled: MaintenancePlan) -> tuple[tuple[bool, bool], ...]:
+    return tuple((key.descending, key.nulls_first) for key in compiled.key_order)

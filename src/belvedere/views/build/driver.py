@@ -1,0 +1,182 @@
+"""The driver of backfills: it brings indexes and views that were made to READY, or drops them.
+
+    a change of the catalog   puts them there in state BUILDING; then `finish_builds`
+    a process that died       leaves some unfinished: `resume_builds` when the store is opened, on a
+                              row-atomic store `adopt_builds` on any other node
+    a restore                 makes the state of every view again: `rebuild_views`
+    another process           fills those that wait for it: `views.build.external_backfill`
+
+How they are filled depends on the kind of store: `StoreBackfill`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.model import Index, ObjectState, View
+from belvedere.codec import keyspace
+from belvedere.errors import Unavailable
+from belvedere.kv.batch import Write
+from belvedere.txn.contracts import Reader
+from belvedere.views.build.backfill import BuildControl
+from belvedere.views.build.contracts import HostDatabase, StoreBackfill
+from belvedere.views.changefeed.entries import changefeed_start_write
+from belvedere.views.deferred.driver import DeferredMaintenance
+from belvedere.views.state.build_owner import TAKEN_OVER
+from belvedere.views.state.build_state import resumable_builds, unfinished_builds
+from belvedere.views.state.watermarks import required_position, watermark_write
+
+_builds = threading.local()
+
+
+class BackfillDriver:
+    """The backfills of an open database. `share` is how much of the time they may take."""
+
+    def __init__(
+        self,
+        host: HostDatabase,
+        store: StoreBackfill,
+        deferred: DeferredMaintenance,
+        share: Callable[[], float],
+    ) -> None:
+        self.store = store
+        self._host = host
+        self._deferred = deferred
+        self._share = share
+
+    @contextmanager
+    def watched(self, build: BuildControl) -> Iterator[None]:
+        """Views made in this thread meanwhile are filled under the eyes of `build`."""
+        build.share = self._share
+        _builds.build = build
+        try:
+            yield
+        finally:
+            _builds.build = None
+
+    # -- builds -------------------------------------------------------------------------------
+
+    def finish_builds(self, ids: Sequence[int]) -> None:
+        """Fill what one change of the catalog made and let it be read, one after the other; when
+        one fails, all of them are dropped."""
+        for id_ in ids:
+            self._finish(id_, ids)
+
+    def resume_builds(self, *, compiled: bool) -> None:
+        """Go on with what was unfinished when the store was last closed, or drop it. Definitions
+        that are not `compiled` here are left for a process that can."""
+        left = unfinished_builds(self._host.catalog)
+        kept = self._drop_others(left, resumable_builds(left, every=self._host.resume_builds))
+        if compiled:
+            self._finish_again(kept)
+
+    def adopt_builds(self) -> int:
+        """On a row-atomic store: finish, or drop, what nodes that died were building. Returns how
+        many indexes and views that were. A node calls it by itself from time to time."""
+        taken = self.store.take_over()
+        kept = [
+            item
+            for item in resumable_builds(taken, every=self._host.resume_builds)
+            if not isinstance(item, View) or item.replaces is None
+        ]
+        self._finish_again(self._drop_others(taken, kept))
+        return len(taken)
+
+    def adopt_while_open(self) -> None:
+        """The same, until the database is closed."""
+        with self.watched(BuildControl(check=self._require_open)):
+            self.adopt_builds()
+
+    def _require_open(self) -> None:
+        if self._host.is_closed():
+            raise Unavailable("the database is closed", sqlstate="08003")
+
+    def _drop_others(
+        self, left: Sequence[Index | View], kept: Sequence[Index | View]
+    ) -> Sequence[Index | View]:
+        if len(kept) < len(left):
+            self._drop_unfinished([item.id for item in left if item not in kept])
+        return kept
+
+    def _finish_again(self, kept: Sequence[Index | View]) -> None:
+        for item in kept:
+            self._finish(item.id, [one.id for one in kept if one.version == item.version])
+
+    def _finish(self, id_: int, made: Sequence[int]) -> None:
+        """Fill an index or view and let it be read; on failure drop all that were made with it."""
+        try:
+            item = self._host.catalog.get(id_)
+            if not isinstance(item, Index | View) or item.state is not ObjectState.BUILDING:
+                return
+            self._backfill_item(item)
+            self._host.change_schema(lambda edit: _let_be_read(edit, id_))
+        except BaseException as error:
+            if not (isinstance(error, Unavailable) and error.message == TAKEN_OVER):
+                self._drop_unfinished(made)
+            raise
+
+    def _drop_unfinished(self, ids: Sequence[int]) -> None:
+        if self.store.may_drop(ids):
+            self._host.change_schema(lambda edit: _drop(edit, ids))
+            self.store.forget_progress(ids)
+
+    # -- filling ------------------------------------------------------------------------------
+
+    def _backfill_item(self, item: Index | View, among: Sequence[View] | None = None) -> None:
+        """Fill an index; or a view, and with it those of its transaction (or `among`) that the same
+        scan can fill."""
+        build = getattr(_builds, "build", None) or BuildControl(share=self._share)
+        if item.id in build.backfilled_ids:
+            return
+        others = self._made_with(item) if among is None else among
+        for view in self.store.backfill_item(item, others, build):
+            self._deferred.catch_up_unit(view)
+            build.backfilled_ids.add(view.id)
+
+    def _made_with(self, item: Index | View) -> list[View]:
+        made = [one for one in self._host.catalog.views if one.version == item.version]
+        return [one for one in made if one.state is ObjectState.BUILDING]
+
+    def rebuild_views(self) -> None:
+        """Make the state of every view again from its tables, while nobody else is here."""
+        commits, store = self._host.commits, self._host.engine.store
+        ready = [view for view in self._host.catalog.views if view.state is ObjectState.READY]
+        commits.derive(
+            lambda reader: [watermark_write(mark, None) for v in ready for mark in (v.id, v.group)]
+        )
+        for view in ready:
+            store.delete_range(*keyspace.relation_range(view.id))
+            store.delete_range(*keyspace.stream_range(view.id))
+        with self.watched(BuildControl()):
+            for view in ready:
+                self._backfill_item(view, ready)
+        commits.derive(lambda reader: list(_rejoin_writes(reader, ready)))
+
+
+def _let_be_read(edit: CatalogEdit, id_: int) -> None:
+    item = edit.catalog.get(id_)
+    if not isinstance(item, Index | View) or item.state is not ObjectState.BUILDING:
+        raise Unavailable(TAKEN_OVER, sqlstate="55006")
+    edit.set_state(id_, ObjectState.READY)
+
+
+def _drop(edit: CatalogEdit, ids: Sequence[int]) -> None:
+    for id_ in ids:
+        item = edit.catalog.get(id_)
+        if isinstance(item, Index) and item.state is not ObjectState.DROPPED:
+            edit.drop_index(id_, cascade=True)
+        elif isinstance(item, View) and item.state is not ObjectState.DROPPED:
+            edit.drop_view(id_, cascade=True)
+
+
+def _rejoin_writes(reader: Reader, views: Sequence[View]) -> Iterator[Write]:
+    """Writes that let rebuilt views share their groups' watermarks, all at one position."""
+    for view in views:
+        yield watermark_write(view.id, None)
+        if view.group:
+            yield watermark_write(view.group, required_position(reader, view))
+        if view.options.keep_changes is not None:
+            yield changefeed_start_write(view.id, required_position(reader, view))

@@ -1,0 +1,99 @@
+"""The backfill of an index of a table, while writers continue.
+
+The index is in the catalog first, in state BUILDING, so every commit from then on maintains its
+entries. The rows that existed before are then walked in chunks; each chunk is read and its entries
+are written inside the commit section, so no row can change in between, and an entry is right from
+the moment it is written. A row seen twice (by a commit and by its chunk) gives the same entry
+twice. No statement reads the index before it is READY.
+
+A failed build leaves nothing: the index is dropped again, with its entries. A build interrupted by
+a crash is dropped when the store is opened, or resumed together with the views that need the index
+(its progress is written with every chunk).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from belvedere import failpoints
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Index
+from belvedere.catalog.relation_codecs import compiled_table
+from belvedere.kv.batch import Write
+from belvedere.txn.contracts import CommitProtocol, Reader
+from belvedere.views.indexes.entries import CompileExpression, IndexParticipant
+from belvedere.views.state.backfill_progress import (
+    BackfillProgress,
+    progress_write,
+    read_progress,
+)
+
+CHUNK_ROWS = 256
+
+Progress = Callable[[int], None]
+"""Called with the number of rows walked so far."""
+
+
+def backfill_index(
+    commits: CommitProtocol,
+    catalog: Catalog,
+    index: Index,
+    compile_expression: CompileExpression,
+    progress: Progress | None = None,
+) -> None:
+    """Write the index entries of every row of the table. 23505 when values are not unique."""
+    table = compiled_table(catalog, index.table)
+    participant = IndexParticipant(catalog, index, compile_expression)
+    start, done = _saved_position(commits, index) or table.start, 0
+    while True:
+        walked: list[bytes] = []
+
+        def chunk_writes(
+            reader: Reader, start: bytes = start, walked: list[bytes] = walked
+        ) -> list[Write]:
+            rows = next(iter(reader.scan(start, table.end, limit=CHUNK_ROWS)), [])
+            walked.extend(key for key, _ in rows)
+            place = BackfillProgress(_PLAN_NAME, 0, walked[-1] + b"\0") if walked else None
+            entries = _chunk_entries(participant, (value for _, value in rows), reader)
+            return [*entries, progress_write(index.id, place)]
+
+        commits.derive(chunk_writes)
+        if not walked:
+            return
+        start, done = walked[-1] + b"\0", done + len(walked)
+        if failpoints.armed:
+            failpoints.hit("backfill.chunk")
+        if progress is not None:
+            progress(done)
+
+
+_PLAN_NAME = "rows of its table"
+
+
+def _saved_position(commits: CommitProtocol, index: Index) -> bytes | None:
+    """The key at which an interrupted backfill continues."""
+    found: list[BackfillProgress | None] = []
+
+    def load_progress(newest: Reader) -> list[Write]:
+        found.append(read_progress(newest, index.id))
+        return []
+
+    commits.derive(load_progress)
+    return None if found[0] is None else found[0].after
+
+
+def _chunk_entries(
+    participant: IndexParticipant, values: Iterable[bytes], reader: Reader
+) -> Iterable[Write]:
+    if not participant.unique:  # keys hold the primary key: nothing to collide with
+        return [entry for value in values if (entry := participant.build_entry(value)) is not None]
+    mine: dict[bytes, bytes] = {}
+    for value in values:
+        entry = participant.build_entry(value)
+        if entry is not None:
+            key, stored = entry
+            known = mine.get(key) or reader.get(key)
+            if known is not None and known != stored:
+                raise participant.duplicate_key_error(stored)
+            mine[key] = stored
+    return mine.items()

@@ -1,0 +1,12 @@
+"""The maintenance tiers, one of which computes a batch of a deferred view
+(`views.cost.choose_engine`)."""
+
+from __future__ import annotations
+
+import enum
+
+
+class MaintenanceTier(enum.StrEnum):
+    PYTHON = "python"
+    DUCKDB = "duckdb"
+    REFILL = "refill"

@@ -1,0 +1,72 @@
+"""How long maintaining and reading views takes: the one place with seconds in it.
+
+The constants are of one machine. What a batch takes is corrected by what batches have shown in this
+process (`views.cost.measured_costs`), what a change costs a reader by the seconds that the worker
+has measured.
+
+- a batch (`views.cost.choose_engine`): by Python, added up by DuckDB, or refilled
+- a read of a deferred view that is behind (`session.materialized.freshness_policy`): caught up, or
+  bypassed
+"""
+
+from __future__ import annotations
+
+from belvedere.views.delta.delta_tree import (
+    DeltaTree,
+    FullRecompute,
+    LinearCore,
+    Recompute,
+    children,
+)
+
+RECORD_S, DECODE_S = 4e-6, 1e-6
+"""Of the log: a record that a reader catches up with; a change that a batch decodes."""
+
+CHANGE_S, PARTNER_S, OPERATOR_S, RECOMPUTE_S = 1e-6, 0.8e-6, 10e-6, 30e-6
+"""In Python: a change that is only added up; a partner it has to find; an operator it goes through;
+a key whose rows are computed again."""
+
+STATEMENT_S = 8e-3
+"""In DuckDB: a statement."""
+
+GROUPED_S, STORED_ROW_S, COMPARED_S = 0.4e-6, 1.2e-6, 4e-6
+"""In DuckDB: a row whose columns are in memory, as those that batches read most often are; a row of
+a table that has to be read from the store first; a row of stored state that is compared."""
+
+ADDED_CHANGE_S = 2 * GROUPED_S
+"""A change that DuckDB adds up: there is an old row of it and a new one."""
+
+UNMEASURED_CHANGE_S = RECOMPUTE_S
+"""A change of a view that was never measured is taken for the dearest kind."""
+
+
+def estimate_change_s(tree: DeltaTree) -> float:
+    """A change of a view, by Python."""
+    match tree:
+        case LinearCore():
+            leaves = max(len(branch.leaves) for branch in tree.branches)
+            return CHANGE_S + (leaves - 1) * PARTNER_S
+        case Recompute() | FullRecompute():
+            return RECOMPUTE_S
+        case _:
+            return max([OPERATOR_S, *map(estimate_change_s, children(tree))])
+
+
+def estimate_sums_s(changes: float, partner_rows: float) -> float:
+    """A batch added up by DuckDB: a statement for old rows, one for new."""
+    return 2 * STATEMENT_S + (changes + partner_rows) * ADDED_CHANGE_S
+
+
+def estimate_refill_s(rows: float, stored: float) -> float:
+    """A batch that runs the definition over so many rows, and compares the stored state with it."""
+    return STATEMENT_S + rows * GROUPED_S + stored * COMPARED_S
+
+
+def estimate_catch_up_s(commits: int, change_s: float) -> float:
+    """A reader that puts so many commits on top of stored rows."""
+    return commits * (RECORD_S + change_s)
+
+
+def estimate_bypass_s(rows: float) -> float:
+    """A reader that runs the definition over so many rows of the tables."""
+    return STATEMENT_S + rows * STORED_ROW_S

@@ -1,0 +1,382 @@
+"""One batch of deferred maintenance, which advances a group or a detached view along the log.
+
+The views that share one watermark are a *unit*. A batch is computed at a snapshot, outside of the
+commit section: the log after the watermark, consolidated per row, is applied to every view of the
+unit, which gives the new state rows. The section only validates that nothing has changed
+(watermark, views, no claim of another driver), then rows and watermark are written as one batch. So
+a log range is applied exactly once, however many drivers try, and the views of a unit advance
+together.
+
+A view whose expression fails on a row does not stop the others: they advance, and it stays behind,
+detached from the group, until the row that fails is changed or deleted.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import ObjectState, View
+from belvedere.errors import Error, Unavailable
+from belvedere.kv.batch import Write
+from belvedere.txn.contracts import ChangeLog, CommitProtocol, Reader, RowChange
+from belvedere.views.changefeed.entries import Addition
+from belvedere.views.cost.batch_engine import MaintenanceTier
+from belvedere.views.cost.choose_engine import TierChoice
+from belvedere.views.cost.row_counts import PositionSpan
+from belvedere.views.maintain.gc_pause import pause_cycle_collector
+from belvedere.views.maintain.log_window import LogWindow, RecordLookahead, state_before
+from belvedere.views.maintain.maintainer import ViewMaintainer
+from belvedere.views.registry.maintainers import Maintainers
+from belvedere.views.state import claims
+from belvedere.views.state.additions import AdditionRecorder, state_rows
+from belvedere.views.state.state_update import ChangefeedStep, StateUpdate, write_update
+from belvedere.views.state.watermarks import (
+    group_members,
+    group_views,
+    next_epoch_write,
+    read_epoch,
+    read_watermark,
+    watermark_write,
+)
+
+POSITIONS_MAX = 100_000
+"""The longest batch, in positions, of views whose deltas read only the changed rows."""
+
+
+class MaintenanceUnit(NamedTuple):
+    """Views that share the watermark stored under the id `mark`; `group` is theirs. `stays`: a
+    detached view that does not rejoin its group when their watermarks are equal."""
+
+    mark: int
+    group: int
+    start: int
+    views: tuple[View, ...]
+    stays: bool = False
+
+
+class MaintenanceBatch(NamedTuple):
+    """A computed batch of a unit: the new state rows and additions, which views failed, and the
+    tier that computed each view."""
+
+    unit: MaintenanceUnit
+    end: int
+    catalog: Catalog
+    rows: list[Write]
+    additions: list[Addition]
+    failures: dict[int, Error]
+    seconds: dict[int, float]
+    changes: int
+    epoch: int
+    choices: dict[int, TierChoice]
+
+
+def unit_of(reader: Reader, view: View) -> MaintenanceUnit | None:
+    """The unit a view belongs to; None when it no longer follows the log."""
+    own = read_watermark(reader, view.id)
+    if own is not None:
+        return MaintenanceUnit(view.id, view.group, own, (view,))
+    mark = read_watermark(reader, view.group) if view.group else None
+    return (
+        None
+        if mark is None
+        else MaintenanceUnit(view.group, view.group, mark, group_members(reader, view.group))
+    )
+
+
+def group_units(reader: Reader, group: int) -> list[MaintenanceUnit]:
+    """The units of a group: the group itself, also when all its views are detached, then each
+    detached view."""
+    mark = read_watermark(reader, group)
+    together = group_members(reader, group)
+    found = [] if mark is None else [MaintenanceUnit(group, group, mark, together)]
+    for view in group_views(reader.catalog, group):
+        if view not in together:
+            unit = unit_of(reader, view)
+            found += [] if unit is None else [unit]
+    return found
+
+
+def compute_batches(
+    keeper: Maintainers, log: ChangeLog, reader: Reader, units: Sequence[MaintenanceUnit]
+) -> Iterator[MaintenanceBatch]:
+    """Compute a batch for each of these units up to the reader's position, or a part of the way to
+    it. The log is read and decoded once for all of them."""
+    behind = [unit for unit in units if unit.start < reader.position]
+    if not behind:
+        return
+    views = [view for unit in behind for view in unit.views]
+    maintainers = {view.id: _maintainer_or_error(keeper, reader.catalog, view) for view in views}
+    reading = [view for view in views if _reads_state(maintainers[view.id])]
+    after = min(unit.start for unit in behind)
+    through = reader.position
+    records = RecordLookahead(log.read_bytes(after, through))
+    refilled = _refill_all(keeper, reader, behind, maintainers, records)
+    if refilled is not None:
+        yield from refilled
+        return
+    if not reading:
+        through = min(through, after + POSITIONS_MAX)
+    relations = frozenset(r for view in views for r in view.inputs)
+    starts = [unit.start for unit in behind if unit.start < through]
+    window = LogWindow(records.records_until(through), starts, through, relations)
+    looked_at = frozenset(r for view in reading for r in view.inputs)
+    befores: dict[int, Reader] = {}
+    for unit in behind:
+        if unit.start >= through or not window.has_changes(unit.start):
+            continue
+        stretch = window.log_range(unit.start)
+        keeper.tiers.row_counts.add_changes(PositionSpan(unit.start, through), stretch)
+        if unit.start not in befores and any(
+            _needs_state_before(maintainers[view.id], stretch.changes_of(frozenset(view.inputs)))
+            for view in unit.views
+        ):
+            changed = stretch.changes_of(looked_at)
+            befores[unit.start] = state_before(reader, changed, keeper.indexes)
+        work = _BatchComputation(keeper, reader, befores.get(unit.start, reader), unit, through)
+        for view in unit.views:
+            changes = stretch.changes_of(frozenset(view.inputs))
+            work.compute_view(view, maintainers[view.id], changes, stretch.shared)
+        yield work.build_batch(stretch.logged)
+
+
+def _refill_all(
+    keeper: Maintainers,
+    reader: Reader,
+    units: Sequence[MaintenanceUnit],
+    maintainers: dict[int, ViewMaintainer | Error],
+    records: RecordLookahead,
+) -> list[MaintenanceBatch] | None:
+    """Batches that recompute all views of the units from their tables, where that is cheaper than
+    decoding the log; None where it is not cheaper, or not possible."""
+    tiers = keeper.tiers
+    least = tiers.refill_min_changes
+    if any(isinstance(one, Error) for one in maintainers.values()) or not records.has_at_least(
+        least
+    ):
+        return None
+    for from_of in (tiers.refill_lower_bound, tiers.refill_break_even):
+        wanted = [
+            from_of(view, maintainer, PositionSpan(unit.start, reader.position))
+            for unit in units
+            for view in unit.views
+            if isinstance(maintainer := maintainers[view.id], ViewMaintainer)
+        ]
+        if not records.has_at_least(max(wanted, default=math.inf)):
+            return None
+    choice = TierChoice(
+        MaintenanceTier.REFILL, f"at least {records.counted_changes} changes, not decoded"
+    )
+    batches = []
+    for unit in units:
+        work = _BatchComputation(keeper, reader, reader, unit, reader.position)
+        for view in unit.views:
+            maintainer = maintainers[view.id]
+            assert isinstance(maintainer, ViewMaintainer)
+            if not work.refill_view(view, maintainer, choice, records.counted_changes):
+                return None
+        batches.append(work.build_batch(records.counted_changes))
+    return batches
+
+
+def _maintainer_or_error(
+    keeper: Maintainers, catalog: Catalog, view: View
+) -> ViewMaintainer | Error:
+    try:
+        return keeper.maintainer_for(catalog, view)
+    except Error as error:
+        return error
+
+
+def _reads_state(maintainer: ViewMaintainer | Error) -> bool:
+    return isinstance(maintainer, ViewMaintainer) and maintainer.reads_state
+
+
+def _needs_state_before(maintainer: ViewMaintainer | Error, changes: Sequence[RowChange]) -> bool:
+    return isinstance(maintainer, ViewMaintainer) and maintainer.needs_state_before(changes)
+
+
+class _BatchComputation:
+    """Computes the batch of one unit, view by view."""
+
+    def __init__(
+        self, keeper: Maintainers, reader: Reader, before: Reader, unit: MaintenanceUnit, end: int
+    ) -> None:
+        self._epoch = read_epoch(reader)
+        self._tier_selector = keeper.tiers
+        self._reader = reader
+        self._before = before
+        self._unit = unit
+        self._end = end
+        self._span = PositionSpan(unit.start, end)
+        self._additions: list[Addition] = []
+        self._failures: dict[int, Error] = {}
+        self._seconds: dict[int, float] = {}
+        self._choices: dict[int, TierChoice] = {}
+
+    def refill_view(
+        self, view: View, maintainer: ViewMaintainer, choice: TierChoice, changes: int
+    ) -> bool:
+        recorder, started = AdditionRecorder(), time.perf_counter()
+        if (
+            self._tier_selector.record_refill(
+                view, maintainer, self._reader, recorder, changes, self._span
+            )
+            is not None
+        ):
+            return False
+        self._additions += recorder.additions
+        self._seconds[view.id] = time.perf_counter() - started
+        self._choices[view.id] = choice
+        return True
+
+    def compute_view(
+        self,
+        view: View,
+        maintainer: ViewMaintainer | Error,
+        changes: Sequence[RowChange],
+        shared: dict[object, object],
+    ) -> None:
+        if isinstance(maintainer, Error):
+            self._failures[view.id] = maintainer
+            return
+        if not changes:
+            return
+        recorder = AdditionRecorder(shared)
+        started = time.perf_counter()
+        try:
+            self._choices[view.id] = self._tier_selector.record_changes(
+                view,
+                maintainer,
+                changes,
+                self._before,
+                self._reader,
+                recorder,
+                self._span,
+                at_end=self._end == self._reader.position,
+            )
+            self._additions += recorder.additions
+        except Error as error:
+            self._failures[view.id] = error
+        except Exception as error:  # noqa: BLE001 (an internal error: the other views continue)
+            self._failures[view.id] = Unavailable(
+                "maintenance of a view failed", sqlstate="XX000", detail=repr(error)
+            )
+        self._seconds[view.id] = time.perf_counter() - started
+
+    def build_batch(self, changes: int) -> MaintenanceBatch:
+        return MaintenanceBatch(
+            self._unit,
+            self._end,
+            self._reader.catalog,
+            state_rows(self._reader, self._additions),
+            self._additions,
+            self._failures,
+            self._seconds,
+            changes,
+            self._epoch,
+            self._choices,
+        )
+
+
+# -- applying --------------------------------------------------------------------------------------
+
+
+def apply_batch(commits: CommitProtocol, batch: MaintenanceBatch) -> bool:
+    """Write a batch; False when somebody else has moved the unit, or it has changed."""
+    unit = batch.unit
+    alone = unit.mark != unit.group
+    if alone and batch.failures:
+        return False
+
+    def batch_writes(reader: Reader) -> StateUpdate | None:
+        if not _is_still_valid(reader, batch):
+            return None
+        joins = alone and _can_rejoin(reader, batch)
+        behind = dict.fromkeys(batch.failures, unit.start)
+        return StateUpdate(
+            batch.additions,
+            state_rows=batch.rows,
+            changefeed=ChangefeedStep(unit.views, batch.end),
+            watermarks={**behind, unit.mark: None if joins else batch.end},
+        )
+
+    return write_update(commits, batch_writes)
+
+
+def _is_still_valid(reader: Reader, batch: MaintenanceBatch) -> bool:
+    unit = batch.unit
+    if read_watermark(reader, unit.mark) != unit.start or read_epoch(reader) != batch.epoch:
+        return False
+    if reader.catalog is not batch.catalog:
+        if any(reader.catalog.get(view.id) != view for view in unit.views):
+            return False
+    if unit.mark != unit.group:
+        return True
+    mine = {view.id for view in unit.views}
+    others = [view for view in group_views(reader.catalog, unit.group) if view.id not in mine]
+    beside = all(read_watermark(reader, view.id) is not None for view in others)
+    return beside and claims.current_claim(reader, unit.group) is None
+
+
+def _can_rejoin(reader: Reader, batch: MaintenanceBatch) -> bool:
+    """Whether a detached view rejoins its group: their watermarks are equal, the view can be read,
+    and no external driver, which would not know of it, maintains the group."""
+    (view,), group = batch.unit.views, batch.unit.group
+    if batch.unit.stays:
+        return False
+    if view.state is not ObjectState.READY or read_watermark(reader, group) != batch.end:
+        return False
+    return claims.current_claim(reader, group) is None
+
+
+def detach_view(commits: CommitProtocol, view: View) -> None:
+    """Detach a view from its group, at the group's present watermark."""
+
+    def detach_writes(reader: Reader) -> list[Write]:
+        at = read_watermark(reader, view.group)
+        if at is None or read_watermark(reader, view.id) is not None:
+            return []
+        # A batch of the group that was computed with the view becomes void.
+        return [watermark_write(view.id, at), next_epoch_write(reader)]
+
+    commits.derive(detach_writes)
+
+
+def rejoin_group(commits: CommitProtocol, view: View) -> None:
+    """Let a detached view share its group's watermark again, if the two are equal."""
+
+    def rejoin_writes(reader: Reader) -> list[Write]:
+        own, now = read_watermark(reader, view.id), reader.catalog.get(view.id)
+        if own is None or now != view or read_watermark(reader, view.group) != own:
+            return []
+        if claims.current_claim(reader, view.group) is not None:
+            return []
+        return [watermark_write(view.id, None)]
+
+    commits.derive(rejoin_writes)
+
+
+def catch_up(
+    commits: CommitProtocol,
+    keeper: Maintainers,
+    log: ChangeLog,
+    wanted: Callable[[Reader], Sequence[MaintenanceUnit]],
+    applied: Callable[[MaintenanceBatch, bool], None],
+) -> bool:
+    """Compute and write one batch for each unit that is behind. `applied` is called with each batch
+    and whether it was written. Returns whether there was anything to do."""
+    snapshot = commits.open_snapshot()
+    try:
+        reader = commits.reader(snapshot)
+        units = wanted(reader)
+        with pause_cycle_collector():
+            batches = list(compute_batches(keeper, log, reader, units))
+    finally:
+        commits.release(snapshot)
+    for batch in batches:
+        applied(batch, apply_batch(commits, batch))
+    return bool(batches)

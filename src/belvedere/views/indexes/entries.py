@@ -1,0 +1,204 @@
+"""Maintenance of index entries: an index is a projection of its table under another key.
+
+State: one entry per row (per row that satisfies the index's condition). A change costs one delete
+and one put at most, and nothing when no indexed column changed. A unique index also reads the one
+entry that the new key would collide with, at p-1, in the commit section.
+
+    change   (7, 'ann') -> (7, 'bob')      of people(id, name), index on name
+    writes   delete ('ann', 7)   put ('bob', 7)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Index, Maintenance, ObjectState, Table
+from belvedere.catalog.relation_codecs import compiled_index, compiled_table
+from belvedere.codec import keyspace
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.plan.representation import python_equal_may_differ
+from belvedere.txn.contracts import (
+    Get,
+    LockRequest,
+    Reader,
+    RowChange,
+    Rows,
+    SingleRowWrites,
+    Writer,
+)
+from belvedere.types import Row
+
+EvaluateRow = Callable[[Row], Any]
+"""An index expression or condition, compiled."""
+
+CompileExpression = Callable[[Catalog, Table, str], EvaluateRow]
+
+
+def refuse_expressions(catalog: Catalog, table: Table, text: str) -> EvaluateRow:
+    """The compiler of index expressions where the SQL part is absent: refuses them."""
+    raise Unsupported("index expression without the SQL part", expression=text)
+
+
+def build_index_participants(
+    catalog: Catalog, relations: frozenset[int], compile_expression: CompileExpression
+) -> tuple[IndexParticipant, ...]:
+    """One participant for every immediate index of these tables, ready or being built."""
+    return tuple(
+        IndexParticipant(catalog, index, compile_expression)
+        for relation in sorted(relations)
+        for index in catalog.table_indexes(relation)
+        if index.maintenance is Maintenance.IMMEDIATE
+        and index.state in (ObjectState.READY, ObjectState.BUILDING)
+    )
+
+
+class IndexParticipant:
+    checks = False  # `writes` checks uniqueness
+
+    def __init__(
+        self, catalog: Catalog, index: Index, compile_expression: CompileExpression
+    ) -> None:
+        self._index = compiled_index(catalog, index.id)
+        self._table = compiled_table(catalog, index.table)
+        table = self._table.table
+        self._prefix = keyspace.row_prefix(table.id)
+        self._values = [
+            _column_getter(part.slot)
+            if part.slot is not None
+            else compile_expression(catalog, table, part.expression or "")
+            for part in index.parts
+        ]
+        self._rest = (*table.primary_key, *index.include)
+        self._where = compile_expression(catalog, table, index.where) if index.where else None
+        types = [table.columns[slot].type for slot in self._rest] + list(self._index.key.types)
+        self._varying_representation = any(map(python_equal_may_differ, types))
+        self.unique = index.unique
+        self._key_width = len(self._index.key.columns)
+        slots = [part.slot for part in index.parts if part.slot is not None]
+        self._project: Callable[[bytes], Row] | None = None
+        if len(slots) == len(index.parts) and self._where is None:
+            self._project = self._table.layout.projector((*slots, *self._rest))
+
+    def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
+        """Claims of unique values, for protocols without a commit section to check them in."""
+        if not self._index.index.unique:
+            return
+        for change in changes:
+            if change.relation != self._table.table.id:
+                continue
+            keys = [self._claimed_key(value) for value in (change.old, change.new)]
+            if keys[0] != keys[1]:
+                yield from (LockRequest("claim", key) for key in keys if key is not None)
+
+    def _claimed_key(self, value: bytes | None) -> bytes | None:
+        """The key that no other row may have; NULLs that are distinct collide with nothing."""
+        entry = self.build_entry(value)
+        if entry is None or not self._index.index.nulls_distinct:
+            return None if entry is None else entry[0]
+        parts = self._index.layout.decode(entry[1])[: self._index.part_count]
+        return None if None in parts else entry[0]
+
+    def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
+        """Nothing: `writes` has checked uniqueness."""
+
+    def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        removed: set[bytes] = set()
+        added: list[tuple[bytes, bytes]] = []
+        prefix = self._prefix
+        for change in changes:
+            if not change.key.startswith(prefix):
+                continue
+            if self._is_unchanged(change.old, change.new):
+                continue
+            old, new = self.build_entry(change.old), self.build_entry(change.new)
+            if old == new:
+                continue
+            if old is not None:
+                removed.add(old[0])
+                writer.delete(old[0])
+            if new is not None:
+                added.append(new)
+        if self.unique:
+            self._require_unique(added, removed, reader)
+        for key, value in added:
+            writer.put(key, value)
+
+    def single_row_writes(self, prefix: bytes) -> SingleRowWrites | None:
+        if prefix != self._prefix:
+            return None
+        entry, unique = self.build_entry, self.unique
+        project = None if self._varying_representation else self._project
+
+        def write_entry(old: bytes | None, new: bytes | None, get: Get, rows: Rows) -> None:
+            if project is not None and old is not None and new is not None:
+                if project(old) == project(new):
+                    return
+            before, after = entry(old), entry(new)
+            if before == after:
+                return
+            if before is not None:
+                rows[before[0]] = None
+            if after is not None:
+                key, value = after
+                if unique and (before is None or key != before[0]) and get(key) is not None:
+                    raise self.duplicate_key_error(value)
+                rows[key] = value
+
+        return write_entry
+
+    def _is_unchanged(self, old: bytes | None, new: bytes | None) -> bool:
+        """Whether no column of the index changed; False when in doubt."""
+        project = self._project
+        if project is None or old is None or new is None:
+            return False
+        return project(old) == project(new) and not self._varying_representation
+
+    def build_entry(self, value: bytes | None) -> tuple[bytes, bytes] | None:
+        """The index entry (key, value) of a stored row; None when it has none."""
+        if value is None:
+            return None
+        if self._project is not None:
+            stored = self._project(value)  # only the index's columns are decoded
+        else:
+            row = self._table.decode(value)
+            if self._where is not None and self._where(row) is not True:
+                return None
+            parts = tuple([pick(row) for pick in self._values])
+            stored = parts + tuple([row[slot] for slot in self._rest])
+        index = self._index
+        if self.unique:
+            parts = stored[: index.part_count]
+            if not (index.index.nulls_distinct and None in parts):
+                return index.unique_key.encode(parts), index.layout.encode(stored)
+        return index.key.encode(stored[: self._key_width]), index.layout.encode(stored)
+
+    def _require_unique(
+        self, added: list[tuple[bytes, bytes]], removed: set[bytes], reader: Reader
+    ) -> None:
+        seen: set[bytes] = set()
+        for key, value in added:
+            taken = key in seen or (key not in removed and reader.get(key) is not None)
+            if taken:
+                raise self.duplicate_key_error(value)
+            seen.add(key)
+
+    def duplicate_key_error(self, value: bytes) -> InvalidInput:
+        """The error for an entry whose key is taken."""
+        index, table = self._index.index, self._table.table
+        values = self._index.layout.decode(value)[: len(index.parts)]
+        names = [
+            table.columns[part.slot].name if part.slot is not None else part.expression or ""
+            for part in index.parts
+        ]
+        return InvalidInput(
+            "duplicate key value violates unique constraint",
+            sqlstate="23505",
+            detail=f"key ({', '.join(names)}) = ({', '.join(map(str, values))}) already exists",
+            constraint=index.name,
+        )
+
+
+def _column_getter(slot: int) -> EvaluateRow:
+    return lambda row: row[slot]

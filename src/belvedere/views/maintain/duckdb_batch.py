@@ -1,0 +1,321 @@
+"""The delta of a large batch by DuckDB: the same sums as the Python operators, by columns.
+
+    summed     the old rows of the batch and the new ones are a table each, and what they add to the
+               groups is one GROUP BY over each: sums of the new minus sums of the old
+    refilled   the view is recomputed at the position the batch ends at, and compared with the
+               stored state; the difference is what the batch adds, whatever the batch was
+
+Both give exactly what Python gives, or are refused with a reason: floats are added up exactly in
+Python only, and plans that DuckDB has no exact form of, or fails on, stay there too. Ties are
+broken as the view breaks them (`views.delta.tie_break`). A view without an exact form is refused
+until its definition is compiled again; one whose values DuckDB fails on is tried again with the
+next batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation_codecs import compiled_table
+from belvedere.errors import Error
+from belvedere.execution.duckdb.engine import DuckEngine
+from belvedere.execution.python.expressions.outer_references import walk_plan
+from belvedere.execution.run import Interrupt, Run
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan import transform
+from belvedere.plan.fields import Field, Fields
+from belvedere.plan.functions.core.function import Function, Volatility
+from belvedere.plan.functions.registry import resolve
+from belvedere.plan.representation import lacks_canonical_key
+from belvedere.txn.contracts import Reader, RowChange
+from belvedere.types import Kind, Row
+from belvedere.values.decimals import EXACT
+from belvedere.views.codegen.group_sums import GroupSums
+from belvedere.views.compile.compile_view import MaintenancePlan
+from belvedere.views.delta.delta_plan import changes_leaf_id
+from belvedere.views.delta.delta_tree import LinearCore
+from belvedere.views.delta.detached_run import ENVIRONMENT, NO_SERVICES
+from belvedere.views.delta.linear_aggregates import (
+    FLOATS,
+    INTEGERS,
+    VARIANCE_FUNCTIONS,
+    AggregateGrouping,
+    find_fixed_scale,
+)
+from belvedere.views.delta.linear_core import CoreBranch
+from belvedere.views.delta.tie_break import with_total_order
+
+_EXACT_OF_FLOATS = frozenset(("+", "-", "*", "/", "abs"))
+"""Functions of floats that give the same result in every engine."""
+
+_OF_ANY = frozenset(("count", "min", "max", "row_number", "rank", "dense_rank", "lag", "lead"))
+_AGGREGATES = _OF_ANY | {"sum", "avg", "bool_and", "bool_or", "every", *VARIANCE_FUNCTIONS}
+_WINDOWS = _OF_ANY | {"sum", "avg", "ntile", "bool_and", "bool_or", "every"}
+"""Functions whose result does not depend on the order of equal rows, or for which a tie-break
+exists."""
+
+_EXACT_CASTS = frozenset((*FLOATS, *INTEGERS))
+"""Casts among these are exact, or rounded in one way."""
+
+_NUMERIC_AMOUNTS = 3
+"""Amounts of a NUMERIC sum: values, units, NaN."""
+
+
+class _AmountColumn(NamedTuple):
+    """A column of the aggregation; `scale` is the number of decimal digits of its values."""
+
+    call: e.AggregateCall
+    scale: int = 0
+
+
+class _ChangedLeaf(NamedTuple):
+    """A branch whose leaf `number`, a scan of this table, is replaced by the batch's rows."""
+
+    relation: int
+    slots: tuple[int, ...]
+    number: int
+    plan: n.Node
+
+
+class DuckdbBatch:
+    """Computes the batches of one view. `refusal` is why they stay in Python."""
+
+    def __init__(self, catalog: Catalog, compiled: MaintenancePlan) -> None:
+        self._catalog = catalog
+        self._tree = compiled.tree
+        self._group = compiled.group
+        self._amounts: list[_AmountColumn | None] = []
+        self.refusal = _find_refusal(compiled)
+        if self.refusal is None and self._group is not None:
+            self._amounts = _amount_columns(self._group)
+        self._leaf_plans: list[_ChangedLeaf] | None = None
+
+    @property
+    def can_sum_changes(self) -> bool:
+        """Whether the view is a grouped linear core, so that changed rows can be summed by
+        groups."""
+        return (
+            self.refusal is None and self._group is not None and isinstance(self._tree, LinearCore)
+        )
+
+    # -- the two ways -------------------------------------------------------------------------
+
+    def sum_changes(
+        self, engine: DuckEngine, changes: Sequence[RowChange], reader: Reader
+    ) -> GroupSums | str:
+        """What these changes add, or why that cannot be computed. Each is of a table that is not
+        joined with another changed table, so `reader` may show the others before or after them."""
+        from belvedere.execution.duckdb.leaves import StoredDelta  # heavy
+
+        sums: GroupSums = {}
+        for side in self._changed_leaves():
+            mine = [change for change in changes if change.relation == side.relation]
+            layout = compiled_table(self._catalog, side.relation).layout
+            for weight, some in ((-1, [one.old for one in mine]), (1, [one.new for one in mine])):
+                values = [value for value in some if value is not None]
+                given = StoredDelta(layout, side.slots, values)
+                if values:
+                    leaves = {changes_leaf_id(side.number): given}
+                    refused = self._add_plan_sums(engine, sums, side.plan, reader, leaves, weight)
+                    if refused is not None:
+                        return refused
+        return sums
+
+    def sum_all_rows(self, engine: DuckEngine, reader: Reader) -> GroupSums | str:
+        """The sums of the view computed from its tables, or why that cannot be done."""
+        sums: GroupSums = {}
+        refused = self._add_plan_sums(
+            engine, sums, self._group_plan(with_total_order(self._tree.plan)), reader, {}, 1
+        )
+        return sums if refused is None else refused
+
+    def _add_plan_sums(
+        self,
+        engine: DuckEngine,
+        sums: GroupSums,
+        plan: n.Node,
+        reader: Reader,
+        given: Mapping[int, Sequence[Row]],
+        weight: int,
+    ) -> str | None:
+        from belvedere.execution.split_tiers import run_as_one_statement  # heavy
+
+        run = Run(reader, (), ENVIRONMENT, NO_SERVICES, Interrupt())
+        run.deltas = given
+        try:
+            found = run_as_one_statement(self._catalog, plan, engine, run)
+        except Error as error:  # of values: Python decides whether it is an error
+            return str(error)
+        if isinstance(found, str):
+            self.refusal = found
+            return found
+        for stored, amounts in self._decode_entries(found):
+            known = sums.get(stored)
+            if known is None:
+                sums[stored] = [weight * one for one in amounts]
+            else:
+                known[:] = [one + weight * other for one, other in zip(known, amounts)]
+        return None
+
+    def _decode_entries(self, rows: Iterator[Row]) -> Iterator[tuple[Row, list[int]]]:
+        if self._group is None:
+            return ((row, [1]) for row in rows)
+        width = len(self._group.groups)
+        return ((row[:width], self._decode_amounts(row[width:])) for row in rows)
+
+    def _decode_amounts(self, values: Row) -> list[int]:
+        given = iter(values)
+        return [
+            0 if one is None else _scaled_units(next(given), one.scale) for one in self._amounts
+        ]
+
+    # -- plans --------------------------------------------------------------------------------
+
+    def _changed_leaves(self) -> list[_ChangedLeaf]:
+        if self._leaf_plans is None:
+            assert isinstance(self._tree, LinearCore)
+            self._leaf_plans = [
+                _ChangedLeaf(
+                    leaf.relation, leaf.slots, at, self._group_plan(_branch_plan(branch, at))
+                )
+                for branch in self._tree.branches
+                for at, leaf in enumerate(branch.leaves)
+                if leaf.constant is None
+            ]
+        return self._leaf_plans
+
+    def _group_plan(self, plan: n.Node) -> n.Node:
+        group = self._group
+        if group is None:
+            return plan
+        calls = tuple(one.call for one in self._amounts if one is not None)
+        fields = [Field(f"group {i}", one.type) for i, one in enumerate(group.groups)]
+        fields += [Field(f"amount {i}", call.type) for i, call in enumerate(calls)]
+        return n.Aggregate(plan, group.groups, calls, tuple(fields))
+
+
+def _branch_plan(branch: CoreBranch, changed: int) -> n.Node:
+    """The plan of a branch, with one leaf replaced by the changed rows."""
+    node: n.Node | None = None
+    for number, leaf in enumerate(branch.leaves):
+        if number == changed:
+            one: n.Node = n.Changes(changes_leaf_id(number), leaf.name, leaf.slots, leaf.fields)
+        else:
+            one = leaf.constant or n.Scan(leaf.relation, leaf.name, leaf.slots, leaf.fields)
+        node = one if node is None else n.Join(n.JoinKind.INNER, node, one)
+    assert node is not None
+    condition = transform.conjunction(list(branch.conditions))
+    if condition is not None:
+        node = n.Filter(node, condition)
+    fields = tuple(Field(f"column {i}", one.type) for i, one in enumerate(branch.columns))
+    return n.Project(node, branch.columns, fields)
+
+
+# -- amounts ---------------------------------------------------------------------------------------
+
+
+def _amount_columns(group: AggregateGrouping) -> list[_AmountColumn | None]:
+    """The aggregate DuckDB computes for each amount that the view stores; None: it is always 0."""
+    found: list[_AmountColumn | None] = [_AmountColumn(_aggregate_call("count", (), None))]
+    for call, keep in zip(group.calls, group.linear_aggregates, strict=True):
+        found.append(_AmountColumn(_aggregate_call("count", call.arguments, call.filter)))
+        if keep.form == "count":
+            continue
+        scale = 0 if keep.form == "integers" else find_fixed_scale(call.arguments[0])
+        assert scale is not None
+        found.append(_AmountColumn(_aggregate_call("sum", call.arguments, call.filter), scale))
+        if keep.form != "integers":
+            found.append(None)
+    return found
+
+
+def _aggregate_call(
+    name: str, arguments: tuple[e.Expression, ...], condition: e.Expression | None
+) -> e.AggregateCall:
+    found = resolve(name, [one.type for one in arguments])
+    return e.AggregateCall(found.function, arguments, found.result_type, filter=condition)
+
+
+def _scaled_units(value: Any, scale: int) -> int:
+    if value is None:
+        return 0
+    return int(value.scaleb(scale, EXACT)) if isinstance(value, Decimal) else int(value)
+
+
+# -- what stays in Python --------------------------------------------------------------------------
+
+
+def _find_refusal(compiled: MaintenancePlan) -> str | None:
+    plan, group = compiled.tree.plan, compiled.group
+    found = [item for item, _ in walk_plan(plan, 0)]
+    if group is not None:
+        if not all(keep.form or keep.width == _NUMERIC_AMOUNTS for keep in group.linear_aggregates):
+            return "sums of floats and of squares are exact in Python only"
+        found += [item for one in (group.groups, group.calls) for item, _ in walk_plan(one, 0)]
+    shown = _final_operator_ids(plan) if group is None else set()
+    chosen = (field for item in found if id(item) not in shown for field in _arbitrary_fields(item))
+    if any(map(_lacks_canonical_value, chosen)):
+        return "which of equal values is shown is decided in Python only"
+    return next(filter(None, map(_inexact_reason, found)), None)
+
+
+def _final_operator_ids(plan: n.Node) -> set[int]:
+    """The ids of the view's final operator and its aggregate calls. Which of several equal values
+    they choose is visible only in the view itself, where equal rows are one."""
+    while isinstance(plan, n.Project | n.Filter | n.Sort):
+        plan = plan.input
+    calls = plan.aggregates if isinstance(plan, n.Aggregate) else ()
+    return {id(plan), *map(id, calls)}
+
+
+def _inexact_reason(item: object) -> str | None:
+    """Why DuckDB might compute this part of a plan differently, in its last digit."""
+    function = getattr(item, "function", None)
+    if not isinstance(function, Function):
+        return None
+    if function.volatility is not Volatility.IMMUTABLE:
+        return f"{function.name} depends on more than the rows"
+    match item:
+        case e.Cast():
+            kinds = {item.operand.type.kind, item.type.kind}
+            exact = kinds <= _EXACT_CASTS or not kinds & set(FLOATS)
+        case e.AggregateCall() | e.WindowCall():
+            known = _AGGREGATES if isinstance(item, e.AggregateCall) else _WINDOWS
+            if function.name not in known:
+                return f"{function.name} depends on the order of equal rows"
+            exact = function.name in _OF_ANY or not _has_float_argument(item.arguments)
+        case e.Call():
+            given = _has_float_argument(item.arguments)
+            exact = item.type.kind is Kind.BOOLEAN or function.name in _EXACT_OF_FLOATS
+            exact = exact or not (given or item.type.kind in FLOATS)
+        case _:
+            exact = True
+    return None if exact else f"{function.name} of floats is exact in Python only"
+
+
+def _arbitrary_fields(item: object) -> Fields:
+    """Columns for which an operator chooses one of several equal values."""
+    match item:
+        case n.Aggregate():
+            return item.fields[: len(item.groups)]
+        case n.SetOperation(kind=n.SetKind.UNION, all=True):
+            return ()
+        case n.SetOperation() | n.Distinct() | n.Limit() | n.TopN():
+            return item.fields
+        case e.AggregateCall() if item.function.name in ("min", "max"):
+            return (Field(item.function.name, item.type),)
+        case _:
+            return ()
+
+
+def _lacks_canonical_value(field: Field) -> bool:
+    """Characters of one length are padded to it, so that equal ones have one representation."""
+    return lacks_canonical_key(field) and not (field.type.kind is Kind.CHAR and field.type.length)
+
+
+def _has_float_argument(arguments: Sequence[e.Expression]) -> bool:
+    return any(one.type.kind in FLOATS for one in arguments)

@@ -1,0 +1,81 @@
+"""The delta operator of full recomputation (`strict = false`): recursion, volatile functions.
+
+At a change of any of its tables it evaluates the definition after the change, and the delta is the
+difference to the stored rows: values that depend on more than rows cannot be computed a second
+time.
+
+State: the view's rows. Cost of a change: the complete query, and a scan of the view.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation_codecs import compiled_view
+from belvedere.codec import accumulator
+from belvedere.execution.python.compile import compile_plan
+from belvedere.execution.python.context import row_keys
+from belvedere.execution.run import Run
+from belvedere.plan.functions.core.function import Environment
+from belvedere.txn.contracts import Reader
+from belvedere.types import Row
+from belvedere.views.delta.delta_tree import FullRecompute
+from belvedere.views.delta.detached_run import NO_INTERRUPT, NO_SERVICES
+from belvedere.views.delta.linear_core import Expressions
+from belvedere.views.operators.operator import (
+    DeltaStep,
+    KeyLookup,
+    WeightedRows,
+    build_scan_lookup,
+)
+
+
+class FullRecomputeOperator:
+    reads_state = True
+
+    def __init__(self, catalog: Catalog, tree: FullRecompute, view: int) -> None:
+        self._catalog = catalog
+        self._rows = compile_plan(catalog, tree.plan)
+        self._relations = frozenset(tree.relations)
+        self._key = row_keys(tree.plan.fields)
+        self._view = view
+
+    def delta(self, step: DeltaStep) -> WeightedRows:
+        if not step.relations & self._relations:
+            return
+        counts: Counter[Row] = Counter()
+        known: dict[Row, Row] = {}
+        for row in self.all_rows(step.after):
+            key = self._key(row)
+            counts[key] += 1
+            known.setdefault(key, row)
+        for row, times in self._read_stored_rows(step.before):
+            key = self._key(row)
+            counts[key] -= times
+            known[key] = row
+        for key, weight in counts.items():
+            if weight:
+                yield known[key], weight
+
+    def all_rows(self, reader: Reader) -> Iterator[Row]:
+        now = datetime.datetime.now(datetime.UTC)
+        environment = Environment(now, now, lambda: now, random.Random())
+        return self._rows(Run(reader, (), environment, NO_SERVICES, NO_INTERRUPT))
+
+    def split_backfill(self) -> None:
+        """None: it is not a sum of parts."""
+
+    def build_key_lookup(self, keys: Expressions) -> KeyLookup:
+        return build_scan_lookup(self._catalog, self, keys)
+
+    def _read_stored_rows(self, reader: Reader) -> Iterator[tuple[Row, int]]:
+        stored = compiled_view(self._catalog, self._view)
+        decode = stored.payload.decode
+        for batch in reader.scan(stored.start, stored.end):
+            for _, state in batch:
+                payload, amounts = accumulator.decode(state)
+                yield decode(payload), amounts[0]

@@ -1,0 +1,85 @@
+"""View expansion: a plan that names views becomes one over their state, or over their tables.
+
+`expand_views` replaces every scan of a view. For a query the replacement is the view's reading
+plan, over its stored rows. In the definition of a view it is the definition of the view that is
+named, so that every view is maintained from base tables and a diamond of views sees each change
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import ObjectState, View
+from belvedere.errors import Unavailable
+from belvedere.execution.python.expressions.outer_references import walk_plan
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan import transform
+
+PlanOf = Callable[[View, n.Scan], n.Node]
+"""A plan whose fields are the view's columns. The scan tells what is needed: columns and rows that
+it leaves out need not be produced, but may be."""
+
+
+def views_in(catalog: Catalog, plan: n.Node) -> tuple[View, ...]:
+    """The materialized views a plan reads, each once."""
+    return tuple({view.id: view for view in _scanned_views(catalog, plan)}.values())
+
+
+def _scanned_views(catalog: Catalog, plan: n.Node) -> Iterator[View]:
+    for item, _ in walk_plan(plan, 0):
+        if isinstance(item, n.Scan):
+            found = catalog.get(item.relation)
+            if isinstance(found, View):
+                yield found
+
+
+def expand_views(catalog: Catalog, plan: n.Node, plan_of: PlanOf) -> n.Node:
+    """The plan with every scan of a view replaced by `plan_of(view, scan)`."""
+
+    def on_node(node: n.Node) -> n.Node:
+        node = transform.rebuild_inputs(node, on_node)
+        node = transform.rebuild_expressions(node, on_expression)
+        if isinstance(node, n.Scan):
+            view = catalog.get(node.relation)
+            if isinstance(view, View):
+                require_readable(view)
+                return _project_to_scan(node, _name_state_scan(plan_of(view, node), view))
+        return node
+
+    def on_expression(expression: e.Expression) -> e.Expression:
+        return transform.with_subplan(
+            transform.rebuild_operands(expression, on_expression), on_node
+        )
+
+    return on_node(plan)
+
+
+def _name_state_scan(plan: n.Node, view: View) -> n.Node:
+    """The plan with the view's own name at the scan of its state, for display."""
+    if isinstance(plan, n.Scan) and plan.relation == view.id:
+        return replace(plan, name=view.name)
+    return transform.rebuild_inputs(plan, lambda one: _name_state_scan(one, view))
+
+
+def require_readable(view: View) -> None:
+    if view.state is not ObjectState.READY:
+        raise Unavailable(
+            "view cannot be read in its present state",
+            sqlstate="55000",
+            name=view.name,
+            state=view.state.value,
+        )
+
+
+def _project_to_scan(scan: n.Scan, plan: n.Node) -> n.Node:
+    """The view's rows, projected to the scan's columns, with its condition."""
+    columns = tuple(
+        e.Column(slot, field.type, field.name)
+        for slot, field in zip(scan.slots, scan.fields, strict=True)
+    )
+    node: n.Node = n.Project(plan, columns, scan.fields)
+    return node if scan.filter is None else n.Filter(node, scan.filter)

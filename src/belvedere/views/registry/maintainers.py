@@ -1,0 +1,28 @@
+"""What maintenance needs of whoever knows the views of a database.
+
+The registry itself (`views.registry.view_registry`) takes part in catalog changes by
+`views.registry.transitions`, so that the code below it cannot import it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import View
+from belvedere.txn.contracts import ParticipantsFor
+from belvedere.views.cost.choose_engine import TierSelector
+from belvedere.views.maintain.maintainer import ViewMaintainer
+
+
+class Maintainers(Protocol):
+    """The views of a database, as those who maintain them see them."""
+
+    indexes: ParticipantsFor
+    tiers: TierSelector
+
+    def maintainer_for(self, catalog: Catalog, view: View) -> ViewMaintainer: ...
+
+    def require_views_unchanged(self, catalog: Catalog, plain_views: Sequence[int]) -> None:
+        """Refuse a catalog under which a view would no longer be what it is."""

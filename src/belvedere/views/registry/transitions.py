@@ -1,0 +1,162 @@
+"""State transitions of views, in the commit of the catalog change that makes them.
+
+    immediate -> deferred     joins its group at this commit's position
+    deferred -> immediate     the log after the view's watermark is applied in this commit
+    one schedule -> another   keeps its watermark, detached from the new group until both are equal
+    built                     an immediate view gets the rest of the log; a deferred one joins
+    dropped                   its watermark is deleted, so that it no longer holds back the log
+
+A view joins at equal watermarks only. Where the group has none yet, the view's becomes the group's;
+otherwise the view keeps one of its own, and the batch that brings both to one position removes it.
+The last view that leaves a group removes the group's watermark and claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from belvedere.catalog import model
+from belvedere.catalog.edit import CatalogEdit
+from belvedere.catalog.model import CATALOG_RELATION, Maintenance, ObjectState, View
+from belvedere.catalog.view_options import ViewOptions, encode_options
+from belvedere.codec import keyspace
+from belvedere.txn.contracts import (
+    ChangeLog,
+    LockRequest,
+    Participant,
+    Reader,
+    RowChange,
+    Writer,
+)
+from belvedere.views.changefeed.entries import (
+    ChangefeedParticipant,
+    end_changefeed,
+    start_changefeed,
+)
+from belvedere.views.maintain.log_window import consolidate_log, state_before
+from belvedere.views.registry.maintainers import Maintainers
+from belvedere.views.state.schedule_groups import assign_group
+from belvedere.views.state.watermarks import (
+    applied_position,
+    backfill_progress_key,
+    follows_log,
+    put_watermark,
+    read_watermark,
+)
+
+
+def switch_maintenance(
+    edit: CatalogEdit, view: View, maintenance: Maintenance, options: ViewOptions
+) -> None:
+    """Make a view immediate or deferred, or give it another schedule; the commit (`ViewTransition`)
+    brings its state along."""
+    group = 0
+    if maintenance is Maintenance.DEFERRED:
+        same = view.group and view.options.schedule == options.schedule
+        group = view.group if same else assign_group(edit, options.schedule)
+    stored = encode_options(options, view.index, view.replaces)
+    edit.put(
+        msgspec.structs.replace(view, maintenance=maintenance, group=group, stored_options=stored)
+    )
+
+
+class ViewTransition:
+    """The participant of catalog changes that moves views between states and groups."""
+
+    checks = True
+
+    def __init__(self, keeper: Maintainers, log: ChangeLog) -> None:
+        self._registry = keeper
+        self._log = log
+
+    def locks(self, changes: Sequence[RowChange], reader: Reader) -> Sequence[LockRequest]:
+        return ()
+
+    def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
+        """Refuse a catalog under which a view would have another meaning or layout."""
+        self._registry.require_views_unchanged(reader.catalog, _changed_plain_views(changes))
+
+    def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        given: dict[int, int] = {}  # watermarks that groups get in this very commit
+        for old, new in changed_views(changes):
+            if new is None or new.state is ObjectState.DROPPED:
+                if old.state is not ObjectState.DROPPED:
+                    self._leave_group(old, reader, writer)
+                    end_changefeed(reader, writer, old.id)
+                continue
+            if follows_log(old) and not follows_log(new):
+                self._apply_log(old, new, reader, writer)
+                self._leave_group(old, reader, writer)
+            elif new.state is ObjectState.READY and follows_log(new):
+                self._join_group(old, new, reader, writer, given)
+            switch_changefeed(old, new, reader, writer)
+
+    def _join_group(
+        self, old: View, new: View, reader: Reader, writer: Writer, given: dict[int, int]
+    ) -> None:
+        """Join a deferred view to its group, unless it is a member already."""
+        was_there = follows_log(old) and old.state is ObjectState.READY
+        if was_there and old.group == new.group:
+            return
+        at = applied_position(reader, old) if follows_log(old) else reader.position + 1
+        assert at is not None, "what follows the log has a watermark"
+        theirs = given.get(new.group, read_watermark(reader, new.group))
+        if was_there:
+            self._leave_group(old, reader, writer)
+        if theirs is None or theirs == at:
+            put_watermark(writer, new.group, at)
+            given[new.group] = at
+            writer.delete(keyspace.watermark_key(new.id))
+        else:
+            put_watermark(writer, new.id, at)
+
+    def _leave_group(self, old: View, reader: Reader, writer: Writer) -> None:
+        writer.delete(keyspace.watermark_key(old.id))
+        if old.state is ObjectState.BUILDING:
+            writer.delete(backfill_progress_key(old.id))
+        left = [v for v in reader.catalog.views if v.group == old.group and v.id != old.id]
+        if old.group and not left:
+            writer.delete(keyspace.watermark_key(old.group))
+            writer.delete(keyspace.claim_key(old.group))
+
+    def _apply_log(self, old: View, new: View, reader: Reader, writer: Writer) -> None:
+        mark = applied_position(reader, old)
+        assert mark is not None, "what follows the log has a watermark"
+        records = self._log.read_written(mark, reader.position)
+        missed = consolidate_log(([record.data] for record in records), mark, frozenset(new.inputs))
+        before = state_before(reader, missed, self._registry.indexes)
+        maintainer: Participant = self._registry.maintainer_for(reader.catalog, new)
+        if _keeps_changes(old) and new.options.keep_changes is not None:
+            maintainer = ChangefeedParticipant(new.id, maintainer)
+        maintainer.writes(missed, before, writer)
+
+
+def switch_changefeed(old: View, new: View, reader: Reader, writer: Writer) -> None:
+    """Changes are kept from the commit on that asks for it."""
+    if _keeps_changes(new) and not _keeps_changes(old):
+        at = applied_position(reader, old) if follows_log(old) and follows_log(new) else None
+        start_changefeed(writer, new.id, reader.position + 1 if at is None else at)
+    elif old.options.keep_changes is not None and new.options.keep_changes is None:
+        end_changefeed(reader, writer, old.id)
+
+
+def _keeps_changes(view: View) -> bool:
+    return view.options.keep_changes is not None and view.state is ObjectState.READY
+
+
+def _changed_plain_views(changes: Sequence[RowChange]) -> list[int]:
+    old = [model.decode(c.old) for c in changes if c.relation == CATALOG_RELATION and c.old]
+    return [item.id for item in old if isinstance(item, model.PlainView)]
+
+
+def changed_views(changes: Sequence[RowChange]) -> Iterator[tuple[View, View | None]]:
+    """Views before and after the catalog changes among these."""
+    for change in changes:
+        if change.relation == CATALOG_RELATION and change.old is not None:
+            old = model.decode(change.old)
+            new = None if change.new is None else model.decode(change.new)
+            if isinstance(old, View):
+                assert new is None or isinstance(new, View)
+                yield old, new

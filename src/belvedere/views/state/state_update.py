@@ -1,0 +1,111 @@
+"""One step of the state of views: what is added, where that brings them, and what is told of it.
+
+Every driver that changes stored state (the worker's batch, a claim, a repair, a backfill) describes
+its step as a `StateUpdate`, and this module alone makes rows of it:
+
+- the state rows, with the additions made
+- the changefeed entries of those views that keep their changes
+- the watermarks that the step sets or removes
+- the progress of backfills
+- `others`: rows of the driver itself that must be written with them, or not at all (the next claim,
+  the next epoch, keys that a backfill has found)
+
+All of it is one batch, so a reader sees state, changefeed and watermark of one position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from belvedere.catalog.model import View
+from belvedere.kv.batch import Write
+from belvedere.txn.contracts import Reader
+from belvedere.views.changefeed.entries import Addition, build_changefeed_writes
+from belvedere.views.state.additions import state_rows
+from belvedere.views.state.backfill_progress import BackfillProgress, progress_write
+from belvedere.views.state.watermarks import watermark_write
+
+
+class Commits(Protocol):
+    """What an update needs of a commit protocol."""
+
+    def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None: ...
+
+
+class AddingCommits(Protocol):
+    """What an update of state that cannot be read yet needs of a commit protocol."""
+
+    def write_additions(
+        self, make: Callable[[Reader], tuple[Sequence[Write], Sequence[Addition]]]
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChangefeedStep:
+    """The position that these views reach with the additions of an update."""
+
+    views: Sequence[View]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateUpdate:
+    """`state_rows` are the rows after the additions, where the driver has computed them already;
+    without, they are read where the update is written. `changefeed` is None for views that are
+    being built, whose changes nobody has asked for. A watermark or a progress of None is removed.
+    """
+
+    additions: Sequence[Addition]
+    state_rows: Sequence[Write] | None = None
+    changefeed: ChangefeedStep | None = None
+    watermarks: Mapping[int, int | None] = field(default_factory=dict)
+    progress: Mapping[int, BackfillProgress | None] = field(default_factory=dict)
+    others: Sequence[Write] = ()
+
+    def all_writes(self, reader: Reader) -> list[Write]:
+        """The rows of the update on top of what `reader` shows."""
+        rows = self.state_rows
+        if rows is None:
+            rows = state_rows(reader, self.additions)
+        return [*rows, *self.writes_beside_state(reader)]
+
+    def writes_beside_state(self, reader: Reader) -> list[Write]:
+        """The rows of the update without the state itself."""
+        feed = self.changefeed
+        return [
+            *(
+                build_changefeed_writes(reader, feed.views, feed.position, self.additions)
+                if feed
+                else ()
+            ),
+            *self.others,
+            *(progress_write(view, place) for view, place in self.progress.items()),
+            *(watermark_write(id_, position) for id_, position in self.watermarks.items()),
+        ]
+
+
+def write_update(commits: Commits, make: Callable[[Reader], StateUpdate | None]) -> bool:
+    """Write the update that `make` describes on the newest state, all or none of it. None, which
+    `make` returns when the state is no longer what it expects, writes nothing and gives False."""
+    written = [False]
+
+    def make_writes(newest: Reader) -> Sequence[Write]:
+        update = make(newest)
+        written[:] = [update is not None]
+        return () if update is None else update.all_writes(newest)
+
+    commits.derive(make_writes)
+    return written[0]
+
+
+def add_update(commits: AddingCommits, make: Callable[[Reader], StateUpdate]) -> None:
+    """The same for a view that is being built on a row-atomic store. Its state cannot be read
+    there, since writers add to it all the time: the additions themselves are written."""
+
+    def make_writes(newest: Reader) -> tuple[list[Write], Sequence[Addition]]:
+        update = make(newest)
+        return update.writes_beside_state(newest), update.additions
+
+    commits.write_additions(make_writes)

@@ -1,0 +1,1 @@
+from tests.spark_session import spark  # noqa: F401

@@ -1,0 +1,51 @@
+"""Checkpoints of jobs: gone at the end, and those of dead drivers with the next job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from belvedere.interfaces.dbapi import Connection
+from belvedere.pipeline.store.checkpoint import (
+    remove_leftovers,
+    temporary_checkpoint,
+    work_directory,
+)
+from belvedere.pipeline.store.client import Store
+from tests.pipeline.conftest import in_another_process
+
+KILLED = """
+import os
+from belvedere.pipeline.store.checkpoint import checkpoint
+from belvedere.pipeline.store.client import Store
+with checkpoint(Store.of({shop!r})) as made:
+    print(made.directory, flush=True)
+    os._exit(0)
+"""
+
+
+def directories(store: Store) -> list[Path]:
+    return sorted(work_directory(store).glob("checkpoint-*"))
+
+
+def test_a_checkpoint_is_gone_at_the_end(shop: Path, connection: Connection) -> None:
+    store = Store.from_url(str(shop))
+    with temporary_checkpoint(store) as made:
+        assert made.directory.is_dir()
+        assert made.position == store.position()
+    assert not directories(store)
+
+
+def test_what_a_killed_driver_left_goes_with_the_next_job_and_what_a_living_one_has_stays(
+    shop: Path, connection: Connection
+) -> None:
+    store = Store.from_url(str(shop))
+    left = Path(in_another_process(KILLED.format(shop=str(shop))).strip())
+    assert left.is_dir(), "nobody was there to remove it"
+    with temporary_checkpoint(store) as first:
+        assert not left.exists()
+        assert directories(store) == [first.directory.parent]
+        with temporary_checkpoint(store) as second:
+            remove_leftovers(store)
+            assert first.directory.is_dir()
+            assert second.directory.is_dir()
+    assert not directories(store)

@@ -1,0 +1,302 @@
+"""Several nodes on one store, in threads, over a network that loses, delays and repeats."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
+from belvedere.database import Database
+from belvedere.errors import Error, InvalidInput, Retry, Unavailable
+from belvedere.kv.cell import CellScan
+from belvedere.kv.doubles.cells import MemoryCells
+from belvedere.kv.doubles.cells_faults import FaultyCells
+from belvedere.txn.contracts import LockRequest, Participant, Reader, RowChange, Writer
+from belvedere.txn.row_atomic.cells import layout
+from belvedere.txn.row_atomic.engine import HeartbeatThread
+from belvedere.txn.row_atomic.housekeeping import sweep
+from belvedere.txn.row_atomic.node import NodeSettings
+from belvedere.txn.transaction.transaction import Transaction
+from tests.txn.row_atomic.nodes import commits, open_as, open_node
+from tests.txn.shop import create_shop, delete, entries, get, insert, scan, update
+
+SETTINGS = NodeSettings(lease_seconds=3.0, lock_poll_seconds=0.002, close_seconds_min=0.01)
+ACCOUNTS, BALANCE = 5, 100
+
+
+def test_a_node_sees_what_another_one_committed() -> None:
+    store = MemoryCells()
+    first = open_node(store)
+    create_shop(first)
+    second = open_node(store)
+    committed = first.run_committed(lambda txn: insert(txn, "product", (1, "a")))[1]
+    with second.begin(at_least=committed.position) as reader:
+        assert get(reader, "product", 1) == (1, "a")
+        assert reader.position == committed.position
+    assert second.outcome(bytes(16)) is None
+    assert second.position == committed.position
+
+
+def test_two_nodes_that_write_one_row_lose_no_update() -> None:
+    store = MemoryCells()
+    first, second = open_node(store), open_node(store)
+    create_shop(first)
+    first.run_transaction(lambda txn: insert(txn, "product", (1, "0")))
+    with second.begin(at_least=first.position) as late:
+        assert get(late, "product", 1) == (1, "0")
+        first.run_transaction(lambda txn: update(txn, "product", (1, "1")))
+        update(late, "product", (1, "lost"))
+        with pytest.raises(Retry):
+            late.commit()
+    assert get(second.begin(at_least=first.position), "product", 1) == (1, "1")
+
+
+def test_nodes_insert_one_key_under_different_roots_and_one_wins() -> None:
+    """An order's root is its customer, so only the claim of the key keeps two of them apart."""
+    store = MemoryCells()
+    first, second = open_node(store), open_node(store)
+    create_shop(first)
+    first.run_transaction(lambda txn: insert(txn, "customer", (1, "a", "x"), (2, "b", "y")))
+    one, two = first.begin(), second.begin(at_least=first.position)
+    insert(one, "orders", (7, 1, "one"))
+    insert(two, "orders", (7, 2, "two"))
+    one.commit()
+    with pytest.raises(Retry):
+        two.commit()
+    with second.begin(at_least=first.position) as reader:
+        assert scan(reader, "orders") == [(7, 1, "one")]
+
+
+def test_a_parent_deleted_by_another_node_is_missed_by_its_child() -> None:
+    store = MemoryCells()
+    first, second = open_node(store), open_node(store)
+    create_shop(first)
+    setup = [("customer", (1, "a", "x")), ("orders", (1, 1, None)), ("product", (5, "p"))]
+    for name, row in setup:
+        first.run_transaction(lambda txn, name=name, row=row: insert(txn, name, row))
+    child = second.begin(at_least=first.position)
+    insert(child, "line", (1, 1, 5))
+    first.run_transaction(lambda txn: delete(txn, "product", 5))
+    with pytest.raises(InvalidInput) as caught:
+        child.commit()
+    assert caught.value.sqlstate == "23503"
+    other = first.begin()
+    delete(other, "orders", 1)
+    second.run_transaction(lambda txn: insert(txn, "product", (5, "again")))
+    second.run_transaction(lambda txn: insert(txn, "line", (1, 1, 5)))
+    with pytest.raises(Error):
+        other.commit()
+
+
+class Watching(Database):
+    """Notes the kinds of the locks held while a commit is checked, as a participant of its own."""
+
+    held: tuple[str, ...] = ()
+
+    def participants_for(
+        self, catalog: Catalog, relations: frozenset[int]
+    ) -> tuple[Participant, ...]:
+        return (*super().participants_for(catalog, relations), Watcher(self))
+
+
+class Watcher:
+    checks = True
+
+    def __init__(self, database: Watching) -> None:
+        self._database = database
+
+    def locks(self, changes: Sequence[RowChange], reader: Reader) -> Sequence[LockRequest]:
+        return ()
+
+    def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
+        rows = [row for row, _ in commits(self._database).run_step(sweep.held_locks())]
+        self._database.held = tuple(layout.LOCK_KINDS[row[1]] for row in rows)
+
+    def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        """Nothing is derived."""
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "expected"),
+    [
+        ("product", (9, "p"), ("root",)),
+        ("customer", (9, "e", "c"), ("root", "claim")),
+        ("orders", (9, 1, None), ("root", "claim")),
+        ("line", (9, 1, 5), ("root", "claim", "parent")),
+        ("customer", (9, None, "c"), ("root",)),
+    ],
+)
+def test_a_commit_takes_the_locks_it_needs_and_no_more(
+    name: str, row: tuple[object, ...], expected: tuple[str, ...]
+) -> None:
+    """Root of the row, claims of keys the root does not imply and of unique values that are there,
+    guards of parents that are not on the way to the root."""
+    node = open_as(Watching)
+    setup = [("customer", (1, "a", "x")), ("orders", (1, 1, None)), ("product", (5, "p"))]
+    create_shop(node)
+    for table_name, each in setup:
+        node.run_transaction(lambda txn, t=table_name, each=each: insert(txn, t, each))
+    node.run_transaction(lambda txn: insert(txn, name, row))
+    assert node.held == expected
+
+
+def transfer(txn: Transaction, random: Random) -> None:
+    left, right = random.sample(range(ACCOUNTS), 2)
+    one, two = get(txn, "product", left), get(txn, "product", right)
+    assert one is not None
+    assert two is not None
+    update(txn, "product", (left, str(int(one[1]) - 1)))
+    update(txn, "product", (right, str(int(two[1]) + 1)))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_threads_of_three_nodes_keep_the_total_and_lose_no_order(seed: int) -> None:
+    store = FaultyCells(MemoryCells(), seed, share=0.0)
+    setup = open_node(store, SETTINGS)
+    create_shop(setup)
+    setup.run_transaction(
+        lambda txn: insert(txn, "product", *[(n, str(BALANCE)) for n in range(ACCOUNTS)])
+    )
+    setup.run_transaction(lambda txn: insert(txn, "customer", *[(n, None, "c") for n in range(3)]))
+    store.share = 0.04
+    done: list[int] = []
+    unknown: list[int] = []
+    failures: list[BaseException] = []
+
+    def client(node: Database, number: int) -> None:
+        random = Random(seed * 100 + number)
+        for n in range(8):
+            order = number * 100 + n
+            try:
+                commits(node).send_heartbeat()
+                node.run_transaction(lambda txn: transfer(txn, random))
+                node.run_transaction(
+                    lambda txn, order=order: insert(txn, "orders", (order, order % 3, None))
+                )
+                done.append(order)
+            except Unavailable:
+                unknown.append(order)
+            except BaseException as error:
+                failures.append(error)
+                raise
+
+    nodes = [join_until_answered(store) for _ in range(3)]
+    threads = [
+        threading.Thread(target=client, args=(nodes[number % 3], number)) for number in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    store.share = 0.0
+    assert failures == []
+    judge = open_node(store, SETTINGS)
+    with judge.begin(at_least=judge.position) as reader:
+        assert sum(int(value) for _, value in scan(reader, "product")) == ACCOUNTS * BALANCE
+        orders = {row[0] for row in scan(reader, "orders")}
+        indexed = {entry[1] for entry in entries(reader, "orders_customer_children")}
+    assert set(done) <= orders <= set(done) | set(unknown)
+    assert indexed == orders
+    assert sum(store.counts.values()) > 0
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02])
+def test_an_index_made_while_other_nodes_write_holds_every_row(share: float) -> None:
+    store = FaultyCells(MemoryCells(), 5, share=0.0)
+    first = open_node(store, SETTINGS)
+    create_shop(first)
+    first.run_transaction(lambda txn: insert(txn, "product", *[(n, f"old {n}") for n in range(5)]))
+    nodes = [open_node(store, SETTINGS) for _ in range(2)]
+    store.share = share
+    started = threading.Barrier(3)
+    failures: list[BaseException] = []
+
+    def write(node: Database, number: int) -> None:
+        started.wait()
+        for n in range(12):
+            row = (100 * number + n, f"new {n}")
+            try:
+                commits(node).send_heartbeat()
+                node.run_transaction(lambda txn, row=row: insert(txn, "product", row))
+            except Unavailable:
+                continue
+            except BaseException as error:
+                failures.append(error)
+                raise
+
+    threads = [threading.Thread(target=write, args=(node, n)) for n, node in enumerate(nodes, 1)]
+    for thread in threads:
+        thread.start()
+    started.wait()
+    wanted = IndexDefinition("product", (KeyPartDefinition("name"),), name="by_name")
+    first.change_schema(lambda edit: edit.create_index(wanted))
+    for thread in threads:
+        thread.join()
+    store.share = 0.0
+    assert failures == []
+    with nodes[0].begin(at_least=nodes[0].position) as reader:
+        rows = sorted((name, id_) for id_, name in scan(reader, "product"))
+        assert entries(reader, "by_name") == rows
+        assert len(rows) > 5
+
+
+def join_until_answered(store: FaultyCells) -> Database:
+    while True:
+        try:
+            return open_node(store, SETTINGS)
+        except Unavailable:
+            continue
+
+
+def outcome_rows(store: MemoryCells) -> int:
+    """How many outcomes the store holds."""
+    return len(store.scan(CellScan(layout.OUTCOMES, layout.HEARTBEATS)))
+
+
+def test_outcomes_are_forgotten_one_trim_after_their_records() -> None:
+    store = MemoryCells()
+    node = open_node(store, NodeSettings(grace_seconds=0.0))
+    create_shop(node)
+    known: list[bytes] = []
+    for number in range(200):  # more than are read in one trip
+        with node.begin() as txn:
+            insert(txn, "product", (number, "a"))
+            known.append(txn.id)
+            txn.commit()
+    made, first = outcome_rows(store), node.trim(node.position - 5)
+    assert outcome_rows(store) == made, "whoever is in doubt can still ask"
+    assert node.outcome(known[0]) is not None
+    node.run_committed(lambda txn: insert(txn, "product", (1000, "a")))
+    second = node.trim(node.position - 1)
+    assert second > first
+    assert node.outcome(known[0]) is None
+    assert node.outcome(known[-1]) is not None
+    assert outcome_rows(store) == node.position - first
+
+
+def test_a_node_keeps_what_its_heart_failed_with_until_it_beats_again() -> None:
+    faulty = Unavailable("the store does not answer", sqlstate="08006")
+    commits_ = commits(open_node())
+    beats: list[Error | None] = [faulty, None]
+    seen: list[Error | None] = []
+    over = threading.Event()
+
+    def beat() -> None:
+        seen.append(heart.failure)
+        if len(seen) > 2:
+            over.set()
+        error = beats.pop(0) if beats else None
+        if error is not None:
+            raise error
+
+    commits_.send_heartbeat = beat  # type: ignore[method-assign]
+    heart = HeartbeatThread(commits_, NodeSettings(lease_seconds=0.01), lambda: None)
+    try:
+        assert over.wait(10)
+    finally:
+        heart.stop()
+    assert seen[:3] == [None, faulty, None]
