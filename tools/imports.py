@@ -1,11 +1,16 @@
-"""Import direction: which part of Belvedere may know which.
+"""Import direction: which part of Belvedere may know which, and by which of its modules.
 
-Imports go down the list of LAYERS only. Names on one line are siblings that do not see each other;
-inside one name everything may see everything, as long as no two modules need one another. An
-import inside a function hides a dependency: it is refused unless its line ends in `# heavy`, the
-mark of a package that is optional or slow to load. The direction holds for those too, and for
-imports that only serve the type checker; only the latter may close a circle inside one name, for
-data that is recursive by nature, such as a plan in an expression in a plan.
+Imports go down the list of LAYERS only, and inside a package that FOLDERS lists, down its own list.
+Names on one line are siblings that do not see each other. Inside a name that has no list everything
+may see everything, as long as no two modules need one another.
+
+A package names in `SURFACE` of its `__init__` the modules that others may import; the rest is its
+own affair and can move.
+
+An import inside a function hides a dependency: it is refused unless its line ends in `# heavy`, the
+mark of a package that is optional or slow to load. The direction of LAYERS holds for those too, and
+for imports that only serve the type checker; only the latter may close a circle inside one name,
+for data that is recursive by nature, such as a plan in an expression in a plan.
 """
 
 from __future__ import annotations
@@ -19,7 +24,9 @@ from pathlib import Path
 PACKAGE = "belvedere"
 HEAVY = "# heavy"
 
-LAYERS: tuple[tuple[str, ...], ...] = (
+Order = tuple[tuple[str, ...], ...]
+
+LAYERS: Order = (
     ("__main__",),
     ("__init__",),
     ("benchmarks",),
@@ -37,7 +44,153 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("config", "failpoints"),
     ("errors",),
 )
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+FOLDERS: dict[str, Order] = {
+    "benchmarks": (
+        ("papers", "pipeline", "ycsb"),
+        ("overhead", "queries", "store", "views"),
+        ("report", "tpch"),
+    ),
+    "codec": (
+        ("arrow", "printer", "view_state"),
+        ("keys", "rows"),
+        ("key_parts", "row_shape", "single_change_record"),
+        ("accumulator", "encoding_errors", "numeric", "record", "row_slots"),
+        ("compile", "keyspace", "scalars"),
+    ),
+    "execution": (
+        ("choose_tier",),
+        ("split_tiers",),
+        ("duckdb", "spark"),
+        ("python",),
+        ("run",),
+        ("bulk_insert", "memory_limit", "row_writes"),
+    ),
+    "execution.python": (
+        ("compile",),
+        ("statements",),
+        ("operators",),
+        ("context",),
+        ("expressions",),
+    ),
+    "interfaces": (
+        ("commands",),
+        ("shell",),
+        ("dbapi",),
+        ("stores",),
+        ("owner_server", "remote"),
+        ("verbs",),
+        ("arrow", "cli", "exceptions", "values"),
+    ),
+    "interfaces.verbs": (
+        ("registry",),
+        ("maintain", "write"),
+        ("read", "statements", "store"),
+        ("peer",),
+        ("leases", "wire"),
+    ),
+    "kv": (
+        ("doubles", "rocksdb_gather"),
+        ("memory", "rocksdb"),
+        ("rocksdb_errors", "rocksdb_log", "rocksdb_scan", "sorted_file"),
+        ("batch", "cell", "files", "rocksdb_settings"),
+    ),
+    "pipeline": (
+        ("jobs",),
+        ("backfill_files", "maintain"),
+        ("aggregate", "datasource"),
+        ("store",),
+    ),
+    "plan": (
+        ("printer",),
+        ("transform",),
+        ("nodes",),
+        ("access", "dml", "expression_printer", "frames", "representation"),
+        ("expressions",),
+        ("fields", "functions"),
+    ),
+    "plan.functions": (
+        ("registry",),
+        ("nested",),
+        ("aggregate", "text"),
+        ("logic",),
+        ("numeric",),
+        ("datetime",),
+        ("cast",),
+        ("core",),
+    ),
+    "session": (
+        ("session",),
+        ("dispatch",),
+        ("ddl", "explain"),
+        ("copy", "materialized"),
+        ("statement",),
+        ("context", "system_tables"),
+    ),
+    "sql": (
+        ("rules",),
+        ("bind",),
+        ("parse",),
+        ("statements",),
+        ("definitions",),
+    ),
+    "sql.bind": (
+        ("statements",),
+        ("queries",),
+        ("expressions",),
+        ("binder",),
+        ("scope",),
+    ),
+    "sql.parse": (
+        ("script",),
+        ("normalize", "statements"),
+        ("queries", "statement_forms"),
+        ("lexical",),
+        ("tree",),
+    ),
+    "sql.rules": (
+        ("optimize",),
+        ("joins",),
+        ("access", "simplify_projects"),
+        ("push_predicates", "subqueries"),
+        ("estimates", "fold_constants", "prune_columns", "top_n"),
+        ("context",),
+        ("statistics",),
+        ("column_summary", "equality", "factor_disjunctions"),
+    ),
+    "txn": (
+        ("row_atomic",),
+        ("batch_atomic",),
+        ("engine",),
+        ("transaction",),
+        ("history",),
+        ("contracts", "token"),
+    ),
+    "txn.row_atomic": (
+        ("engine",),
+        ("change_log",),
+        ("commit_protocol",),
+        ("catalog_barrier", "group_commit"),
+        ("commit", "housekeeping", "reader"),
+        ("advance", "read_rows"),
+        ("locks", "log_rows"),
+        ("node",),
+        ("cells", "required_locks"),
+    ),
+    "views": (
+        ("service",),
+        ("build",),
+        ("deferred", "read"),
+        ("registry",),
+        ("cost",),
+        ("explain", "maintain"),
+        ("codegen",),
+        ("operators",),
+        ("compile", "indexes", "state"),
+        ("changefeed", "delta"),
+    ),
+}
+"""Package to the order of the folders and modules directly in it, the highest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +210,14 @@ def check(root: Path) -> list[str]:
     problems = [
         f"{path.relative_to(root)}: {layer_of(name)} has no place in LAYERS of tools/imports.py"
         for name, path in modules.items()
-        if layer_of(name) not in LEVEL
+        if not any(layer_of(name) in names for names in LAYERS)
     ]
-    imports = []
-    for name, path in modules.items():
-        tree = ast.parse(path.read_text())
-        imports += list(_imports(name, path, tree, modules))
-        problems += _hidden(path.relative_to(root), path.read_text(), tree)
-    problems += [
-        f"{found.path.relative_to(root)}:{found.line}: {layer_of(found.source)} imports"
-        f" {layer_of(found.target)}, which is not below it"
-        for found in imports
-        if not _allowed(layer_of(found.source), layer_of(found.target))
-    ]
-    return problems + _cycles(imports)
+    for path in modules.values():
+        problems += _find_hidden(path.relative_to(root), path.read_text())
+    imports = find_imports(modules)
+    problems += check_direction(imports, root)
+    problems += check_surfaces(imports, modules, root)
+    return problems + find_cycles(imports)
 
 
 def find_modules(package: Path) -> dict[str, Path]:
@@ -84,31 +231,107 @@ def find_modules(package: Path) -> dict[str, Path]:
     return modules
 
 
+def find_imports(modules: dict[str, Path]) -> list[Import]:
+    """Every import of one module of the package by another."""
+    return [
+        found
+        for name, path in modules.items()
+        for found in _imports_of(name, path, ast.parse(path.read_text()), modules)
+    ]
+
+
 def layer_of(module: str) -> str:
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else "__init__"
 
 
-def _allowed(source: str, target: str) -> bool:
-    if source == target:
-        return True
-    # An unknown layer is reported by itself.
-    return source not in LEVEL or target not in LEVEL or LEVEL[source] < LEVEL[target]
+# -- direction --------------------------------------------------------------------------------
 
 
-def _imports(
+def check_direction(imports: list[Import], root: Path) -> list[str]:
+    """Imports that go up, in LAYERS or in the order of a package."""
+    problems = []
+    for found in imports:
+        where = f"{found.path.relative_to(root)}:{found.line}"
+        package, source, target = _first_difference(found.source, found.target)
+        order = LAYERS if package == PACKAGE else FOLDERS.get(package.removeprefix(f"{PACKAGE}."))
+        if order is None or (package != PACKAGE and found.typing_only):
+            continue
+        levels = {name: level for level, names in enumerate(order) for name in names}
+        if package != PACKAGE:
+            missing = [name for name in (source, target) if name not in levels]
+            problems += [
+                f"{where}: {name} has no place in the order of {package}" for name in missing
+            ]
+        # An unknown layer is reported by itself.
+        if source in levels and target in levels and levels[source] >= levels[target]:
+            problems.append(f"{where}: {source} imports {target}, which is not below it")
+    return problems
+
+
+def _first_difference(source: str, target: str) -> tuple[str, str, str]:
+    """The package both modules are in, and the name in it through which each is reached."""
+    left, right = [*source.split("."), "__init__"], [*target.split("."), "__init__"]
+    depth = next(i for i, pair in enumerate(zip(left, right)) if pair[0] != pair[1])
+    return ".".join(left[:depth]), left[depth], right[depth]
+
+
+# -- surfaces ---------------------------------------------------------------------------------
+
+
+def check_surfaces(imports: list[Import], modules: dict[str, Path], root: Path) -> list[str]:
+    """Imports from outside a package of a module that its surface does not name, and names that
+    nobody outside imports."""
+    surfaces = {
+        name: surface
+        for name, path in modules.items()
+        if path.name == "__init__.py" and (surface := read_surface(path)) is not None
+    }
+    problems = []
+    for package, surface in surfaces.items():
+        inside = f"{package}."
+        used = set()
+        for found in imports:
+            if not found.target.startswith(inside) or f"{found.source}.".startswith(inside):
+                continue
+            name = found.target.removeprefix(inside)
+            used.add(name)
+            if name not in surface:
+                problems.append(
+                    f"{found.path.relative_to(root)}:{found.line}: {found.target} is not in the"
+                    f" SURFACE of {package}"
+                )
+        problems += [
+            f"{modules[package].relative_to(root)}: SURFACE names {name}, which nobody imports"
+            for name in sorted(surface - used)
+        ]
+    return problems
+
+
+def read_surface(path: Path) -> frozenset[str] | None:
+    """The modules a package's `__init__` names in SURFACE; None: it has none."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SURFACE":
+            return frozenset(ast.literal_eval(node.value))
+    return None
+
+
+# -- imports of one module --------------------------------------------------------------------
+
+
+def _imports_of(
     module: str, path: Path, tree: ast.Module, modules: dict[str, Path]
 ) -> Iterator[Import]:
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    typing_only = _typing_only(tree)
+    typing_only = _find_typing_only(tree)
     for node in ast.walk(tree):
-        for target in _targets(node, package, modules):
+        for target in _find_targets(node, package, modules):
             if target.split(".")[0] == PACKAGE and target != module:
                 assert isinstance(node, ast.Import | ast.ImportFrom)
                 yield Import(module, target, path, node.lineno, node in typing_only)
 
 
-def _typing_only(tree: ast.Module) -> set[ast.AST]:
+def _find_typing_only(tree: ast.Module) -> set[ast.AST]:
     return {
         inner
         for node in ast.walk(tree)
@@ -118,18 +341,18 @@ def _typing_only(tree: ast.Module) -> set[ast.AST]:
     }
 
 
-def _targets(node: ast.AST, package: str, modules: dict[str, Path]) -> Iterator[str]:
+def _find_targets(node: ast.AST, package: str, modules: dict[str, Path]) -> Iterator[str]:
     match node:
         case ast.Import():
             yield from (alias.name for alias in node.names)
         case ast.ImportFrom():
-            origin = _origin(node, package)
+            origin = _resolve_origin(node, package)
             for alias in node.names:
                 deeper = f"{origin}.{alias.name}"
                 yield deeper if deeper in modules else origin
 
 
-def _origin(node: ast.ImportFrom, package: str) -> str:
+def _resolve_origin(node: ast.ImportFrom, package: str) -> str:
     """The module a `from` names, with leading dots resolved."""
     if not node.level:
         return node.module or ""
@@ -138,10 +361,10 @@ def _origin(node: ast.ImportFrom, package: str) -> str:
     return ".".join([*parts, node.module] if node.module else parts)
 
 
-def _hidden(path: Path, text: str, tree: ast.Module) -> Iterator[str]:
+def _find_hidden(path: Path, text: str) -> Iterator[str]:
     lines = text.splitlines()
     seen = set()
-    for function in ast.walk(tree):
+    for function in ast.walk(ast.parse(text)):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         for node in ast.walk(function):
@@ -153,7 +376,7 @@ def _hidden(path: Path, text: str, tree: ast.Module) -> Iterator[str]:
                 yield f"{path}:{node.lineno}: import inside a function, not marked `{HEAVY}`"
 
 
-def _cycles(imports: list[Import]) -> list[str]:
+def find_cycles(imports: list[Import]) -> list[str]:
     graph: dict[str, set[str]] = {}
     for found in imports:
         if found.typing_only:

@@ -8,7 +8,11 @@ in a tree of its own. The limits:
 - every module of the product and its tools says in a docstring what it is;
 - no error is swallowed whole;
 - no text speaks of machines, trackers or unfinished work;
-- every subpackage has its tests, and no name contains a word that the glossary rules out.
+- every subpackage has its tests, and no name contains a word that the glossary rules out;
+- every package says what it is and lists what is in it.
+
+`python -m tools.tidy` prints the complaints, `--report` the counts: files a folder, names, cycles.
+Names are counted in `tools.names`, imports in `tools.imports`.
 """
 
 from __future__ import annotations
@@ -16,10 +20,13 @@ from __future__ import annotations
 import ast
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from tools import imports, names
 
 FILE_LINES = 500
 FILE_LINES_MAX = 800
@@ -188,13 +195,13 @@ def check_words(root: Path) -> list[str]:
 
 
 def text_files(root: Path) -> Iterator[Path]:
-    for directory, children, names in os.walk(root):
+    for directory, children, files in os.walk(root):
         children[:] = sorted(
             child
             for child in children
             if child not in SKIPPED_DIRECTORIES and (child == ".ci" or not child.startswith("."))
         )
-        for name in sorted(names):
+        for name in sorted(files):
             if name in TEXT_NAMES or Path(name).suffix in TEXT_SUFFIXES:
                 yield Path(directory) / name
 
@@ -250,3 +257,48 @@ def _defined_names(tree: ast.Module) -> Iterator[tuple[str, int]]:
                 yield node.arg, node.lineno
             case ast.Name(ctx=ast.Store()):
                 yield node.id, node.lineno
+
+
+def check_front_pages(root: Path) -> list[str]:
+    """Packages whose docstring does not name every module and folder directly in them."""
+    problems = []
+    for path in sorted((root / "src" / "belvedere").rglob("__init__.py")):
+        page = ast.get_docstring(ast.parse(path.read_text())) or ""
+        children = {child.stem for child in path.parent.glob("*.py")} | {
+            child.parent.name for child in path.parent.glob("*/__init__.py")
+        }
+        children -= {"__init__", "__main__"}
+        if path.parent == root / "src" / "belvedere":
+            continue  # its page is ARCHITECTURE.md
+        missing = [name for name in sorted(children) if not re.search(rf"\b{name}\b", page)]
+        if missing:
+            problems.append(f"{path.relative_to(root)}: does not name {', '.join(missing)}")
+    return problems
+
+
+CHECKS = (
+    check_lengths,
+    check_docstrings,
+    check_swallowed,
+    check_words,
+    check_mirror,
+    check_names,
+    check_front_pages,
+    names.check_folders,
+    names.check_ratchet,
+)
+
+
+def main(arguments: list[str], root: Path = Path()) -> int:
+    if arguments == ["--report"]:
+        found = imports.find_imports(imports.find_modules(root / "src" / imports.PACKAGE))
+        print(names.print_report(root))
+        print(f"import cycles      {len(imports.find_cycles(found))}")
+        return 0
+    problems = [problem for check in CHECKS for problem in check(root)]
+    print(*problems, sep="\n")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

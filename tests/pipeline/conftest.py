@@ -12,7 +12,7 @@ import pytest
 
 import belvedere
 from belvedere.interfaces.dbapi import Connection
-from tests.spark_session import spark  # noqa: F401
+from tests.spark_session import spark as spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

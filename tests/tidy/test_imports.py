@@ -113,3 +113,56 @@ def test_import_inside_a_function_fails(tmp_path: Path, code: str) -> None:
 )
 def test_heavy_import_inside_a_function_passes(tmp_path: Path, code: str) -> None:
     assert imports.check(plant(tmp_path, kv__a=code)) == []
+
+
+# -- inside a package -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ordered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package `kv` of three names, of which two are siblings."""
+    monkeypatch.setitem(imports.FOLDERS, "kv", (("top",), ("left", "right"), ("low",)))
+
+
+@pytest.mark.usefixtures("ordered")
+@pytest.mark.parametrize(("source", "target"), [("top", "low"), ("left", "low"), ("top", "left")])
+def test_import_down_the_order_of_a_package_passes(
+    tmp_path: Path, source: str, target: str
+) -> None:
+    code = {f"kv__{source}__a": f"from belvedere.kv.{target} import b\n", f"kv__{target}__b": ""}
+    assert imports.check(plant(tmp_path, **code)) == []
+
+
+@pytest.mark.usefixtures("ordered")
+@pytest.mark.parametrize(("source", "target"), [("low", "top"), ("left", "right")])
+def test_import_up_or_across_in_a_package_fails(tmp_path: Path, source: str, target: str) -> None:
+    code = {f"kv__{source}__a": f"from belvedere.kv.{target} import b\n", f"kv__{target}__b": ""}
+    [problem] = imports.check(plant(tmp_path, **code))
+    assert f"{source} imports {target}, which is not below it" in problem
+
+
+@pytest.mark.usefixtures("ordered")
+def test_folder_without_a_place_in_its_package_fails(tmp_path: Path) -> None:
+    code = {"kv__top__a": "from belvedere.kv.other import b\n", "kv__other__b": ""}
+    [problem] = imports.check(plant(tmp_path, **code))
+    assert "other has no place in the order of belvedere.kv" in problem
+
+
+def test_import_past_the_surface_of_a_package_fails(tmp_path: Path) -> None:
+    tree = plant(
+        tmp_path,
+        txn__a="from belvedere.kv import inner, outer\n",
+        kv__inner="",
+        kv__outer="from belvedere.kv import inner\n",
+    )
+    assert imports.check(tree) == []
+    (tree / "src/belvedere/kv/__init__.py").write_text('"""Stores."""\nSURFACE = ("outer",)\n')
+    [problem] = imports.check(tree)
+    assert "belvedere.kv.inner is not in the SURFACE of belvedere.kv" in problem
+
+
+def test_surface_that_names_what_nobody_imports_fails(tmp_path: Path) -> None:
+    tree = plant(tmp_path, txn__a="", kv__outer="")
+    (tree / "src/belvedere/kv/__init__.py").write_text('"""Stores."""\nSURFACE = ("outer",)\n')
+    [problem] = imports.check(tree)
+    assert "SURFACE names outer, which nobody imports" in problem

@@ -10,17 +10,9 @@ import pytest
 from tools import tidy
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-CHECKS = (
-    tidy.check_lengths,
-    tidy.check_docstrings,
-    tidy.check_swallowed,
-    tidy.check_words,
-    tidy.check_mirror,
-    tidy.check_names,
-)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", tidy.CHECKS, ids=lambda check: check.__name__)
 def test_repository_is_tidy(check: Callable[[Path], list[str]]) -> None:
     problems = check(REPOSITORY)
     assert not problems, "\n".join(problems)
@@ -33,7 +25,7 @@ def tree(tmp_path: Path) -> Path:
     plant(tmp_path, "src/belvedere/kv/memory.py", '"""A store."""\n')
     plant(tmp_path, "tests/kv/test_memory.py", "def test_it(): assert True\n")
     plant(tmp_path, "docs/glossary.md", "| position | a place | `lsn`, offset |\n")
-    for check in CHECKS:
+    for check in tidy.CHECKS:
         assert check(tmp_path) == []
     return tmp_path
 
@@ -199,3 +191,12 @@ def test_repository_glossary_rules_words_out() -> None:
     words = tidy.ruled_out((REPOSITORY / "docs" / "glossary.md").read_text())
     assert words["lsn"] == "position"
     assert len(words) >= 8
+
+
+def test_package_that_does_not_list_its_modules_fails(tree: Path) -> None:
+    plant(tree, "src/belvedere/kv/__init__.py", '"""Stores.\n\nmemory    a store\n"""\n')
+    assert tidy.check_front_pages(tree) == []
+    plant(tree, "src/belvedere/kv/rocksdb.py", '"""A store."""\n')
+    assert "does not name rocksdb" in tidy.check_front_pages(tree)[0]
+    plant(tree, "src/belvedere/kv/doubles/__init__.py", '"""Doubles."""\n')
+    assert "does not name doubles, rocksdb" in tidy.check_front_pages(tree)[0]

@@ -1,5 +1,44 @@
-"""A plan to rows: compiled Python closures for few rows, DuckDB for many.
+"""A plan to rows: one plan language, three engines (Python, DuckDB, Spark).
 
-`choose` estimates the work and picks the tier, `hybrid` splits one plan between both, `run` holds
-the state of one execution, `memory` its limits, `writes` and `bulk` apply changes of rows.
+In reading order; an entry uses only those before it:
+
+    bulk_insert   bulk insert of many new rows of one table, for COPY and large INSERTs
+    memory_limit  limits of a statement in the Python tier: the memory of the rows it holds, and
+                  the rows it reads
+    row_writes    writes of single rows, with the actions of the foreign keys that refer to them
+    run           the state of one execution of a plan: reader, parameters, outer rows, and
+                  cancellation
+    python/       the Python engine: a plan becomes generated functions and closures over rows
+    duckdb/       the DuckDB engine: a plan becomes SQL text over columnar copies of tables
+    spark/        the Spark engine: a plan becomes DataFrames
+    split_tiers   split of a plan between the tiers
+    choose_tier   choice of the tier that runs a statement
 """
+
+SURFACE = (
+    "bulk_insert",
+    "choose_tier",
+    "duckdb.columnar_cache",
+    "duckdb.engine",
+    "duckdb.leaves",
+    "duckdb.rows",
+    "memory_limit",
+    "python.compile",
+    "python.context",
+    "python.expressions.expression_source",
+    "python.expressions.generated_function",
+    "python.expressions.outer_references",
+    "python.operators.access",
+    "python.statements.dml",
+    "python.statements.page_reads",
+    "python.statements.point_statements",
+    "run",
+    "spark.dataframes",
+    "spark.failures",
+    "spark.lower",
+    "spark.native_functions",
+    "spark.operators",
+    "spark.types",
+    "split_tiers",
+)
+"""The modules that other packages may import."""

@@ -1,5 +1,45 @@
-"""The plan language: expressions, functions, relational nodes over weighted rows, the printer.
+"""The one plan language: expressions, functions, relational nodes over weighted rows.
 
-The binder makes plans, the optimizer rewrites them, every executor and the view compiler read them.
-Reading order: `expressions`, `nodes`, `access`, `dml`, `transform`, `functions`.
+In reading order; an entry uses only those before it:
+
+    fields              field: the name and type of one column of a plan node's rows
+    functions/          the function registry: the meaning of every operator, function, cast and
+                        aggregate
+    expressions         typed expressions over rows: the scalar half of the plan language
+    access              access paths: how a scan reaches its rows by key, prefix or range
+    dml                 plan nodes that change data
+    expression_printer  A printer of expressions as SQL-like text, for EXPLAIN and golden tests
+    frames              window frames: which rows around a row a window function sees
+    representation      equal values may differ in representation: 0 and -0, 1.0 and 1.00, 24
+                        hours and a day
+    nodes               relational nodes over weighted rows: the other half of the plan language
+    transform           traversal and rebuilding of plans and expressions: every stage that
+                        changes a plan uses these
+    printer             A printer of plans as indented trees, for EXPLAIN and for golden tests
 """
+
+SURFACE = (
+    "access",
+    "expression_printer",
+    "expressions",
+    "fields",
+    "frames",
+    "functions",
+    "functions.aggregate.accumulators",
+    "functions.cast.casts",
+    "functions.core.duckdb_udf",
+    "functions.core.function",
+    "functions.core.overloads",
+    "functions.core.sql_form",
+    "functions.datetime.session_zone",
+    "functions.nested.json",
+    "functions.nested.json_records",
+    "functions.numeric.decimals",
+    "functions.numeric.integers",
+    "functions.registry",
+    "nodes",
+    "printer",
+    "representation",
+    "transform",
+)
+"""The modules that other packages may import."""

@@ -1,1 +1,16 @@
-"""Access to a store that another process has open: frames and the client. The server is a door."""
+"""Frames and client of the socket by which another process reaches an open store.
+
+In reading order; an entry uses only those before it:
+
+    frames   wire format between a client and the owner of an open store, on a Unix socket in its
+             directory
+    streams  Arrow batches over a connection, as chunks of an IPC stream in bounded data frames
+    client   client of the owner: the process that has a store open
+"""
+
+SURFACE = (
+    "client",
+    "frames",
+    "streams",
+)
+"""The modules that other packages may import."""

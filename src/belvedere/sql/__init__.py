@@ -1,1 +1,34 @@
-"""Compiles SQL text to a bound, typed, optimized plan: `parse/`, then `bind/`, then `rules/`."""
+"""SQL text to a bound, typed, optimized plan.
+
+In reading order; an entry uses only those before it:
+
+    definitions  DDL statements as data, which the catalog turns into its objects
+    statements   bound statements: plans of data statements, DDL (`sql.definitions`), utility
+                 statements
+    parse/       text to a tree, by PostgreSQL's grammar
+    bind/        A tree to a plan: names become relations and slots, every cast is written out
+    rules/       the optimizer: one ordered tuple of rules (`optimize`), each from plan to plan
+"""
+
+SURFACE = (
+    "bind.expressions.stored_expressions",
+    "bind.statements.statement",
+    "definitions",
+    "parse.lexical.lexer",
+    "parse.lexical.render",
+    "parse.normalize",
+    "parse.script",
+    "parse.tree",
+    "rules.column_summary",
+    "rules.context",
+    "rules.equality",
+    "rules.estimates",
+    "rules.fold_constants",
+    "rules.optimize",
+    "rules.prune_columns",
+    "rules.push_predicates",
+    "rules.simplify_projects",
+    "rules.subqueries.decorrelate",
+    "statements",
+)
+"""The modules that other packages may import."""

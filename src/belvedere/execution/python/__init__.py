@@ -1,1 +1,12 @@
-"""python."""
+"""The Python engine: a plan becomes generated functions and closures over rows.
+
+In reading order; an entry uses only those before it:
+
+    expressions/  expressions as Python source text
+    context       the context in which operators are compiled, and the row functions they consist
+                  of
+    operators/    relational operators over rows, one kind a module
+    statements/   statements that write, and the fast path of statements about one row or one page
+    compile       compilation of a plan to a function that returns its rows: one `match` over all
+                  nodes
+"""

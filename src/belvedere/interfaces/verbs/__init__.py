@@ -1,7 +1,21 @@
-"""The requests that other processes may send to an open store, one module for each kind.
+"""What another process may ask of an open store: a verb a request.
 
 A verb is a function of the peer that asks (`peer.Peer`) and its arguments. It answers with a plain
 value, or with a `Stream` of Arrow batches. Each module lists its own in `VERBS`, and `registry`
 combines them. Arguments come from an untrusted process: a verb reads each of them through
 `peer.Arguments`, which refuses a value of the wrong type.
+
+In reading order; an entry uses only those before it:
+
+    leases      leases: snapshots held for other processes, so that all tasks of a job read one
+                position
+    wire        lossless conversion of result rows to Arrow batches and back
+    peer        the context of a verb: the served store, the peer that sent the request, its
+                arguments
+    read/       verbs that read rows, changes and queries at a held position
+    statements  verbs that run SQL text in a session of the peer's own
+    store       verbs about the store itself: position, identity, backup
+    maintain/   verbs that maintain, backfill and verify views from another process
+    write/      verbs that stage rows and write them in one transaction
+    registry    the registry of all verbs, by name
 """

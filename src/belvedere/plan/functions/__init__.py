@@ -1,8 +1,21 @@
 """The function registry: the meaning of every operator, function, cast and aggregate.
 
-Each has a type rule, a Python form and an SQL form (see `function`), and is compared with a real
-PostgreSQL by generated cases. The binder calls `resolve` and `cast_function`, the DuckDB lowering
-calls `build_sql` and `duckdb_udfs`.
+Each function has a type rule, a Python form and an SQL form (see `core.function`), and is compared
+with a real PostgreSQL by generated cases. The binder calls `resolve` and `cast_function`, the
+DuckDB lowering calls `build_sql` and `duckdb_udfs`.
+
+In reading order; an entry uses only those before it:
+
+    core/       what a function is, how a call finds its overload, and its forms in other engines
+    cast/       casts between types
+    datetime/   functions of dates, times and intervals
+    numeric/    functions of numbers
+    logic/      booleans, comparison, and what a session knows of itself
+    aggregate/  aggregates and window functions
+    text/       functions of text and bytes
+    nested/     functions of arrays and JSON, and functions that return sets
+    registry    the registry of all functions and operators, and the resolution of calls to
+                overloads
 """
 
 from belvedere.plan.functions.cast.casts import (

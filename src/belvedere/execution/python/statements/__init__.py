@@ -1,1 +1,11 @@
-"""statements."""
+"""Statements that write, and the fast path of statements about one row or one page.
+
+In reading order; an entry uses only those before it:
+
+    on_conflict       arbiters of ON CONFLICT: the primary key and unique indexes that detect
+                      conflicting rows
+    dml               INSERT, UPDATE and DELETE: evaluate all rows first, then write
+    point_statements  single-row fast path: statements that touch at most one row by its key, or
+                      none at all
+    page_reads        fast path of page queries: the first rows of a key range, in key order
+"""

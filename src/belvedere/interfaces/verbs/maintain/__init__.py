@@ -1,1 +1,8 @@
-"""maintain."""
+"""Verbs that maintain, backfill and verify views from another process.
+
+In reading order; an entry uses only those before it:
+
+    backfill           verbs for whoever fills views from another process
+                       (`views.build.external_backfill`)
+    maintenance_verbs  verbs for a process that maintains or verifies views from outside
+"""

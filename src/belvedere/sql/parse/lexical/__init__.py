@@ -1,1 +1,11 @@
-"""lexical."""
+"""Text to tokens, and tokens to text.
+
+In reading order; an entry uses only those before it:
+
+    escapes       escapes in string constants
+    keywords      which words may be names
+    lexer         text to tokens, by PostgreSQL's lexical rules
+    render        renders tokens to SQL text in one canonical spelling
+    token_cursor  the cursor over the tokens of a text, with the small rules that all of the
+                  parser shares
+"""
