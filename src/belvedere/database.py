@@ -103,7 +103,7 @@ class Database:
         self.sequences = Sequences(self.run_transaction)
         # A transaction id is unique by a count from a random start, which never wraps.
         self._suffixes = map(_SUFFIX.pack, itertools.count(int.from_bytes(random(8)) >> 1))
-        self.swaps = self.engine.single_row_commits(self.locks, self._suffixes)
+        self.single_row_commits = self.engine.single_row_commits(self.locks, self._suffixes)
         self.views = ViewService(
             self._as_host(ViewRegistry(bind, self._index_participants)), backfill
         )
@@ -394,11 +394,11 @@ class Database:
     def _adopt_builds(self) -> None:
         self.views.backfills.adopt_while_open()
 
-    def _as_host(self, keeper: ViewRegistry) -> HostDatabase:
+    def _as_host(self, registry: ViewRegistry) -> HostDatabase:
         """This database as its views see it."""
         return HostDatabase(
             engine=self.engine,
-            keeper=keeper,
+            registry=registry,
             begin=self.begin,
             change_schema=self.change_schema,
             compile_expression=self._compile_expression,
@@ -411,7 +411,9 @@ class Database:
         view maintenance. It is closed with the database, or by `close_sessions`."""
         assert self._shared is None, "a database has one set of sessions"
         shared = SharedState(self, memory_limit_mb)
-        self.views.keeper.tiers.attach_engine(shared.engine, shared.table_statistics.count_rows_now)
+        self.views.registry.tiers.attach_engine(
+            shared.engine, shared.table_statistics.count_rows_now
+        )
         self._shared = shared
         return shared
 
@@ -420,7 +422,7 @@ class Database:
         with self._closing:
             shared, self._shared = self._shared, None
         if shared is not None:
-            self.views.keeper.tiers.detach_engine()
+            self.views.registry.tiers.detach_engine()
             shared.close()
 
 

@@ -85,7 +85,7 @@ BACKFILL_BOUNDARIES = (
 
 
 @dataclass(slots=True)
-class _Arming:
+class _ArmedAction:
     action: str
     at: int | None
     function: Callable[[], None] | None = None
@@ -93,7 +93,7 @@ class _Arming:
 
 armed = False
 hits: Counter[str] = Counter()
-_places: dict[str, _Arming] = {}
+_places: dict[str, _ArmedAction] = {}
 
 
 def arm(
@@ -103,7 +103,7 @@ def arm(
     if name not in (*BOUNDARIES, *PIPELINE_BOUNDARIES, *BACKFILL_BOUNDARIES):
         raise InvalidInput("unknown failpoint", sqlstate="42704", name=name)
     hits[name] = 0
-    _places[name] = _Arming(action, at, call)
+    _places[name] = _ArmedAction(action, at, call)
     _update_armed()
 
 

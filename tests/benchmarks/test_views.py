@@ -19,7 +19,7 @@ from belvedere.benchmarks.report.measurements import (
     better_quarter,
 )
 from belvedere.benchmarks.report.plots import Plot, bar_points, logarithmic_ticks, save_plots
-from belvedere.benchmarks.views import deferred, matrix, suite, workload
+from belvedere.benchmarks.views import deferred_views, matrix, suite, workload
 from belvedere.errors import Error
 
 SCALE = 0.001
@@ -34,7 +34,7 @@ def test_every_step_measures_something(name: str) -> None:
 
 def test_many_views_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deferred, "VIEW_COUNTS", (1, 3))
-    report = suite.run_steps("views", {"f": deferred.measure_many_views}, SCALE, seed=1)
+    report = suite.run_steps("views", {"f": deferred_views.measure_many_views}, SCALE, seed=1)
     assert [f.name.split(",")[0] for f in report.figures[::5]] == [
         "(f) 1 deferred views",
         "(f) 3 deferred views",
@@ -68,7 +68,7 @@ def test_a_window_changes_thirds_and_keeps_its_size(tmp_path: Path) -> None:
 def test_a_lag_ends_with_the_first_watermark_at_or_past_the_commit() -> None:
     committed = [(5, 1.0), (6, 1.5), (9, 2.0)]
     seen = [(4, 0.5), (6, 1.75), (8, 2.0), (10, 4.0)]
-    assert deferred.compute_lags(committed, seen) == [0.75, 0.25, 2.0]
+    assert deferred_views.compute_lags(committed, seen) == [0.75, 0.25, 2.0]
 
 
 def test_keys_of_a_zipf_distribution_repeat_the_first_ones(rng: random.Random) -> None:

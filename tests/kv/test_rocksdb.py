@@ -38,11 +38,11 @@ def damaged_table(tmp_path: Path) -> Iterator[RocksStore]:
     store.close()
     (table,) = (tmp_path / "store").glob("*.sst")
 
-    def flip(bytes_: bytearray) -> bytearray:
+    def transition(bytes_: bytearray) -> bytearray:
         bytes_[len(bytes_) // 2] ^= 1
         return bytes_
 
-    edit(table, flip)
+    edit(table, transition)
     store = load_rocks(tmp_path / "store")
     yield store
     store.close()

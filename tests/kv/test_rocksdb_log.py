@@ -137,11 +137,11 @@ BYTES = {"crc": 0, "length": 4, "sequence": 7, "count": 15, "row": 60}
 def test_a_flipped_bit_in_the_log_is_refused(store_directory: Path, number: int, part: str) -> None:
     (log,) = logs(store_directory)
 
-    def flip(bytes_: bytearray) -> bytearray:
+    def transition(bytes_: bytearray) -> bytearray:
         bytes_[record_of(bytes_, number) + BYTES[part]] ^= 1
         return bytes_
 
-    edit(log, flip)
+    edit(log, transition)
     assert_refused_then_salvaged(store_directory, kept=number)
 
 
@@ -200,11 +200,11 @@ def test_the_engines_own_default_would_have_opened_the_damage(store_directory: P
     """Why the recovery mode is set at all; should this fail, the decision can be taken anew."""
     (log,) = logs(store_directory)
 
-    def flip(bytes_: bytearray) -> bytearray:
+    def transition(bytes_: bytearray) -> bytearray:
         bytes_[record_of(bytes_, 200) + 60] ^= 1
         return bytes_
 
-    edit(log, flip)
+    edit(log, transition)
     options = Options(raw_mode=True)
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     database = Rdict(str(store_directory), options)
@@ -257,11 +257,11 @@ def test_an_ingest_that_never_ended_explains_as_many_numbers_as_files() -> None:
 def test_a_log_left_over_by_a_killed_salvage_is_no_damage(store_directory: Path) -> None:
     (log,) = logs(store_directory)
 
-    def flip(bytes_: bytearray) -> bytearray:
+    def transition(bytes_: bytearray) -> bytearray:
         bytes_[record_of(bytes_, 200) + 60] ^= 1
         return bytes_
 
-    edit(log, flip)
+    edit(log, transition)
     damaged = log.read_bytes()
     store = RocksStore.open(store_directory, create=False, salvage=True)
     store.write(pairs(200))

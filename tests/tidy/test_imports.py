@@ -75,19 +75,21 @@ def test_unknown_subpackage_fails(tmp_path: Path) -> None:
 def test_cycle_inside_a_subpackage_fails(tmp_path: Path) -> None:
     tree = plant(
         tmp_path,
-        kv__a="from belvedere.kv import b\n",
-        kv__b="from belvedere.kv.c import x\n",
-        kv__c="from belvedere.kv import a\n",
+        remote__a="from belvedere.remote import b\n",
+        remote__b="from belvedere.remote.c import x\n",
+        remote__c="from belvedere.remote import a\n",
     )
     [problem] = imports.check(tree)
     cycle = problem.removeprefix("import cycle: ").split(" -> ")
-    assert set(cycle) == {"belvedere.kv.a", "belvedere.kv.b", "belvedere.kv.c"}
-    assert cycle[cycle.index("belvedere.kv.a") + 1] == "belvedere.kv.b"
+    assert set(cycle) == {"belvedere.remote.a", "belvedere.remote.b", "belvedere.remote.c"}
+    assert cycle[cycle.index("belvedere.remote.a") + 1] == "belvedere.remote.b"
 
 
 def test_cycle_for_the_type_checker_alone_passes(tmp_path: Path) -> None:
-    typing = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from belvedere.kv import b\n"
-    tree = plant(tmp_path, kv__a=typing, kv__b="from belvedere.kv import a\n")
+    typing = (
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from belvedere.remote import b\n"
+    )
+    tree = plant(tmp_path, remote__a=typing, remote__b="from belvedere.remote import a\n")
     assert imports.check(tree) == []
 
 
@@ -151,18 +153,18 @@ def test_folder_without_a_place_in_its_package_fails(tmp_path: Path) -> None:
 def test_import_past_the_surface_of_a_package_fails(tmp_path: Path) -> None:
     tree = plant(
         tmp_path,
-        txn__a="from belvedere.kv import inner, outer\n",
-        kv__inner="",
-        kv__outer="from belvedere.kv import inner\n",
+        txn__a="from belvedere.remote import inner, outer\n",
+        remote__inner="",
+        remote__outer="from belvedere.remote import inner\n",
     )
     assert imports.check(tree) == []
-    (tree / "src/belvedere/kv/__init__.py").write_text('"""Stores."""\nSURFACE = ("outer",)\n')
+    (tree / "src/belvedere/remote/__init__.py").write_text('"""Stores."""\nSURFACE = ("outer",)\n')
     [problem] = imports.check(tree)
-    assert "belvedere.kv.inner is not in the SURFACE of belvedere.kv" in problem
+    assert "belvedere.remote.inner is not in the SURFACE of belvedere.remote" in problem
 
 
 def test_surface_that_names_what_nobody_imports_fails(tmp_path: Path) -> None:
-    tree = plant(tmp_path, txn__a="", kv__outer="")
-    (tree / "src/belvedere/kv/__init__.py").write_text('"""Stores."""\nSURFACE = ("outer",)\n')
+    tree = plant(tmp_path, txn__a="", remote__outer="")
+    (tree / "src/belvedere/remote/__init__.py").write_text('"""Stores."""\nSURFACE = ("outer",)\n')
     [problem] = imports.check(tree)
     assert "SURFACE names outer, which nobody imports" in problem

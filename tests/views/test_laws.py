@@ -74,7 +74,7 @@ def check_views(db: Database, reader: Reader, *, deferred: bool) -> None:
         expected = bag(catalog, plan(catalog), reader)
         for suffix in ("now", "later") if deferred else ("now",):
             view = catalog.require_relation(View, f"{name}_{suffix}")
-            found = bag(catalog, db.views.keeper.reading_plan(catalog, view), reader)
+            found = bag(catalog, db.views.registry.reading_plan(catalog, view), reader)
             assert found == expected, (name, suffix, reader.position)
 
 
@@ -158,7 +158,9 @@ def test_immediate_and_deferred_agree_also_where_order_shows(rng: random.Random)
                 now, later = (
                     bag(
                         catalog,
-                        db.views.keeper.reading_plan(catalog, catalog.require_relation(View, one)),
+                        db.views.registry.reading_plan(
+                            catalog, catalog.require_relation(View, one)
+                        ),
                         reader,
                     )
                     for one in (f"{name}_now", f"{name}_later")
@@ -189,9 +191,9 @@ def apply_twice(db: Database) -> None:
     db.views.catch_up(view)
     with db.begin() as reader:
         unit = MaintenanceUnit(view.group, view.group, start, (view,))
-        (batch,) = compute_batches(db.views.keeper, db.log, reader, [unit])
+        (batch,) = compute_batches(db.views.registry, db.log, reader, [unit])
     apply_batch(db.commits, batch)
     with db.begin() as reader:
         expected = bag(db.catalog, PLANS["per_customer"](db.catalog), reader)
-        found = bag(db.catalog, db.views.keeper.reading_plan(db.catalog, view), reader)
+        found = bag(db.catalog, db.views.registry.reading_plan(db.catalog, view), reader)
         assert found == expected

@@ -54,7 +54,7 @@ CONSTANTS: dict[str, Any] = {
     for name in (
         "boolean",
         "integer",
-        "floating",
+        "check_float",
         "uuid_of",
         "interval_span",
         "interval_of_span",
@@ -146,7 +146,7 @@ def _float_part(descending: bool) -> KeyPartSource:
     ascending = f"(n ^ {_ALL} if n >> 63 else n | {_SIGN})"
     return KeyPartSource(
         prepare=(
-            "if {v}.__class__ is not float: {v} = floating({v})",
+            "if {v}.__class__ is not float: {v} = check_float({v})",
             f"n = number_of_bytes(double({{v}} + 0.0))[0] if {{v}} == {{v}} else {_NAN}",
         ),
         number=f"{ascending} ^ {_ALL}" if descending else ascending,

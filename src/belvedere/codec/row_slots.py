@@ -64,7 +64,7 @@ _FIXED = {
     Kind.BIGINT: SlotCode("q", "{v}", "{x}", _INTEGER_CHECK),
     Kind.REAL: SlotCode("f", "real({v})", "{x}"),
     Kind.DOUBLE: SlotCode(
-        "d", "{v}", "{x}", ("if {v}.__class__ is not float: {v} = floating({v})",)
+        "d", "{v}", "{x}", ("if {v}.__class__ is not float: {v} = check_float({v})",)
     ),
     Kind.INTERVAL: SlotCode("16s", "interval_bytes({v})", "interval_of({x})"),
     Kind.UUID: SlotCode("16s", "{v}.bytes", "uuid_of({x})"),
@@ -200,7 +200,7 @@ def fit_char(value: str, length: int) -> str:
 CONSTANTS: dict[str, Any] = {
     name: getattr(scalars, name)
     for name in (
-        *("boolean", "integer", "floating", "real", "uuid_of", "numeric_text"),
+        *("boolean", "integer", "check_float", "real", "uuid_of", "numeric_text"),
         *("interval_bytes", "interval_of"),
         *(name for _, to, of in _MOMENT.values() for name in (to, of)),
     )

@@ -35,7 +35,7 @@ def integer(value: Any) -> int:
     return int(value)
 
 
-def floating(value: Any) -> float:
+def check_float(value: Any) -> float:
     if not isinstance(value, float):
         raise TypeError
     return float(value)
@@ -43,7 +43,7 @@ def floating(value: Any) -> float:
 
 def real(value: Any) -> float:
     """A float that 32 bits hold. Rounding here would make the row differ from its key."""
-    number = floating(value)
+    number = check_float(value)
     if _single.unpack(_single.pack(number))[0] != number and number == number:
         raise OverflowError
     return number

@@ -182,7 +182,7 @@ def _apply_store_setting(session: Session, name: str) -> None:
     if name in (SHARE, "all"):
         session.host.views.maintenance_share = session.settings.get(SHARE)
     if name in (MAINTENANCE_TIER, "all"):
-        session.host.views.keeper.tiers.requested_tier = session.settings.get(MAINTENANCE_TIER)
+        session.host.views.registry.tiers.requested_tier = session.settings.get(MAINTENANCE_TIER)
 
 
 def _run_show(session: Session, statement: s.ShowVariable, _: Sequence[Any]) -> Result:

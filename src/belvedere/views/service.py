@@ -47,16 +47,16 @@ class ViewService:
     def __init__(
         self, host: HostDatabase, backfill: Callable[[HostDatabase], StoreBackfill]
     ) -> None:
-        engine, keeper = host.engine, host.keeper
+        engine, registry = host.engine, host.registry
         self._host = host
         self._commits = engine.commits
         self._log = engine.log
         self._share = 1.0
         self._worker: MaintenanceWorker | None = None
-        self.keeper = keeper
+        self.registry = registry
         self.errors: dict[int, Error] = {}
         self.deferred = DeferredMaintenance(
-            engine.commits, engine.log, keeper, engine.visibility, self.errors
+            engine.commits, engine.log, registry, engine.visibility, self.errors
         )
         self.backfills = BackfillDriver(host, backfill(host), self.deferred, lambda: self._share)
 
@@ -64,8 +64,8 @@ class ViewService:
         """The views that a commit of these relations maintains."""
         if self._host.engine.row_atomic:
             node = self._host.engine.node
-            return cell_participants(self.keeper, catalog, relations, self._log, node)
-        return self.keeper.view_participants(catalog, relations, self._log)
+            return cell_participants(self.registry, catalog, relations, self._log, node)
+        return self.registry.view_participants(catalog, relations, self._log)
 
     def open_external(self, work: Path) -> ExternalBackfill:
         """Backfills by other processes, whose jobs have their directories in `work`."""
@@ -96,22 +96,22 @@ class ViewService:
         return self._host.change_schema(lambda edit: [self._create(edit, one) for one in wanted])
 
     def _create(self, edit: CatalogEdit, new: NewView) -> int:
-        defined = self.keeper.define_view(edit.catalog, new)
-        shared = self.keeper.shared_indexes(edit.catalog, defined.definition)
+        defined = self.registry.define_view(edit.catalog, new)
+        shared = self.registry.shared_indexes(edit.catalog, defined.definition)
         made = [self._helping_index(edit, one) for one in defined.required_indexes]
-        auxiliary_views = create_auxiliaries(self.keeper, edit, defined)
+        auxiliary_views = create_auxiliaries(self.registry, edit, defined)
         supporting = tuple(dict.fromkeys([*shared, *made, *auxiliary_views]))
         immediate = new.maintenance is Maintenance.IMMEDIATE
         group = 0 if immediate else assign_group(edit, new.options.schedule)
         view = edit.create_view(replace(defined.definition, supporting_objects=supporting))
         found = edit.catalog.require_relation(View, new.name, new.schema)
         edit.put(msgspec.structs.replace(found, group=group, auxiliary_views=auxiliary_views))
-        self.keeper.reuse_compiled(edit.catalog, view, defined.compiled)
+        self.registry.reuse_compiled(edit.catalog, view, defined.compiled)
         return view
 
-    def _helping_index(self, edit: CatalogEdit, wish: IndexRequirement) -> int:
-        table = edit.catalog.table(wish.relation)
-        names = [table.columns[slot].name for slot in wish.slots]
+    def _helping_index(self, edit: CatalogEdit, requirement: IndexRequirement) -> int:
+        table = edit.catalog.table(requirement.relation)
+        names = [table.columns[slot].name for slot in requirement.slots]
         definition = IndexDefinition(
             table.name,
             tuple(KeyPartDefinition(column) for column in names),
@@ -142,7 +142,7 @@ class ViewService:
         while True:
             with self._host.begin() as transaction:
                 tables, _ = self.at_watermark(transaction, view)
-                wrong = self.keeper.repair_view(self._commits, view, tables, transaction)
+                wrong = self.registry.repair_view(self._commits, view, tables, transaction)
             if wrong is not None:
                 return wrong
 
@@ -158,11 +158,11 @@ class ViewService:
 
     def with_pending(self, transaction: Transaction, views: Sequence[View]) -> Reader:
         """The transaction with deferred views brought to its position, for one read."""
-        return overlay_pending_log(self.keeper, self._log, transaction, views)
+        return overlay_pending_log(self.registry, self._log, transaction, views)
 
     def at_watermark(self, transaction: Transaction, view: View) -> tuple[Reader, int]:
         """A view's tables at the position the view has reached, and that position."""
-        return tables_at_watermark(self.keeper, self._log, transaction, view)
+        return tables_at_watermark(self.registry, self._log, transaction, view)
 
     def trim_streams(self) -> None:
         """Forget changes of views that are older than the views keep them."""

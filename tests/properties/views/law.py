@@ -343,7 +343,7 @@ class Law:
         with self._db.begin() as reader:
             for view in reader.catalog.views:
                 made = DerivedRows(EmptyReader(reader.catalog))
-                self._db.views.keeper.maintainer_for(reader.catalog, view).backfill_state(
+                self._db.views.registry.maintainer_for(reader.catalog, view).backfill_state(
                     reader, made
                 )
                 expected = {k: accumulator.decode(v)[1] for k, v in made.writes() if v}

@@ -172,8 +172,10 @@ def swap_list(
         asked(_elements(text))
         return table.encode((id_, alias, ",".join(map(str, [*_elements(text), element]))))
 
-    assert database.swaps is not None
-    return database.swaps.replace_row(table.key.encode_first(id_), database.catalog, change)
+    assert database.single_row_commits is not None
+    return database.single_row_commits.replace_row(
+        table.key.encode_first(id_), database.catalog, change
+    )
 
 
 def scan_lists(reader: Reader, by_index: bool = False, **how: Any) -> dict[int, list[int]]:

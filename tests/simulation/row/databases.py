@@ -176,7 +176,9 @@ class Schedule:
             for view in reader.catalog.views:
                 tables, _ = judge.views.at_watermark(reader, view)
                 made = DerivedRows(EmptyReader(reader.catalog))
-                judge.views.keeper.maintainer_for(reader.catalog, view).backfill_state(tables, made)
+                judge.views.registry.maintainer_for(reader.catalog, view).backfill_state(
+                    tables, made
+                )
                 found = list(state_differences(reader, view, dict(made.writes())))
                 wrong += [f"view {view.name}: {found}"] if found else []
         return wrong

@@ -14,7 +14,7 @@ from belvedere.catalog.relation_codecs import CompiledTable
 from belvedere.config import Config, Durability
 from belvedere.database import Database
 from belvedere.errors import InvalidInput, Retry, Unavailable
-from belvedere.txn.batch_atomic.single_row import SingleRowCommits
+from belvedere.txn.batch_atomic.single_row import BatchSingleRowCommits
 from belvedere.txn.contracts import RowChange
 from belvedere.txn.transaction import table_rows
 from belvedere.types import BIGINT
@@ -41,9 +41,9 @@ def counters_(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Databa
         yield database
 
 
-def swaps_of(database: Database) -> SingleRowCommits:
-    assert database.swaps is not None
-    return database.swaps
+def swaps_of(database: Database) -> BatchSingleRowCommits:
+    assert database.single_row_commits is not None
+    return database.single_row_commits
 
 
 def key_of(table: CompiledTable, number: int) -> bytes:
@@ -98,8 +98,11 @@ def test_a_key_is_inserted_once(counters: Database) -> None:
     def insert(owner: int) -> None:
         for number in range(100, 130):
             row = table.encode((number, owner))
-            swaps = swaps_of(counters)
-            if swaps.insert_row(key_of(table, number), counters.catalog, row) is not None:
+            single_row_commits = swaps_of(counters)
+            if (
+                single_row_commits.insert_row(key_of(table, number), counters.catalog, row)
+                is not None
+            ):
                 won.append((number, owner))
 
     threads = [threading.Thread(target=insert, args=(owner,)) for owner in range(4)]

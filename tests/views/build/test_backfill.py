@@ -106,7 +106,7 @@ def test_views_of_one_table_are_filled_by_one_scan(
         backfilled(views, reader, build)
 
     monkeypatch.setattr(filling, "backfill_views", noted)
-    with store.db.views.backfills.watched(build):
+    with store.db.views.backfills.watch_build(build):
         store.db.create_views(wanted)
     assert {"totals", "later", "large", "named", "pairs"} in filled
     assert set(store.verified().values()) == {True}
@@ -181,7 +181,7 @@ def test_a_build_that_is_dropped_leaves_none_of_the_keys_it_listed(store: Store)
 def test_a_fill_takes_its_share_of_the_time(store: Store) -> None:
     store.run("SET maintenance_share = 0.25")
     slept: list[float] = []
-    with store.db.views.backfills.watched(BuildControl(sleep=slept.append)):
+    with store.db.views.backfills.watch_build(BuildControl(sleep=slept.append)):
         store.db.views.create_view("v", TOTALS)
     assert slept
     assert all(seconds >= 0 for seconds in slept)

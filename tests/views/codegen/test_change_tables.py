@@ -63,7 +63,7 @@ def delta(store: Store, name: str) -> Counter[Any]:
             session.execute(statement)
         transaction = session.transactions.open
         assert transaction is not None
-        maintainer = store.db.views.keeper.maintainer_for(before.catalog, store.view(name))
+        maintainer = store.db.views.registry.maintainer_for(before.catalog, store.view(name))
         found: Counter[Any] = Counter()
         for row, weight in maintainer.delta_rows(transaction.changes, before):
             found[row] += weight

@@ -79,7 +79,7 @@ def stored_rows(store: Store, table: CompiledTable) -> list[bytes]:
 
 
 def short_way(store: Store, name: str) -> SingleRowWrites:
-    maintainer = store.db.views.keeper.maintainer_for(store.db.catalog, store.view(name))
+    maintainer = store.db.views.registry.maintainer_for(store.db.catalog, store.view(name))
     alone = maintainer.single_row_writes(store.db.find_table("t").start)
     assert alone is not None, name
     return alone
@@ -89,7 +89,7 @@ def short_way(store: Store, name: str) -> SingleRowWrites:
 def test_one_row_gives_the_same_both_ways(store: Store, name: str, rng: random.Random) -> None:
     store.run("DELETE FROM t", *[f"INSERT INTO t VALUES {one_row(rng, i)}" for i in range(20)])
     alone, table = short_way(store, name), store.db.find_table("t")
-    maintainer = store.db.views.keeper.maintainer_for(store.db.catalog, store.view(name))
+    maintainer = store.db.views.registry.maintainer_for(store.db.catalog, store.view(name))
     there = stored_rows(store, table)
     store.run("DELETE FROM t WHERE id >= 14")  # those were there, and may come
     kept, gone = there[:14], there[14:]

@@ -268,7 +268,7 @@ TOWER = (
 def deltas() -> Iterator[list[Counter[int]]]:
     """For every view that is maintained, how often each auxiliary view's delta was worked out."""
     found: list[Counter[int]] = []
-    writes, beside = ViewMaintainer.writes, ViewMaintainer.writes_beside
+    writes, beside = ViewMaintainer.writes, ViewMaintainer.writes_from_cache
 
     def outer(self: ViewMaintainer, *arguments: Any, **options: Any) -> None:
         found.append(Counter())
@@ -282,7 +282,7 @@ def deltas() -> Iterator[list[Counter[int]]]:
 
     with (
         mock.patch.object(ViewMaintainer, "writes", outer),
-        mock.patch.object(ViewMaintainer, "writes_beside", inner),
+        mock.patch.object(ViewMaintainer, "writes_from_cache", inner),
     ):
         yield found
 

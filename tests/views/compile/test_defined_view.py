@@ -119,10 +119,10 @@ def test_what_is_compiled_at_first_is_what_a_later_open_compiles() -> None:
     with opened() as store:
         store.run(*TABLES, f"CREATE MATERIALIZED VIEW v AS {DISTINCTS}")
         for view in store.db.catalog.views:
-            kept = store.db.views.keeper.compiled_definition(store.db.catalog, view)
-            store.db.views.keeper._definitions.clear()
+            kept = store.db.views.registry.compiled_definition(store.db.catalog, view)
+            store.db.views.registry._definitions.clear()
             store.db.catalog.derived_cache.clear()
-            again = store.db.views.keeper.compiled_definition(store.db.catalog, view)
+            again = store.db.views.registry.compiled_definition(store.db.catalog, view)
             assert again is not kept
             assert (again.stored, again.amounts) == (kept.stored, kept.amounts)
             assert explain_view(store.db.catalog, again) == explain_view(store.db.catalog, kept)
@@ -140,7 +140,7 @@ def test_a_plan_of_another_catalog_is_not_used() -> None:
         plan = bind_definition(catalog, other)
         for version, columns in ((catalog.version, ["amount"]), (catalog.version - 1, ["name"])):
             new = NewView("v", text, bound=BoundDefinition(plan, version))
-            defined = store.db.views.keeper.define_view(catalog, new)
+            defined = store.db.views.registry.define_view(catalog, new)
             assert [name for name, _ in defined.definition.columns] == columns
 
 
@@ -185,7 +185,7 @@ def test_a_view_that_is_made_again_before_the_statement_runs_is_read(
 ) -> None:
     with opened() as store:
         store.run(*TABLES, f"CREATE MATERIALIZED VIEW v AS {TOTALS}")
-        other, watched = store.session(), store.db.views.backfills.watched
+        other, watched = store.session(), store.db.views.backfills.watch_build
 
         def replace_view(build: BuildControl) -> AbstractContextManager[None]:
             """Called once the statement is bound."""
@@ -194,7 +194,7 @@ def test_a_view_that_is_made_again_before_the_statement_runs_is_read(
             rows_of(other, f"CREATE MATERIALIZED VIEW v AS {DISTINCTS}")
             return watched(build)
 
-        monkeypatch.setattr(store.db.views.backfills, "watched", replace_view)
+        monkeypatch.setattr(store.db.views.backfills, "watch_build", replace_view)
         store.run("CREATE MATERIALIZED VIEW w AS SELECT name FROM v")
         assert store.view("w").reads == (store.view("v").id,)
 

@@ -116,7 +116,7 @@ def test_every_tier_keeps_the_same_state(tier: str, seed: int) -> None:
         with store.db.begin() as reader:
             for name in ALL:
                 view = store.view(name)
-                maintainer = store.db.views.keeper.maintainer_for(reader.catalog, view)
+                maintainer = store.db.views.registry.maintainer_for(reader.catalog, view)
                 recorded = _filled(store, name)
                 assert stored_state(reader, view) == recorded, f"seed {seed}: {name}"
                 if tier != "python" and name not in PYTHON:
@@ -127,7 +127,7 @@ def _filled(store: Store, name: str) -> dict[bytes, tuple[int, ...]]:
     """The state that Python makes of the tables."""
     with store.db.begin() as reader:
         recorder = AdditionRecorder()
-        store.db.views.keeper.maintainer_for(reader.catalog, store.view(name)).backfill_state(
+        store.db.views.registry.maintainer_for(reader.catalog, store.view(name)).backfill_state(
             reader, recorder
         )
         return {key: amounts for key, _, amounts in recorder.additions}
@@ -202,7 +202,7 @@ def test_a_batch_that_is_large_and_yet_small_beside_its_table_is_added_up_by_duc
         made(store, {"sums": ALL["sums"]})
         large(store, 4 * FEW)
         store.run("REFRESH MATERIALIZED VIEW sums")
-        of_store = store.db.views.keeper.tiers.row_counts
+        of_store = store.db.views.registry.tiers.row_counts
         known = of_store.count_rows
         assert known(store.db.find_table("t").table.id) == 4 * FEW
         of_store.count_rows = lambda relation: 1000 * known(relation)
@@ -217,7 +217,7 @@ def test_a_table_of_too_many_rows_is_not_read_for_a_batch(small: None) -> None:
     with opened() as store:
         made(store, {name: ALL[name] for name in ("sums", "ends")})
         large(store, 4 * FEW)
-        store.db.views.keeper.tiers.row_counts.count_rows = lambda relation: (
+        store.db.views.registry.tiers.row_counts.count_rows = lambda relation: (
             choose_engine.ROWS_MAX + 1
         )
         for name, way in (("sums", "duckdb"), ("ends", "python")):
@@ -271,7 +271,7 @@ def test_a_way_that_was_slower_than_expected_is_left_for_another(small: None) ->
         large(store, 4 * FEW)
         store.run("REFRESH MATERIALIZED VIEW sums")
         assert last_batch(store, "sums").startswith("refill: at least")
-        known = store.db.views.keeper.tiers.costs
+        known = store.db.views.registry.tiers.costs
         known._factors[store.view("sums").id, MaintenanceTier.REFILL] = 1e6
         store.run(f"UPDATE t SET v = v + 1 WHERE id <= {4 * FEW}")
         store.run("REFRESH MATERIALIZED VIEW sums")
@@ -288,7 +288,7 @@ def test_every_way_that_a_batch_goes_is_measured(monkeypatch: pytest.MonkeyPatch
     with opened() as store:
         made(store, {"sums": ALL["sums"]})
         large(store, 3)
-        known = store.db.views.keeper.tiers.costs
+        known = store.db.views.registry.tiers.costs
         for way in MaintenanceTier:
             store.run(f"SET maintenance_tier = {way}", "UPDATE t SET v = v + 1")
             store.run("REFRESH MATERIALIZED VIEW sums")
@@ -320,12 +320,12 @@ def test_a_batch_that_was_worked_out_twice_is_written_once(way: MaintenanceTier)
         try:
             made(store, {"sums": ALL["sums"]})
             store.run("INSERT INTO t VALUES (1, 1, 5, 1, NULL, 0)")
-            db.views.keeper.tiers.requested_tier = way
+            db.views.registry.tiers.requested_tier = way
             with db.begin() as reader:
                 unit = unit_of(reader, store.view("sums"))
                 assert unit is not None
-                batches = [*compute_batches(db.views.keeper, db.log, reader, [unit])]
-                again = [*compute_batches(db.views.keeper, db.log, reader, [unit])]
+                batches = [*compute_batches(db.views.registry, db.log, reader, [unit])]
+                again = [*compute_batches(db.views.registry, db.log, reader, [unit])]
                 assert batches[0].rows == state_rows(reader, batches[0].additions)
             assert [one.choices[store.view("sums").id].tier for one in batches] == [way]
             assert [apply_batch(db.commits, one) for one in batches + again] == [
@@ -358,7 +358,7 @@ def test_subscribers_see_the_difference_that_a_refill_makes() -> None:
 
 def test_closing_waits_for_a_batch_that_duckdb_works_out() -> None:
     with opened() as store:
-        known, order = store.db.views.keeper.tiers, []
+        known, order = store.db.views.registry.tiers, []
         begun, ended = threading.Event(), threading.Event()
 
         def use() -> None:
@@ -387,7 +387,7 @@ def test_closing_waits_for_a_batch_that_duckdb_works_out() -> None:
 def test_closing_the_database_closes_what_its_sessions_share() -> None:
     with opened() as store:
         store.run("SET tier = duckdb", "SELECT count(*) FROM generate_series(1, 5)")
-        engine, selector = store.shared.engine, store.db.views.keeper.tiers
+        engine, selector = store.shared.engine, store.db.views.registry.tiers
         assert selector.engine is engine
         assert engine._connection is not None
         store.db.close()

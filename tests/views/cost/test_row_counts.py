@@ -38,15 +38,15 @@ def sizes(count: Counting) -> RowCounts:
     return made
 
 
-def stretch(*changes: RowChange, relation: int = TABLE) -> LogRange:
+def log_range(*changes: RowChange, relation: int = TABLE) -> LogRange:
     return LogRange({relation: {change.key: change for change in changes}}, len(changes))
 
 
 def test_a_table_is_counted_once_and_then_followed(sizes: RowCounts, count: Counting) -> None:
     assert sizes.table_rows(TABLE, PositionSpan(0, 5)) == 100.0
-    sizes.add_changes(PositionSpan(5, 8), stretch(CAME, CHANGED))
+    sizes.add_changes(PositionSpan(5, 8), log_range(CAME, CHANGED))
     assert sizes.table_rows(TABLE, PositionSpan(8, 9)) == 101.0
-    sizes.add_changes(PositionSpan(8, 9), stretch(WENT, CHANGED))
+    sizes.add_changes(PositionSpan(8, 9), log_range(WENT, CHANGED))
     assert sizes.table_rows(TABLE, PositionSpan(9, 9)) == 100.0
     assert count.asked == 1
 
@@ -54,7 +54,7 @@ def test_a_table_is_counted_once_and_then_followed(sizes: RowCounts, count: Coun
 def test_a_stretch_counts_once_however_many_units_take_it_in(sizes: RowCounts) -> None:
     sizes.table_rows(TABLE, PositionSpan(0, 5))
     for _ in range(3):
-        sizes.add_changes(PositionSpan(5, 8), stretch(CAME))
+        sizes.add_changes(PositionSpan(5, 8), log_range(CAME))
     assert sizes.table_rows(TABLE, PositionSpan(8, 8)) == 101.0
 
 
@@ -62,7 +62,7 @@ def test_a_table_is_counted_again_when_a_stretch_was_missed(
     sizes: RowCounts, count: Counting
 ) -> None:
     sizes.table_rows(TABLE, PositionSpan(0, 5))
-    sizes.add_changes(PositionSpan(6, 8), stretch(CAME))
+    sizes.add_changes(PositionSpan(6, 8), log_range(CAME))
     count.rows = 500.0
     assert sizes.table_rows(TABLE, PositionSpan(8, 9)) == 500.0
     assert count.asked == 2
@@ -70,7 +70,7 @@ def test_a_table_is_counted_again_when_a_stretch_was_missed(
 
 def test_a_stretch_of_other_tables_says_nothing(sizes: RowCounts, count: Counting) -> None:
     sizes.table_rows(TABLE, PositionSpan(0, 5))
-    sizes.add_changes(PositionSpan(5, 8), stretch(CAME, relation=OTHER))
+    sizes.add_changes(PositionSpan(5, 8), log_range(CAME, relation=OTHER))
     sizes.table_rows(TABLE, PositionSpan(8, 9))
     assert count.asked == 2
 

@@ -40,7 +40,7 @@ def store() -> Iterator[Store]:
 
 
 def tree_of(store: Store, name: str) -> DeltaTree:
-    return store.db.views.keeper.maintainer_for(store.db.catalog, store.view(f"v_{name}")).tree
+    return store.db.views.registry.maintainer_for(store.db.catalog, store.view(f"v_{name}")).tree
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)

@@ -29,7 +29,7 @@ def chain(store: Store, tables: int, maintenance: str) -> str:
 def test_a_join_has_a_term_for_each_table() -> None:
     with opened() as store:
         chain(store, TABLES, "immediate")
-        tree = store.db.views.keeper.compiled_definition(store.db.catalog, store.view("v")).tree
+        tree = store.db.views.registry.compiled_definition(store.db.catalog, store.view("v")).tree
         assert isinstance(tree, LinearCore)
         terms, _ = build_delta_terms(tree.branches, tree.plan.fields, store.db.catalog)
         assert [term.changed for term in terms] == [(number,) for number in range(TABLES)]
@@ -84,9 +84,9 @@ def test_leaves_of_one_table_in_a_long_join_change_together(rng: random.Random) 
 def test_a_definition_is_not_bound_again_for_each_index_it_gets() -> None:
     """Making a view fills an index for every join, each in a commit of its own."""
     with opened() as store:
-        keeper, bound = store.db.views.keeper, []
-        bind = keeper._bind
-        keeper._bind = lambda catalog, text: bound.append(text) or bind(catalog, text)  # type: ignore[func-returns-value]
+        registry, bound = store.db.views.registry, []
+        bind = registry._bind
+        registry._bind = lambda catalog, text: bound.append(text) or bind(catalog, text)  # type: ignore[func-returns-value]
         chain(store, TABLES, "immediate")
         assert len(bound) <= 5
         bound.clear()

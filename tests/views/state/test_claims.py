@@ -49,7 +49,7 @@ def additions(store: Store, held: Claim) -> list[Addition]:
         )
         return [
             one
-            for batch in compute_batches(store.db.views.keeper, store.db.log, reader, [unit])
+            for batch in compute_batches(store.db.views.registry, store.db.log, reader, [unit])
             for one in batch.additions
         ]
 
@@ -161,7 +161,7 @@ def test_a_claim_that_does_not_move_is_taken_away(store: Store) -> None:
     now = [0.0]
     db = store.db
     driver = DeferredMaintenance(
-        db.commits, db.log, db.views.keeper, db.visibility, db.views.errors, clock=lambda: now[0]
+        db.commits, db.log, db.views.registry, db.visibility, db.views.errors, clock=lambda: now[0]
     )
     driver.advance_groups([held.group])
     assert db.views.watermark(store.view("totals")) == held.start

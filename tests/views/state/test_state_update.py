@@ -43,7 +43,7 @@ def again(store: Store, reader: Reader, name: str) -> list[Addition]:
     """Once more all that the view's state holds."""
     recorded = AdditionRecorder()
     view = store.view(name)
-    store.db.views.keeper.maintainer_for(reader.catalog, view).backfill_state(reader, recorded)
+    store.db.views.registry.maintainer_for(reader.catalog, view).backfill_state(reader, recorded)
     return recorded.additions
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from belvedere.benchmarks.papers import pnuts_queries
 from belvedere.benchmarks.report.measurements import BenchmarkReport, Figure, alternate_rounds
 from belvedere.benchmarks.report.plots import Plot
-from belvedere.benchmarks.views.deferred import commit_to_visible
+from belvedere.benchmarks.views.deferred_views import commit_to_visible
 from belvedere.benchmarks.views.suite import run_steps
 from belvedere.benchmarks.views.workload import (
     create_view,

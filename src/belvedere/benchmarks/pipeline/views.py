@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from belvedere.benchmarks.report.measurements import Figure
-from belvedere.benchmarks.views.deferred import commit_to_visible
+from belvedere.benchmarks.views.deferred_views import commit_to_visible
 from belvedere.benchmarks.views.workload import (
     ThreadGroup,
     load_rows,

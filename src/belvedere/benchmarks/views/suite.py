@@ -18,18 +18,18 @@ from pathlib import Path
 from rich.progress import Progress
 
 from belvedere.benchmarks.report.measurements import BenchmarkReport
-from belvedere.benchmarks.views import deferred, matrix, writes
+from belvedere.benchmarks.views import deferred_views, matrix, writes
 
 Step = Callable[[Path, float, int, BenchmarkReport], None]
 
 STEPS: dict[str, Step] = {
     "a": writes.measure_immediate,
     "a, deferred": writes.measure_deferred,
-    "b": deferred.measure_throughput,
-    "c": deferred.measure_freshness,
-    "d": deferred.measure_backfill,
+    "b": deferred_views.measure_throughput,
+    "c": deferred_views.measure_freshness,
+    "d": deferred_views.measure_backfill,
     "e": matrix.measure_matrix,
-    "f": deferred.measure_many_views,
+    "f": deferred_views.measure_many_views,
 }
 
 

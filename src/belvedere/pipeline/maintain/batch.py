@@ -130,8 +130,8 @@ def build_additions(
         whole += [_encode_totals(inputs, one) for one in states if one.totals is not None]
     if others:
         views = (others, inputs.objects, inputs.definitions)
-        stretch = (inputs.store, inputs.start, inputs.end)
-        step = DeltaTask(*stretch, *views, inputs.tasks, inputs.checkpoint)
+        log_range = (inputs.store, inputs.start, inputs.end)
+        step = DeltaTask(*log_range, *views, inputs.tasks, inputs.checkpoint)
         added.append(started.mapInArrow(step, SCHEMA))
     if added and (inputs.tasks > 1 or inputs.columns):
         exchanged = reduce(DataFrame.union, added).repartition(inputs.tasks, f.col("key"))
@@ -246,9 +246,9 @@ class DeltaTask:
         at = self.checkpoint.position
         # Undo changes of all inputs of auxiliary views too, not only of the inputs of these views.
         relations = _input_relations(known.catalog.views)
-        stretch = read_log_changes(self.store, self.start, self.end)
+        log_range = read_log_changes(self.store, self.start, self.end)
         chunks: list[list[RowChange]] = [[] for _ in range(self.count)]
-        for change in net_changes(stretch, relations):
+        for change in net_changes(log_range, relations):
             chunks[zlib.crc32(change.key) % self.count].append(change)
         if not chunks[number]:
             return

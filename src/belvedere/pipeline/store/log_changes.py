@@ -128,8 +128,8 @@ class ChangeFrames:
         table = self.catalog.table(relation)
         types = (*(table.columns[slot].type for slot in slots), BIGINT)
         names = self.frames.new_names(len(types))
-        stretch = (self.start, self.end, self.tasks)
-        step = ChangeReadTask(self.store, *stretch, model.encode(table), slots, types, names)
+        log_range = (self.start, self.end, self.tasks)
+        step = ChangeReadTask(self.store, *log_range, model.encode(table), slots, types, names)
         data = create_tasks(self.frames.spark, self.tasks).mapInArrow(step, schema_of(names, types))
         return TypedFrame(data, names, types)
 

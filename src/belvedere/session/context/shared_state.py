@@ -54,7 +54,7 @@ class DatabaseContract(Protocol):
     visibility: PublishedState
     locks: RowLockTable
     log: ChangeLog
-    swaps: SingleRowCommits | None
+    single_row_commits: SingleRowCommits | None
 
     @property
     def catalog(self) -> Catalog: ...

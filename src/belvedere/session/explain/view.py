@@ -32,14 +32,14 @@ def explain_view_statement(
     session: Session, statement: d.MaintainView | d.CreateMaterializedView
 ) -> list[str]:
     """How a view is kept, or would be, and what it makes each write do."""
-    catalog, keeper, name = session.catalog, session.host.views.keeper, statement.name
+    catalog, registry, name = session.catalog, session.host.views.registry, statement.name
     if isinstance(statement, d.CreateMaterializedView):
         new = create.new_view(session, statement)
-        compiled = keeper.compile_new(catalog, new)
+        compiled = registry.compile_new(catalog, new)
         head = f"view {name.name} would be {new.maintenance.value}{_describe_options(new.options)}"
         return [head, *explain_view(catalog, compiled), *_describe_costs(session, compiled)]
     view = catalog.require_relation(View, name.name, name.schema or "public")
-    compiled = keeper.compiled_definition(catalog, view)
+    compiled = registry.compiled_definition(catalog, view)
     head = f"view {name.name} is {view.maintenance.value}{_describe_options(view.options)}"
     batches = _describe_batches(session, catalog, view)
     return [
@@ -53,9 +53,12 @@ def explain_view_statement(
 def _describe_batches(session: Session, catalog: Catalog, view: View) -> Iterator[str]:
     """The engine for batches of a deferred view, by size; and that of the last batch, with why."""
     if view.maintenance is Maintenance.DEFERRED:
-        keeper, upkeep = session.host.views.keeper, session.host.views.deferred.statistics_of(view)
-        yield keeper.tiers.explain_tiers(
-            view, keeper.maintainer_for(catalog, view), session.host.position
+        registry, upkeep = (
+            session.host.views.registry,
+            session.host.views.deferred.statistics_of(view),
+        )
+        yield registry.tiers.explain_tiers(
+            view, registry.maintainer_for(catalog, view), session.host.position
         )
         if upkeep.last_choice is not None:
             yield f"last batch: {upkeep.last_choice}"
@@ -82,12 +85,12 @@ def _describe_auxiliary_views(catalog: Catalog, view: View) -> Iterator[str]:
 def _describe_costs(session: Session, compiled: MaintenancePlan) -> Iterator[str]:
     """The price: indexes and auxiliary views to be made, each table's changes, storage, time."""
     catalog = session.catalog
-    wishes = required_indexes(catalog, compiled)
-    for wish in wishes:
-        table = catalog.table(wish.relation)
-        columns = ", ".join(table.columns[slot].name for slot in wish.slots)
+    requirements = required_indexes(catalog, compiled)
+    for requirement in requirements:
+        table = catalog.table(requirement.relation)
+        columns = ", ".join(table.columns[slot].name for slot in requirement.slots)
         yield f"index to be made on {table.name} ({columns})"
-    for relation, price in estimate_change_costs(catalog, compiled, wishes).items():
+    for relation, price in estimate_change_costs(catalog, compiled, requirements).items():
         yield f"a new row of {catalog.table(relation).name} costs {price}"
     estimate = session.shared.make_estimator(catalog)
     entries, size = estimate_storage(compiled, estimate)
@@ -140,7 +143,7 @@ def _describe_view_effect(
     what = "auxiliary view" if view.part else "view"
     if view.maintenance is Maintenance.DEFERRED:
         return f"{what}: {view.name}, deferred: nothing now"
-    compiled = session.host.views.keeper.compiled_definition(session.catalog, view)
+    compiled = session.host.views.registry.compiled_definition(session.catalog, view)
     used = collect_slots(compiled.tree, table.id)
     if changed is not None and not isinstance(compiled.tree, FullRecompute) and not used & changed:
         return f"{what}: {view.name}, no column of it is set: nothing"

@@ -56,15 +56,15 @@ def bind_definition(catalog: Catalog, text: str) -> n.Node:
 
 def _definition_plan(catalog: Catalog, bound: n.Node) -> n.Node:
     """The plan of a definition over base tables, with sub-queries joined where they can be; those
-    that stay read no column in vain."""
+    that stay read only the columns they use."""
     plan, context = _over_tables(catalog, bound), OptimizerContext(catalog, STORED_EXPRESSIONS)
     for rule in _RULES:
         plan = rule(plan, context)
 
-    def pruned(inner: n.Node) -> n.Node:
-        return map_subplans(prune_columns(inner, context), pruned)
+    def prune_subplan(inner: n.Node) -> n.Node:
+        return map_subplans(prune_columns(inner, context), prune_subplan)
 
-    return map_subplans(plan, pruned)
+    return map_subplans(plan, prune_subplan)
 
 
 def bind_as_written(catalog: Catalog, text: str) -> n.Node:
@@ -105,7 +105,7 @@ def create_materialized_view(
     _require_maintainable(statement)
     _require_zone_independent(session, statement.plan)
     state.rollback()
-    with session.host.views.backfills.watched(_make_build(session, name, statement.plan)):
+    with session.host.views.backfills.watch_build(_make_build(session, name, statement.plan)):
         new = new_view(session, statement)
         session.host.views.create_views([replace(new, replaces=replaces)])
     return Result("CREATE MATERIALIZED VIEW")
@@ -246,7 +246,7 @@ def plan_over_state(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
     if not catalog.views:
         return plan
     plan = _push_into_colocated_scans(catalog, plan)
-    return expand_views(catalog, plan, partial(session.host.views.keeper.plan_for_scan, catalog))
+    return expand_views(catalog, plan, partial(session.host.views.registry.plan_for_scan, catalog))
 
 
 def plan_bypassing_deferred(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
@@ -255,7 +255,7 @@ def plan_bypassing_deferred(session: Session, catalog: Catalog, plan: n.Node) ->
     def choose_view_plan(view: View, scan: n.Scan) -> n.Node:
         if view.maintenance is Maintenance.DEFERRED:
             return bind_as_written(pin_catalog(catalog, view), view.definition)
-        return session.host.views.keeper.plan_for_scan(catalog, view, scan)
+        return session.host.views.registry.plan_for_scan(catalog, view, scan)
 
     return expand_views(catalog, _push_into_colocated_scans(catalog, plan), choose_view_plan)
 

@@ -162,7 +162,7 @@ class Subscription:
         self, reader: Reader, view: View, entries: Sequence[stream.ChangefeedEntry]
     ) -> Iterator[ViewChange]:
         catalog = reader.catalog
-        rows = compile_plan(catalog, self._session.host.views.keeper.reading_plan(catalog, view))
+        rows = compile_plan(catalog, self._session.host.views.registry.reading_plan(catalog, view))
         state = stream.undo_entries(reader, entries)
         kinship = find_related_entry_rule(catalog, view)
         kin = None if kinship is None else RelatedEntries(kinship, reader, state)

@@ -66,11 +66,11 @@ def verify_view(session: Session, view: View) -> Row:
     with host.begin() as transaction:
         catalog = transaction.catalog
         tables, position = host.views.at_watermark(transaction, view)
-        kept = host.views.keeper.compiled_definition(catalog, view).auxiliary_definition
+        kept = host.views.registry.compiled_definition(catalog, view).auxiliary_definition
         definition = _plan_definition(catalog, view) if kept is None else with_total_order(kept)
         choice = ExecutionChoice(Tier.DUCKDB, "verify", 0)
         recomputed = compile_for_tier(catalog, definition, choice, session.shared.engine)
-        reading = compile_plan(catalog, host.views.keeper.reading_plan(catalog, view))
+        reading = compile_plan(catalog, host.views.registry.reading_plan(catalog, view))
         expected = _count_rows(session, tables, recomputed, definition.fields)
         found = _count_rows(session, transaction, reading, definition.fields)
     missing, unexpected = (expected - found).total(), (found - expected).total()

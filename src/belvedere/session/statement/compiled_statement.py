@@ -91,12 +91,12 @@ class CompiledStatement:
         if wrap is None and not deferred and tier is not Tier.DUCKDB:
             if not data.changes:
                 self.fast_read = compile_fast_read(catalog, data.plan)
-                if self.fast_read is None and shared.host.swaps is not None:
+                if self.fast_read is None and shared.host.single_row_commits is not None:
                     # On a batch-atomic store one scan is consistent without a snapshot.
                     self.fast_read = compile_page_read(catalog, data.plan)
             elif not data.returns:
                 self.single_row_write = compile_fast_write(catalog, data.plan)
-                if shared.host.swaps is not None:
+                if shared.host.single_row_commits is not None:
                     self.single_row_commit = compile_fast_commit(catalog, data.plan)
         self.choice: ExecutionChoice = choose_tier(
             data.plan, tier, shared.estimate_rows, shared.make_estimator(catalog)

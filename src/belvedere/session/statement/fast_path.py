@@ -58,12 +58,16 @@ def run_single_row_commit(
 ) -> Result:
     """Run a cached write of one row as a single-row commit; as a transaction when that declines."""
     started = time.perf_counter()
-    state, record, swaps = session.transactions, entry.record, session.host.swaps
+    state, record, single_row_commits = (
+        session.transactions,
+        entry.record,
+        session.host.single_row_commits,
+    )
     position = None
-    if swaps is not None and not state.defaults_read_only:
+    if single_row_commits is not None and not state.defaults_read_only:
         run = FastPathRun(entry.convert(parameters), session.services)
         try:
-            position = swap(swaps, run)
+            position = swap(single_row_commits, run)
         except Retry:
             pass  # a lost race: run again below, where attempts are counted
         except InvalidInput:

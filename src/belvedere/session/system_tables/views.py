@@ -120,7 +120,7 @@ def _count_backlog(session: Session, reader: Transaction, view: View, mark: int)
 def _count_shown_rows(session: Session, reader: Transaction, view: View) -> int | None:
     """How many rows the view shows as it is stored; None when reading it fails."""
     catalog = reader.catalog
-    plan = compile_plan(catalog, session.host.views.keeper.reading_plan(catalog, view))
+    plan = compile_plan(catalog, session.host.views.registry.reading_plan(catalog, view))
     try:
         return sum(1 for _ in plan(session.new_run(reader, ())))
     except Error:
@@ -141,15 +141,15 @@ def _measure_costs(
 
 
 def _measure_immediate_cost(session: Session, reader: Transaction, view: View) -> float | None:
-    keeper, log, relations = session.host.views.keeper, session.host.log, frozenset(view.inputs)
+    registry, log, relations = session.host.views.registry, session.host.log, frozenset(view.inputs)
     start = max(log.first_position - 1, reader.position - MEASURED_COMMITS, 0)
     window = LogWindow(log.read_bytes(start, reader.position), (start,), reader.position, relations)
     changes = window.log_range(start).changes_of(relations)
     if not changes:
         return None
     try:
-        maintainer = keeper.maintainer_for(reader.catalog, view)
-        before = state_before(reader, changes, keeper.indexes)
+        maintainer = registry.maintainer_for(reader.catalog, view)
+        before = state_before(reader, changes, registry.indexes)
         started = time.perf_counter()
         maintainer.writes(changes, before, AdditionRecorder(), after=reader)
     except Error:

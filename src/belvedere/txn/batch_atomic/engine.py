@@ -18,7 +18,7 @@ from belvedere.txn.batch_atomic.change_log import BatchChangeLog
 from belvedere.txn.batch_atomic.commit import BatchCommit
 from belvedere.txn.batch_atomic.directory import SCRATCH_DIRECTORY
 from belvedere.txn.batch_atomic.recovery import RecoveredStore
-from belvedere.txn.batch_atomic.single_row import SingleRowCommits
+from belvedere.txn.batch_atomic.single_row import BatchSingleRowCommits
 from belvedere.txn.batch_atomic.visibility import Visibility
 from belvedere.txn.contracts import Identity, Isolation, ParticipantsFor, Reader
 from belvedere.txn.engine import BeginTransaction
@@ -62,8 +62,8 @@ class BatchAtomicEngine:
 
     def single_row_commits(
         self, locks: RowLockTable, suffixes: Iterator[bytes]
-    ) -> SingleRowCommits:
-        return SingleRowCommits(self.commits, self.visibility, locks, suffixes)
+    ) -> BatchSingleRowCommits:
+        return BatchSingleRowCommits(self.commits, self.visibility, locks, suffixes)
 
     @property
     def identity(self) -> Identity:

@@ -20,7 +20,7 @@ from belvedere.txn.contracts import RowChange, new_tuple
 from belvedere.txn.transaction.locks import RowLockTable
 
 
-class SingleRowCommits:
+class BatchSingleRowCommits:
     __slots__ = ("_commits", "_get", "_locks", "_suffixes", "_visibility")
 
     def __init__(

@@ -93,7 +93,7 @@ class SnapshotReader:
         first = next(values, None)
         if not self._undo_overlay(start, end)[0]:
             return _chain_first(first, values)
-        return values_alone(self.scan(start, end, batch_rows=batch_rows))
+        return values_only(self.scan(start, end, batch_rows=batch_rows))
 
     def _undo_overlay(self, start: bytes, end: bytes) -> tuple[Overlay, int]:
         """What is undone, and up to which batch nothing can be."""
@@ -211,10 +211,10 @@ class OverlayReader:
     def scan_values(
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
-        return values_alone(self.scan(start, end, batch_rows=batch_rows))
+        return values_only(self.scan(start, end, batch_rows=batch_rows))
 
 
-def values_alone(pairs: Iterator[list[Pair]]) -> Iterator[list[bytes]]:
+def values_only(pairs: Iterator[list[Pair]]) -> Iterator[list[bytes]]:
     """Batches of values, for a reader whose scans give pairs only."""
     return ([value for _, value in batch] for batch in pairs)
 

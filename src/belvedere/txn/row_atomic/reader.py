@@ -16,7 +16,7 @@ from belvedere.codec import accumulator, keyspace
 from belvedere.errors import Corruption
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair, Write
 from belvedere.kv.cell import Step
-from belvedere.txn.history.readers import values_alone
+from belvedere.txn.history.readers import values_only
 from belvedere.txn.row_atomic import read_rows
 from belvedere.txn.row_atomic.cells import data_cells
 from belvedere.txn.row_atomic.cells.data_cells import CellRow
@@ -95,7 +95,7 @@ class RowReader:
     def scan_values(
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
-        return values_alone(self.scan(start, end, batch_rows=batch_rows))
+        return values_only(self.scan(start, end, batch_rows=batch_rows))
 
 
 def stored_value(catalog: Catalog, key: bytes, row: CellRow | None) -> bytes | None:

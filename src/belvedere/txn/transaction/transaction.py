@@ -37,7 +37,7 @@ from belvedere.txn.contracts import (
 )
 from belvedere.txn.history.derived_rows import DerivedRows
 from belvedere.txn.history.merge_scan import merge_scan
-from belvedere.txn.history.readers import OverlayReader, values_alone
+from belvedere.txn.history.readers import OverlayReader, values_only
 from belvedere.txn.transaction.locks import RowLockTable
 
 DEADLOCK = "40P01"
@@ -165,7 +165,7 @@ class Transaction:
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
         if self._changes or self._reads is not None:
-            return values_alone(self.scan(start, end, batch_rows=batch_rows))
+            return values_only(self.scan(start, end, batch_rows=batch_rows))
         return self._reader.scan_values(start, end, batch_rows=batch_rows)
 
     def _own_rows(self, start: bytes, end: bytes) -> dict[bytes, bytes | None]:

@@ -77,7 +77,7 @@ class BuildControl:
 
 def backfill_views(
     commits: CommitProtocol,
-    keeper: Maintainers,
+    registry: Maintainers,
     views: Sequence[View],
     reader: Reader,
     build: BuildControl,
@@ -91,8 +91,8 @@ def backfill_views(
     alone: list[tuple[ViewBackfill, BackfillProgress]] = []
     begun: dict[int, BackfillProgress | None] = {}
     for view in views:
-        maintainer = keeper.maintainer_for(reader.catalog, view)
-        way = plan_backfill(keeper, maintainer, begun=places[view.id] is not None)
+        maintainer = registry.maintainer_for(reader.catalog, view)
+        way = plan_backfill(registry, maintainer, begun=places[view.id] is not None)
         place = places[view.id] or BackfillProgress(way.name)
         assert place.plan_name == way.name, "a place has a meaning on its way alone"
         fill = ViewBackfill(view, maintainer, way, readers)
@@ -111,21 +111,23 @@ def backfill_views(
         filling.walk_table(fills, 0, table, after)
 
 
-def plan_backfill(keeper: Maintainers, maintainer: ViewMaintainer, *, begun: bool) -> BackfillPlan:
+def plan_backfill(
+    registry: Maintainers, maintainer: ViewMaintainer, *, begun: bool
+) -> BackfillPlan:
     """How a view is filled; one that was begun goes on as it began."""
     if begun or maintainer.driving_table is not None:  # nobody needs to know how large it is
         return choose_plan(maintainer, small=False)
-    rows = sum(map(keeper.tiers.row_counts.count_rows, collect_relations(maintainer.tree)))
+    rows = sum(map(registry.tiers.row_counts.count_rows, collect_relations(maintainer.tree)))
     return choose_plan(maintainer, small=rows <= ROWS_MAX)
 
 
-def can_resume(keeper: Maintainers, reader: Reader, view: View) -> bool:
+def can_resume(registry: Maintainers, reader: Reader, view: View) -> bool:
     """Whether something of a fill was saved, and this program would go on in the same way."""
     place = read_progress(reader, view.id)
     if place is None or place.is_start or read_watermark(reader, view.id) is None:
         return False
-    maintainer = keeper.maintainer_for(reader.catalog, view)
-    return plan_backfill(keeper, maintainer, begun=True).name == place.plan_name
+    maintainer = registry.maintainer_for(reader.catalog, view)
+    return plan_backfill(registry, maintainer, begun=True).name == place.plan_name
 
 
 NextStep = tuple[int, bytes] | None

@@ -29,7 +29,7 @@ from belvedere.views.state.backfill_progress import (
 from belvedere.views.state.watermarks import read_watermark, watermark_write
 
 
-class Begun(NamedTuple):
+class ResumePoint(NamedTuple):
     """The position a fill is of, and how far it is."""
 
     position: int
@@ -53,13 +53,13 @@ class BatchAtomicBackfill:
             return ()
         if self._is_filled(item):
             return (item,)
-        with self._as_begun(item) as (reader, begun):
+        with self._resumed_reader(item) as (reader, begun):
             together = self._scanned_together(item, among, reader, begun)
             self.backfill_views(together, reader, build)
         return together
 
     def backfill_views(self, views: Sequence[View], reader: Reader, build: BuildControl) -> None:
-        backfill_views(self._host.commits, self._host.keeper, views, reader, build)
+        backfill_views(self._host.commits, self._host.registry, views, reader, build)
 
     def take_over(self) -> Sequence[Index | View]:
         """Nothing: what was left by a process that died is resumed when the store is opened."""
@@ -82,12 +82,12 @@ class BatchAtomicBackfill:
             )
 
     @contextmanager
-    def _as_begun(self, view: View) -> Iterator[tuple[Reader, Begun | None]]:
+    def _resumed_reader(self, view: View) -> Iterator[tuple[Reader, ResumePoint | None]]:
         """A reader for the fill, of now; or, where one was cut short and can go on, of where that
         had begun, and what it had reached."""
         log = self._host.log
         with self._host.begin() as looked:
-            begun = self._begun(looked, view)
+            begun = self._find_resume_point(looked, view)
             pin = log.pin(looked.position if begun is None else begun.position)
             try:
                 if begun is None:
@@ -96,16 +96,16 @@ class BatchAtomicBackfill:
                 else:
                     records = log.read_bytes(begun.position, looked.position)
                     changes = consolidate_log(records, begun.position, frozenset(view.inputs))
-                    yield state_before(looked, changes, self._host.keeper.indexes), begun
+                    yield state_before(looked, changes, self._host.registry.indexes), begun
             finally:
                 log.unpin(pin)
 
-    def _begun(self, reader: Reader, view: View) -> Begun | None:
+    def _find_resume_point(self, reader: Reader, view: View) -> ResumePoint | None:
         """Where a fill that can go on had begun, and what it had reached."""
         place, position = read_progress(reader, view.id), read_watermark(reader, view.id)
-        if place is None or position is None or not can_resume(self._host.keeper, reader, view):
+        if place is None or position is None or not can_resume(self._host.registry, reader, view):
             return None
-        return Begun(position, place.phase, place.after)
+        return ResumePoint(position, place.phase, place.after)
 
     def _begin_again(self, reader: Reader, view: View) -> None:
         """Forget a fill that cannot go on."""
@@ -117,11 +117,11 @@ class BatchAtomicBackfill:
             )
 
     def _scanned_together(
-        self, view: View, among: Sequence[View], reader: Reader, begun: Begun | None
+        self, view: View, among: Sequence[View], reader: Reader, begun: ResumePoint | None
     ) -> list[View]:
         """The view, and others that are filled by the same walk of the same table, from the same
         place."""
-        table = self._walked(reader, view, begun)
+        table = self._scanned_table(reader, view, begun)
         if table is None:
             return [view]
         with self._host.begin() as looked:
@@ -130,14 +130,14 @@ class BatchAtomicBackfill:
                 for one in among
                 if one.id != view.id
                 and not self._is_filled(one)
-                and self._begun(looked, one) == begun
-                and self._walked(reader, one, begun) == table
+                and self._find_resume_point(looked, one) == begun
+                and self._scanned_table(reader, one, begun) == table
             ]
             for one in others if begun is None else ():
                 self._begin_again(looked, one)
         return [view, *others]
 
-    def _walked(self, reader: Reader, view: View, begun: Begun | None) -> int | None:
+    def _scanned_table(self, reader: Reader, view: View, begun: ResumePoint | None) -> int | None:
         """The table whose walk is all there is to the fill of a view."""
-        maintainer = self._host.keeper.maintainer_for(reader.catalog, view)
-        return plan_backfill(self._host.keeper, maintainer, begun=begun is not None).table
+        maintainer = self._host.registry.maintainer_for(reader.catalog, view)
+        return plan_backfill(self._host.registry, maintainer, begun=begun is not None).table

@@ -31,7 +31,7 @@ class HostDatabase:
     cut short goes on, also of views that do not ask for it."""
 
     engine: Engine
-    keeper: ViewRegistry
+    registry: ViewRegistry
     begin: BeginTransaction
     change_schema: ChangeSchema
     compile_expression: CompileExpression

@@ -19,33 +19,33 @@ from belvedere.views.registry.view_registry import ViewRegistry
 
 
 def create_auxiliaries(
-    keeper: ViewRegistry, edit: CatalogEdit, defined: DefinedView
+    registry: ViewRegistry, edit: CatalogEdit, defined: DefinedView
 ) -> tuple[int, ...]:
     """The ids of what the view wants kept, in the order of its parts; what an earlier view keeps
     for itself serves this one too. They are immediate, as indexes are, whatever the view is."""
     made: list[tuple[Auxiliary, int]] = []
     wanted = defined.definition
     for part, one in enumerate(defined.compiled.required_auxiliaries, 1):
-        shared = _find_shared(keeper, edit.catalog, one, wanted)
-        made.append((one, shared or _create_auxiliary(keeper, edit, wanted, part, one, made)))
+        shared = _find_shared(registry, edit.catalog, one, wanted)
+        made.append((one, shared or _create_auxiliary(registry, edit, wanted, part, one, made)))
     return tuple(id_ for _, id_ in made)
 
 
 def _find_shared(
-    keeper: ViewRegistry, catalog: Catalog, one: Auxiliary, wanted: ViewDefinition
+    registry: ViewRegistry, catalog: Catalog, one: Auxiliary, wanted: ViewDefinition
 ) -> int | None:
     """An existing auxiliary view that contains the required one, and depends only on relations that
     this view depends on."""
     for view in catalog.views:
         on_same = set(view.inputs) <= set(wanted.inputs) and set(view.reads) <= set(wanted.reads)
         if view.part and on_same:
-            if contains_auxiliary(keeper.auxiliary_definition(catalog, view), one):
+            if contains_auxiliary(registry.auxiliary_definition(catalog, view), one):
                 return view.id
     return None
 
 
 def _create_auxiliary(
-    keeper: ViewRegistry,
+    registry: ViewRegistry,
     edit: CatalogEdit,
     parent: ViewDefinition,
     part: int,
@@ -80,7 +80,7 @@ def _create_auxiliary(
     edit.put(
         msgspec.structs.replace(view, part=part, auxiliary_views=auxiliary_views, orders=orders)
     )
-    keeper.reuse_compiled(edit.catalog, id_, compiled, one)
+    registry.reuse_compiled(edit.catalog, id_, compiled, one)
     return id_
 
 

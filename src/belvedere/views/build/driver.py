@@ -48,7 +48,7 @@ class BackfillDriver:
         self._share = share
 
     @contextmanager
-    def watched(self, build: BuildControl) -> Iterator[None]:
+    def watch_build(self, build: BuildControl) -> Iterator[None]:
         """Views made in this thread meanwhile are filled under the eyes of `build`."""
         build.share = self._share
         _builds.build = build
@@ -87,7 +87,7 @@ class BackfillDriver:
 
     def adopt_while_open(self) -> None:
         """The same, until the database is closed."""
-        with self.watched(BuildControl(check=self._require_open)):
+        with self.watch_build(BuildControl(check=self._require_open)):
             self.adopt_builds()
 
     def _require_open(self) -> None:
@@ -150,7 +150,7 @@ class BackfillDriver:
         for view in ready:
             store.delete_range(*keyspace.relation_range(view.id))
             store.delete_range(*keyspace.stream_range(view.id))
-        with self.watched(BuildControl()):
+        with self.watch_build(BuildControl()):
             for view in ready:
                 self._backfill_item(view, ready)
         commits.derive(lambda reader: list(_rejoin_writes(reader, ready)))

@@ -76,11 +76,11 @@ class RowAtomicBackfill:
         catch up."""
         commits, host = self._commits, self._host
         if isinstance(item, Index):
-            fill_index(commits, host.begin, item.id, host.compile_expression)
+            backfill_index_cells(commits, host.begin, item.id, host.compile_expression)
         elif not self._is_resumable(item) or not backfill_in_steps(
-            commits, host.begin, host.as_of, host.keeper, item, build
+            commits, host.begin, host.as_of, host.registry, item, build
         ):
-            fill_view(commits, host.begin, host.keeper, item.id, build)
+            backfill_view_cells(commits, host.begin, host.registry, item.id, build)
         return ()
 
     def _is_resumable(self, view: View) -> bool:
@@ -105,7 +105,7 @@ class RowAtomicBackfill:
 # -- whole -----------------------------------------------------------------------------------------
 
 
-def fill_index(
+def backfill_index_cells(
     commits: RowCommit,
     begin: Callable[[], Transaction],
     index: int,
@@ -151,10 +151,10 @@ def _entries(
         yield writes
 
 
-def fill_view(
+def backfill_view_cells(
     commits: RowCommit,
     begin: Callable[[], Transaction],
-    keeper: ViewRegistry,
+    registry: ViewRegistry,
     id_: int,
     build: BuildControl,
 ) -> None:
@@ -163,7 +163,7 @@ def fill_view(
         view = snapshot.catalog.get(id_)
         assert isinstance(view, View)
         writer = DerivedRows(EmptyReader(snapshot.catalog))
-        keeper.maintainer_for(snapshot.catalog, view).backfill_state(
+        registry.maintainer_for(snapshot.catalog, view).backfill_state(
             ProgressReader(snapshot, build), writer
         )
         wanted = dict(writer.writes())
@@ -172,13 +172,13 @@ def fill_view(
             for key, state in wanted.items()
             if state is not None
         ]
-        writes += _emptied(commits, snapshot, id_, wanted)
+        writes += _zero_writes(commits, snapshot, id_, wanted)
         if view.maintenance is Maintenance.DEFERRED:
             writes.append(single_cell_write(*watermark_write(view.id, snapshot.position)))
         commits.write_backfill(snapshot.snapshot.batch, writes)
 
 
-def _emptied(
+def _zero_writes(
     commits: RowCommit, snapshot: Transaction, id_: int, wanted: dict[bytes, bytes | None]
 ) -> list[RowWrite]:
     """Sums of additions since the view is maintained, of groups that have no rows at all."""
@@ -198,13 +198,13 @@ def backfill_in_steps(
     commits: RowCommit,
     begin: Callable[[], Transaction],
     as_of: AsOf,
-    keeper: ViewRegistry,
+    registry: ViewRegistry,
     view: View,
     build: BuildControl,
 ) -> bool:
     """Backfill a view, or resume its backfill; False when it has to be done in one step."""
     with begin() as snapshot:
-        maintainer = keeper.maintainer_for(snapshot.catalog, view)
+        maintainer = registry.maintainer_for(snapshot.catalog, view)
         way = choose_plan(maintainer, small=False)
         if way.name == IN_ONE_STEP:
             return False

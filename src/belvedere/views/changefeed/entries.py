@@ -27,7 +27,7 @@ from belvedere.codec import accumulator, keyspace
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair, Write
 from belvedere.txn.contracts import LockRequest, Participant, Reader, RowChange, Writer
 from belvedere.txn.history.merge_scan import merge_scan
-from belvedere.txn.history.readers import ReaderWrapper, values_alone
+from belvedere.txn.history.readers import ReaderWrapper, values_only
 from belvedere.types import Row
 
 DEFAULT_RETAINED_POSITIONS = 100_000
@@ -268,4 +268,4 @@ class KeySubsetReader(ReaderWrapper):
     def scan_values(
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
-        return values_alone(self.scan(start, end, batch_rows=batch_rows))
+        return values_only(self.scan(start, end, batch_rows=batch_rows))

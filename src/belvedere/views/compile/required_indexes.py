@@ -38,7 +38,7 @@ def required_indexes(catalog: Catalog, compiled: MaintenancePlan) -> tuple[Index
     """The indexes that would spare the view's maintenance a scan, the shortest for each table and
     set of columns."""
     trees = [compiled.tree, *(one.tree for one in compiled.required_auxiliaries)]
-    found = [wish for tree in trees for wish in find_required_indexes(catalog, tree)]
+    found = [requirement for tree in trees for requirement in find_required_indexes(catalog, tree)]
     return tuple(
         dict.fromkeys(w if w.ordered else IndexRequirement(w.relation, w.slots[:1]) for w in found)
     )

@@ -54,11 +54,11 @@ class RowCounts:
             known = self._tables[relation] = _TableCount(span.end, self.count_rows(relation))
         return known.rows
 
-    def add_changes(self, span: PositionSpan, stretch: LogRange) -> None:
+    def add_changes(self, span: PositionSpan, log_range: LogRange) -> None:
         """Add the changes of a span to the counts of tables that are known at its start."""
         for relation, known in list(self._tables.items()):
-            if known.position == span.start and relation in stretch.relations:
-                rows = known.rows + _net_row_count(stretch.changes_of(frozenset((relation,))))
+            if known.position == span.start and relation in log_range.relations:
+                rows = known.rows + _net_row_count(log_range.changes_of(frozenset((relation,))))
                 self._tables[relation] = _TableCount(span.end, max(rows, 0.0))
 
     def state_entries(self, view: int) -> float:

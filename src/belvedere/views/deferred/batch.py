@@ -101,7 +101,7 @@ def group_units(reader: Reader, group: int) -> list[MaintenanceUnit]:
 
 
 def compute_batches(
-    keeper: Maintainers, log: ChangeLog, reader: Reader, units: Sequence[MaintenanceUnit]
+    registry: Maintainers, log: ChangeLog, reader: Reader, units: Sequence[MaintenanceUnit]
 ) -> Iterator[MaintenanceBatch]:
     """Compute a batch for each of these units up to the reader's position, or a part of the way to
     it. The log is read and decoded once for all of them."""
@@ -109,12 +109,12 @@ def compute_batches(
     if not behind:
         return
     views = [view for unit in behind for view in unit.views]
-    maintainers = {view.id: _maintainer_or_error(keeper, reader.catalog, view) for view in views}
+    maintainers = {view.id: _maintainer_or_error(registry, reader.catalog, view) for view in views}
     reading = [view for view in views if _reads_state(maintainers[view.id])]
     after = min(unit.start for unit in behind)
     through = reader.position
     records = RecordLookahead(log.read_bytes(after, through))
-    refilled = _refill_all(keeper, reader, behind, maintainers, records)
+    refilled = _refill_all(registry, reader, behind, maintainers, records)
     if refilled is not None:
         yield from refilled
         return
@@ -128,23 +128,23 @@ def compute_batches(
     for unit in behind:
         if unit.start >= through or not window.has_changes(unit.start):
             continue
-        stretch = window.log_range(unit.start)
-        keeper.tiers.row_counts.add_changes(PositionSpan(unit.start, through), stretch)
+        log_range = window.log_range(unit.start)
+        registry.tiers.row_counts.add_changes(PositionSpan(unit.start, through), log_range)
         if unit.start not in befores and any(
-            _needs_state_before(maintainers[view.id], stretch.changes_of(frozenset(view.inputs)))
+            _needs_state_before(maintainers[view.id], log_range.changes_of(frozenset(view.inputs)))
             for view in unit.views
         ):
-            changed = stretch.changes_of(looked_at)
-            befores[unit.start] = state_before(reader, changed, keeper.indexes)
-        work = _BatchComputation(keeper, reader, befores.get(unit.start, reader), unit, through)
+            changed = log_range.changes_of(looked_at)
+            befores[unit.start] = state_before(reader, changed, registry.indexes)
+        work = _BatchComputation(registry, reader, befores.get(unit.start, reader), unit, through)
         for view in unit.views:
-            changes = stretch.changes_of(frozenset(view.inputs))
-            work.compute_view(view, maintainers[view.id], changes, stretch.shared)
-        yield work.build_batch(stretch.logged)
+            changes = log_range.changes_of(frozenset(view.inputs))
+            work.compute_view(view, maintainers[view.id], changes, log_range.shared)
+        yield work.build_batch(log_range.logged)
 
 
 def _refill_all(
-    keeper: Maintainers,
+    registry: Maintainers,
     reader: Reader,
     units: Sequence[MaintenanceUnit],
     maintainers: dict[int, ViewMaintainer | Error],
@@ -152,7 +152,7 @@ def _refill_all(
 ) -> list[MaintenanceBatch] | None:
     """Batches that recompute all views of the units from their tables, where that is cheaper than
     decoding the log; None where it is not cheaper, or not possible."""
-    tiers = keeper.tiers
+    tiers = registry.tiers
     least = tiers.refill_min_changes
     if any(isinstance(one, Error) for one in maintainers.values()) or not records.has_at_least(
         least
@@ -172,7 +172,7 @@ def _refill_all(
     )
     batches = []
     for unit in units:
-        work = _BatchComputation(keeper, reader, reader, unit, reader.position)
+        work = _BatchComputation(registry, reader, reader, unit, reader.position)
         for view in unit.views:
             maintainer = maintainers[view.id]
             assert isinstance(maintainer, ViewMaintainer)
@@ -183,10 +183,10 @@ def _refill_all(
 
 
 def _maintainer_or_error(
-    keeper: Maintainers, catalog: Catalog, view: View
+    registry: Maintainers, catalog: Catalog, view: View
 ) -> ViewMaintainer | Error:
     try:
-        return keeper.maintainer_for(catalog, view)
+        return registry.maintainer_for(catalog, view)
     except Error as error:
         return error
 
@@ -203,10 +203,10 @@ class _BatchComputation:
     """Computes the batch of one unit, view by view."""
 
     def __init__(
-        self, keeper: Maintainers, reader: Reader, before: Reader, unit: MaintenanceUnit, end: int
+        self, registry: Maintainers, reader: Reader, before: Reader, unit: MaintenanceUnit, end: int
     ) -> None:
         self._epoch = read_epoch(reader)
-        self._tier_selector = keeper.tiers
+        self._tier_selector = registry.tiers
         self._reader = reader
         self._before = before
         self._unit = unit
@@ -362,7 +362,7 @@ def rejoin_group(commits: CommitProtocol, view: View) -> None:
 
 def catch_up(
     commits: CommitProtocol,
-    keeper: Maintainers,
+    registry: Maintainers,
     log: ChangeLog,
     wanted: Callable[[Reader], Sequence[MaintenanceUnit]],
     applied: Callable[[MaintenanceBatch, bool], None],
@@ -374,7 +374,7 @@ def catch_up(
         reader = commits.reader(snapshot)
         units = wanted(reader)
         with pause_cycle_collector():
-            batches = list(compute_batches(keeper, log, reader, units))
+            batches = list(compute_batches(registry, log, reader, units))
     finally:
         commits.release(snapshot)
     for batch in batches:

@@ -65,7 +65,7 @@ class DeferredMaintenance:
         self,
         commits: CommitProtocol,
         log: ChangeLog,
-        keeper: Maintainers,
+        registry: Maintainers,
         published: PublishedState,
         errors: dict[int, Error],
         clock: Callable[[], float] = time.monotonic,
@@ -73,7 +73,7 @@ class DeferredMaintenance:
         """`errors` receives the error of each view that fails. `clock` is monotonic."""
         self._commits = commits
         self._log = log
-        self._registry = keeper
+        self._registry = registry
         self._published = published
         self._errors = errors
         self.clock = clock

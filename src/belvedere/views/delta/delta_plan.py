@@ -80,7 +80,7 @@ def build_delta_terms(
 ) -> tuple[tuple[DeltaTerm, ...], tuple[IndexRequirement, ...]]:
     """Every term of the delta, and the indexes that would make them cheaper."""
     terms: list[DeltaTerm] = []
-    wishes: dict[IndexRequirement, None] = {}
+    requirements: dict[IndexRequirement, None] = {}
     for number, branch in enumerate(branches):
         prunes = find_foreign_key_joins(branch, catalog)
         for changed in _enumerate_changed_sets(branch):
@@ -88,8 +88,8 @@ def build_delta_terms(
             plan = builder.build_plan(fields)
             pruned = [p for p in prunes if p.parent in changed and p.child not in changed]
             terms.append(DeltaTerm(number, changed, plan, builder.scans, tuple(pruned)))
-            wishes.update(dict.fromkeys(builder.required_indexes))
-    return tuple(terms), tuple(wishes)
+            requirements.update(dict.fromkeys(builder.required_indexes))
+    return tuple(terms), tuple(requirements)
 
 
 def _enumerate_changed_sets(branch: CoreBranch) -> Iterator[tuple[int, ...]]:

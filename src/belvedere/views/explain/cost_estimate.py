@@ -95,7 +95,7 @@ def format_count(count: int, one: str, many: str | None = None) -> str:
 
 
 def estimate_change_costs(
-    catalog: Catalog, compiled: MaintenancePlan, wishes: tuple[IndexRequirement, ...]
+    catalog: Catalog, compiled: MaintenancePlan, requirements: tuple[IndexRequirement, ...]
 ) -> dict[int, ChangeCost]:
     """The cost of one new row of each table, for the view, its auxiliary views and its indexes."""
     found: dict[int, ChangeCost] = {}
@@ -104,7 +104,9 @@ def estimate_change_costs(
         for kept in compiled.required_auxiliaries:
             if relation in collect_relations(kept.tree):
                 price += tree_cost(catalog, kept.tree, relation) + ChangeCost(gets=1, writes=1)
-        made = len([wish for wish in wishes if wish.relation == relation])
+        made = len(
+            [requirement for requirement in requirements if requirement.relation == relation]
+        )
         found[relation] = price + ChangeCost(writes=made)
     return found
 

@@ -102,7 +102,7 @@ class ViewMaintainer:
             sums = self._shared_sums(get_derivation_cache(changes, reader, writer))
         self.write_sums(sums, writer)
 
-    def writes_beside(
+    def writes_from_cache(
         self, changes: Sequence[RowChange], reader: Reader, writer: Writer, derived: DerivationCache
     ) -> None:
         """The same as `writes`, for an auxiliary view whose step is shared with other ones."""

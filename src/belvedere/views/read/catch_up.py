@@ -19,7 +19,7 @@ from belvedere.views.state.watermarks import required_position
 
 
 def overlay_pending_log(
-    keeper: Maintainers, log: ChangeLog, transaction: Transaction, views: Sequence[View]
+    registry: Maintainers, log: ChangeLog, transaction: Transaction, views: Sequence[View]
 ) -> Reader:
     """The transaction, with these deferred views brought to its position and its own writes."""
     marks = {view.id: required_position(transaction, view) for view in views}
@@ -31,7 +31,7 @@ def overlay_pending_log(
         logged = window.log_range(marks[view.id]).changes_of(frozenset(view.inputs))
         changes = _merge_own_changes(logged, transaction, frozenset(view.inputs))
         if changes:
-            maintainer = keeper.maintainer_for(transaction.catalog, view)
+            maintainer = registry.maintainer_for(transaction.catalog, view)
             before = state_before(transaction, changes, maintainer.indexes)
             maintainer.writes(changes, before, writer, after=transaction)
     overlay = dict(writer.writes())
@@ -39,7 +39,7 @@ def overlay_pending_log(
 
 
 def tables_at_watermark(
-    keeper: Maintainers, log: ChangeLog, transaction: Transaction, view: View
+    registry: Maintainers, log: ChangeLog, transaction: Transaction, view: View
 ) -> tuple[Reader, int]:
     """The view's tables as of the view's watermark, and that position."""
     if view.maintenance is Maintenance.IMMEDIATE:
@@ -47,7 +47,7 @@ def tables_at_watermark(
     mark = required_position(transaction, view)
     window = _read_window(log, transaction, (mark,), (view,))
     changes = window.log_range(mark).changes_of(frozenset(view.inputs))
-    return state_before(transaction, changes, keeper.indexes), mark
+    return state_before(transaction, changes, registry.indexes), mark
 
 
 def _read_window(

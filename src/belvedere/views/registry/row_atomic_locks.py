@@ -47,7 +47,7 @@ READ_SIDE, WRITE_SIDE = 1, 2
 
 
 def cell_participants(
-    keeper: ViewRegistry, catalog: Catalog, relations: frozenset[int], log: ChangeLog, node: int
+    registry: ViewRegistry, catalog: Catalog, relations: frozenset[int], log: ChangeLog, node: int
 ) -> tuple[Participant, ...]:
     """The immediate views over these relations, also those being built; and who sees to catalog
     changes. `node` is the number of this process on the store."""
@@ -57,13 +57,13 @@ def cell_participants(
         for view in catalog.dependent_views(relation)
     }
     found: list[Participant] = [
-        create_locking_view(catalog, view, keeper)
+        create_locking_view(catalog, view, registry)
         for view in views.values()
         if view.maintenance is Maintenance.IMMEDIATE
         and view.state in (ObjectState.READY, ObjectState.BUILDING)
     ]
     if CATALOG_RELATION in relations:
-        found.append(CellViewTransition(keeper, log, node))
+        found.append(CellViewTransition(registry, log, node))
     return tuple(found)
 
 
@@ -72,12 +72,12 @@ class LockingView:
 
     checks = False
 
-    def __init__(self, maintainer: ViewMaintainer, view: View, keeper: ViewRegistry) -> None:
+    def __init__(self, maintainer: ViewMaintainer, view: View, registry: ViewRegistry) -> None:
         self.maintainer = maintainer
         self._inputs = frozenset(view.inputs)
         self._building = view.state is ObjectState.BUILDING
         self._auxiliary = bool(view.part)
-        self._registry = keeper
+        self._registry = registry
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
         if not self.maintainer.reads_state and not self._auxiliary:
@@ -142,8 +142,8 @@ class LockingUniqueView(UniqueIndexParticipant):
             super().writes(changes, reader, writer)
 
 
-def create_locking_view(catalog: Catalog, view: View, keeper: ViewRegistry) -> Participant:
-    inner = LockingView(keeper.maintainer_for(catalog, view), view, keeper)
+def create_locking_view(catalog: Catalog, view: View, registry: ViewRegistry) -> Participant:
+    inner = LockingView(registry.maintainer_for(catalog, view), view, registry)
     return LockingUniqueView(catalog, view, inner) if view.is_unique else inner
 
 
@@ -204,8 +204,8 @@ class CellViewTransition(ViewTransition):
     """State transitions of views. An immediate view is never built from the log, so becoming ready
     applies nothing; a live switch would have to apply the log, and is refused."""
 
-    def __init__(self, keeper: ViewRegistry, log: ChangeLog, node: int) -> None:
-        super().__init__(keeper, log)
+    def __init__(self, registry: ViewRegistry, log: ChangeLog, node: int) -> None:
+        super().__init__(registry, log)
         self._node = node
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:

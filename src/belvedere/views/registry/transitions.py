@@ -67,8 +67,8 @@ class ViewTransition:
 
     checks = True
 
-    def __init__(self, keeper: Maintainers, log: ChangeLog) -> None:
-        self._registry = keeper
+    def __init__(self, registry: Maintainers, log: ChangeLog) -> None:
+        self._registry = registry
         self._log = log
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Sequence[LockRequest]:

@@ -69,9 +69,9 @@ class StateUpdate:
         rows = self.state_rows
         if rows is None:
             rows = state_rows(reader, self.additions)
-        return [*rows, *self.writes_beside_state(reader)]
+        return [*rows, *self.metadata_writes(reader)]
 
-    def writes_beside_state(self, reader: Reader) -> list[Write]:
+    def metadata_writes(self, reader: Reader) -> list[Write]:
         """The rows of the update without the state itself."""
         feed = self.changefeed
         return [
@@ -106,6 +106,6 @@ def add_update(commits: AddingCommits, make: Callable[[Reader], StateUpdate]) ->
 
     def make_writes(newest: Reader) -> tuple[list[Write], Sequence[Addition]]:
         update = make(newest)
-        return update.writes_beside_state(newest), update.additions
+        return update.metadata_writes(newest), update.additions
 
     commits.write_additions(make_writes)

@@ -248,9 +248,9 @@ def _compile_insert_commit(catalog: Catalog, node: n.Insert) -> FastPathCommit |
     table, checked = compiled_table(catalog, node.relation), stored_rows.encode_checked_row
     key_of = table.key_of
 
-    def commit_insert(swaps: SingleRowCommits, run: FastPathRun) -> int | None:
+    def commit_insert(single_row_commits: SingleRowCommits, run: FastPathRun) -> int | None:
         row = make(run)
-        return swaps.insert_row(key_of(row), catalog, checked(table, row))
+        return single_row_commits.insert_row(key_of(row), catalog, checked(table, row))
 
     return commit_insert
 
@@ -262,11 +262,11 @@ def _compile_update_commit(catalog: Catalog, node: n.Update) -> FastPathCommit |
     table, find, make, _ = update
     decode, checked = table.decode, stored_rows.encode_checked_row
 
-    def commit_update(swaps: SingleRowCommits, run: FastPathRun) -> int | None:
+    def commit_update(single_row_commits: SingleRowCommits, run: FastPathRun) -> int | None:
         key = find(run.parameters)
         if key is None:
             return None
-        return swaps.replace_row(
+        return single_row_commits.replace_row(
             key, catalog, lambda stored: checked(table, make(run, decode(stored)))
         )
 

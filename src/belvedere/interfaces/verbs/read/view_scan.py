@@ -42,7 +42,7 @@ def view_range(peer: Peer, held: SnapshotLease, view: View) -> KeyRange | None:
 def _is_row_by_row(peer: Peer, catalog: Catalog, view: View) -> bool:
     require_readable(view)
     nodes = [
-        node for node, _ in walk_plan(peer.database.views.keeper.reading_plan(catalog, view), 0)
+        node for node, _ in walk_plan(peer.database.views.registry.reading_plan(catalog, view), 0)
     ]
     plain = all(
         isinstance(node, n.Project | n.Filter | n.Scan)
@@ -59,7 +59,7 @@ def view_rows(
     """The rows of the view from these key ranges of its state."""
     view, catalog = found.item, held.reader.catalog
     assert isinstance(view, View)
-    plan = _project_columns(peer.database.views.keeper.reading_plan(catalog, view), found)
+    plan = _project_columns(peer.database.views.registry.reading_plan(catalog, view), found)
     rows = compile_plan(catalog, plan)
     session, reader = Session(peer.served_store.shared), _current_reader(peer, held, view)
     for start, end in ranges:
