@@ -11,10 +11,10 @@ from tests.mutations.patch import Mutation, before, mutation, patch
 
 _STAMP_AND_WRITE = """\
         yield from locks.stamp_primary(node, held, position)
-        committed = yield from log.write_record(node, position, record, value)
+        committed = yield from log_rows.write_record(node, position, record, value)
 """
 _WRITE_AND_STAMP = """\
-        committed = yield from log.write_record(node, position, record, value)
+        committed = yield from log_rows.write_record(node, position, record, value)
         if not committed:
             yield from locks.stamp_primary(node, held, position)
 """

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "belvedere"
-IMPLEMENTATIONS = ("belvedere.txn.commit", "belvedere.txn.row", "belvedere.kv.rocksdb")
+IMPLEMENTATIONS = ("belvedere.txn.batch_atomic", "belvedere.txn.row_atomic", "belvedere.kv.rocksdb")
 CHOSEN = frozenset(
-    "BatchCommit BatchEngine CellEngine CellLog Cells Database GatheringStore Log MemoryStore"
-    " RocksStore RowCommit".split()
+    "BatchAtomicEngine BatchChangeLog BatchCommit CellChangeLog CellStoreSetup Database"
+    " GatheringStore MemoryStore RocksStore RowAtomicEngine RowCommit".split()
 )
 """Classes behind a contract: only the place that makes them knows which one it has."""
-WIRED = frozenset(["BatchEngine", "CellEngine", "HostDatabase", "Shared", "ViewService"])
+WIRED = frozenset(
+    ["BatchAtomicEngine", "HostDatabase", "RowAtomicEngine", "SharedState", "ViewService"]
+)
 DATABASE = "database.py"
 
 
@@ -59,7 +61,7 @@ def test_only_the_database_asks_what_kind_of_store_it_has() -> None:
         if called == "isinstance" and len(call.args) == 2
         for name in names_in(call.args[1]) & CHOSEN
     }
-    assert found == {(DATABASE, "Cells")}
+    assert found == {(DATABASE, "CellStoreSetup")}
 
 
 def test_the_database_alone_wires_parts() -> None:
@@ -69,7 +71,7 @@ def test_the_database_alone_wires_parts() -> None:
         path
         for path, tree in product()
         for name, call in calls(tree)
-        if name == "attach" and ast.unparse(call.func).endswith("tiers.attach")
+        if name == "attach_engine" and ast.unparse(call.func).endswith("tiers.attach_engine")
     }
     assert attached == {DATABASE}
 

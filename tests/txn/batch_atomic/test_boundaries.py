@@ -71,9 +71,9 @@ class Paths:
 @pytest.fixture
 def paths(monkeypatch: pytest.MonkeyPatch) -> Paths:
     watched = Paths()
-    for name in ("_append", "_derive_alone", "_derive", "_check"):
+    for name in ("_append_transaction", "_derive_single_row", "_derive_rows", "_run_checks"):
         watched.watch(monkeypatch, BatchCommit, name)
-    for name in ("write", "_publish_images", "publish"):
+    for name in ("write_batch", "_publish_images", "publish_through"):
         watched.watch(monkeypatch, Visibility, name)
     return watched
 
@@ -109,8 +109,8 @@ def test_a_single_row_passes_every_boundary_on_its_own_path(
         store.run(STATEMENTS[kind])
         hits = {name: failpoints.hits[name] for name in names_of(config)}
         assert hits == dict.fromkeys(names_of(config), 1)
-        assert "_derive_alone" in paths.taken
-        assert "_derive" not in paths.taken
+        assert "_derive_single_row" in paths.taken
+        assert "_derive_rows" not in paths.taken
         assert ages(store) == FINAL[kind]
 
 

@@ -56,7 +56,7 @@ class Summed(Database):
 
     def participants_for(self, catalog: Any, relations: frozenset[int]) -> tuple[Any, ...]:
         found = super().participants_for(catalog, relations)
-        item = catalog.find("product")
+        item = catalog.find_relation("product")
         return found if item is None else (*found, CountByName(item.id))
 
 
@@ -145,7 +145,7 @@ def test_a_value_too_large_is_refused_and_the_store_goes_on(memory_shop: Databas
         assert get(reader, "product", 1) is None
         put(memory_shop, "product", (1, "small"))
         assert get(reader, "product", 1) is None
-    assert not memory_shop.commits.failed
+    assert not memory_shop.commits.has_failed
 
 
 def test_after_a_failed_write_reads_go_on_and_writes_do_not(shop: Database) -> None:
@@ -155,7 +155,7 @@ def test_after_a_failed_write_reads_go_on_and_writes_do_not(shop: Database) -> N
         put(shop, "product", (2, "y"))
     failpoints.disarm_all()
     assert failed.value.sqlstate == "58030"
-    assert shop.commits.failed
+    assert shop.commits.has_failed
     with pytest.raises(Unavailable) as refused:
         put(shop, "product", (3, "z"))
     assert refused.value.sqlstate == "25006"
@@ -194,7 +194,7 @@ def test_a_busy_section_is_not_waited_for_beyond_its_deadline() -> None:
             thread.join()
             assert [error.sqlstate for error in caught] == ["55P03"]
 
-        database.commits.exclusively(inside)
+        database.commits.run_exclusively(inside)
         put(database, "product", (1, "x"))
 
 

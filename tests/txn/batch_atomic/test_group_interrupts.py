@@ -24,7 +24,7 @@ class _Log:
     """What a group commit sees of a store: a state that is written, synced and published."""
 
     def __init__(self) -> None:
-        self.written = self.published = Snapshot(0, 0, cast("Any", None), 0)
+        self.written = self.published_snapshot = Snapshot(0, 0, cast("Any", None), 0)
         self.synced = self.anchored = 0
         self.group = GroupSync(cast("Visibility", self), self.sync, self.anchor)
         self._mutex = threading.Lock()
@@ -35,10 +35,10 @@ class _Log:
     def anchor(self, position: int, _: int) -> None:
         self.anchored = position
 
-    def publish(self, state: Snapshot) -> None:
+    def publish_through(self, state: Snapshot) -> None:
         assert state.batch <= self.synced
         assert state.position <= self.anchored
-        self.published = max(self.published, state)
+        self.published_snapshot = max(self.published_snapshot, state)
 
     def end_waits(self) -> None:
         raise AssertionError("nothing failed")
@@ -48,7 +48,7 @@ class _Log:
             number = self.written.batch + 1
             self.written = Snapshot(number, number, cast("Any", None), 0)
         self.group.wait_durable(number)
-        assert self.published.batch >= number
+        assert self.published_snapshot.batch >= number
 
 
 class _Interrupt:

@@ -154,12 +154,12 @@ def test_nothing_is_altered_by_reading() -> None:
 
 def damaged(node: Database, row: bytes, act: Callable[[], Any]) -> None:
     store = node.engine._opened.store  # type: ignore[attr-defined]
-    before = dict(store.rows())
+    before = dict(store.copy_rows())
     with pytest.raises(Corruption) as caught:
         act()
     assert caught.value.sqlstate == "XX001"
     assert caught.value.facts["row"] == row.hex()
-    assert store.rows().get(row) == before.get(row), "the altered row was overwritten"
+    assert store.copy_rows().get(row) == before.get(row), "the altered row was overwritten"
 
 
 def altered(node: Database, row: bytes, column: bytes, value: bytes, at: int = 1) -> None:

@@ -343,13 +343,13 @@ def test_a_key_that_comes_twice_while_a_unique_view_index_is_filled_is_found() -
             "CREATE MATERIALIZED VIEW v AS SELECT id, name FROM product",
         )
         before = {view.name for view in first.db.catalog.views}
-        fill = row_atomic_backfill.fill_view
+        fill = row_atomic_backfill.backfill_view_cells
 
         def late(*arguments: Any) -> None:
             second.run("INSERT INTO product VALUES (2, 'p')")
             fill(*arguments)
 
-        with mock.patch.object(row_atomic_backfill, "fill_view", late):
+        with mock.patch.object(row_atomic_backfill, "backfill_view_cells", late):
             with pytest.raises(InvalidInput, match="duplicate key"):
                 first.run("CREATE UNIQUE INDEX ON v (name)")
         assert {view.name for view in first.db.catalog.views} == before

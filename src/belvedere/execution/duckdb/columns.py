@@ -63,7 +63,7 @@ class TableColumns:
         if len(self._parts) == 1:
             return [self._parts[0].decode_columns(slots, narrow=True)]
         with ThreadPoolExecutor(DECODERS, "belvedere-columns") as pool:
-            return list(pool.map(lambda part: part.columns(slots, narrow=True), self._parts))
+            return list(pool.map(lambda part: part.decode_columns(slots, narrow=True), self._parts))
 
     def decode_batches(self, slots: Sequence[int]) -> Iterator[pa.RecordBatch]:
         """The same as batches, decoded one by one and not cached."""

@@ -103,7 +103,7 @@ class RowCommit:
         self._catalogs: dict[int, Catalog] = {}
         self._read_at_least = 0
         self._shut = False
-        self.failed = False  # never for good: another try, or another node, may always succeed
+        self.has_failed = False  # never for good: another try, or another node, may always succeed
         self.on_commit: Callable[[], None] = lambda: None
         self._recent: dict[bytes, int] = {}
         self._mutex = threading.Lock()
