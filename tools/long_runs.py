@@ -60,19 +60,19 @@ RUNS = (
     LongRun(
         "hoist",
         "every query of SQL Logic Test as a view; SHARD=3/20 is a part",
-        ("-m tests.properties.views.hoist --tables {TABLES} --shard {SHARD}",),
+        ("-m tests.properties.views.workloads.hoist --tables {TABLES} --shard {SHARD}",),
         {"TABLES": "64", "SHARD": "1/1"},
     ),
     LongRun(
         "tpch",
         "the queries of TPC-H as views at scale factor 0.01",
-        ("-m tests.properties.views.tpch --lines {LINES} --seed {SEED}",),
+        ("-m tests.properties.views.workloads.tpch --lines {LINES} --seed {SEED}",),
         {"LINES": "60000", "SEED": "1"},
     ),
     LongRun(
         "nexmark",
         "the queries of Nexmark as views",
-        ("-m tests.properties.views.nexmark_whole --events {EVENTS} --seed {SEED}",),
+        ("-m tests.properties.views.workloads.nexmark_full --events {EVENTS} --seed {SEED}",),
         {"EVENTS": "60000", "SEED": "1"},
     ),
     LongRun(

@@ -61,7 +61,8 @@ NOT_PARTICIPLES = frozenset(
     "feed seed need speed embed indeed proceed succeed exceed hundred bleed breed weed shed red bed"
     " string thing nothing everything anything ring king spring setting mapping heading padding"
     " encoding ordering binding grouping meaning spelling reading building timing ceiling sibling"
-    " ping bring sting wing during missing warning substring housekeeping scaling staging bound quoting".split()
+    " ping bring sting wing during missing warning substring housekeeping scaling staging bound"
+    " quoting".split()
 )
 
 

@@ -33,7 +33,7 @@ def test_every_step_measures_something(name: str) -> None:
 
 
 def test_many_views_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deferred, "VIEW_COUNTS", (1, 3))
+    monkeypatch.setattr(deferred_views, "VIEW_COUNTS", (1, 3))
     report = suite.run_steps("views", {"f": deferred_views.measure_many_views}, SCALE, seed=1)
     assert [f.name.split(",")[0] for f in report.figures[::5]] == [
         "(f) 1 deferred views",

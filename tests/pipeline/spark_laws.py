@@ -27,8 +27,8 @@ from belvedere.pipeline.maintain import group_driver
 from belvedere.pipeline.store.client import Store
 from belvedere.session.session import Session
 from tests.pipeline.definitions import DEFINITIONS
-from tests.properties.views.cases import random_case
-from tests.properties.views.histories import Case
+from tests.properties.views.generate.cases import random_case
+from tests.properties.views.generate.histories import Case
 from tests.properties.views.law import stored_state
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from belvedere.pipeline.maintain import group_driver
 from belvedere.pipeline.store.client import Store
 from belvedere.pipeline.store.spark_session import session, settings_for
 from tests.pipeline.spark_laws import DEFINITIONS, compare, opened, wait_for_groups
-from tests.properties.views.tpch import Tpch
+from tests.properties.views.workloads.tpch import Tpch
 
 SUFFIXES = ("_immediate", "_deferred")
 

@@ -42,16 +42,7 @@ from belvedere.catalog.definitions import (
     UniqueDefinition,
     ViewDefinition,
 )
-from belvedere.catalog.model import (
-    Index,
-    Maintenance,
-    ObjectState,
-    Schema,
-    Sequence,
-    Table,
-    TypeName,
-    View,
-)
+from belvedere.catalog.model import Index, ObjectState, Table, View
 from belvedere.catalog.relation_codecs import encode_missing_value
 from belvedere.errors import InvalidInput
 from belvedere.types import BIGINT, Kind
@@ -96,12 +87,12 @@ class CatalogEdit:
         if any(schema.name == name for schema in self.catalog.schemas):
             raise InvalidInput("schema already exists", sqlstate="42P06", name=name)
         id_ = self.allocate_id()
-        self.put(Schema(id=id_, name=name))
+        self.put(model.Schema(id=id_, name=name))
         return id_
 
     def drop_schema(self, id_: int) -> None:
         """Remove the schema at once: its objects are dropped already."""
-        assert isinstance(self.catalog.get(id_), Schema)
+        assert isinstance(self.catalog.get(id_), model.Schema)
         self._remove_object(id_)
 
     def create_sequence(self, wanted: SequenceDefinition, owner: int | None = None) -> int:
@@ -109,7 +100,7 @@ class CatalogEdit:
         require_sequence(wanted)
         id_ = self.allocate_id()
         self.put(
-            Sequence(
+            model.Sequence(
                 id=id_,
                 name=wanted.name,
                 schema=schema,
@@ -125,7 +116,7 @@ class CatalogEdit:
 
     def drop_sequence(self, id_: int) -> None:
         """Remove the sequence at once: it has no rows of its own."""
-        assert isinstance(self.catalog.get(id_), Sequence)
+        assert isinstance(self.catalog.get(id_), model.Sequence)
         self._remove_object(id_)
 
     def drop_plain_view(self, id_: int) -> None:
@@ -188,7 +179,7 @@ class CatalogEdit:
         if wanted.primary_key:
             return tuple(columns), column_slots(named, wanted.primary_key)
         hidden = model.CatalogColumn(
-            ROW_ID, TypeName.from_type(BIGINT), len(columns), not_null=True, hidden=True
+            ROW_ID, model.TypeName.from_type(BIGINT), len(columns), not_null=True, hidden=True
         )
         return (*columns, hidden), (len(columns),)
 
@@ -216,7 +207,7 @@ class CatalogEdit:
             sequence = self.create_sequence(numbers, owner=table)
         return model.CatalogColumn(
             wanted.name,
-            TypeName.from_type(wanted.type),
+            model.TypeName.from_type(wanted.type),
             slot,
             not_null=wanted.not_null or is_key or wanted.serial or wanted.identity is not None,
             default=wanted.default,
@@ -385,7 +376,7 @@ class CatalogEdit:
         for index in self.catalog.table_indexes(table.id):
             leading = tuple(part.slot for part in index.parts[: len(slots)])
             plain = index.where is None and not index.unique
-            if plain and leading == slots and index.maintenance is Maintenance.IMMEDIATE:
+            if plain and leading == slots and index.maintenance is model.Maintenance.IMMEDIATE:
                 return index.id
         name = self.free_name(
             f"{table.name}_{'_'.join(wanted.columns)}_children", self._schema_name(table.schema)
@@ -450,7 +441,7 @@ class CatalogEdit:
         for index in self.catalog.table_indexes(id_):
             self.mark_dropped(index)
         for item in tuple(self.catalog.objects.values()):
-            if isinstance(item, Sequence) and item.owner == id_:
+            if isinstance(item, model.Sequence) and item.owner == id_:
                 self.drop_sequence(item.id)
         self.mark_dropped(table)
 

@@ -133,7 +133,7 @@ def bag_of(frame: TypedFrame, plan: n.Node) -> Counter[Row]:
 
 
 def expected(database: Database, plan: n.Node) -> Counter[Row]:
-    from belvedere.execution.spark.lower import make_order_total
+    from belvedere.execution.spark.total_order import make_order_total
 
     plan = make_order_total(plan)
     with database.begin() as reader:

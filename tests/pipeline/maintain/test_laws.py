@@ -16,7 +16,7 @@ from belvedere.pipeline.maintain import batch
 from belvedere.views.deferred import driver
 from tests.mutations.task import MutatedTask
 from tests.pipeline.spark_laws import STEPS_PER_BATCH, Counts, run_case
-from tests.properties.views.cases import random_case
+from tests.properties.views.generate.cases import random_case
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

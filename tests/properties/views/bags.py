@@ -14,7 +14,7 @@ import numpy
 
 from belvedere.types import Interval
 from tests.exact import EXACT
-from tests.properties.views.schemas import Column
+from tests.properties.views.generate.schemas import Column
 
 Bag = Counter[tuple[str, ...]]
 

@@ -19,8 +19,8 @@ import psycopg
 
 from tests.exact import make_callers_context_useless
 from tests.oracle.postgres import server
-from tests.properties.views.cases import REGRESSIONS, load, random_case, save, shrunk
-from tests.properties.views.histories import Case
+from tests.properties.views.generate.cases import REGRESSIONS, load, random_case, save, shrunk
+from tests.properties.views.generate.histories import Case
 from tests.properties.views.law import MEMORY, STORES, Broken, Counts, Law
 
 

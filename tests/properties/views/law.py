@@ -39,8 +39,8 @@ from belvedere.txn.history.derived_rows import DerivedRows
 from belvedere.views.registry.view_registry import EmptyReader
 from belvedere.views.service import ViewService
 from tests.properties.views.bags import Bag, Overflow, bag, exact_bag
-from tests.properties.views.histories import Case, Step
-from tests.properties.views.schemas import Column
+from tests.properties.views.generate.histories import Case, Step
+from tests.properties.views.generate.schemas import Column
 from tests.protocols import open_on_cells
 
 AS_TEXT = ("date", "timestamp", "timestamptz", "time", "uuid", "bytea")

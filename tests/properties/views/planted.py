@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from tests.mutations.registry import ENGINE
-from tests.simulation.crash.planted import SCHEDULES, caught
+from tests.simulation.crash.planted.recovery import SCHEDULES, caught
 
 BELOW = (
     "catalog_before_data",

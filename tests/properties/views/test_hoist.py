@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutations.registry import mutated
-from tests.properties.views.hoist import (
+from tests.properties.views.workloads.hoist import (
     Counts,
     Round,
     of_tables,

@@ -11,8 +11,8 @@ import pytest
 
 from belvedere.session.session import Session
 from tests.properties.views.law import open_manual
-from tests.properties.views.nexmark import QUERIES, TABLES, Events
-from tests.properties.views.nexmark_whole import loaded
+from tests.properties.views.workloads.nexmark import QUERIES, TABLES, Events
+from tests.properties.views.workloads.nexmark_full import loaded
 
 TRANSACTIONS = 12
 

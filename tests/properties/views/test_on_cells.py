@@ -6,7 +6,7 @@ import pytest
 
 from belvedere.database import Database
 from tests.mutations.registry import mutated
-from tests.properties.views.cases import random_case
+from tests.properties.views.generate.cases import random_case
 from tests.properties.views.hunt import breaks, check
 from tests.properties.views.law import Counts
 from tests.protocols import opener_on_cells

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutations.registry import mutated
-from tests.properties.views.cases import REGRESSIONS, load, random_case
+from tests.properties.views.generate.cases import REGRESSIONS, load, random_case
 from tests.properties.views.hunt import breaks, check
 from tests.properties.views.law import STORES, Counts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.properties.views.tpch import INCREMENTAL_LEAST, loaded
+from tests.properties.views.workloads.tpch import INCREMENTAL_LEAST, loaded
 
 
 @pytest.mark.slow

@@ -21,8 +21,9 @@ from pathlib import Path
 
 from belvedere import failpoints
 from tests.mutations.registry import ENGINE
-from tests.simulation.crash import damage, disk, faults, kills, planted, powercut
 from tests.simulation.crash.controls import CONTROLS
+from tests.simulation.crash.faults import damage, disk, injected, kills, power_cut
+from tests.simulation.crash.planted import recovery
 from tests.simulation.crash.processes import ChildFailed, call
 from tests.simulation.crash.report import Harness, table
 
@@ -71,7 +72,7 @@ def runs_of(profile: Profile) -> dict[str, Run]:
         "d2": lambda h, d: kills.at_random_times(h, d, profile.random_kills),
         "d3": lambda h, d: kills.in_recovery(h, d, profile.recovery_kills),
         "d4": lambda h, d: _in_child(h, d, profile.power_machines),
-        "d5": lambda h, d: faults.sweep(h, d / "sweep", profile.fault_stride, profile.fault_runs),
+        "d5": lambda h, d: injected.sweep(h, d / "sweep", profile.fault_stride, profile.fault_runs),
         "d7": lambda h, d: disk.fill_up(h, d, profile.disks),
         "d8": lambda h, d: damage.file_damage(
             h, damage.make_specimen(d / "made", 60, h.seed), profile.damage_each
@@ -89,7 +90,7 @@ def _in_child(harness: Harness, directory: Path, machines: int) -> None:
     """Power cuts need no process to die, but threads: not in a process that forks."""
 
     def run() -> Harness:
-        powercut.cuts(harness, directory, machines)
+        power_cut.cuts(harness, directory, machines)
         return harness
 
     done = call(run, directory / "stderr")
@@ -167,11 +168,11 @@ def run_planted() -> dict[str, str]:
     try:
         for name in ENGINE:
             started = time.monotonic()
-            if name not in planted.SCHEDULES:
+            if name not in recovery.SCHEDULES:
                 verdicts[name] = "has no schedule"
                 continue
             try:
-                found = planted.caught(name, home / name)
+                found = recovery.caught(name, home / name)
             except (AssertionError, ChildFailed) as error:
                 verdicts[name] = f"FAILED {error}"
                 continue

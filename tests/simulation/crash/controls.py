@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from tests.simulation.crash import damage, disk, faults, kills, powercut
+from tests.simulation.crash.faults import damage, disk, injected, kills, power_cut
 from tests.simulation.crash.processes import ChildFailed, call
 from tests.simulation.crash.report import Harness
 
@@ -75,26 +75,26 @@ def acknowledged_in_time(home: Path, seed: int) -> list[str]:
 
 
 def _cut(home: Path) -> list[str]:
-    machine = powercut.Machine(home / "machine", random.Random(1))
-    return powercut.write_and_cut(machine, 5, None)
+    machine = power_cut.Machine(home / "machine", random.Random(1))
+    return power_cut.write_and_cut(machine, 5, None)
 
 
 def swallowed_sync(home: Path, seed: int) -> list[str]:
     """A failed sync that is taken for a success. What the store holds depends on who was quicker,
     so a purchase may be refused, and reach no sync: then another is tried."""
-    plan = faults.prepare(home / "sweep", seed)
+    plan = injected.prepare(home / "sweep", seed)
     for attempt in range(5):
-        case = faults.Case("buy", "sync.before", "raise", 1, seed + 1000 * attempt)
-        struck, problems = faults.run_case(home / "sweep", plan, case, "sync_error_swallowed")
+        case = injected.Case("buy", "sync.before", "raise", 1, seed + 1000 * attempt)
+        struck, problems = injected.run_case(home / "sweep", plan, case, "sync_error_swallowed")
         if struck:
             return problems
     return []
 
 
 def fault_that_never_strikes(home: Path, seed: int) -> list[str]:
-    case = faults.Case("buy", "write", "before", 10**6, seed)
-    plan = faults.prepare(home / "sweep", seed)
-    struck, problems = faults.run_case(home / "sweep", plan, case)
+    case = injected.Case("buy", "write", "before", 10**6, seed)
+    plan = injected.prepare(home / "sweep", seed)
+    struck, problems = injected.run_case(home / "sweep", plan, case)
     return problems + (["it struck"] if struck else [])
 
 

@@ -12,9 +12,10 @@ import pytest
 
 from belvedere import failpoints
 from tests.mutations.registry import ENGINE
-from tests.simulation.crash import kills, planted
 from tests.simulation.crash.__main__ import GOALS
+from tests.simulation.crash.faults import kills
 from tests.simulation.crash.oracle import decode_row, encode_row
+from tests.simulation.crash.planted import recovery
 from tests.simulation.crash.report import Harness, table
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -46,7 +47,7 @@ def test_every_planted_bug_is_caught() -> None:
 
 
 def test_every_planted_bug_has_a_schedule() -> None:
-    assert planted.SCHEDULES.keys() == ENGINE.keys()
+    assert recovery.SCHEDULES.keys() == ENGINE.keys()
 
 
 def test_every_boundary_is_in_the_engine() -> None:

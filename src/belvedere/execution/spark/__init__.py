@@ -3,6 +3,8 @@
 In reading order; an entry uses only those before it:
 
     failures          translation of Spark's failures into the engine's errors
+    total_order       plans whose orders are made total, so that equal rows always give the same
+                      result
     types             carrier types: the Spark type that holds the values of each SQL type,
                       lossless both ways
     native_functions  native forms of functions that Spark evaluates exactly as PostgreSQL does

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from tests.properties.views.corpus import TYPES
+from tests.properties.views.workloads.corpus import TYPES
 
 COMMON = ("int", "numeric(12,2)", "double precision", "text", "timestamp", "boolean", "bigint")
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tests.properties.views.corpus import typed_literal
-from tests.properties.views.schemas import Column, Table
+from tests.properties.views.generate.schemas import Column, Table
+from tests.properties.views.workloads.corpus import typed_literal
 
 INTEGERS = ("smallint", "int", "bigint")
 NUMBERS = (*INTEGERS, "numeric", "numeric(12,2)")

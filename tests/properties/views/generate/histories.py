@@ -7,8 +7,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tests.properties.views.corpus import literal
-from tests.properties.views.schemas import Table
+from tests.properties.views.generate.schemas import Table
+from tests.properties.views.workloads.corpus import literal
 
 NO_OP_SHARE = 0.2
 ROLLBACK_SHARE = 0.08

@@ -7,8 +7,15 @@ floats are left to `definitions`.
 
 from __future__ import annotations
 
-from tests.properties.views.definitions import INTEGERS, NUMBERS, Generator, Query, Source, arrays
-from tests.properties.views.schemas import Column
+from tests.properties.views.generate.definitions import (
+    INTEGERS,
+    NUMBERS,
+    Generator,
+    Query,
+    Source,
+    arrays,
+)
+from tests.properties.views.generate.schemas import Column
 
 Made = tuple[Query, str]
 

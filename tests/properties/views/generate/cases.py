@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.properties.views.definitions import Generator, arrays, sums
-from tests.properties.views.histories import Case, Histories, Step
-from tests.properties.views.schemas import Table, random_tables
-from tests.properties.views.shapes import MORE, TOWERS
+from tests.properties.views.generate.definitions import Generator, arrays, sums
+from tests.properties.views.generate.histories import Case, Histories, Step
+from tests.properties.views.generate.schemas import Table, random_tables
+from tests.properties.views.generate.shapes import MORE, TOWERS
 
 TOWER_EVERY = 5
-REGRESSIONS = Path(__file__).parent / "regressions"
+REGRESSIONS = Path(__file__).parents[1] / "regressions"
 
 
 def random_case(seed: int, views: int, steps: int, *, wide: bool = False) -> Case:

@@ -1,6 +1,6 @@
 """Nexmark's queries as views over a long stream of events, some of which change and go.
 
-    python -m tests.properties.views.nexmark_whole --events 60000 --cycles 3
+    python -m tests.properties.views.workloads.nexmark_full --events 60000 --cycles 3
 
 Persons, auctions and bids come in the benchmark's proportion of 2 : 6 : 92, ten events a second:
 sellers and bidders are persons of late, and bids are mostly for the newest auctions. Every query is
@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from belvedere.errors import Unsupported
 from belvedere.session.session import Session
 from tests.properties.views.law import open_manual
-from tests.properties.views.nexmark import QUERIES, TABLES
+from tests.properties.views.workloads.nexmark import QUERIES, TABLES
 
 KINDS = ("immediate", "deferred")
 START = datetime(2026, 1, 1, 7)

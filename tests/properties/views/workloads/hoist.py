@@ -1,8 +1,9 @@
 """Every query of SQL Logic Test as a view: defined on empty tables, which are then loaded.
 
-    python -m tests.properties.views.hoist                     all queries over tables, all files
-    python -m tests.properties.views.hoist select1 --sample 50 --seed 7
-    python -m tests.properties.views.hoist --shard 3/20        every twentieth query, from the third
+    python -m tests.properties.views.workloads.hoist                     all queries over tables,
+    all files python -m tests.properties.views.workloads.hoist select1 --sample 50 --seed 7 python
+    -m tests.properties.views.workloads.hoist --shard 3/20        every twentieth query, from the
+    third
 
 A round is a stretch of a file between drops of its tables. Its tables come first, then a batch of
 its queries as views, immediate or deferred in turn, then the round's inserts, updates and deletes,

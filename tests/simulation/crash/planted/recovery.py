@@ -23,9 +23,9 @@ from belvedere.errors import Corruption, Error, InvalidInput, Unavailable
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn.transaction import table_rows
 from belvedere.types import DOUBLE, NUMERIC
-from tests.simulation.crash import planted_isolation, planted_views
-from tests.simulation.crash.damage import current_log, log_record_ends
-from tests.simulation.crash.powercut import PEOPLE, Machine, write_and_cut
+from tests.simulation.crash.faults.damage import current_log, log_record_ends
+from tests.simulation.crash.faults.power_cut import PEOPLE, Machine, write_and_cut
+from tests.simulation.crash.planted import isolation, views
 from tests.simulation.crash.processes import Child, call, killed
 
 Schedule = Callable[[Path], list[str]]
@@ -279,6 +279,6 @@ SCHEDULES: dict[str, Schedule] = {
     "catalog_before_data": failed_catalog_change,
     "decimal_key_by_text": equal_decimals,
     "negative_zero_by_bits": equal_zeros,
-    **planted_isolation.SCHEDULES,
-    **planted_views.SCHEDULES,
+    **isolation.SCHEDULES,
+    **views.SCHEDULES,
 }

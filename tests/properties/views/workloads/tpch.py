@@ -1,6 +1,7 @@
 """All 22 queries of TPC-H as views, over inserts, updates and deletes on every table.
 
-    python -m tests.properties.views.tpch --lines 60000 --cycles 3        scale factor 0.01
+    python -m tests.properties.views.workloads.tpch --lines 60000 --cycles 3        scale factor
+    0.01
 
 Every query is kept twice, immediate and deferred. A cycle is some transactions that change all
 eight tables: orders with lines come and go, dimensions change what queries select and join by, and

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.properties.views.cases import random_case
+from tests.properties.views.generate.cases import random_case
 from tests.properties.views.hunt import check
 from tests.properties.views.law import Broken, Counts
 from tests.views.deferred.test_concurrency import (
