@@ -79,24 +79,33 @@ def is_constant(expression: e.Expression) -> bool:
 
 
 def walk_plan(item: Any, level: int) -> Iterator[tuple[Any, int]]:
-    """Every node and expression below `item`, with its depth in nested queries."""
-    if item is None or isinstance(item, _OPAQUE):
-        return
-    if isinstance(item, tuple) and not hasattr(item, "_fields"):
-        for part in item:
-            yield from walk_plan(part, level)
-        return
-    yield item, level
-    for name, value in _child_items(item):
-        inner = (isinstance(item, SUBQUERIES) and name == "plan") or (
-            isinstance(item, n.Join) and item.lateral and name == "right"
-        )
-        yield from walk_plan(value, level + 1 if inner else level)
+    """Every node and expression below `item`, each before those below it, with its depth in nested
+    queries."""
+    stack = [(item, level)]
+    while stack:
+        item, level = stack.pop()
+        if item is None or isinstance(item, _OPAQUE):
+            continue
+        if isinstance(item, tuple) and not hasattr(item, "_fields"):
+            stack += [(part, level) for part in reversed(item)]
+            continue
+        yield item, level
+        stack += [
+            (value, level + 1 if _opens_query(item, name) else level)
+            for name, value in reversed(_list_children(item))
+        ]
 
 
-def _child_items(item: Any) -> Iterator[tuple[str, Any]]:
+def _opens_query(item: Any, name: str) -> bool:
+    """Whether the child of this name sees the rows of `item` as outer rows."""
+    return (isinstance(item, SUBQUERIES) and name == "plan") or (
+        isinstance(item, n.Join) and item.lateral and name == "right"
+    )
+
+
+def _list_children(item: Any) -> list[tuple[str, Any]]:
     if isinstance(item, tuple):
-        yield from zip(item._fields, item)  # type: ignore[attr-defined]
-    elif dataclasses.is_dataclass(item):
-        for field in dataclasses.fields(item):
-            yield field.name, getattr(item, field.name)
+        return list(zip(item._fields, item))  # type: ignore[attr-defined]
+    if not dataclasses.is_dataclass(item):
+        return []
+    return [(field.name, getattr(item, field.name)) for field in dataclasses.fields(item)]
