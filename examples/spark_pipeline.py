@@ -23,20 +23,23 @@ import belvedere
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline import Store
 from belvedere.pipeline.jobs import load, maintain, verify
-from belvedere.pipeline.store.spark_session import session
+from belvedere.pipeline.store.spark_session import open_spark_session
 from belvedere.pipeline.store.tables import DefinitionCompiler
-from belvedere.session.materialized.create import bind_definition
-from belvedere.session.statement.catalog_expressions import compile_table_expression
+from belvedere.session.materialized.create import bind_simplified_definition
+from belvedere.session.statement.catalog_expressions import compile_row_expression
 
 ORDERS = 2_000
 CITIES = ("Vienna", "Graz", "Linz")
-DEFINITIONS = DefinitionCompiler(bind_definition, compile_table_expression)
+DEFINITIONS = DefinitionCompiler(bind_simplified_definition, compile_row_expression)
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "shop.db"
-        with belvedere.connect(str(path), autocommit=True) as shop, session("local[2]") as spark:
+        with (
+            belvedere.connect(str(path), autocommit=True) as shop,
+            open_spark_session("local[2]") as spark,
+        ):
             store = Store.from_url(str(path))
             load_orders(spark, store, shop, Path(scratch) / "orders.parquet")
             create_views(shop)

@@ -37,7 +37,7 @@ there is no grace to wait out."""
 
 def open_on_cells(config: Config | None = None, **more: Any) -> Database:
     """A node alone on a store of its own."""
-    return Database.on_cells(CellStoreSetup(MemoryCells(), UNHURRIED), config, **more)
+    return Database.open_row_atomic_node(CellStoreSetup(MemoryCells(), UNHURRIED), config, **more)
 
 
 def runs_on_cells(metafunc: pytest.Metafunc) -> bool:
@@ -218,10 +218,10 @@ BATCH_ONLY = (
     ("session/statement/test_hostile.py", "*", "says nothing of the store"),
     ("session/statement/test_statements.py", "test_a_plan_for_few_rows_is_made_anew*", "clock"),
     # These count reads of a batch store.
-    ("views/read/test_catch_up.py", "test_a_row_of_a_view_is_one_get", "counts reads"),
+    ("views/read/test_deferred_readers.py", "test_a_row_of_a_view_is_one_get", "counts reads"),
     ("views/cost/test_cost_estimate.py", "*", "counts reads"),
     ("views/compile/test_auxiliary_views.py", "test_a_change_costs_the_same*", "counts reads"),
-    ("views/delta/test_prune_terms.py", "test_an_inserted_parent_costs*", "counts reads"),
+    ("views/delta/test_foreign_key_joins.py", "test_an_inserted_parent_costs*", "counts reads"),
     ("txn/transaction/test_root_keys.py", "*", "counts locks of the batch commit"),
     ("views/state/test_root_locks.py", "*", "counts locks of the batch commit"),
     ("views/indexes/test_entries.py", "*", "opens a batch store by itself"),

@@ -21,7 +21,7 @@ CORES = 2
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """local[2] in a JVM of its own, with the settings of the pipeline's commands."""
-    from belvedere.pipeline.store.spark_session import session, settings_for
+    from belvedere.pipeline.store.spark_session import build_small_job_settings, open_spark_session
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -29,7 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     settings = {
-        **settings_for(CORES),
+        **build_small_job_settings(CORES),
         "spark.local.dir": str(tmp_path_factory.mktemp("spark")),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -37,5 +37,5 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
         "spark.network.timeout": "3600s",  # a machine that stood still has not lost its executor
     }
-    with session(f"local[{CORES}]", "belvedere tests", settings) as made:
+    with open_spark_session(f"local[{CORES}]", "belvedere tests", settings) as made:
         yield made

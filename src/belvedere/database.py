@@ -34,9 +34,9 @@ from belvedere.kv.batch import BatchStore
 from belvedere.kv.memory import MemoryStore
 from belvedere.session.context.shared_state import SharedState
 from belvedere.session.materialized import replace
-from belvedere.session.materialized.create import bind_definition
+from belvedere.session.materialized.create import bind_simplified_definition
 from belvedere.session.session import Session
-from belvedere.session.statement.catalog_expressions import compile_table_expression
+from belvedere.session.statement.catalog_expressions import compile_row_expression
 from belvedere.txn import token
 from belvedere.txn.batch_atomic.backup import restore
 from belvedere.txn.batch_atomic.engine import BatchAtomicEngine
@@ -63,12 +63,12 @@ from belvedere.views.compile.defined_view import NewView
 from belvedere.views.indexes.entries import (
     CompileExpression,
     build_index_participants,
-    refuse_expressions,
+    refuse_index_expression,
 )
-from belvedere.views.indexes.participants import build_commit_participants
-from belvedere.views.registry.view_registry import Bind, ViewRegistry, no_queries
+from belvedere.views.indexes.participants import build_non_view_participants
+from belvedere.views.registry.view_registry import Bind, ViewRegistry, refuse_view_definitions
 from belvedere.views.service import ViewService
-from belvedere.views.state.build_state import unfinished_builds
+from belvedere.views.state.build_state import list_unfinished_builds
 
 MEMORY = ":memory:"
 _SUFFIX = struct.Struct(">Q")
@@ -85,8 +85,8 @@ class Database:
         *,
         random: Callable[[int], bytes] = os.urandom,
         clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
-        compile_expression: CompileExpression = refuse_expressions,
-        bind: Bind = no_queries,
+        compile_expression: CompileExpression = refuse_index_expression,
+        bind: Bind = refuse_view_definitions,
     ) -> None:
         """`compile_expression` and `bind` compile SQL text of the catalog: index expressions and
         view definitions."""
@@ -95,7 +95,7 @@ class Database:
         self._shared: SharedState | None = None
         self._closing = threading.Lock()
         self._closed = False
-        self.engine, backfill = self._open_engine(opened, clock_us, random)
+        self.engine, backfill = self._build_engine_and_backfill(opened, clock_us, random)
         self.commits = self.engine.commits
         self.log = self.engine.log
         self.visibility = self.engine.visibility
@@ -105,7 +105,7 @@ class Database:
         self._suffixes = map(_SUFFIX.pack, itertools.count(int.from_bytes(random(8)) >> 1))
         self.single_row_commits = self.engine.single_row_commits(self.locks, self._suffixes)
         self.views = ViewService(
-            self._as_host(ViewRegistry(bind, self._index_participants)), backfill
+            self._build_view_host(ViewRegistry(bind, self._build_index_participants)), backfill
         )
 
     @staticmethod
@@ -116,8 +116,8 @@ class Database:
         create: bool = True,
         accept_data_loss: bool = False,
         random: Callable[[int], bytes] = os.urandom,
-        compile_expression: CompileExpression = refuse_expressions,
-        bind: Bind = no_queries,
+        compile_expression: CompileExpression = refuse_index_expression,
+        bind: Bind = refuse_view_definitions,
     ) -> Database:
         """Open the store at `path`, a directory or ':memory:'; create it when there is none."""
         config = config or Config()
@@ -130,18 +130,18 @@ class Database:
         db = Database(
             opened, config, random=random, compile_expression=compile_expression, bind=bind
         )
-        db.views.backfills.resume_builds(compiled=bind is not no_queries)
-        db.views.start_worker()
+        db.views.backfills.resume_or_drop_builds(compiled=bind is not refuse_view_definitions)
+        db.views.start_or_wake_worker()
         return db
 
     @staticmethod
-    def on_cells(
+    def open_row_atomic_node(
         cells: CellStoreSetup,
         config: Config | None = None,
         *,
         random: Callable[[int], bytes] = os.urandom,
-        compile_expression: CompileExpression = refuse_expressions,
-        bind: Bind = no_queries,
+        compile_expression: CompileExpression = refuse_index_expression,
+        bind: Bind = refuse_view_definitions,
     ) -> Database:
         """A node on a row-atomic store, which any number of others may use at the same time. The
         store is not closed with it."""
@@ -152,7 +152,7 @@ class Database:
             compile_expression=compile_expression,
             bind=bind,
         )
-        db.views.start_worker()
+        db.views.start_or_wake_worker()
         return db
 
     # -- transactions -------------------------------------------------------------------------
@@ -175,9 +175,9 @@ class Database:
         self, function: Callable[[Transaction], T], isolation: Isolation = SNAPSHOT
     ) -> T:
         """Run `function` in a transaction and commit it; retry when it loses a race."""
-        return self.run_committed(function, isolation)[0]
+        return self.run_and_get_commit(function, isolation)[0]
 
-    def run_committed(
+    def run_and_get_commit(
         self, function: Callable[[Transaction], T], isolation: Isolation = SNAPSHOT
     ) -> tuple[T, CommitResult]:
         at_least = 0
@@ -197,7 +197,7 @@ class Database:
         raise AssertionError("unreachable")
 
     @contextmanager
-    def open_snapshot(self, at_least: int = 0) -> Iterator[Reader]:
+    def open_newest_reader(self, at_least: int = 0) -> Iterator[Reader]:
         """A reader of what is published now."""
         with self.begin(at_least=at_least) as transaction:
             yield transaction
@@ -206,11 +206,11 @@ class Database:
         self, catalog: Catalog, relations: frozenset[int]
     ) -> tuple[Participant, ...]:
         return (
-            *build_commit_participants(catalog, relations, self._compile_expression),
-            *self.views.participants(catalog, relations),
+            *build_non_view_participants(catalog, relations, self._compile_expression),
+            *self.views.list_view_participants(catalog, relations),
         )
 
-    def _index_participants(
+    def _build_index_participants(
         self, catalog: Catalog, relations: frozenset[int]
     ) -> tuple[Participant, ...]:
         return build_index_participants(catalog, relations, self._compile_expression)
@@ -232,16 +232,18 @@ class Database:
             edit = CatalogEdit(transaction.catalog)
             result = change(edit)
             made[:] = [
-                i.id for i in unfinished_builds(edit.catalog) if i.id >= edit.before.head.next_id
+                i.id
+                for i in list_unfinished_builds(edit.catalog)
+                if i.id >= edit.before.head.next_id
             ]
             keys[:] = foreign_keys.added_foreign_keys(edit.before, edit.catalog)
             apply_edit(transaction, edit)
             return result
 
         result = self.run_transaction(apply_change)
-        self.views.backfills.finish_builds(made)
+        self.views.backfills.backfill_and_mark_ready(made)
         foreign_keys.require_parents(keys, self.begin, self.change_schema)
-        self.views.start_worker()
+        self.views.start_or_wake_worker()
         return result
 
     def create_views(self, wanted: Sequence[NewView]) -> list[int]:
@@ -249,7 +251,7 @@ class Database:
         table."""
         return self.views.create_views(wanted)
 
-    def find_table(self, name: str, schema: str = "public") -> CompiledTable:
+    def get_compiled_table(self, name: str, schema: str = "public") -> CompiledTable:
         catalog = self.catalog
         return compiled_table(catalog, catalog.require_relation(Table, name, schema).id)
 
@@ -281,14 +283,14 @@ class Database:
     def store_id(self) -> bytes:
         return self.engine.identity.store_id
 
-    def token(self, position: int) -> str:
+    def position_to_token(self, position: int) -> str:
         """What a client shows elsewhere to see at least `position`."""
         identity = self.engine.identity
         return token.issue_token(
             token.PositionToken(identity.store_id, self.incarnation, position), identity.secret
         )
 
-    def position_of(self, text: str) -> int:
+    def token_to_position(self, text: str) -> int:
         """The position a token stands for; refused when another store or incarnation issued it."""
         identity = self.engine.identity
         expected = token.PositionToken(identity.store_id, self.incarnation, self.position)
@@ -301,28 +303,28 @@ class Database:
 
     # -- the past -----------------------------------------------------------------------------
 
-    def as_of(self, position: int) -> AbstractContextManager[Reader]:
+    def open_past_reader(self, position: int) -> AbstractContextManager[Reader]:
         """A reader of base tables at a past position that the log still reaches."""
         return self.engine.open_past_reader(position, self.begin)
 
-    def trim(self, through: int | None = None) -> int:
+    def trim_log(self, through: int | None = None) -> int:
         """Delete the log up to `through`, by default all but the retention minimum; then the rows
         of tables and indexes whose drop is older than the log. Returns the position trimmed
         through."""
         if through is None:
             through = self.position - self.config.log_retention_records_min
-        kept = self.views.kept_in_log()
+        kept = self.views.first_retained_log_position()
         trimmed = self.log.trim(through if kept is None else min(through, kept))
-        self._erase_dropped()
+        self._erase_dropped_relations()
         return trimmed
 
-    def _trim_when_long(self) -> None:
+    def _trim_log_and_changefeeds(self) -> None:
         """Trim when the log is twice as long as required, so that trimming stays rare."""
         if self.position - self.log.first_position > 2 * self.config.log_retention_records_min:
-            self.trim()
-        self.views.trim_streams()
+            self.trim_log()
+        self.views.trim_changefeeds()
 
-    def _erase_dropped(self) -> None:
+    def _erase_dropped_relations(self) -> None:
         floor = self.engine.dropped_version_floor()
         if floor is None:
             return
@@ -349,7 +351,7 @@ class Database:
 
     def close(self) -> None:
         """Leave the store in order. Open transactions are lost; idempotent."""
-        self.close_sessions()
+        self.close_shared_state()
         with self._closing:
             if self._closed:
                 return
@@ -364,7 +366,7 @@ class Database:
 
     # -- wiring -------------------------------------------------------------------------------
 
-    def _open_engine(
+    def _build_engine_and_backfill(
         self,
         opened: RecoveredStore | CellStoreSetup,
         clock_us: Callable[[], int],
@@ -379,7 +381,7 @@ class Database:
                 clock_us=clock_us,
                 participants_for=participants_for,
                 random=random,
-                tend=self._adopt_builds,
+                tend=self._adopt_orphaned_builds,
             )
             return cells, partial(RowAtomicBackfill, cells.commits)
         batches = BatchAtomicEngine(
@@ -387,14 +389,14 @@ class Database:
             config,
             clock_us=clock_us,
             participants_for=participants_for,
-            housekeeping=self._trim_when_long,
+            housekeeping=self._trim_log_and_changefeeds,
         )
         return batches, BatchAtomicBackfill
 
-    def _adopt_builds(self) -> None:
-        self.views.backfills.adopt_while_open()
+    def _adopt_orphaned_builds(self) -> None:
+        self.views.backfills.adopt_orphans_until_closed()
 
-    def _as_host(self, registry: ViewRegistry) -> HostDatabase:
+    def _build_view_host(self, registry: ViewRegistry) -> HostDatabase:
         """This database as its views see it."""
         return HostDatabase(
             engine=self.engine,
@@ -406,34 +408,36 @@ class Database:
             resume_builds=self.config.resume_builds,
         )
 
-    def open_sessions(self, memory_limit_mb: int = 1024) -> SharedState:
+    def open_shared_state(self, memory_limit_mb: int = 1024) -> SharedState:
         """What the SQL sessions of this database share. Its DuckDB also works out large batches of
-        view maintenance. It is closed with the database, or by `close_sessions`."""
+        view maintenance. It is closed with the database, or by `close_shared_state`."""
         assert self._shared is None, "a database has one set of sessions"
         shared = SharedState(self, memory_limit_mb)
-        self.views.registry.tiers.attach_engine(
+        self.views.registry.tiers.attach_duckdb(
             shared.engine, shared.table_statistics.count_rows_now
         )
         self._shared = shared
         return shared
 
-    def close_sessions(self) -> None:
+    def close_shared_state(self) -> None:
         """Use DuckDB no more; idempotent."""
         with self._closing:
             shared, self._shared = self._shared, None
         if shared is not None:
-            self.views.registry.tiers.detach_engine()
+            self.views.registry.tiers.detach_duckdb()
             shared.close()
 
 
-class SqlParts(TypedDict):
+class SqlCompilers(TypedDict):
     """What makes SQL text of the catalog work."""
 
     compile_expression: CompileExpression
     bind: Bind
 
 
-SQL_PARTS = SqlParts(compile_expression=compile_table_expression, bind=bind_definition)
+SQL_COMPILERS = SqlCompilers(
+    compile_expression=compile_row_expression, bind=bind_simplified_definition
+)
 
 
 def open_sql_database(
@@ -447,9 +451,9 @@ def open_sql_database(
     """Open a store for SQL, and what its sessions share. Views that were to take the place of
     others when the process died do so now."""
     database = Database.open(
-        path, config, create=create, accept_data_loss=accept_data_loss, **SQL_PARTS
+        path, config, create=create, accept_data_loss=accept_data_loss, **SQL_COMPILERS
     )
-    shared = database.open_sessions(memory_limit_mb)
+    shared = database.open_shared_state(memory_limit_mb)
     replace.resume_replacements(Session(shared))
     return database, shared
 
@@ -460,8 +464,8 @@ def restore_backup(
     position: int | None = None,
     *,
     random: Callable[[int], bytes] = os.urandom,
-    compile_expression: CompileExpression = refuse_expressions,
-    bind: Bind = no_queries,
+    compile_expression: CompileExpression = refuse_index_expression,
+    bind: Bind = refuse_view_definitions,
 ) -> int:
     """Create a store at `destination` from a backup; returns its position. Rows of views are not
     logged, so a restore to an earlier position rebuilds them."""
@@ -469,7 +473,7 @@ def restore_backup(
         backup,
         destination,
         random,
-        lambda catalog, relations: build_commit_participants(
+        lambda catalog, relations: build_non_view_participants(
             catalog, relations, compile_expression
         ),
         position,
@@ -478,5 +482,5 @@ def restore_backup(
         with Database.open(
             destination, random=random, compile_expression=compile_expression, bind=bind
         ) as db:
-            db.views.backfills.rebuild_views()
+            db.views.backfills.rebuild_all_views()
     return reached

@@ -23,9 +23,9 @@ from belvedere.config import Config, Durability
 from belvedere.database import Database
 from belvedere.errors import Retry
 from belvedere.session.context.shared_state import SharedState
-from belvedere.session.materialized.create import bind_definition
+from belvedere.session.materialized.create import bind_simplified_definition
 from belvedere.session.session import Session
-from belvedere.session.statement.catalog_expressions import compile_table_expression
+from belvedere.session.statement.catalog_expressions import compile_row_expression
 from tests.consistency.levels import Level, Observation, State, Verdict, judge
 
 WAIT_SECONDS_MAX = 60.0
@@ -112,13 +112,13 @@ class History:
 def opened(path: str = ":memory:") -> Iterator[SharedState]:
     config = Config(durability=Durability.OFF)
     with Database.open(
-        path, config, compile_expression=compile_table_expression, bind=bind_definition
+        path, config, compile_expression=compile_row_expression, bind=bind_simplified_definition
     ) as db:
-        shared = db.open_sessions()
+        shared = db.open_shared_state()
         try:
             yield shared
         finally:
-            db.close_sessions()
+            db.close_shared_state()
 
 
 class Monitor:
@@ -227,7 +227,7 @@ class Monitor:
         session.execute("SET freshness = 'any'")
         for name in NAMES:
             view = db.catalog.require_relation(View, name)
-            while db.views.watermark(view) < goal:
+            while db.views.read_view_watermark(view) < goal:
                 assert time.monotonic() < end, f"{name} does not follow"
                 time.sleep(0.002)
             self.history.last[name] = shown(session, name)
@@ -240,8 +240,8 @@ class Monitor:
 
     def _rows(self, table: str, position: int) -> Rows:
         db = self._database
-        compiled = db.find_table(table)
-        with db.as_of(position) as reader:
+        compiled = db.get_compiled_table(table)
+        with db.open_past_reader(position) as reader:
             layout = compiled_table(reader.catalog, compiled.table.id)
             return [
                 layout.decode(value)
@@ -269,7 +269,7 @@ def _change(rng: random.Random, writer: int, count: int) -> str:
 
 def shown(session: Session, view: str) -> State:
     result = session.execute(f"SELECT * FROM {view}")
-    result.materialize()
+    result.convert_arrow_to_rows()
     return _bag(result.rows)
 
 

@@ -110,7 +110,7 @@ def _look_while(working: threading.Event, session: Session, freshness: str, foun
 def look(session: Session, found: Found) -> None:
     """All groups in one read: each sum by itself, and all of them together."""
     result = session.execute("SELECT total, n FROM totals")
-    result.materialize()
+    result.convert_arrow_to_rows()
     for total, count in result.rows:
         if total % DIVISOR or total != count * VALUE:
             found.wrong.append(f"{count} rows sum to {total}")

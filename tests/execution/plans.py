@@ -77,9 +77,9 @@ class Store:
         self._index("by_stock", ("stock",), descending=True)
         with self.database.begin() as txn:
             for row in ITEM_ROWS:
-                table_rows.insert_row(txn, self.database.find_table("items"), row)
+                table_rows.insert_row(txn, self.database.get_compiled_table("items"), row)
             for row in KIND_ROWS:
-                table_rows.insert_row(txn, self.database.find_table("kinds"), row)
+                table_rows.insert_row(txn, self.database.get_compiled_table("kinds"), row)
 
     def _create(self, name: str, columns: Any, key: tuple[str, ...]) -> None:
         definition = TableDefinition(
@@ -100,7 +100,7 @@ class Store:
     def scan(self, name: str = "items", **more: Any) -> n.Scan:
         columns = ITEMS if name == "items" else KINDS
         fields = tuple(n.Field(*column) for column in columns)
-        relation = self.database.find_table(name).table.id
+        relation = self.database.get_compiled_table(name).table.id
         return n.Scan(relation, name, tuple(range(len(fields))), fields, **more)
 
     def run(self, plan: n.Node, *parameters: Any) -> list[Row]:

@@ -56,7 +56,7 @@ class StoreMachine(RuleBasedStateMachine):
         ]
 
     @rule(batch=BATCHES, sync=st.booleans())
-    def write(self, batch: list[Write], sync: bool) -> None:
+    def write_sums_and_progress(self, batch: list[Write], sync: bool) -> None:
         self.store.write(batch, sync=sync)
         for key, value in batch:
             if value is None:

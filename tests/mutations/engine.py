@@ -86,7 +86,7 @@ MUTATIONS: dict[str, Mutation] = {
     "token_ahead": mutation(
         "a token names a position that is not durable yet",
         patch(
-            Database.token,
+            Database.position_to_token,
             (
                 "self.incarnation, position)",
                 "self.incarnation, self.commits.newest_snapshot.position + 1)",
@@ -96,7 +96,7 @@ MUTATIONS: dict[str, Mutation] = {
     "retry_unknown": mutation(
         "a commit of unknown outcome is tried again",
         patch(
-            Database.run_committed,
+            Database.run_and_get_commit,
             before(
                 "            finally:\n",
                 "except Exception as error:",

@@ -52,12 +52,12 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "unique_at_snapshot": mutation(
         "uniqueness is checked at the snapshot, not at p-1",
-        patch(IndexParticipant._require_unique, ("if taken:", "if False:")),
+        patch(IndexParticipant._require_unique_keys, ("if taken:", "if False:")),
         patch(
             IndexParticipant.single_row_writes,
             (
-                "entry, unique = self.build_entry, self.unique",
-                "entry, unique = self.build_entry, False",
+                "entry, unique = self.build_index_entry, self.unique",
+                "entry, unique = self.build_index_entry, False",
             ),
         ),
     ),

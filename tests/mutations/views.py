@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from belvedere.codec import accumulator
 from belvedere.pipeline.aggregate.linear_views import LinearDeltaTask
-from belvedere.session.materialized.freshness_policy import prepare_read
+from belvedere.session.materialized.freshness_policy import choose_statement_and_reader
 from belvedere.txn.contracts import Reader
 from belvedere.views.build.backfill import backfill_views
 from belvedere.views.codegen import single_row
@@ -14,64 +14,67 @@ from belvedere.views.maintain.maintainer import ViewMaintainer
 from belvedere.views.operators.apply import ApplyOperator
 from belvedere.views.operators.linear import LinearCoreOperator
 from belvedere.views.operators.recompute import RecomputeOperator
-from belvedere.views.registry.transitions import ViewTransition
+from belvedere.views.registry.transitions import ViewTransitionParticipant
 from tests.mutations.patch import Mutation, before, mutation, patch
 
-_WRITE = "        self.write_sums(sums, writer)\n"
+_WRITE = "        self.write_sums_as_additions(sums, writer)\n"
 _ADD = '        f"rows[key] = {add}(state, {payload}, {amounts})",\n    ]'
 _LEFT_OUT = """\
         from tests.mutations.views import leave_out_emptied
-        self.write_sums(leave_out_emptied(self, sums, reader), writer)
+        self.write_sums_as_additions(leave_out_emptied(self, sums, reader), writer)
 """
 
 MUTATIONS: dict[str, Mutation] = {
     "view_batch_twice": mutation(
         "a maintenance batch is applied again after a restart",
-        patch(batch._is_still_valid, before("    unit = batch.unit\n", "return True")),
+        patch(batch._is_batch_still_valid, before("    unit = batch.unit\n", "return True")),
     ),
     "view_delta_twice": mutation(
         "a view adds each delta twice",
         patch(ViewMaintainer.writes, (_WRITE, 2 * _WRITE)),
         patch(ViewMaintainer.writes_from_cache, (_WRITE, 2 * _WRITE)),
-        patch(single_row._generate_addition, (_ADD, f"{_ADD} * 2")),
+        patch(single_row._generate_addition_lines, (_ADD, f"{_ADD} * 2")),
         patch(
-            single_row._generate_difference,
+            single_row._generate_difference_lines,
             ('f"{d} = {b} - {a}" for d', 'f"{d} = 2 * ({b} - {a})" for d'),
         ),
         patch(
             LinearDeltaTask.__call__,
             before(
-                "            yield from encode_sums(recorder.sums)\n",
-                "yield from encode_sums(recorder.sums)",
+                "            yield from encode_nonzero_sums(recorder.sums)\n",
+                "yield from encode_nonzero_sums(recorder.sums)",
             ),
         ),
     ),
     "view_join_after": mutation(
         "the delta of a join reads the state after the changes on both sides",
-        patch(LinearCoreOperator.delta, ("given, step.before)", "given, step.after)")),
+        patch(LinearCoreOperator.compute_delta, ("given, step.before)", "given, step.after)")),
     ),
     "view_padding_kept": mutation(
         "a row padded with NULLs stays when its first match comes",
-        patch(ApplyOperator._delta_of_join, ("if kind is not n.JoinKind.INNER:", "if False:")),
+        patch(
+            ApplyOperator._compute_right_join_delta,
+            ("if kind is not n.JoinKind.INNER:", "if False:"),
+        ),
     ),
     "view_deletes_ignored": mutation(
         "a group whose rows only went is not done again: its minimum stays",
         patch(
             RecomputeOperator._find_touched_keys,
             (
-                "for row, _ in source.delta(step)]",
-                "for row, weight in source.delta(step) if weight > 0]",
+                "for row, _ in source.compute_delta(step)]",
+                "for row, weight in source.compute_delta(step) if weight > 0]",
             ),
         ),
     ),
     "view_null_group_dropped": mutation(
         "rows of the NULL group are left out",
         patch(
-            ViewMaintainer.write_sums,
+            ViewMaintainer.write_sums_as_additions,
             ("if any(amounts)]", "if any(amounts) and None not in group]"),
         ),
         patch(
-            single_row.generate_single_row_function,
+            single_row.compile_single_row_function,
             before(
                 "    lines += (\n",
                 'drop = "if {0} is not None and None in {0}: {0} = None"',
@@ -81,7 +84,10 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "view_flip_without_log": mutation(
         "a view becomes immediate without what the log still has for it",
-        patch(ViewTransition._apply_log, before("        before = state_before(", "missed = []")),
+        patch(
+            ViewTransitionParticipant._apply_pending_log,
+            before("        before = build_reader_before_changes(", "missed = []"),
+        ),
     ),
     "view_snapshot_early": mutation(
         "a backfill claims a later position than it read at",
@@ -93,7 +99,7 @@ MUTATIONS: dict[str, Mutation] = {
     "view_build_keeps_deleted": mutation(
         "rows deleted while a view is filled stay in it",
         patch(
-            batch._BatchComputation.compute_view,
+            batch._BatchComputation.compute_view_additions,
             before(
                 "        if not changes:\n",
                 "if view.state is ObjectState.BUILDING:",
@@ -114,9 +120,9 @@ MUTATIONS: dict[str, Mutation] = {
     "view_read_behind_token": mutation(
         "a deferred view is read though it has not reached the token",
         patch(
-            prepare_read,
+            choose_statement_and_reader,
             (
-                "    session.host.views.deferred.sample_position()\n",
+                "    session.host.views.deferred.sample_published_position()\n",
                 "    return entry, transaction\n",
             ),
         ),

@@ -38,7 +38,7 @@ from belvedere.pipeline.jobs import maintain
 from belvedere.pipeline.maintain import group_driver
 from belvedere.pipeline.maintain.group_driver import AppliedBatch
 from belvedere.pipeline.store.client import Store
-from belvedere.pipeline.store.spark_session import session
+from belvedere.pipeline.store.spark_session import open_spark_session
 from tests.pipeline.definitions import DEFINITIONS
 from tests.pipeline.spark_faults import VIEWS, Owner, bag, environment, write_some
 
@@ -213,7 +213,7 @@ def maintained(
 
 
 def _differences(store: Store) -> list[str]:
-    behind = [str(g) for g in store.ask_owner("groups") if g["watermark"] != g["position"]]
+    behind = [str(g) for g in store.call_owner_verb("groups") if g["watermark"] != g["position"]]
     wrong = []
     for name, query in {**VIEWS, "newest": NEWEST}.items():
         rows = [bag(store, f"SET freshness = 'any'; SELECT * FROM {name}"), bag(store, query)]
@@ -239,7 +239,10 @@ def opened(directory: Path) -> Iterator[Store]:
 
 def local_cluster(directory: Path, seed: int) -> list[str]:
     settings = {"spark.executor.memory": "1g"}
-    with opened(directory) as store, session("local-cluster[2,1,1024]", settings=settings) as spark:
+    with (
+        opened(directory) as store,
+        open_spark_session("local-cluster[2,1,1024]", settings=settings) as spark,
+    ):
         wait_for_executors(spark, 2)
         events = {3: ("kill an executor", lambda: kill_executor(spark))}
         watch = Watch(spark, store, events)
@@ -256,7 +259,7 @@ def standalone(directory: Path, seed: int) -> list[str]:
         cluster.start()
         first = cluster.add_worker()
         store = stack.enter_context(opened(directory))
-        spark = stack.enter_context(session(cluster.master, settings=DYNAMIC))
+        spark = stack.enter_context(open_spark_session(cluster.master, settings=DYNAMIC))
         wait_for_executors(spark, 1)
         events = {
             1: ("two workers join", lambda: (cluster.add_worker(), cluster.add_worker())),

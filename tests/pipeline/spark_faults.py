@@ -186,7 +186,7 @@ def write_some(store: Store, rng: random.Random, statements: int = 12) -> None:
 def differences(store: Store) -> list[str]:
     """What is wrong: a group that is behind, and rows that views and queries do not share."""
     found = []
-    for group in store.ask_owner("groups"):
+    for group in store.call_owner_verb("groups"):
         if group["watermark"] != group["position"] or len(group["views"]) != len(VIEWS):
             found.append(f"group is behind: {group}")
     for name, query in VIEWS.items():
@@ -227,9 +227,9 @@ def drive(directory: str) -> None:
 def serve(job: Job, drivers: Sequence[str], workers: Sequence[str]) -> None:
     """Run a job for each line on the input, armed as the line says: to die at a point of the
     driver's own, or to have a worker die."""
-    from belvedere.pipeline.store.spark_session import session  # heavy
+    from belvedere.pipeline.store.spark_session import open_spark_session  # heavy
 
-    with session("local[2]") as spark:
+    with open_spark_session("local[2]") as spark:
         print("ready", flush=True)
         for line in sys.stdin:
             point = line.strip()

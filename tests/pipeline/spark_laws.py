@@ -120,7 +120,7 @@ def create_views(session: Session, case: Case) -> list[str]:
 def wait_for_groups(store: Store, views: int) -> None:
     """A new view joins its group when both are at one position."""
     deadline = time.monotonic() + 60
-    while sum(len(group["views"]) for group in store.ask_owner("groups")) < views:
+    while sum(len(group["views"]) for group in store.call_owner_verb("groups")) < views:
         assert time.monotonic() < deadline, "the views did not join their groups"
         time.sleep(0.01)
 
@@ -151,7 +151,7 @@ def compare(database: Database, names: list[str], where: str, kinds: Iterable[st
 
 
 def main() -> None:
-    from belvedere.pipeline.store.spark_session import session, settings_for
+    from belvedere.pipeline.store.spark_session import build_small_job_settings, open_spark_session
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--cases", type=int, default=12)
@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("--master", default="local[2]", help="also local-cluster[2,1,1024]")
     options = parser.parse_args()
     counts, usual = Counts(), group_driver.SMALL_CHANGES
-    with session(options.master, "belvedere laws", settings_for(2)) as spark:
+    with open_spark_session(options.master, "belvedere laws", build_small_job_settings(2)) as spark:
         for seed in range(options.seed, options.seed + options.cases):
             # Every other case with an exchange between two tasks, however small its batches are.
             group_driver.SMALL_CHANGES = 0 if seed % 2 else usual

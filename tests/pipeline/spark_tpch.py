@@ -16,7 +16,7 @@ from pathlib import Path
 from belvedere.pipeline.jobs import verify
 from belvedere.pipeline.maintain import group_driver
 from belvedere.pipeline.store.client import Store
-from belvedere.pipeline.store.spark_session import session, settings_for
+from belvedere.pipeline.store.spark_session import build_small_job_settings, open_spark_session
 from tests.pipeline.spark_laws import DEFINITIONS, compare, opened, wait_for_groups
 from tests.properties.views.workloads.tpch import Tpch
 
@@ -27,7 +27,7 @@ def run(lines: int, cycles: int, seed: int) -> None:
     with (
         tempfile.TemporaryDirectory() as directory,
         opened(Path(directory) / "tpch.db") as (database, writer),
-        session("local[2]", "belvedere tpch", settings_for(2)) as spark,
+        open_spark_session("local[2]", "belvedere tpch", build_small_job_settings(2)) as spark,
     ):
         tpch = Tpch(writer, lines, seed)
         names = [f"q{n}" for n in (*tpch.counts.incremental, *tpch.counts.whole)]

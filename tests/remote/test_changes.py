@@ -33,7 +33,7 @@ def test_a_table_s_changes_have_the_rows_before_and_after(
         (3, "update", {"id": 1, "name": "a", "more": 5}, {"id": 1, "name": "b", "more": 5}),
         (5, "delete", {"id": 2, "name": None, "more": 5}, None),
     ]
-    assert store.describe_changes("t").kind == "table"
+    assert store.describe_change_source("t").kind == "table"
 
 
 def test_the_whole_log_names_its_tables(store: Store, connection: Connection) -> None:
@@ -61,7 +61,7 @@ def test_a_batch_is_cut_between_transactions(store: Store, connection: Connectio
     start = store.position()
     for number in range(4):
         connection.execute(f"INSERT INTO t VALUES ({3 * number}), ({3 * number + 1})")
-    reach = [store.last_position_within(start, rows) - start for rows in (1, 2, 3, 4, 5, 100)]
+    reach = [store.last_position_within_rows(start, rows) - start for rows in (1, 2, 3, 4, 5, 100)]
     assert reach == [1, 1, 1, 2, 2, 4]
 
 
@@ -77,7 +77,7 @@ def test_positions_outside_of_the_log_are_refused(
 def test_a_view_s_changes_come_and_go(store: Store, connection: Connection) -> None:
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, k int)")
     connection.execute("CREATE MATERIALIZED VIEW v AS SELECT k, count(*) AS n FROM t GROUP BY k")
-    assert store.describe_changes("v").kind == "view"
+    assert store.describe_change_source("v").kind == "view"
     start = store.view_position("v")
     connection.execute("INSERT INTO t VALUES (1, 7)")
     connection.execute("INSERT INTO t VALUES (2, 7)")

@@ -21,11 +21,11 @@ def scanned(
     filters: tuple[PushedFilter, ...] = (),
 ) -> list[list[tuple[Any, ...]]]:
     """The rows of each part."""
-    parts = store.split_relation(relation, lease, count, filters)
+    parts = store.plan_relation_splits(relation, lease, count, filters)
     return [
         [
             tuple(row.values())
-            for batch in store.scan(relation, lease, part)
+            for batch in store.scan_relation_split(relation, lease, part)
             for row in batch.to_pylist()
         ]
         for part in parts
@@ -43,7 +43,7 @@ def test_the_parts_of_a_table_are_all_of_it_and_of_even_size(
     store: Store, connection: Connection
 ) -> None:
     numbers(connection, 10_000)
-    parts = scanned(store, ReadRequest("table", "t", ("id",)), store.take_lease(), 4)
+    parts = scanned(store, ReadRequest("table", "t", ("id",)), store.take_position_lease(), 4)
     assert [len(part) for part in parts] == [2500] * 4
     assert [row for part in parts for row in part] == [(i,) for i in range(1, 10_001)]
 
@@ -72,7 +72,7 @@ def test_sampled_parts_of_a_large_table_are_of_about_even_size(
     connection.autocommit = False
     connection.cursor().executemany("INSERT INTO k VALUES (?)", [(one,) for one in sorted(keys)])
     connection.commit()
-    parts = scanned(store, ReadRequest("table", "k"), store.take_lease(), 4)
+    parts = scanned(store, ReadRequest("table", "k"), store.take_position_lease(), 4)
     sizes = [len(part) for part in parts]
     assert sum(sizes) == len(keys)
     assert len({row for part in parts for row in part}) == len(keys)
@@ -84,7 +84,7 @@ def test_all_parts_are_read_at_the_position_of_the_lease(
     store: Store, connection: Connection
 ) -> None:
     numbers(connection, 100)
-    lease = store.take_lease()
+    lease = store.take_position_lease()
     connection.execute("DELETE FROM t WHERE id > 50")
     connection.execute("UPDATE t SET name = 'other'")
     rows = [row for part in scanned(store, ReadRequest("table", "t"), lease) for row in part]
@@ -97,11 +97,13 @@ def test_a_past_position_is_read_from_the_log(store: Store, connection: Connecti
     connection.execute("DELETE FROM t WHERE id <> 3")
     rows = [
         r
-        for part in scanned(store, ReadRequest("table", "t"), store.take_lease(then))
+        for part in scanned(store, ReadRequest("table", "t"), store.take_position_lease(then))
         for r in part
     ]
     assert [row[0] for row in rows] == list(range(1, 11))
-    query = store.run_query("SELECT count(*) AS n FROM t WHERE id < 6", store.take_lease(then))
+    query = store.run_query_at_lease(
+        "SELECT count(*) AS n FROM t WHERE id < 6", store.take_position_lease(then)
+    )
     assert [batch.to_pylist() for batch in query] == [[{"n": 5}]]
 
 
@@ -109,8 +111,8 @@ def test_a_lease_that_is_gone_is_made_anew_from_the_log(
     store: Store, connection: Connection
 ) -> None:
     numbers(connection, 10)
-    lease = store.take_lease()
-    store.release_lease(lease)
+    lease = store.take_position_lease()
+    store.release_position_lease(lease)
     connection.execute("DELETE FROM t")
     rows = [row for part in scanned(store, ReadRequest("table", "t"), lease) for row in part]
     assert len(rows) == 10
@@ -121,7 +123,7 @@ def test_a_position_outside_of_the_log_is_refused(
     store: Store, connection: Connection, position: int
 ) -> None:
     with pytest.raises(InvalidInput, match="position is not in the log"):
-        store.take_lease(position)
+        store.take_position_lease(position)
 
 
 def test_unknown_names_are_refused_with_what_there_is(store: Store, connection: Connection) -> None:
@@ -154,7 +156,7 @@ def test_filters_become_keys_ranges_and_index_look_ups(
     numbers(connection, 1000)
     connection.execute("CREATE INDEX by_name ON t (name)")
     filters, expected = FILTERS[kind]
-    parts = scanned(store, ReadRequest("table", "t"), store.take_lease(), 4, filters)
+    parts = scanned(store, ReadRequest("table", "t"), store.take_position_lease(), 4, filters)
     assert sorted(row[0] for part in parts for row in part) == expected
 
 
@@ -163,7 +165,7 @@ def test_filters_that_no_key_serves_leave_the_rows_to_the_reader(
 ) -> None:
     numbers(connection, 100)
     parts = scanned(
-        store, ReadRequest("table", "t"), store.take_lease(), 2, (("=", "half", "2.0"),)
+        store, ReadRequest("table", "t"), store.take_position_lease(), 2, (("=", "half", "2.0"),)
     )
     assert sum(map(len, parts)) == 100
 
@@ -175,9 +177,9 @@ def test_filters_that_are_none_are_refused(
     store: Store, connection: Connection, filters: Any
 ) -> None:
     numbers(connection, 1)
-    lease = store.take_lease()
+    lease = store.take_position_lease()
     with pytest.raises(InvalidInput, match="not a filter"):
-        store.split_relation(ReadRequest("table", "t"), lease, 2, filters)
+        store.plan_relation_splits(ReadRequest("table", "t"), lease, 2, filters)
 
 
 @pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
@@ -200,7 +202,7 @@ def test_a_view_is_read_at_the_position_of_the_lease(
     connection.execute("INSERT INTO t VALUES (1000, 'new', 1.5)")
     found = connection.execute("SELECT * FROM v").fetchall()
     expected = sorted(tuple(str(v) if isinstance(v, Decimal) else v for v in r) for r in found)
-    lease = store.take_lease()
+    lease = store.take_position_lease()
     connection.execute("DELETE FROM t WHERE id < 250")
     rows = [row for part in scanned(store, ReadRequest("view", "v"), lease) for row in part]
     assert sorted(rows) == expected
@@ -215,7 +217,7 @@ def test_a_view_at_a_past_position_is_computed_from_its_tables(
     connection.execute("DELETE FROM t")
     rows = [
         row
-        for part in scanned(store, ReadRequest("view", "v"), store.take_lease(then))
+        for part in scanned(store, ReadRequest("view", "v"), store.take_position_lease(then))
         for row in part
     ]
     assert rows == [(20,)]
@@ -229,7 +231,7 @@ def test_a_view_at_a_past_position_is_filtered_by_the_reader(
     then = store.position()
     connection.execute("DELETE FROM t")
     relation, filters = ReadRequest("view", "v"), (("=", "id", "3"),)
-    parts = scanned(store, relation, store.take_lease(then), 4, filters)
+    parts = scanned(store, relation, store.take_position_lease(then), 4, filters)
     assert ("n3", 3) in [row for part in parts for row in part]
 
 
@@ -253,7 +255,7 @@ def test_queries_of_every_type_are_the_same_now_and_in_the_past(
     if past:
         connection.execute("UPDATE t SET name = 'x'")
     schema = store.describe_relation(ReadRequest("query", EVERY_TYPE)).schema
-    (batch,) = store.run_query(EVERY_TYPE, store.take_lease(then))
+    (batch,) = store.run_query_at_lease(EVERY_TYPE, store.take_position_lease(then))
     assert batch.schema.types == schema.types
     (row,) = batch.to_pylist()
     assert [row[name] for name in ("s", "i", "b", "t", "u", "c", "no")] == [

@@ -28,7 +28,7 @@ def staged(store: Store, rows: list[dict[str, Any]], operation: str = "append") 
 def written(
     store: Store, rows: list[dict[str, Any]], operation: str = "append", **more: Any
 ) -> WriteResult:
-    return store.write("t", operation, [staged(store, rows, operation)], **more)
+    return store.commit_staged_parts("t", operation, [staged(store, rows, operation)], **more)
 
 
 def content(connection: Connection) -> list[tuple[Any, ...]]:
@@ -48,7 +48,7 @@ def test_staged_rows_are_invisible_until_they_are_written(
     parts = [staged(store, [{"id": 1, "name": "a"}]), staged(store, [{"id": 2, "name": "b"}])]
     assert content(connection) == []
     before = store.position()
-    done = store.write("t", "append", parts)
+    done = store.commit_staged_parts("t", "append", parts)
     assert (done.rows, done.position) == (2, before + 1)
     assert content(connection) == [(1, "a", 7), (2, "b", 7)]
 
@@ -152,11 +152,11 @@ def test_parts_that_are_discarded_or_made_up_cannot_be_written(
     store: Store, connection: Connection, tmp_path: Path
 ) -> None:
     part = staged(store, [{"id": 1, "name": "a"}])
-    store.discard_parts([part])
+    store.discard_staged_parts([part])
     with pytest.raises(Unavailable, match="staged rows are gone"):
-        store.write("t", "append", [part])
+        store.commit_staged_parts("t", "append", [part])
     with pytest.raises(InvalidInput, match="not the name of a part"):
-        store.write("t", "append", ["../../etc/passwd"])
+        store.commit_staged_parts("t", "append", ["../../etc/passwd"])
     assert list((tmp_path / "shop.db" / "staging").iterdir()) == []
 
 
@@ -168,7 +168,7 @@ def test_a_job_that_ended_has_no_parts_also_of_tasks_that_are_late(
 
     def ended_meanwhile() -> Any:
         yield batch
-        store.end_job(job)
+        store.end_write_job(job)
         yield batch
 
     told, _ = store.stage_rows("t", "append", batch.schema, [batch], job)
@@ -179,9 +179,9 @@ def test_a_job_that_ended_has_no_parts_also_of_tasks_that_are_late(
         store.stage_rows("t", "append", batch.schema, [batch], job)
     assert [one.name for one in staging.iterdir()] == [other]
     with pytest.raises(Unavailable, match="staged rows are gone"):
-        store.write("t", "append", [told])
+        store.commit_staged_parts("t", "append", [told])
     with pytest.raises(InvalidInput, match="not the name of a job"):
-        store.end_job("*")
+        store.end_write_job("*")
 
 
 @pytest.mark.parametrize("good", [True, False])
@@ -192,7 +192,9 @@ def test_a_write_ends_its_job(
     batch = pa.RecordBatch.from_pylist([{"id": 1, "name": "a", "n": 1 if good else -1}])
     parts = [store.stage_rows("t", "append", batch.schema, [batch], job)[0] for _ in range(2)]
     with contextlib.nullcontext() if good else pytest.raises(InvalidInput, match="check"):
-        store.write("t", "append", parts[:1], job=job)  # nobody heard of the other part
+        store.commit_staged_parts(
+            "t", "append", parts[:1], job=job
+        )  # nobody heard of the other part
     assert len(content(connection)) == int(good)
     assert list((tmp_path / "shop.db" / "staging").iterdir()) == []
 
@@ -205,9 +207,9 @@ def test_the_next_batch_of_a_stream_has_the_name_of_the_last(
         batch = pa.RecordBatch.from_pylist([{"id": number, "name": "a"}])
         part, _ = store.stage_rows("t", "append", batch.schema, [batch], job)
         store.stage_rows("t", "append", batch.schema, [batch], job)
-        store.write("t", "append", [part], job=job, writer="w", batch=number)
+        store.commit_staged_parts("t", "append", [part], job=job, writer="w", batch=number)
         assert list((tmp_path / "shop.db" / "staging").iterdir()) == []
-    store.end_job(job, again=True)
+    store.end_write_job(job, again=True)
     store.stage_rows("t", "append", batch.schema, [batch], job)
 
 
@@ -272,7 +274,7 @@ def test_every_type_that_spark_has_arrives(store: Store, connection: Connection)
     for operation in ("append", "upsert"):
         batch = pa.RecordBatch.from_pydict(columns)
         part, _ = store.stage_rows("t", operation, batch.schema, [batch])
-        store.write("t", operation, [part])
+        store.commit_staged_parts("t", operation, [part])
         found.append(content(connection))
     assert found[0] == found[1]
     (row,) = found[0]

@@ -32,7 +32,7 @@ class Belvedere:
     def run(self, sql: str) -> Answer:
         try:
             result = self.connection.execute(sql).result
-            result.materialize()
+            result.convert_arrow_to_rows()
         except belvedere.Error as error:
             return Answer(sqlstate=error.sqlstate, message=str(error))
         # An exception that is none of the promised ones is a finding, not an end of the run.

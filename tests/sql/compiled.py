@@ -27,7 +27,7 @@ class ShopSession(Session):
     def __init__(self, shared: SharedState) -> None:
         super().__init__(shared)
         shared.table_statistics = sized()  # type: ignore[assignment]
-        self.virtual.find_fields = SYSTEM  # type: ignore[method-assign]
+        self.virtual.find_table_fields = SYSTEM  # type: ignore[method-assign]
 
     @property
     def catalog(self) -> Catalog:
@@ -54,19 +54,21 @@ def _compile_text(text: str, finish: Callable[[Session, Any], Any]) -> list[s.St
 
     def compile_all() -> Any:
         return [
-            finish(session, bind.bind_with_parameters(session, one, ())[0])
+            finish(session, bind.bind_inferring_parameter_types(session, one, ())[0])
             for one in bind.parse_statements(text)
         ]
 
-    return session.run_guarded(compile_all)
+    return session.run_with_timeout(compile_all)
 
 
 def _plan_statement(session: Session, statement: Any) -> Any:
     match statement:
         case s.DataPlan():
-            return replace(statement, plan=session.optimize_plan(statement.plan))
+            return replace(statement, plan=session.expand_views_and_optimize(statement.plan))
         case s.Copy() | CreateTableAs():
-            return structs.replace(statement, plan=session.optimize_plan(statement.plan))
+            return structs.replace(
+                statement, plan=session.expand_views_and_optimize(statement.plan)
+            )
         case s.Explain():
             inner = _plan_statement(session, statement.statement)
             return structs.replace(statement, statement=inner)

@@ -71,7 +71,7 @@ def test_the_database_alone_wires_parts() -> None:
         path
         for path, tree in product()
         for name, call in calls(tree)
-        if name == "attach_engine" and ast.unparse(call.func).endswith("tiers.attach_engine")
+        if name == "attach_duckdb" and ast.unparse(call.func).endswith("tiers.attach_duckdb")
     }
     assert attached == {DATABASE}
 

@@ -155,7 +155,7 @@ def pairs(batches: Iterable[list[Pair]]) -> list[Pair]:
 
 def put(database: Database, name: str, *new: Row) -> CommitResult:
     """Insert rows, in a transaction of their own."""
-    return database.run_committed(lambda txn: insert(txn, name, *new))[1]
+    return database.run_and_get_commit(lambda txn: insert(txn, name, *new))[1]
 
 
 def key_space(database: Database) -> dict[bytes, bytes]:

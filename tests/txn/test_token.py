@@ -61,22 +61,22 @@ def test_text_that_is_no_token_is_refused(text: str) -> None:
 
 def test_a_token_carries_a_session_to_another_connection(directory_shop: Database) -> None:
     committed = put(directory_shop, "product", (1, "x"))
-    token = directory_shop.token(committed.position)
-    with directory_shop.begin(at_least=directory_shop.position_of(token)) as elsewhere:
+    token = directory_shop.position_to_token(committed.position)
+    with directory_shop.begin(at_least=directory_shop.token_to_position(token)) as elsewhere:
         assert get(elsewhere, "product", 1) == (1, "x")
-    assert directory_shop.token(directory_shop.position) == token
+    assert directory_shop.position_to_token(directory_shop.position) == token
 
 
 def test_a_token_survives_a_restart_but_not_a_restore(tmp_path: Path) -> None:
     with open_engine("rocksdb-full", tmp_path) as database:
         create_shop(database)
-        token = database.token(database.position)
+        token = database.position_to_token(database.position)
         database.back_up(tmp_path / "backup")
     with open_engine("rocksdb-full", tmp_path) as database:
-        assert database.position_of(token) == database.position
+        assert database.token_to_position(token) == database.position
     restore_backup(tmp_path / "backup", tmp_path / "restored" / "store")
     with (
         open_engine("rocksdb-full", tmp_path / "restored") as restored,
         pytest.raises(InvalidInput, match="another incarnation"),
     ):
-        restored.position_of(token)
+        restored.token_to_position(token)

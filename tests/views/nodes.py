@@ -12,9 +12,9 @@ from belvedere.codec import accumulator, keyspace
 from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.kv.doubles.cells import MemoryCells
-from belvedere.session.materialized.create import bind_definition
+from belvedere.session.materialized.create import bind_simplified_definition
 from belvedere.session.session import Session
-from belvedere.session.statement.catalog_expressions import compile_table_expression
+from belvedere.session.statement.catalog_expressions import compile_row_expression
 from belvedere.txn.row_atomic.commit_protocol import RowCommit
 from belvedere.txn.row_atomic.engine import CellStoreSetup
 from belvedere.txn.row_atomic.node import NodeSettings
@@ -42,15 +42,15 @@ class Node:
         settings: NodeSettings = SETTINGS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        with mock.patch.object(ViewService, "start_worker", return_value=None):
-            self.db = Database.on_cells(
+        with mock.patch.object(ViewService, "start_or_wake_worker", return_value=None):
+            self.db = Database.open_row_atomic_node(
                 CellStoreSetup(store, settings, clock, sends_heartbeats=False),
                 Config(statement_retries_max=0),
-                compile_expression=compile_table_expression,
-                bind=bind_definition,
+                compile_expression=compile_row_expression,
+                bind=bind_simplified_definition,
             )
-        self.db.views.start_worker = lambda: None  # type: ignore[method-assign]
-        self.session = Session(self.db.open_sessions())
+        self.db.views.start_or_wake_worker = lambda: None  # type: ignore[method-assign]
+        self.session = Session(self.db.open_shared_state())
         self.session.execute("SET freshness = 'latest'")
 
     @property

@@ -53,7 +53,7 @@ class Store:
 
 def rows_of(session: Session, statement: str, freshness: str | None = None) -> list[Any]:
     result = session.execute(statement, freshness=freshness)
-    result.materialize()
+    result.convert_arrow_to_rows()
     return result.rows
 
 

@@ -63,9 +63,9 @@ def delta(store: Store, session: Session, view: str, statement: str) -> list[str
         session.execute(statement)
         transaction = session.transactions.open
         assert transaction is not None
-        maintainer = store.db.views.registry.maintainer_for(before.catalog, store.view(view))
+        maintainer = store.db.views.registry.get_view_maintainer(before.catalog, store.view(view))
         weights: Counter[str] = Counter()
-        for row, weight in maintainer.delta_rows(transaction.changes, before):
+        for row, weight in maintainer.compute_delta_rows(transaction.changes, before):
             weights[", ".join("NULL" if v is None else str(v) for v in row)] += weight
         session.execute("COMMIT")
     lines = [f"{weight:+d}  {row}" for row, weight in weights.items() if weight]

@@ -21,8 +21,12 @@ from belvedere.txn.contracts import Reader
 from belvedere.txn.transaction import table_rows
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
-from belvedere.views.deferred.batch import MaintenanceUnit, apply_batch, compute_batches
-from belvedere.views.delta.detached_run import ENVIRONMENT, NO_SERVICES
+from belvedere.views.deferred.batch import (
+    MaintenanceUnit,
+    compute_unit_batches,
+    write_batch_if_valid,
+)
+from belvedere.views.delta.sessionless_run import ENVIRONMENT, NO_SERVICES
 from tests.exact import EXACT
 from tests.mutations.registry import mutated
 from tests.views.plans import CUSTOMERS, ORDERS, PLANS, UNORDERED
@@ -74,13 +78,13 @@ def check_views(db: Database, reader: Reader, *, deferred: bool) -> None:
         expected = bag(catalog, plan(catalog), reader)
         for suffix in ("now", "later") if deferred else ("now",):
             view = catalog.require_relation(View, f"{name}_{suffix}")
-            found = bag(catalog, db.views.registry.reading_plan(catalog, view), reader)
+            found = bag(catalog, db.views.registry.build_reading_plan(catalog, view), reader)
             assert found == expected, (name, suffix, reader.position)
 
 
 def random_change(rng: random.Random, db: Database, txn: Transaction) -> None:
     name = rng.choice(("customers", "orders", "orders"))
-    table = db.find_table(name)
+    table = db.get_compiled_table(name)
     existing = [table.decode(v) for batch in txn.scan_values(table.start, table.end) for v in batch]
     row = random_row(rng, name)
     if existing and rng.random() < 0.35:
@@ -112,8 +116,8 @@ def random_history(rng: random.Random, db: Database, transactions: int) -> None:
         else:
             txn.commit()
         if number % 5 == 0:
-            for view in db.views.deferred_views():
-                db.views.catch_up(view)
+            for view in db.views.list_deferred_views():
+                db.views.catch_up_view(view)
             with db.begin() as reader:
                 check_views(db, reader, deferred=True)
 
@@ -150,15 +154,15 @@ def test_immediate_and_deferred_agree_also_where_order_shows(rng: random.Random)
     with open_shop(":memory:") as db:
         make_views(db)
         random_history(rng, db, 40)
-        for view in db.views.deferred_views():
-            db.views.catch_up(view)
+        for view in db.views.list_deferred_views():
+            db.views.catch_up_view(view)
         catalog = db.catalog
         with db.begin() as reader:
             for name in UNORDERED:
                 now, later = (
                     bag(
                         catalog,
-                        db.views.registry.reading_plan(
+                        db.views.registry.build_reading_plan(
                             catalog, catalog.require_relation(View, one)
                         ),
                         reader,
@@ -184,16 +188,18 @@ def apply_twice(db: Database) -> None:
     view_id = db.views.create_view("later", "per_customer", Maintenance.DEFERRED)
     view = db.catalog.require_relation(View, "later")
     assert view.id == view_id
-    start = db.views.watermark(view)
+    start = db.views.read_view_watermark(view)
     db.run_transaction(
-        lambda txn: table_rows.insert_row(txn, db.find_table("orders"), (1, 1, Decimal("1.00")))
+        lambda txn: table_rows.insert_row(
+            txn, db.get_compiled_table("orders"), (1, 1, Decimal("1.00"))
+        )
     )
-    db.views.catch_up(view)
+    db.views.catch_up_view(view)
     with db.begin() as reader:
         unit = MaintenanceUnit(view.group, view.group, start, (view,))
-        (batch,) = compute_batches(db.views.registry, db.log, reader, [unit])
-    apply_batch(db.commits, batch)
+        (batch,) = compute_unit_batches(db.views.registry, db.log, reader, [unit])
+    write_batch_if_valid(db.commits, batch)
     with db.begin() as reader:
         expected = bag(db.catalog, PLANS["per_customer"](db.catalog), reader)
-        found = bag(db.catalog, db.views.registry.reading_plan(db.catalog, view), reader)
+        found = bag(db.catalog, db.views.registry.build_reading_plan(db.catalog, view), reader)
         assert found == expected

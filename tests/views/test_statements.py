@@ -10,7 +10,7 @@ from belvedere.catalog.model import Index, Maintenance
 from belvedere.codec import accumulator, keyspace
 from belvedere.errors import Error, InvalidInput, Unsupported
 from belvedere.txn.contracts import Reader
-from belvedere.views.registry.transitions import switch_maintenance
+from belvedere.views.registry.transitions import edit_view_maintenance
 from tests.views.sql import Store, opened, rows_of
 
 TOTALS = "SELECT g, count(*) AS c, sum(v) AS s FROM t GROUP BY g"
@@ -58,7 +58,7 @@ def test_a_switch_beside_pending_changes_loses_none(store: Store) -> None:
     for number in range(10, 30):
         store.run(f"INSERT INTO t VALUES ({number}, 'n', 1)")
     store.db.change_schema(
-        lambda edit: switch_maintenance(edit, view, Maintenance.IMMEDIATE, view.options)
+        lambda edit: edit_view_maintenance(edit, view, Maintenance.IMMEDIATE, view.options)
     )
     assert ("n", 20, 20) in store.run("SELECT * FROM v")
     assert store.verified() == {"v": True}
@@ -119,7 +119,7 @@ def test_a_dropped_deferred_view_no_longer_holds_the_log(store: Store) -> None:
     for number in range(10, 15):
         store.run(f"INSERT INTO t VALUES ({number}, 'n', 1)")
     wanted = store.db.position - 1
-    assert store.db.trim(wanted) == wanted
+    assert store.db.trim_log(wanted) == wanted
 
 
 def test_an_index_made_for_two_views_stays_until_both_are_gone(store: Store) -> None:
@@ -133,7 +133,7 @@ def test_an_index_made_for_two_views_stays_until_both_are_gone(store: Store) -> 
 
 
 def helping_indexes(store: Store) -> int:
-    items = store.db.catalog.table_indexes(store.db.find_table("t").table.id)
+    items = store.db.catalog.table_indexes(store.db.get_compiled_table("t").table.id)
     return sum(isinstance(item, Index) and item.hidden for item in items)
 
 

@@ -76,7 +76,7 @@ def make_table(db: Database) -> CompiledTable:
         primary_key=("id",),
     )
     db.change_schema(lambda edit: edit.create_table(definition))
-    return db.find_table("items")
+    return db.get_compiled_table("items")
 
 
 def make_row(number: int) -> Row:

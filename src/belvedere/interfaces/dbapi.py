@@ -129,7 +129,7 @@ class Connection:
         """A token; a connection that presents it sees all that this one has seen and written."""
         with self._lock:
             self._require_open()
-            return self._session.token
+            return self._session.freshness_token
 
     @property
     def notices(self) -> list[str]:
@@ -363,7 +363,7 @@ class Cursor:
             self._require_rows()
         result = self._result
         if result is not None and result.table is not None:
-            result.materialize()
+            result.convert_arrow_to_rows()
             assert self._connection is not None
             zone = self._connection._session.settings.zone
             convert = make_row_converter(result.fields or (), zone)

@@ -49,7 +49,7 @@ class OwnerServer:
 
     def __init__(self, database: Database, shared: SharedState, directory: Path) -> None:
         jobs: deque[str] = deque(maxlen=JOBS_REMEMBERED)
-        backfill = database.views.open_external(directory / WORK_DIRECTORY)
+        backfill = database.views.open_external_backfill(directory / WORK_DIRECTORY)
         self._serving = ServedStore(
             database, shared, directory, LeaseTable(database), jobs, backfill
         )

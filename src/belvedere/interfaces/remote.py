@@ -50,12 +50,14 @@ class RemoteConnection:
 
     @property
     def catalog(self) -> Catalog:
-        lease = self._store.take_lease()
+        lease = self._store.take_position_lease()
         try:
-            objects = map(model.decode, self._store.ask_owner("catalog", **lease.to_arguments()))
+            objects = map(
+                model.decode, self._store.call_owner_verb("catalog", **lease.to_verb_arguments())
+            )
             return Catalog({item.id: item for item in objects})
         finally:
-            self._store.release_lease(lease)
+            self._store.release_position_lease(lease)
 
     def execute(self, sql: str) -> RemoteCursor:
         try:

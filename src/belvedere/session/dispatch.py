@@ -15,7 +15,7 @@ from belvedere.plan.fields import Field
 from belvedere.session.context.result import Result
 from belvedere.session.context.settings import ISOLATIONS, SETTINGS
 from belvedere.session.copy import copy
-from belvedere.session.ddl.define import run_definition
+from belvedere.session.ddl.ddl_statements import run_ddl_statement
 from belvedere.session.explain import statement as explain
 from belvedere.session.statement import bind
 from belvedere.sql import statements as s
@@ -35,10 +35,10 @@ def dispatch_statement(
 ) -> Result:
     handler = _HANDLERS.get(type(statement))
     if type(statement) not in _ALLOWED_IN_FAILED:
-        session.transactions.require_usable()
+        session.transactions.require_not_failed()
     if handler is not None:
         return handler(session, statement, parameters)
-    return run_definition(session, statement)
+    return run_ddl_statement(session, statement)
 
 
 # -- transactions ----------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def _run_begin(session: Session, statement: s.Begin, _: Sequence[Any]) -> Result
         return Result("BEGIN")  # PostgreSQL warns and continues
     if state.open is None:
         isolation = ISOLATIONS.get(statement.modes.isolation or "")
-        session.begin_explicit(isolation)
+        session.begin_explicit_transaction(isolation)
     state.explicit = True
     if statement.modes.read_only is not None:
         state.read_only = statement.modes.read_only
@@ -60,37 +60,41 @@ def _run_begin(session: Session, statement: s.Begin, _: Sequence[Any]) -> Result
 def _run_commit(session: Session, statement: s.Commit, _: Sequence[Any]) -> Result:
     done = session.transactions.commit()
     if statement.chain:
-        session.begin_explicit()
+        session.begin_explicit_transaction()
     return Result("COMMIT" if done else "ROLLBACK")
 
 
 def _run_rollback(session: Session, statement: s.Rollback, _: Sequence[Any]) -> Result:
     session.transactions.rollback()
     if statement.chain:
-        session.begin_explicit()
+        session.begin_explicit_transaction()
     return Result("ROLLBACK")
 
 
 def _run_savepoint(session: Session, statement: s.Savepoint, _: Sequence[Any]) -> Result:
-    _ensure_begun(session)
+    _begin_unless_autocommit(session)
     session.transactions.create_savepoint(statement.name)
     return Result("SAVEPOINT")
 
 
-def _run_release(session: Session, statement: s.ReleaseSavepoint, _: Sequence[Any]) -> Result:
+def _run_release_savepoint(
+    session: Session, statement: s.ReleaseSavepoint, _: Sequence[Any]
+) -> Result:
     session.transactions.release_savepoint(statement.name)
     return Result("RELEASE")
 
 
-def _run_rollback_to(session: Session, statement: s.RollbackTo, _: Sequence[Any]) -> Result:
+def _run_rollback_to_savepoint(
+    session: Session, statement: s.RollbackTo, _: Sequence[Any]
+) -> Result:
     session.transactions.rollback_to_savepoint(statement.name)
     return Result("ROLLBACK")
 
 
-def _ensure_begun(session: Session) -> None:
+def _begin_unless_autocommit(session: Session) -> None:
     """Without autocommit every statement is in a transaction, and the first one begins it."""
     if session.transactions.open is None and not session.autocommit:
-        session.begin_implicit()
+        session.begin_implicit_transaction()
 
 
 def _run_set_transaction(session: Session, statement: s.SetTransaction, _: Sequence[Any]) -> Result:
@@ -102,7 +106,7 @@ def _run_set_transaction(session: Session, statement: s.SetTransaction, _: Seque
             value = "on" if modes.read_only else "off"
             session.settings.set("default_transaction_read_only", value)
         return Result("SET")
-    _ensure_begun(session)
+    _begin_unless_autocommit(session)
     if state.open is None:
         return Result("SET")  # PostgreSQL warns that there is no transaction
     wanted = ISOLATIONS.get(modes.isolation or "")
@@ -111,7 +115,7 @@ def _run_set_transaction(session: Session, statement: s.SetTransaction, _: Seque
             raise InvalidInput("isolation level must be set before any statement", sqlstate="25001")
         explicit = state.explicit
         state.rollback()
-        session.begin_explicit(wanted)
+        session.begin_explicit_transaction(wanted)
         state.explicit = explicit
     if modes.read_only is not None:
         state.read_only = modes.read_only
@@ -124,16 +128,16 @@ def _run_set_constraints(session: Session, statement: s.SetConstraints, _: Seque
         return Result("SET CONSTRAINTS")  # PostgreSQL warns that there is no transaction
     if statement.names:
         for name in statement.names:
-            _require_deferrable(session, name)
+            _require_deferrable_constraint(session, name)
             state.deferred_names[name.name] = statement.deferred
     else:
         state.deferred, state.deferred_names = statement.deferred, {}
     if not statement.deferred:
-        session.check_constraints(state.open, state.open.changes)
+        session.check_immediate_constraints(state.open, state.open.changes)
     return Result("SET CONSTRAINTS")
 
 
-def _require_deferrable(session: Session, name: QualifiedName) -> None:
+def _require_deferrable_constraint(session: Session, name: QualifiedName) -> None:
     keys = [key for table in session.catalog.tables for key in table.foreign_keys]
     found = [key for key in keys if key.name == name.name]
     if not found:
@@ -162,36 +166,39 @@ SHARE, MAINTENANCE_TIER = "maintenance_share", "maintenance_tier"
 """Settings of the open store, not only of the session."""
 
 
-def _run_set(session: Session, statement: s.SetVariable, _: Sequence[Any]) -> Result:
+def _run_set_variable(session: Session, statement: s.SetVariable, _: Sequence[Any]) -> Result:
     session.settings.set(statement.name, statement.value, local=statement.local)
     if session.transactions.open is None:
-        session.settings.end_transaction(committed=not statement.local)
-    _apply_store_setting(session, statement.name.lower())
+        session.settings.restore_after_transaction(committed=not statement.local)
+    _apply_maintenance_setting(session, statement.name.lower())
     return Result("SET")
 
 
-def _run_reset(session: Session, statement: s.ResetVariable, _: Sequence[Any]) -> Result:
+def _run_reset_variable(session: Session, statement: s.ResetVariable, _: Sequence[Any]) -> Result:
     session.settings.reset(statement.name)
     if session.transactions.open is None:
-        session.settings.end_transaction(committed=True)
-    _apply_store_setting(session, statement.name.lower())
+        session.settings.restore_after_transaction(committed=True)
+    _apply_maintenance_setting(session, statement.name.lower())
     return Result("RESET")
 
 
-def _apply_store_setting(session: Session, name: str) -> None:
+def _apply_maintenance_setting(session: Session, name: str) -> None:
     if name in (SHARE, "all"):
         session.host.views.maintenance_share = session.settings.get(SHARE)
     if name in (MAINTENANCE_TIER, "all"):
         session.host.views.registry.tiers.requested_tier = session.settings.get(MAINTENANCE_TIER)
 
 
-def _run_show(session: Session, statement: s.ShowVariable, _: Sequence[Any]) -> Result:
+def _run_show_variable(session: Session, statement: s.ShowVariable, _: Sequence[Any]) -> Result:
     settings = session.settings
     if statement.name == "all":
         fields = (Field("name", TEXT), Field("setting", TEXT), Field("description", TEXT))
-        rows = [(one.name, settings.show(one.name), one.description) for one in SETTINGS.values()]
+        rows = [
+            (one.name, settings.get_shown_text(one.name), one.description)
+            for one in SETTINGS.values()
+        ]
         return Result("SHOW", fields, rows, len(rows))
-    value = settings.show(statement.name)
+    value = settings.get_shown_text(statement.name)
     if statement.name == "transaction_isolation" and session.transactions.open is not None:
         value = session.transactions.open.isolation.name
     return Result("SHOW", (Field(statement.name.lower(), TEXT),), [(value,)], 1)
@@ -205,36 +212,44 @@ def _run_prepare(session: Session, statement: s.Prepare, _: Sequence[Any]) -> Re
         raise InvalidInput(
             "prepared statement already exists", sqlstate="42P05", name=statement.name
         )
-    bind.bind_prepared(session, statement)  # refuse an invalid statement now
+    bind.bind_prepared_statement(session, statement)  # refuse an invalid statement now
     session.prepared[statement.name] = statement
     return Result("PREPARE")
 
 
-def _run_execute(session: Session, statement: s.Execute, parameters: Sequence[Any]) -> Result:
+def _run_execute_prepared(
+    session: Session, statement: s.Execute, parameters: Sequence[Any]
+) -> Result:
     found = session.prepared.get(statement.name)
     if found is None:
         raise InvalidInput(
             "prepared statement does not exist", sqlstate="26000", name=statement.name
         )
-    values = tuple(evaluate_constant(session, one, parameters) for one in statement.arguments)
-    bound = bind.bind_prepared(session, found)
+    values = tuple(
+        evaluate_constant_expression(session, one, parameters) for one in statement.arguments
+    )
+    bound = bind.bind_prepared_statement(session, found)
     if isinstance(bound, s.DataPlan):
         wanted = len(bound.parameters)
         if wanted != len(values):
             raise InvalidInput(
                 "wrong number of parameters", sqlstate="42601", wanted=wanted, given=len(values)
             )
-        return session.run_data_statement(session.compile_statement(bound, found.source), values)
+        return session.run_and_record_statement(
+            session.compile_statement(bound, found.source), values
+        )
     return dispatch_statement(session, bound, values)
 
 
-def evaluate_constant(session: Session, expression: e.Expression, parameters: Sequence[Any]) -> Any:
+def evaluate_constant_expression(
+    session: Session, expression: e.Expression, parameters: Sequence[Any]
+) -> Any:
     """The value of an expression without columns."""
     catalog = session.catalog
     context = CompileContext(catalog, lambda node: compile_plan(catalog, node))
     transaction = session.transactions.open
-    reader = session.shared.published_reader() if transaction is None else transaction
-    return context.value_of(expression)(session.new_run(reader, tuple(parameters)))(())
+    reader = session.shared.get_published_reader() if transaction is None else transaction
+    return context.value_of(expression)(session.make_run_context(reader, tuple(parameters)))(())
 
 
 def _run_deallocate(session: Session, statement: s.Deallocate, _: Sequence[Any]) -> Result:
@@ -247,7 +262,7 @@ def _run_deallocate(session: Session, statement: s.Deallocate, _: Sequence[Any])
     return Result("DEALLOCATE")
 
 
-def _run_discard(session: Session, statement: s.Discard, _: Sequence[Any]) -> Result:
+def _discard_session_state(session: Session, statement: s.Discard, _: Sequence[Any]) -> Result:
     """Discard the state of the session; plans are shared, and follow the catalog anyway."""
     if statement.what == "all":
         if session.transactions.explicit:
@@ -255,35 +270,37 @@ def _run_discard(session: Session, statement: s.Discard, _: Sequence[Any]) -> Re
         session.settings.reset("all")
         session.prepared.clear()
     if statement.what in ("all", "sequences"):
-        session.services.forget_sequences()
+        session.services.forget_sequence_values()
     return Result("DISCARD")
 
 
 # -- the rest --------------------------------------------------------------------------------------
 
 
-def _run_analyze(session: Session, statement: s.Analyze | s.Vacuum, _: Sequence[Any]) -> Result:
+def _run_analyze_or_vacuum(
+    session: Session, statement: s.Analyze | s.Vacuum, _: Sequence[Any]
+) -> Result:
     tables = session.catalog.tables
     if statement.names:
-        found = [_find_relation(session, name) for name in statement.names]
+        found = [_require_relation(session, name) for name in statement.names]
         tables = tuple(item for item in found if isinstance(item, Table))
     if isinstance(statement, s.Analyze) or statement.analyze:
         for table in tables:
             if table.id in session.host.catalog.objects:  # not one of this transaction's own
-                session.shared.table_statistics.analyze_table(table.id)
+                session.shared.table_statistics.sample_complete_table(table.id)
         session.shared.plans.clear()
     return Result("ANALYZE" if isinstance(statement, s.Analyze) else "VACUUM")
 
 
-def _run_reindex(session: Session, statement: s.Reindex, _: Sequence[Any]) -> Result:
+def _check_reindex_target(session: Session, statement: s.Reindex, _: Sequence[Any]) -> Result:
     if statement.kind in ("table", "index"):
-        _find_relation(session, statement.name)
+        _require_relation(session, statement.name)
     elif statement.kind == "schema":
         session.catalog.schema_id(statement.name.name)
     return Result("REINDEX")
 
 
-def _run_copy(session: Session, statement: s.Copy, parameters: Sequence[Any]) -> Result:
+def _run_copy_in_zone(session: Session, statement: s.Copy, parameters: Sequence[Any]) -> Result:
     zone = session.settings.zone
     if zone is UTC:
         return copy.run_copy(session, statement, parameters)
@@ -296,8 +313,10 @@ def _run_copy(session: Session, statement: s.Copy, parameters: Sequence[Any]) ->
         return copy.run_copy(session, statement, parameters)
 
 
-def _find_relation(session: Session, name: QualifiedName) -> AnyObject:
-    found = session.catalog.find_relation(name.name, name.schema or bind.current_schema(session))
+def _require_relation(session: Session, name: QualifiedName) -> AnyObject:
+    found = session.catalog.find_relation(
+        name.name, name.schema or bind.find_current_schema(session)
+    )
     if found is None:
         raise InvalidInput("table does not exist", sqlstate="42P01", name=str(name))
     return found
@@ -308,22 +327,22 @@ _HANDLERS: dict[type, Handler] = {
     s.Commit: _run_commit,
     s.Rollback: _run_rollback,
     s.Savepoint: _run_savepoint,
-    s.ReleaseSavepoint: _run_release,
-    s.RollbackTo: _run_rollback_to,
+    s.ReleaseSavepoint: _run_release_savepoint,
+    s.RollbackTo: _run_rollback_to_savepoint,
     s.SetTransaction: _run_set_transaction,
     s.SetConstraints: _run_set_constraints,
     s.LockTable: _run_lock_table,
-    s.SetVariable: _run_set,
-    s.ResetVariable: _run_reset,
-    s.ShowVariable: _run_show,
+    s.SetVariable: _run_set_variable,
+    s.ResetVariable: _run_reset_variable,
+    s.ShowVariable: _run_show_variable,
     s.Prepare: _run_prepare,
-    s.Execute: _run_execute,
+    s.Execute: _run_execute_prepared,
     s.Deallocate: _run_deallocate,
-    s.Discard: _run_discard,
-    s.Analyze: _run_analyze,
-    s.Vacuum: _run_analyze,
-    s.Reindex: _run_reindex,
+    s.Discard: _discard_session_state,
+    s.Analyze: _run_analyze_or_vacuum,
+    s.Vacuum: _run_analyze_or_vacuum,
+    s.Reindex: _check_reindex_target,
     s.Explain: explain.run_explain,
-    s.Copy: _run_copy,
+    s.Copy: _run_copy_in_zone,
 }
 _ALLOWED_IN_FAILED = (s.Commit, s.Rollback, s.RollbackTo)

@@ -33,7 +33,7 @@ from belvedere.plan.nodes import Node
 from belvedere.session import dispatch
 from belvedere.session.context.freshness import Freshness, FreshnessKind, parse_freshness
 from belvedere.session.context.result import Result
-from belvedere.session.context.services import SessionServices
+from belvedere.session.context.sequences_and_locks import SessionServices
 from belvedere.session.context.settings import SessionSettings
 from belvedere.session.context.shared_state import SharedState
 from belvedere.session.context.statement_statistics import StatementRecord
@@ -50,7 +50,7 @@ from belvedere.txn.contracts import Isolation, LockRequest, RowChange
 from belvedere.txn.transaction.foreign_keys import ForeignKeyParticipant
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
-from belvedere.views.read.rewrite import apply_rewrite_rules
+from belvedere.views.read.rewrite_rules import apply_rewrite_rules
 
 CANCELED = "canceled by the user"
 TIMED_OUT = "statement timeout"
@@ -82,10 +82,12 @@ class Session:
         self.clock = clock
         self.random = random.Random(seed)
         self.virtual = SystemTables(self)
-        self.services = SessionServices(shared.host, lambda: self.catalog, self.virtual.read_rows)
+        self.services = SessionServices(
+            shared.host, lambda: self.catalog, self.virtual.read_table_rows
+        )
         self.interrupt = Interrupt()
         self._plans: Callable[[str], Any] = shared.plans.get
-        self.settings.when_zone_changes = self._use_zone
+        self.settings.when_zone_changes = self._select_plans_by_zone
         self._running = False
         self._statement_freshness: Freshness | None = None
         self._transaction_time: datetime.datetime | None = None
@@ -101,9 +103,11 @@ class Session:
         return self.host.catalog if transaction is None else transaction.catalog
 
     @property
-    def token(self) -> str:
+    def freshness_token(self) -> str:
         """With it another connection reads at least what this session has read and written."""
-        return self.host.token(self.transactions.seen_position or self.host.position)
+        return self.host.position_to_token(
+            self.transactions.newest_seen_position or self.host.position
+        )
 
     # -- the door's verbs ---------------------------------------------------------------------
 
@@ -113,11 +117,11 @@ class Session:
         """Run every statement of the text; the result is the last one's."""
         entry = self._plans(text)
         if freshness is not None:
-            return self.run_guarded(
-                lambda: self._run_with_freshness(freshness, entry, text, parameters)
+            return self.run_with_timeout(
+                lambda: self._run_text_at_freshness(freshness, entry, text, parameters)
             )
         if entry is None or entry.tier is not self.settings.tier:
-            return self.run_guarded(lambda: self._run_text(text, parameters))
+            return self.run_with_timeout(lambda: self._run_script_text(text, parameters))
         if not self.transactions.failed:
             if entry.fast_read is not None:
                 return fast_path.run_fast_read(self, entry, entry.fast_read, parameters)
@@ -130,7 +134,7 @@ class Session:
                     return fast_path.run_single_row_write(
                         self, entry, entry.single_row_write, parameters
                     )
-        return self.run_guarded(lambda: self.run_cached(entry, parameters))
+        return self.run_with_timeout(lambda: self.run_cached_statement(entry, parameters))
 
     @property
     def default_isolation(self) -> Isolation:
@@ -152,14 +156,14 @@ class Session:
         self.closed = True
         self.transactions.rollback()
 
-    def _use_zone(self, zone: datetime.tzinfo) -> None:
+    def _select_plans_by_zone(self, zone: datetime.tzinfo) -> None:
         """Constants and functions are bound under the zone, so plans are cached by it."""
         get = self.shared.plans.get
         self._plans = get if zone is datetime.UTC else lambda text: get((zone, text))
 
     # -- one text -----------------------------------------------------------------------------
 
-    def run_guarded(self, action: Callable[[], Result]) -> Result:
+    def run_with_timeout(self, action: Callable[[], Result]) -> Result:
         """Run an action under the statement timeout, open to `cancel`."""
         timeout_ms = self.settings.get("statement_timeout")
         timer = None
@@ -179,83 +183,85 @@ class Session:
             if timer is not None:
                 timer.cancel()
 
-    def run_cached(self, entry: CompiledStatement, parameters: Sequence[Any]) -> Result:
+    def run_cached_statement(self, entry: CompiledStatement, parameters: Sequence[Any]) -> Result:
         if entry.catalog is not self.catalog:
-            return self._run_text(entry.text, parameters)
-        return self.run_data_statement(entry, parameters)
+            return self._run_script_text(entry.text, parameters)
+        return self.run_and_record_statement(entry, parameters)
 
-    def _run_with_freshness(
+    def _run_text_at_freshness(
         self, freshness: str, entry: CompiledStatement | None, text: str, parameters: Sequence[Any]
     ) -> Result:
         """Run a text with a freshness of its own. Plans are the same for every freshness."""
-        self._statement_freshness = self._apply_freshness_floor(freshness)
+        self._statement_freshness = self._parse_freshness_and_raise_floor(freshness)
         try:
             if entry is None or entry.tier is not self.settings.tier:
-                return self._run_text(text, parameters)
-            return self.run_cached(entry, parameters)
+                return self._run_script_text(text, parameters)
+            return self.run_cached_statement(entry, parameters)
         finally:
             self._statement_freshness = None
 
-    def _run_text(self, text: str, parameters: Sequence[Any]) -> Result:
-        found = self._parse_text(text)
+    def _run_script_text(self, text: str, parameters: Sequence[Any]) -> Result:
+        found = self._parse_or_mark_failed(text)
         result = Result("")
         for parsed in found:
             alone = len(found) == 1
-            result = self._run_statement(text, parsed, parameters if alone else (), keep=alone)
+            result = self._bind_and_run_statement(
+                text, parsed, parameters if alone else (), keep=alone
+            )
         return result
 
-    def _parse_text(self, text: str) -> Sequence[Any]:
+    def _parse_or_mark_failed(self, text: str) -> Sequence[Any]:
         try:
             return bind.parse_statements(text)
         except Error:
-            self.mark_failed()
+            self.mark_transaction_failed()
             raise
 
     @property
-    def freshness(self) -> Freshness:
+    def required_freshness(self) -> Freshness:
         """The freshness that the running statement requires of views."""
         if self._statement_freshness is not None:
             return self._statement_freshness
         wanted: Freshness = self.settings.get("freshness")
         return wanted
 
-    def _apply_freshness_floor(self, text: str) -> Freshness:
+    def _parse_freshness_and_raise_floor(self, text: str) -> Freshness:
         """Parse a freshness; a token also becomes the floor of the next snapshot. Base tables are
         otherwise always read at the newest position."""
         wanted = parse_freshness(text)
         if wanted.kind is FreshnessKind.TOKEN:
-            position = self.host.position_of(wanted.token)
+            position = self.host.token_to_position(wanted.token)
             self.transactions.floor = max(self.transactions.floor, position)
         return wanted
 
-    def _run_statement(
+    def _bind_and_run_statement(
         self, text: str, parsed: Any, parameters: Sequence[Any], *, keep: bool
     ) -> Result:
         try:
-            statement, general = bind.bind_with_parameters(self, parsed, parameters)
+            statement, general = bind.bind_inferring_parameter_types(self, parsed, parameters)
             if isinstance(statement, DataPlan):
                 entry = self.compile_statement(statement, text[parsed.start : parsed.end])
         except Error:
-            self.transactions.require_usable()
-            self.mark_failed()
+            self.transactions.require_not_failed()
+            self.mark_transaction_failed()
             raise
         if isinstance(statement, DataPlan):
             if keep and general:
                 zone = self.settings.zone
                 self.shared.plans.put(text if zone is datetime.UTC else (zone, text), entry)
                 entry.text = text
-            return self.run_data_statement(entry, parameters)
+            return self.run_and_record_statement(entry, parameters)
         try:
             return dispatch.dispatch_statement(self, statement, parameters)
         except Error:
-            self.mark_failed()
+            self.mark_transaction_failed()
             raise
 
-    def optimize_plan(self, plan: Node, *, bypass: bool = False) -> Node:
+    def expand_views_and_optimize(self, plan: Node, *, bypass: bool = False) -> Node:
         """The optimized plan, with views read from their state; `bypass`: deferred views are
         computed from their base tables."""
         catalog = self.catalog
-        over = create.plan_bypassing_deferred if bypass else create.plan_over_state
+        over = create.expand_deferred_to_definitions if bypass else create.expand_views_to_state
         readable = over(self, catalog, plan)
         return optimize(
             readable, OptimizerContext(catalog, STORED_EXPRESSIONS, self.shared.table_statistics)
@@ -264,19 +270,19 @@ class Session:
     def compile_statement(
         self, data: DataPlan, text: str, tier: Tier | None = None, wrap: Wrap | None = None
     ) -> CompiledStatement:
-        record = self.shared.statistics.record_for(text)
+        record = self.shared.statistics.get_or_add_record(text)
         if self.shared.rewrite_rules and self.catalog.views:
             plan = apply_rewrite_rules(data.plan, self.catalog, self.shared.rewrite_rules)
             data = replace(data, plan=plan)
         deferred = create.find_deferred_views(self.catalog, data.plan)
-        entry = self.compile_with_plan(
-            data, self.optimize_plan(data.plan), record, tier, wrap, deferred
+        entry = self.compile_optimized_plan(
+            data, self.expand_views_and_optimize(data.plan), record, tier, wrap, deferred
         )
         if deferred:
             entry.bypass = freshness_policy.BypassCompiler(data, record, tier)
         return entry
 
-    def compile_with_plan(
+    def compile_optimized_plan(
         self,
         data: DataPlan,
         plan: Node,
@@ -295,28 +301,30 @@ class Session:
             deferred=deferred,
         )
 
-    def door_input(self) -> IO[str]:
+    def require_copy_input(self) -> IO[str]:
         if self.copy_input is None:
             raise Unsupported("COPY FROM STDIN", hint="name a file, or use \\copy in the shell")
         return self.copy_input
 
-    def door_output(self) -> IO[str]:
+    def require_copy_output(self) -> IO[str]:
         if self.copy_output is None:
             raise Unsupported("COPY TO STDOUT", hint="name a file, or use \\copy in the shell")
         return self.copy_output
 
     # -- data statements ----------------------------------------------------------------------
 
-    def run_data_statement(self, entry: CompiledStatement, parameters: Sequence[Any]) -> Result:
-        self.transactions.require_usable()
+    def run_and_record_statement(
+        self, entry: CompiledStatement, parameters: Sequence[Any]
+    ) -> Result:
+        self.transactions.require_not_failed()
         started = time.perf_counter()
         record = entry.record
         try:
             values = entry.convert(parameters)
             if entry.deferred and self.transactions.open is None:
-                freshness_policy.wait_if_cheapest(self, entry)
+                freshness_policy.wait_for_batch_if_cheapest(self, entry)
             result = self.run_in_transaction(
-                entry.data.changes, lambda t: run_plan(self, t, entry, values)
+                entry.data.changes, lambda t: run_plan_and_apply_writes(self, t, entry, values)
             )
         except BaseException:
             record.errors += 1
@@ -327,27 +335,29 @@ class Session:
         record.total_us += spent
         record.max_us = max(record.max_us, spent)
         if spent > REPLAN_AFTER_US and entry.has_stale_estimates(self.host.position):
-            self.shared.invalidate_plan(entry)
+            self.shared.drop_plan_and_samples(entry)
         return result
 
     def run_in_transaction(self, changes: bool, action: Callable[[Transaction], Result]) -> Result:
         state = self.transactions
         if state.open is None:
-            return self._run_with_retries(changes, action)
-        state.require_usable()
-        return self._run_inside(state.open, changes, action)
+            return self._run_in_retried_transaction(changes, action)
+        state.require_not_failed()
+        return self._run_and_check_constraints(state.open, changes, action)
 
-    def _run_with_retries(self, changes: bool, action: Callable[[Transaction], Result]) -> Result:
+    def _run_in_retried_transaction(
+        self, changes: bool, action: Callable[[Transaction], Result]
+    ) -> Result:
         """Run in a transaction of its own. When that loses a race, no result was returned yet and
         the action runs again."""
         state = self.transactions
         attempts = self.host.config.statement_retries_max
         locks: tuple[LockRequest, ...] = ()
         while True:
-            transaction = self.begin_implicit()
+            transaction = self.begin_implicit_transaction()
             try:
                 transaction.acquire_first(locks)
-                result = self._run_inside(transaction, changes, action)
+                result = self._run_and_check_constraints(transaction, changes, action)
                 if self.autocommit:
                     state.commit()
                 return result
@@ -363,12 +373,12 @@ class Session:
                     state.rollback()
                 raise
 
-    def _run_inside(
+    def _run_and_check_constraints(
         self, transaction: Transaction, changes: bool, action: Callable[[Transaction], Result]
     ) -> Result:
         state = self.transactions
         if changes and state.read_only:
-            self.mark_failed()
+            self.mark_transaction_failed()
             raise InvalidInput("cannot change data in a read-only transaction", sqlstate="25006")
         transaction.begin_statement()
         self.services.transaction = transaction
@@ -377,13 +387,15 @@ class Session:
         try:
             result = action(transaction)
             if savepoint is not None:
-                self.check_constraints(transaction, transaction.changes_since(savepoint))
+                self.check_immediate_constraints(transaction, transaction.changes_since(savepoint))
             return result
         except BaseException:
-            self.mark_failed()  # ROLLBACK or ROLLBACK TO discards its changes
+            self.mark_transaction_failed()  # ROLLBACK or ROLLBACK TO discards its changes
             raise
 
-    def check_constraints(self, transaction: Transaction, changes: tuple[RowChange, ...]) -> None:
+    def check_immediate_constraints(
+        self, transaction: Transaction, changes: tuple[RowChange, ...]
+    ) -> None:
         """Constraints that must hold at the end of every statement, not only at commit."""
         relations = frozenset([change.relation for change in changes])
         catalog = transaction.catalog
@@ -400,37 +412,37 @@ class Session:
                 if not deferred:
                     participant.check(changes, transaction)
 
-    def mark_failed(self) -> None:
+    def mark_transaction_failed(self) -> None:
         if self.transactions.open is not None:
             self.transactions.failed = True
 
-    def begin_implicit(self) -> Transaction:
+    def begin_implicit_transaction(self) -> Transaction:
         self._transaction_time = None
         return self.transactions.begin(explicit=False)
 
-    def begin_explicit(self, isolation: Any = None) -> Transaction:
+    def begin_explicit_transaction(self, isolation: Any = None) -> Transaction:
         self._transaction_time = None
         return self.transactions.begin(explicit=True, isolation=isolation)
 
-    def make_environment(self) -> Environment:
+    def make_function_environment(self) -> Environment:
         now = self.clock()
         if self._transaction_time is None:
             self._transaction_time = now
-        schema = bind.current_schema(self)
+        schema = bind.find_current_schema(self)
         return Environment(self._transaction_time, now, self.clock, self.random, schema=schema)
 
-    def new_run(self, reader: Any, parameters: Row, *, environment: bool = True) -> Run:
+    def make_run_context(self, reader: Any, parameters: Row, *, environment: bool = True) -> Run:
         return Run(
             reader,
             parameters,
-            self.make_environment() if environment else None,  # type: ignore[arg-type]
+            self.make_function_environment() if environment else None,  # type: ignore[arg-type]
             self.services,
             self.interrupt,
             Memory(self.shared.memory_limit_bytes),
         )
 
 
-def run_plan(
+def run_plan_and_apply_writes(
     session: Session, transaction: Transaction, entry: CompiledStatement, values: Row
 ) -> Result:
     """Read everything, then write everything."""
@@ -438,8 +450,8 @@ def run_plan(
     if entry.single_row_write is not None:
         affected = entry.single_row_write(transaction, FastPathRun(values, session.services))
         return Result(data.verb.upper(), None, None, affected)
-    entry, reader = freshness_policy.prepare_read(session, transaction, entry)
-    run = session.new_run(reader, values, environment=entry.needs_environment)
+    entry, reader = freshness_policy.choose_statement_and_reader(session, transaction, entry)
+    run = session.make_run_context(reader, values, environment=entry.needs_environment)
     found = entry.rows(run)
     table = getattr(found, "table", None)
     rows = [] if table is not None else run.memory.hold_rows(found)

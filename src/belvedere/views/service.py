@@ -24,19 +24,22 @@ from belvedere.kv.batch import Write
 from belvedere.txn.contracts import Participant, Reader
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.views.build.contracts import HostDatabase, StoreBackfill
-from belvedere.views.build.create_auxiliary import create_auxiliaries
+from belvedere.views.build.create_auxiliary import find_or_create_auxiliaries
 from belvedere.views.build.driver import BackfillDriver
 from belvedere.views.build.external_backfill import ExternalBackfill
-from belvedere.views.changefeed.entries import trim_changefeed
-from belvedere.views.changefeed.row_atomic import find_entry_log
+from belvedere.views.changefeed.entries import build_trim_writes
+from belvedere.views.changefeed.row_atomic import find_addition_log
 from belvedere.views.compile.defined_view import NewView
 from belvedere.views.deferred.driver import DeferredMaintenance
 from belvedere.views.deferred.worker import MaintenanceWorker
 from belvedere.views.delta.delta_plan import IndexRequirement
-from belvedere.views.read.catch_up import overlay_pending_log, tables_at_watermark
-from belvedere.views.registry.row_atomic_locks import cell_participants
-from belvedere.views.state.schedule_groups import assign_group
-from belvedere.views.state.watermarks import deferred_views, required_position
+from belvedere.views.read.deferred_readers import (
+    build_caught_up_reader,
+    build_reader_at_watermark,
+)
+from belvedere.views.registry.row_atomic_locks import build_row_atomic_participants
+from belvedere.views.state.schedule_groups import find_or_allocate_group
+from belvedere.views.state.watermarks import list_ready_deferred_views, require_applied_position
 
 TRIMMED_ENTRIES_MAX = 10_000
 
@@ -60,14 +63,16 @@ class ViewService:
         )
         self.backfills = BackfillDriver(host, backfill(host), self.deferred, lambda: self._share)
 
-    def participants(self, catalog: Catalog, relations: frozenset[int]) -> tuple[Participant, ...]:
+    def list_view_participants(
+        self, catalog: Catalog, relations: frozenset[int]
+    ) -> tuple[Participant, ...]:
         """The views that a commit of these relations maintains."""
         if self._host.engine.row_atomic:
             node = self._host.engine.node
-            return cell_participants(self.registry, catalog, relations, self._log, node)
-        return self.registry.view_participants(catalog, relations, self._log)
+            return build_row_atomic_participants(self.registry, catalog, relations, self._log, node)
+        return self.registry.build_view_participants(catalog, relations, self._log)
 
-    def open_external(self, work: Path) -> ExternalBackfill:
+    def open_external_backfill(self, work: Path) -> ExternalBackfill:
         """Backfills by other processes, whose jobs have their directories in `work`."""
         return ExternalBackfill(self._host, self.deferred, work)
 
@@ -93,23 +98,25 @@ class ViewService:
     def create_views(self, wanted: Sequence[NewView]) -> list[int]:
         """Define several views in one step; those that can are filled by one scan of their
         table."""
-        return self._host.change_schema(lambda edit: [self._create(edit, one) for one in wanted])
+        return self._host.change_schema(
+            lambda edit: [self._create_view_in_edit(edit, one) for one in wanted]
+        )
 
-    def _create(self, edit: CatalogEdit, new: NewView) -> int:
-        defined = self.registry.define_view(edit.catalog, new)
-        shared = self.registry.shared_indexes(edit.catalog, defined.definition)
-        made = [self._helping_index(edit, one) for one in defined.required_indexes]
-        auxiliary_views = create_auxiliaries(self.registry, edit, defined)
+    def _create_view_in_edit(self, edit: CatalogEdit, new: NewView) -> int:
+        defined = self.registry.build_defined_view(edit.catalog, new)
+        shared = self.registry.list_shared_index_ids(edit.catalog, defined.definition)
+        made = [self._create_required_index(edit, one) for one in defined.required_indexes]
+        auxiliary_views = find_or_create_auxiliaries(self.registry, edit, defined)
         supporting = tuple(dict.fromkeys([*shared, *made, *auxiliary_views]))
         immediate = new.maintenance is Maintenance.IMMEDIATE
-        group = 0 if immediate else assign_group(edit, new.options.schedule)
+        group = 0 if immediate else find_or_allocate_group(edit, new.options.schedule)
         view = edit.create_view(replace(defined.definition, supporting_objects=supporting))
         found = edit.catalog.require_relation(View, new.name, new.schema)
         edit.put(msgspec.structs.replace(found, group=group, auxiliary_views=auxiliary_views))
-        self.registry.reuse_compiled(edit.catalog, view, defined.compiled)
+        self.registry.cache_compiled_definition(edit.catalog, view, defined.compiled)
         return view
 
-    def _helping_index(self, edit: CatalogEdit, requirement: IndexRequirement) -> int:
+    def _create_required_index(self, edit: CatalogEdit, requirement: IndexRequirement) -> int:
         table = edit.catalog.table(requirement.relation)
         names = [table.columns[slot].name for slot in requirement.slots]
         definition = IndexDefinition(
@@ -121,32 +128,32 @@ class ViewService:
 
     # -- deferred views -----------------------------------------------------------------------
 
-    def deferred_views(self) -> tuple[View, ...]:
-        return deferred_views(self._host.catalog)
+    def list_deferred_views(self) -> tuple[View, ...]:
+        return list_ready_deferred_views(self._host.catalog)
 
-    def watermark(self, view: View) -> int:
+    def read_view_watermark(self, view: View) -> int:
         """The position a view shows: its group's watermark; the newest for an immediate view."""
         if view.maintenance is Maintenance.IMMEDIATE:
             return self._host.position
         with self._host.begin() as reader:
-            return required_position(reader, view)
+            return require_applied_position(reader, view)
 
-    def catch_up(self, view: View) -> int:
+    def catch_up_view(self, view: View) -> int:
         """Bring a deferred view, and those that share its watermark, to the published position;
         returns the position it has then applied."""
-        return self.deferred.catch_up_unit(view)
+        return self.deferred.catch_up_unit_of_view(view)
 
-    def repair(self, view: View) -> int:
+    def repair_view(self, view: View) -> int:
         """Correct the stored state of a view to what its tables give; returns how many entries
         were wrong."""
         while True:
             with self._host.begin() as transaction:
-                tables, _ = self.at_watermark(transaction, view)
-                wrong = self.registry.repair_view(self._commits, view, tables, transaction)
+                tables, _ = self.open_reader_at_watermark(transaction, view)
+                wrong = self.registry.try_repair_view(self._commits, view, tables, transaction)
             if wrong is not None:
                 return wrong
 
-    def stored_size(self, view: View) -> tuple[int, int]:
+    def measure_stored_size(self, view: View) -> tuple[int, int]:
         """Entries and bytes of a view's state: keys and values, as they are stored."""
         with self._host.begin() as reader:
             sizes = [
@@ -156,28 +163,28 @@ class ViewService:
             ]
         return len(sizes), sum(sizes)
 
-    def with_pending(self, transaction: Transaction, views: Sequence[View]) -> Reader:
+    def open_caught_up_reader(self, transaction: Transaction, views: Sequence[View]) -> Reader:
         """The transaction with deferred views brought to its position, for one read."""
-        return overlay_pending_log(self.registry, self._log, transaction, views)
+        return build_caught_up_reader(self.registry, self._log, transaction, views)
 
-    def at_watermark(self, transaction: Transaction, view: View) -> tuple[Reader, int]:
+    def open_reader_at_watermark(self, transaction: Transaction, view: View) -> tuple[Reader, int]:
         """A view's tables at the position the view has reached, and that position."""
-        return tables_at_watermark(self.registry, self._log, transaction, view)
+        return build_reader_at_watermark(self.registry, self._log, transaction, view)
 
-    def trim_streams(self) -> None:
+    def trim_changefeeds(self) -> None:
         """Forget changes of views that are older than the views keep them."""
         position = self._host.position
         for view in self._host.catalog.views:
             kept = view.options.keep_changes
             if kept is not None and position > kept:
-                forget = partial(_trim_writes, view.id, position - kept)
+                forget = partial(_build_trim_writes, view.id, position - kept)
                 self._commits.derive(forget)
 
-    def kept_in_log(self) -> int | None:
+    def first_retained_log_position(self) -> int | None:
         """The position from which on views have their changes in the log itself, and want to keep
         them; None: none has."""
         catalog = self._host.catalog
-        views = [view for view in catalog.views if find_entry_log(self._log, view) is not None]
+        views = [view for view in catalog.views if find_addition_log(self._log, view) is not None]
         kept = [n for view in views if (n := view.options.keep_changes) is not None]
         return self._host.position - max(kept) if kept else None
 
@@ -192,9 +199,9 @@ class ViewService:
         if self._worker is not None:
             self._worker.share = share
 
-    def start_worker(self) -> None:
+    def start_or_wake_worker(self) -> None:
         """Start the worker once there is something for it to do; wake it up."""
-        if self._worker is None and self.deferred_views():
+        if self._worker is None and self.list_deferred_views():
             visibility = self._host.engine.visibility
             self._worker = MaintenanceWorker(self.deferred, visibility, self._host.is_closed)
             self._worker.share = self._share
@@ -204,8 +211,8 @@ class ViewService:
     def join_worker(self) -> None:
         """Wait for the worker to end: the database is closed."""
         if self._worker is not None:
-            self._worker.join_threads()
+            self._worker.stop_and_join_threads()
 
 
-def _trim_writes(view: int, through: int, reader: Reader) -> Sequence[Write]:
-    return trim_changefeed(reader, view, through, TRIMMED_ENTRIES_MAX)
+def _build_trim_writes(view: int, through: int, reader: Reader) -> Sequence[Write]:
+    return build_trim_writes(reader, view, through, TRIMMED_ENTRIES_MAX)

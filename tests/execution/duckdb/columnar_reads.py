@@ -7,9 +7,9 @@ from typing import Any
 from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.execution.duckdb.columnar_cache import ColumnarCache
-from belvedere.session.materialized.create import bind_definition
+from belvedere.session.materialized.create import bind_simplified_definition
 from belvedere.session.session import Session
-from belvedere.session.statement.catalog_expressions import compile_table_expression
+from belvedere.session.statement.catalog_expressions import compile_row_expression
 
 BAG = "SELECT * FROM t AS k WHERE (SELECT count(*) FROM t) >= 0"
 """All rows, in a form that is not a plain scan."""
@@ -20,9 +20,12 @@ class Store:
 
     def __init__(self, config: Config) -> None:
         self.database = Database.open(
-            ":memory:", config, compile_expression=compile_table_expression, bind=bind_definition
+            ":memory:",
+            config,
+            compile_expression=compile_row_expression,
+            bind=bind_simplified_definition,
         )
-        self.shared = self.database.open_sessions()
+        self.shared = self.database.open_shared_state()
 
     def session(self) -> Session:
         session = Session(self.shared)
@@ -48,7 +51,7 @@ def rows(session: Session, text: str = BAG) -> list[Any]:
     for tier in ("duckdb", "direct"):
         session.execute(f"SET tier = {tier}")
         result = session.execute(text)
-        result.materialize()
+        result.convert_arrow_to_rows()
         answers.append(sorted(result.rows, key=repr))
     session.execute("SET tier = duckdb")
     assert [repr(row) for row in answers[0]] == [repr(row) for row in answers[1]]  # NaN is NaN

@@ -80,9 +80,9 @@ def test_a_copy_lent_to_one_reader_does_not_move_for_another(store: Store) -> No
     """The other statement brings the copy up to date between the loan and the read."""
     one, other = store.session(), store.session()
     rows(one)
-    table = store.database.find_table("t").table.id
+    table = store.database.get_compiled_table("t").table.id
     with store.database.begin() as reader:
-        run = one.new_run(reader, ())
+        run = one.make_run_context(reader, ())
         cursor = store.shared.engine._open_cursor(())
         lent = store.copies.lend_copies(cursor, {table: (1,)}, run)[table]
         other.execute("UPDATE t SET v = 0")
@@ -171,7 +171,7 @@ def test_a_log_trimmed_past_the_copy_makes_a_new_one(store: Store) -> None:
     rows(session)
     for number in range(20):
         session.execute("UPDATE t SET v = ? WHERE id = 1", (number,))
-    store.database.trim(store.database.position)
+    store.database.trim_log(store.database.position)
     assert (1, 19, "name 1") in rows(session)
 
 
@@ -182,7 +182,7 @@ def test_a_log_trimmed_past_an_old_reader(store: Store) -> None:
     for number in range(20):
         new.execute("UPDATE t SET v = ? WHERE id = 1", (number,))
     rows(new)
-    store.database.trim(store.database.position)
+    store.database.trim_log(store.database.position)
     assert rows(old) == before
     old.execute("ROLLBACK")
 
@@ -324,7 +324,7 @@ def test_a_plain_scan_comes_from_the_copy_too(store: Store) -> None:
     session.execute("UPDATE t SET v = 5 WHERE id = 5")
     found = session.execute("SELECT * FROM t")
     assert found.table is not None
-    found.materialize()
+    found.convert_arrow_to_rows()
     assert sorted(found.rows, key=repr) == rows(session)
 
 
@@ -333,7 +333,7 @@ def test_rows_in_key_order_are_not_taken_from_a_copy(store: Store) -> None:
     rows(session)
     session.execute("UPDATE t SET v = 5 WHERE id = 5")
     found = session.execute("SELECT id FROM t ORDER BY id")
-    found.materialize()
+    found.convert_arrow_to_rows()
     assert [row[0] for row in found.rows] == list(range(1, 51))
 
 
@@ -352,7 +352,7 @@ def test_a_statement_makes_the_columns_it_reads_and_no_others(store: Store) -> N
     assert "columnar copy of 50 rows, 2 columns so far" in explained(session)
     session.execute("INSERT INTO t VALUES (51, 1, NULL)")
     found = session.execute("SELECT count(*), sum(v) FROM t")
-    found.materialize()
+    found.convert_arrow_to_rows()
     assert found.rows == [(51, 12751)]
     assert "columnar copy of 50 rows, 3 columns so far" in explained(session)
 
@@ -405,7 +405,7 @@ def test_a_change_of_other_columns_does_not_concern_a_reader(store: Store) -> No
     assert not copy.pending
     session.execute("DELETE FROM t WHERE id = 8")
     found = session.execute("SELECT count(*) FROM t")
-    found.materialize()
+    found.convert_arrow_to_rows()
     assert found.rows == [(49,)]
 
 
@@ -433,7 +433,7 @@ def test_own_writes_and_an_old_snapshot_over_changes_that_do_not_concern(store: 
     other.execute("UPDATE t SET v = 0 WHERE id = 3")
     for session, expected in ((other, 12720), (mine, 12740), (other, 12720)):
         found = session.execute("SELECT sum(v) FROM t")
-        found.materialize()
+        found.convert_arrow_to_rows()
         assert found.rows == [(expected,)]
     assert {(1, 0, "other"), (2, 20, "other"), (3, 30, "other")} < set(rows(mine))
     mine.execute("ROLLBACK")
@@ -446,7 +446,7 @@ def test_a_row_that_was_deleted_since_and_is_inserted_again_by_the_reader(store:
     mine.execute("BEGIN")
     mine.execute("INSERT INTO t VALUES (5, 1, 'again')")
     found = mine.execute("SELECT sum(v), count(*) FROM t")
-    found.materialize()
+    found.convert_arrow_to_rows()
     assert found.rows == [(12701, 50)]
     mine.execute("ROLLBACK")
 
@@ -469,7 +469,7 @@ def test_a_value_without_a_place_in_arrow_hurts_only_who_reads_its_column(store:
     session.execute("SELECT sum(id) FROM u")
     assert store.copies.table_names() == ("u",)
     found = session.execute("SELECT max(n) FROM u")
-    found.materialize()
+    found.convert_arrow_to_rows()
     assert found.rows[0][0].is_nan()
     assert store.copies.table_names() == ()
 

@@ -75,7 +75,7 @@ def test_an_index_part_can_ask_for_null(store: Store) -> None:
 
 
 def test_a_covering_index_is_read_alone(store: Store) -> None:
-    table = store.database.find_table("items").table
+    table = store.database.get_compiled_table("items").table
     fields = (n.Field("kind", TEXT), n.Field("id", INTEGER))
     access = a.Access(index=store.index("by_kind"), covering=True, ordered=True)
     plan = n.Scan(table.id, "items", (1, 0), fields, access)

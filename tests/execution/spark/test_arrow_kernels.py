@@ -30,7 +30,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.functions import FunctionKind
 from belvedere.plan.functions.core.function import Function
-from belvedere.session.materialized.create import bind_definition
+from belvedere.session.materialized.create import bind_simplified_definition
 from belvedere.types import BIGINT, Row, SqlType
 from tests.execution.spark.test_native_functions import bounded
 from tests.oracle.postgres import Postgres
@@ -192,7 +192,7 @@ def random_rows(connection: Connection, count: int) -> Iterator[Row]:
 def bound(connection: Connection, text: str) -> tuple[e.Expression, tuple[SqlType, ...]]:
     host = connection.session.host
     assert isinstance(host, Database)
-    plan = bind_definition(host.catalog, f"SELECT {text} AS x FROM t")
+    plan = bind_simplified_definition(host.catalog, f"SELECT {text} AS x FROM t")
     project = next(one for one in transform.walk_plan(plan) if isinstance(one, n.Project))
     scan = next(one for one in transform.walk_plan(plan) if isinstance(one, n.Scan))
     return project.expressions[0], tuple(one.type for one in scan.fields)
@@ -241,7 +241,7 @@ def test_expressions_of_several_parts_answer_as_the_python_form(
 def slots_of(connection: Connection, text: str) -> tuple[int, ...]:
     host = connection.session.host
     assert isinstance(host, Database)
-    plan = bind_definition(host.catalog, f"SELECT {text} AS x FROM t")
+    plan = bind_simplified_definition(host.catalog, f"SELECT {text} AS x FROM t")
     return next(one for one in transform.walk_plan(plan) if isinstance(one, n.Scan)).slots
 
 

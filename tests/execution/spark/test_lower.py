@@ -15,12 +15,12 @@ from belvedere.errors import Error
 from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.python.context import row_keys
 from belvedere.plan import nodes as n
-from belvedere.session.materialized.create import bind_definition
+from belvedere.session.materialized.create import bind_simplified_definition
 from belvedere.session.session import Session
-from belvedere.session.statement.catalog_expressions import compile_table_expression
+from belvedere.session.statement.catalog_expressions import compile_row_expression
 from belvedere.types import Row
-from belvedere.views.delta.detached_run import ENVIRONMENT, run_with_reader
 from belvedere.views.delta.normalize import normalize_plan
+from belvedere.views.delta.sessionless_run import ENVIRONMENT, make_run_with_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,9 +71,12 @@ IN_PYTHON = (
 def database() -> Iterator[Database]:
     config = Config(durability=Durability.OFF)
     with Database.open(
-        ":memory:", config, compile_expression=compile_table_expression, bind=bind_definition
+        ":memory:",
+        config,
+        compile_expression=compile_row_expression,
+        bind=bind_simplified_definition,
     ) as made:
-        shared = made.open_sessions()
+        shared = made.open_shared_state()
         session = Session(shared)
         session.execute(
             "CREATE TABLE t(id int PRIMARY KEY, g int, v numeric(10,2), x double precision, s text,"
@@ -101,7 +104,7 @@ def database() -> Iterator[Database]:
             w, name = r.randrange(5), f"'n{r.randrange(3)}'"
             session.execute(f"INSERT INTO o VALUES ({number}, {g}, {w}, {name})")
         yield made
-        made.close_sessions()
+        made.close_shared_state()
 
 
 def lowered(
@@ -114,7 +117,7 @@ def lowered(
 
     def leaf(scan: n.Scan) -> TypedFrame:
         with database.begin() as reader:
-            rows = list(compile_plan(database.catalog, scan)(run_with_reader(reader)))
+            rows = list(compile_plan(database.catalog, scan)(make_run_with_reader(reader)))
         return frames.local_frame(rows, tuple(field.type for field in scan.fields))
 
     lowering = SparkLowering(frames, leaf, native)
@@ -137,12 +140,12 @@ def expected(database: Database, plan: n.Node) -> Counter[Row]:
 
     plan = make_order_total(plan)
     with database.begin() as reader:
-        rows = compile_plan(database.catalog, plan)(run_with_reader(reader))
+        rows = compile_plan(database.catalog, plan)(make_run_with_reader(reader))
         return Counter(map(row_keys(plan.fields), rows))
 
 
 def plan_of(database: Database, text: str) -> n.Node:
-    return normalize_plan(bind_definition(database.catalog, text))
+    return normalize_plan(bind_simplified_definition(database.catalog, text))
 
 
 @pytest.mark.parametrize("text", NATIVE)

@@ -13,12 +13,12 @@ from belvedere.catalog.model import View
 from belvedere.errors import Unsupported
 from belvedere.execution.spark.operators import TaskFailure
 from belvedere.interfaces.dbapi import Connection
-from belvedere.pipeline.aggregate.additions import Sums, sum_batches
+from belvedere.pipeline.aggregate.additions import Sums, sum_encoded_additions
 from belvedere.pipeline.aggregate.linear_views import LinearDeltaTask, compile_linear_view
-from belvedere.pipeline.maintain.batch import DeltaTask
+from belvedere.pipeline.maintain.batch import EngineDeltaTask
 from belvedere.pipeline.store.client import Store
-from belvedere.pipeline.store.compiled_views import compile_catalog_views
-from belvedere.pipeline.store.tables import fetch_catalog
+from belvedere.pipeline.store.compiled_views import get_compiled_views
+from belvedere.pipeline.store.tables import fetch_encoded_catalog
 from tests.pipeline.definitions import DEFINITIONS
 
 TABLE = """
@@ -108,15 +108,15 @@ def numbered(count: int) -> list[pa.RecordBatch]:
 def both_ways(shop: Path, name: str, start: int, tasks: int = 3) -> tuple[Sums, Sums]:
     """What the log after `start` adds to a view, in columns and by the maintenance function."""
     store = Store.from_url(str(shop))
-    lease = store.take_lease()
-    objects, end = fetch_catalog(store, lease), lease.position
-    store.release_lease(lease)
-    known = compile_catalog_views(objects, DEFINITIONS)
+    lease = store.take_position_lease()
+    objects, end = fetch_encoded_catalog(store, lease), lease.position
+    store.release_position_lease(lease)
+    known = get_compiled_views(objects, DEFINITIONS)
     view = known.catalog.require_relation(View, name)
     assert compile_linear_view(known, view) is not None, name
     columns = LinearDeltaTask(store, objects, DEFINITIONS, start, end, tasks, (view.id,))
-    rows = DeltaTask(store, start, end, (view.id,), objects, DEFINITIONS, tasks, None)
-    found = [sum_batches(step(iter(numbered(tasks)))).sums for step in (columns, rows)]
+    rows = EngineDeltaTask(store, start, end, (view.id,), objects, DEFINITIONS, tasks, None)
+    found = [sum_encoded_additions(step(iter(numbered(tasks)))).sums for step in (columns, rows)]
     kept = [{key: one for key, one in sums.items() if any(one[1])} for sums in found]
     return kept[0], kept[1]
 
@@ -137,9 +137,9 @@ def test_what_must_be_seen_row_by_row_is_not_added_in_columns(
     shop: Path, table: Connection
 ) -> None:
     store = Store.from_url(str(shop))
-    lease = store.take_lease()
-    known = compile_catalog_views(fetch_catalog(store, lease), DEFINITIONS)
-    store.release_lease(lease)
+    lease = store.take_position_lease()
+    known = get_compiled_views(fetch_encoded_catalog(store, lease), DEFINITIONS)
+    store.release_position_lease(lease)
     for name in BY_ROW:
         view = known.catalog.require_relation(View, name)
         assert compile_linear_view(known, view) is None, name

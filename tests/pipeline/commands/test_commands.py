@@ -65,7 +65,7 @@ def here(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Call:
     def shared(master: str, name: str) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr("belvedere.interfaces.commands.job.session", shared)
+    monkeypatch.setattr("belvedere.interfaces.commands.job.open_spark_session", shared)
 
     def call(*arguments: str) -> Result:
         return CliRunner().invoke(app, list(arguments))
@@ -149,7 +149,7 @@ def state(shop: Path) -> tuple[object, ...]:
     """The position, the rows, and who holds the views."""
     with belvedere.connect(str(shop), durability="off", autocommit=True) as connection:
         store = Store.from_url(str(shop))
-        groups = [(group["watermark"], group["owner"]) for group in store.ask_owner("groups")]
+        groups = [(group["watermark"], group["owner"]) for group in store.call_owner_verb("groups")]
         return store.position(), connection.execute("SELECT * FROM t").fetchall(), groups
 
 

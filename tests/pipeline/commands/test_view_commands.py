@@ -34,7 +34,7 @@ def here(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, shop: Path) -> Ca
     def shared(master: str, name: str) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr("belvedere.interfaces.commands.job.session", shared)
+    monkeypatch.setattr("belvedere.interfaces.commands.job.open_spark_session", shared)
     return lambda *given: CliRunner().invoke(app, [*given, "--database", str(shop)])
 
 

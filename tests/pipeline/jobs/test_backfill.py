@@ -13,10 +13,10 @@ from belvedere.database import Database
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.dbapi import Connection, OperationalError
 from belvedere.pipeline.jobs import backfill, verify
-from belvedere.pipeline.store.checkpoint import work_directory
+from belvedere.pipeline.store.checkpoint import ensure_jobs_directory
 from belvedere.pipeline.store.client import Store
-from belvedere.pipeline.store.compiled_views import compile_catalog_views
-from belvedere.pipeline.store.tables import fetch_catalog
+from belvedere.pipeline.store.compiled_views import get_compiled_views
+from belvedere.pipeline.store.tables import fetch_encoded_catalog
 from tests.pipeline.definitions import DEFINITIONS
 from tests.pipeline.spark_laws import PREFIX_BYTES
 from tests.properties.views.law import stored_state
@@ -143,9 +143,11 @@ def test_state_is_what_create_would_have_made(
         here = f" WITH ({form})" if form else ""
         connection.execute(f"CREATE MATERIALIZED VIEW {name}_here{here} AS {query}")
     store = Store.from_url(str(shop))
-    known = compile_catalog_views(fetch_catalog(store, store.take_lease()), DEFINITIONS)
+    known = get_compiled_views(
+        fetch_encoded_catalog(store, store.take_position_lease()), DEFINITIONS
+    )
     walked = [known.catalog.require_relation(View, name) for name in (*WALKED, "beside")]
-    assert backfill.choose_scanned_views(known, walked) == [view.id for view in walked]
+    assert backfill.choose_views_summed_in_scan(known, walked) == [view.id for view in walked]
     for names in ([*WALKED, "beside"], [*STATES, "side_by_side"]):
         list(backfill.run_backfill(spark, store, names, DEFINITIONS))
     host = connection.session.host
@@ -194,16 +196,16 @@ def test_a_view_still_waits_after_a_restart(tmp_path: Path) -> None:
 
 def test_only_files_of_a_job_are_taken_in(shop: Path, items: Connection, tmp_path: Path) -> None:
     store = Store.from_url(str(shop))
-    lease = store.take_lease()
+    lease = store.take_position_lease()
     foreign = tmp_path / "foreign.sst"
     foreign.write_bytes(b"x")
-    catalog = backfill.decode_catalog(backfill.fetch_catalog(store, lease))
-    view = backfill.find_view(catalog, "totals")
-    begun = store.ask_owner("fill_begin", views=[view.id])
-    (work_directory(store) / "backfill-1").mkdir()
+    catalog = backfill.decode_catalog(backfill.fetch_encoded_catalog(store, lease))
+    view = backfill.find_view_by_name(catalog, "totals")
+    begun = store.call_owner_verb("fill_begin", views=[view.id])
+    (ensure_jobs_directory(store) / "backfill-1").mkdir()
     asked = {"view": view.id, "position": begun["position"], "files": [str(foreign)]}
     with pytest.raises(InvalidInput, match="not a file of a job"):
-        store.ask_owner("fill_finish", job="backfill-1", **asked)
+        store.call_owner_verb("fill_finish", job="backfill-1", **asked)
     for job in ("backfill-2", "..", "../..", "backfill-1/.."):
         with pytest.raises(InvalidInput, match="not a job of this store"):
-            store.ask_owner("fill_finish", job=job, **asked)
+            store.call_owner_verb("fill_finish", job=job, **asked)

@@ -18,7 +18,7 @@ from belvedere.errors import Error, Unavailable
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline.jobs import backfill
 from belvedere.pipeline.jobs.backfill import BackfillResult
-from belvedere.pipeline.store.checkpoint import work_directory
+from belvedere.pipeline.store.checkpoint import ensure_jobs_directory
 from belvedere.pipeline.store.client import Store
 from tests.pipeline.definitions import DEFINITIONS
 from tests.pipeline.spark_backfill_faults import (
@@ -134,25 +134,27 @@ def test_a_view_that_was_begun_anew_since_is_not_finished_from_old_files(
     store = Store.from_url(str(shop))
     died_after(spark, store, "fill.made")
     died_after(spark, store, "fill.recorded")
-    (old,) = work_directory(store).glob("backfill-*")
+    (old,) = ensure_jobs_directory(store).glob("backfill-*")
     waiting.execute("INSERT INTO t VALUES (3, 30)")
     died_after(spark, store, "fill.caught_up")
     assert (old / f"{view_id(store, 'a')}.taken").exists()
-    begun = store.ask_owner("fill_begin", views=[view_id(store, "a")])  # another job, which dies
-    store.ask_owner("release", lease=begun["lease"])
+    begun = store.call_owner_verb(
+        "fill_begin", views=[view_id(store, "a")]
+    )  # another job, which dies
+    store.call_owner_verb("release", lease=begun["lease"])
     waiting.execute("INSERT INTO t VALUES (4, 40)")
     done = list(backfill.run_backfill(spark, store, ["a", "b"], DEFINITIONS))
     assert [one.view for one in done] == ["b", "a"], "one goes on, one begins"
     for name in ("a", "b"):
         assert waiting.execute(f"SELECT * FROM {name}").fetchall() == [(4, 100)]
-    assert list(work_directory(store).iterdir()) == []
+    assert list(ensure_jobs_directory(store).iterdir()) == []
 
 
 def view_id(store: Store, name: str) -> int:
-    lease = store.take_lease()
-    catalog = backfill.decode_catalog(backfill.fetch_catalog(store, lease))
-    store.release_lease(lease)
-    return backfill.find_view(catalog, name).id
+    lease = store.take_position_lease()
+    catalog = backfill.decode_catalog(backfill.fetch_encoded_catalog(store, lease))
+    store.release_position_lease(lease)
+    return backfill.find_view_by_name(catalog, name).id
 
 
 def test_a_job_that_lives_is_not_gone_on_with(
@@ -167,7 +169,7 @@ def test_a_job_that_lives_is_not_gone_on_with(
         next(first)
     assert waiting.execute("SELECT * FROM b").fetchall() == [(2, 30)]
     first.close()
-    assert list(work_directory(store).iterdir()) == []
+    assert list(ensure_jobs_directory(store).iterdir()) == []
 
 
 def test_the_same_command_again_does_what_is_left(

@@ -28,7 +28,7 @@ def shop_tables(connection: Connection) -> Connection:
 
 def lines(spark: SparkSession, shop: Path, connection: Connection, query: str) -> list[str]:
     connection.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
-    return list(explain.explain_views(spark, Store.from_url(str(shop)), ["v"], DEFINITIONS))
+    return list(explain.explain_jobs_of_views(spark, Store.from_url(str(shop)), ["v"], DEFINITIONS))
 
 
 def part(found: list[str], head: str) -> list[str]:
@@ -140,4 +140,8 @@ def test_an_unknown_view_is_refused(
     spark: SparkSession, shop: Path, connection: Connection
 ) -> None:
     with pytest.raises(InvalidInput, match="does not exist"):
-        list(explain.explain_views(spark, Store.from_url(str(shop)), ["nothing"], DEFINITIONS))
+        list(
+            explain.explain_jobs_of_views(
+                spark, Store.from_url(str(shop)), ["nothing"], DEFINITIONS
+            )
+        )

@@ -159,21 +159,21 @@ def test_texts_with_quotes_spaces_and_lines_come_back_as_they_were(
     ],
 )
 def test_the_format_is_known_by_the_name(files: list[str], form: str | None, expected: str) -> None:
-    from belvedere.pipeline.jobs.load import find_format
+    from belvedere.pipeline.jobs.load import choose_file_format
 
-    assert find_format(files, form) == expected
+    assert choose_file_format(files, form) == expected
     with pytest.raises(InvalidInput, match="not known by their names"):
-        find_format([*files, "other.parquet", "b.bin"], None)
+        choose_file_format([*files, "other.parquet", "b.bin"], None)
 
 
 def test_a_stream_adds_the_rejects_of_each_batch(tmp_path: Path) -> None:
-    from belvedere.pipeline.datasource.rejects import write_rejects
+    from belvedere.pipeline.datasource.rejects import write_rejects_to_csv
 
     columns = {"row": ['[1, "a"]'], "sqlstate": ["23505"], "reason": ["given twice"]}
     written = WriteResult(7, 0, pa.table(columns), (("23505", "given twice", 1),), repeated=False)
     for _ in range(2):
-        write_rejects(tmp_path / "x.csv", ["id", "name"], written, more=True)
+        write_rejects_to_csv(tmp_path / "x.csv", ["id", "name"], written, more=True)
     lines = (tmp_path / "x.csv").read_text().splitlines()
     assert lines == ["id,name,sqlstate,reason", *["1,a,23505,given twice"] * 2]
-    write_rejects(tmp_path / "x.csv", ["id", "name"], written)
+    write_rejects_to_csv(tmp_path / "x.csv", ["id", "name"], written)
     assert len((tmp_path / "x.csv").read_text().splitlines()) == 2

@@ -56,7 +56,7 @@ def items(connection: Connection, shop: Path) -> Connection:
 def wait_for_group(shop: Path, views: int) -> None:
     """A new view joins its group when both are at one position."""
     deadline = time.monotonic() + 60
-    while len(Store.from_url(str(shop)).ask_owner("groups")[0]["views"]) < views:
+    while len(Store.from_url(str(shop)).call_owner_verb("groups")[0]["views"]) < views:
         assert time.monotonic() < deadline, "the views did not join their group"
         time.sleep(0.01)
 
@@ -128,13 +128,13 @@ def test_a_job_that_was_taken_over_stops_by_its_epoch(
     first.claim_groups([])
     write_some(items)
     (group, claim), *_ = first.claims.items()
-    other = first.store.ask_owner(
+    other = first.store.call_owner_verb(
         "claim_take", group=group, owner="two", positions_max=1000, force=1
     )
     assert other[2] > claim.epoch
     with pytest.raises(Unavailable, match="claimed by another"):
         first.advance_groups()
-    first.store.ask_owner("claim_release", claim=other)
+    first.store.call_owner_verb("claim_release", claim=other)
 
 
 def test_the_same_batch_twice_counts_once(
@@ -144,13 +144,19 @@ def test_the_same_batch_twice_counts_once(
     job.claim_groups([])
     write_some(items)
     (group,) = job.claims
-    renewed = job.store.ask_owner("claim_renew", claim=list(job.claims[group]), positions_max=1000)
+    renewed = job.store.call_owner_verb(
+        "claim_renew", claim=list(job.claims[group]), positions_max=1000
+    )
     claim = Claim(*renewed)  # all that was written, wherever the worker was
-    additions = job._compute_additions(claim)
+    additions = job._compute_claim_additions(claim)
     arguments = {"claim": list(claim), "positions_max": 1000}
-    job.store.put("claim_advance", additions.schema, additions.to_batches(), **arguments)
+    job.store.send_verb_batches(
+        "claim_advance", additions.schema, additions.to_batches(), **arguments
+    )
     with pytest.raises(Unavailable, match="another stretch"):
-        job.store.put("claim_advance", additions.schema, additions.to_batches(), **arguments)
+        job.store.send_verb_batches(
+            "claim_advance", additions.schema, additions.to_batches(), **arguments
+        )
     for name in VIEWS:
         assert stored(items, name) == right(items, name), name
 
@@ -183,7 +189,7 @@ def test_a_stream_maintains_while_an_application_writes(
     )
     for name in VIEWS:
         assert stored(items, name) == right(items, name), name
-    assert not [group["owner"] for group in store.ask_owner("groups") if group["owner"]]
+    assert not [group["owner"] for group in store.call_owner_verb("groups") if group["owner"]]
 
 
 def test_once_ends_by_itself_and_goes_on_from_the_watermark(
@@ -219,25 +225,30 @@ def test_once_ends_by_itself_and_goes_on_from_the_watermark(
     ],
 )
 def test_an_interval_is_written_as_everywhere_else(given: str, spelled: str) -> None:
-    assert maintain.parse_interval(given) == spelled
+    assert maintain.parse_trigger_interval(given) == spelled
 
 
 @pytest.mark.parametrize("given", ["", "soon", "-1 s", "5", "5 moons", "1 s 2 s"])
 def test_what_is_no_interval_is_refused(given: str) -> None:
     with pytest.raises(InvalidInput, match="not an interval of time"):
-        maintain.parse_interval(given)
+        maintain.parse_trigger_interval(given)
 
 
 def test_a_checkpoint_of_another_store_and_an_unknown_view_are_refused(
     spark: SparkSession, shop: Path, items: Connection, tmp_path: Path
 ) -> None:
     store, place = Store.from_url(str(shop)), tmp_path / "checkpoint"
-    with maintain.job_identity(store, place), pytest.raises(Unavailable, match="another job"):
-        with maintain.job_identity(store, place):
+    with (
+        maintain.lock_job_checkpoint_directory(store, place),
+        pytest.raises(Unavailable, match="another job"),
+    ):
+        with maintain.lock_job_checkpoint_directory(store, place):
             pass
     with belvedere.connect(str(tmp_path / "other.db"), durability="off"):
         with pytest.raises(InvalidInput, match="of another store"):
-            with maintain.job_identity(Store.from_url(str(tmp_path / "other.db")), place):
+            with maintain.lock_job_checkpoint_directory(
+                Store.from_url(str(tmp_path / "other.db")), place
+            ):
                 pass
     with pytest.raises(InvalidInput, match="no such deferred view"):
         maintain.run_maintenance(spark, store, ["nothing"], DEFINITIONS, once=True)

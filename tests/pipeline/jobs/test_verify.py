@@ -108,8 +108,10 @@ def test_a_deferred_view_is_verified_where_it_is(
     store = Store.from_url(str(shop))
     monkeypatch.setattr(driver, "CLAIM_EXPIRY_S", 3600.0)
     wait_for_groups(store, 1)
-    (group,) = store.ask_owner("groups")
-    held = store.ask_owner("claim_take", group=group["group"], owner="the test", positions_max=1000)
+    (group,) = store.call_owner_verb("groups")
+    held = store.call_owner_verb(
+        "claim_take", group=group["group"], owner="the test", positions_max=1000
+    )
     orders.execute("UPDATE orders SET price = 1000 WHERE id = 0")
     (found,) = verify.verify_views(spark, store, ["later"], DEFINITIONS)
     assert found.is_correct
@@ -121,7 +123,7 @@ def test_a_deferred_view_is_verified_where_it_is(
     (found,) = verify.verify_views(spark, store, ["later"], DEFINITIONS, position=store.position())
     assert (found.position, found.is_correct) == (store.position(), False)
     assert found.missing > 20
-    store.ask_owner("claim_release", claim=held)
+    store.call_owner_verb("claim_release", claim=held)
 
 
 def test_a_value_that_spark_cannot_hold_is_verified_in_python(
@@ -196,9 +198,9 @@ def test_a_position_at_which_the_view_was_another_is_refused(
 
 
 def test_equal_numerics_are_the_same_text_whatever_their_scale() -> None:
-    from belvedere.pipeline.jobs.verify_rows import row_formatter
+    from belvedere.pipeline.jobs.verify_rows import build_row_formatter
 
-    text = row_formatter((Field("n", NUMERIC),))
+    text = build_row_formatter((Field("n", NUMERIC),))
     for same in (
         ("0", "0E-24", "-0.00"),
         ("1.50", "1.5"),

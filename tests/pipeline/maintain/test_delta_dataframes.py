@@ -16,7 +16,7 @@ from belvedere.pipeline.maintain import batch as deltas
 from belvedere.pipeline.store.checkpoint import temporary_checkpoint
 from belvedere.pipeline.store.client import Store
 from belvedere.pipeline.store.log_changes import ChangeReadTask
-from belvedere.pipeline.store.tables import decode_catalog, fetch_catalog
+from belvedere.pipeline.store.tables import decode_catalog, fetch_encoded_catalog
 from belvedere.types import BIGINT
 from tests.pipeline.definitions import DEFINITIONS
 
@@ -92,8 +92,8 @@ def test_every_operator_adds_what_the_engine_adds(
     start = store.position()
     write_some(shop_views)
     end = store.position()
-    lease = store.take_lease()
-    objects = fetch_catalog(store, lease)
+    lease = store.take_position_lease()
+    objects = fetch_encoded_catalog(store, lease)
     names = {view.name: view.id for view in decode_catalog(objects).views}
     wanted = tuple(names[name] for name in LOWERED | BY_ENGINE)
     shop_views.execute("DELETE FROM kinds WHERE id < 3")  # after the stretch: it has to be undone
@@ -102,14 +102,14 @@ def test_every_operator_adds_what_the_engine_adds(
     changes = deltas.create_change_frames(inputs, share=True)
     with temporary_checkpoint(store) as copy:
         assert copy.position > end
-        by_engine = sums(deltas.build_additions(inputs._replace(checkpoint=copy)).toArrow())
+        by_engine = sums(deltas.build_additions_frame(inputs._replace(checkpoint=copy)).toArrow())
         lowered = inputs._replace(checkpoint=copy, columns=True)
-        found, left = deltas.lower_views(lowered, wanted, changes)
+        found, left = deltas.lower_delta_plans(lowered, wanted, changes)
         assert [one.view for one in found] == [names[name] for name in LOWERED]
         assert left == tuple(names[name] for name in BY_ENGINE)
-        by_frames = sums(deltas.build_additions(lowered, changes=changes).toArrow())
-    changes.unpersist()
-    store.release_lease(lease)
+        by_frames = sums(deltas.build_additions_frame(lowered, changes=changes).toArrow())
+    changes.unpersist_change_frames()
+    store.release_position_lease(lease)
     assert by_frames == by_engine
     assert len(by_engine) > len(LOWERED), "every view changed"
 
@@ -124,9 +124,9 @@ def test_a_change_that_touches_no_wanted_column_is_left_out(
     connection.execute("UPDATE t SET b = b || '!'")
     connection.execute("UPDATE t SET a = 31 WHERE id = 3")
     connection.execute("DELETE FROM t WHERE id = 2")
-    lease = store.take_lease()
-    catalog = decode_catalog(fetch_catalog(store, lease))
-    store.release_lease(lease)
+    lease = store.take_position_lease()
+    catalog = decode_catalog(fetch_encoded_catalog(store, lease))
+    store.release_position_lease(lease)
     (table,) = [one for one in catalog.tables if one.name == "t"]
     types = (table.columns[1].type, BIGINT)
     step = ChangeReadTask(

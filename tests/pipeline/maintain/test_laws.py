@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from belvedere.errors import Corruption
-from belvedere.pipeline.aggregate.state import StateAdditions
+from belvedere.pipeline.aggregate.sum_methods import StateAdditions
 from belvedere.pipeline.maintain import batch
 from belvedere.views.deferred import driver
 from tests.mutations.task import MutatedTask
@@ -43,8 +43,8 @@ def test_spark_keeps_the_rows_that_the_other_drivers_keep(
         lowered.extend(one.view for one in found)
         return found, left
 
-    known = batch.lower_views
-    monkeypatch.setattr(batch, "lower_views", build)
+    known = batch.lower_delta_plans
+    monkeypatch.setattr(batch, "lower_delta_plans", build)
     counts = Counts()
     case = random_case(seed, VIEWS, BATCHES * STEPS_PER_BATCH)
     run_case(spark, case, tmp_path / "law.db", counts, RECOMPUTED)
@@ -58,7 +58,7 @@ def test_a_planted_bug_in_the_tasks_breaks_the_law(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The comparison can fail: views that add twice in Spark's workers only are caught."""
-    for kind in (batch.DeltaTask, batch.LinearDeltaTask):
+    for kind in (batch.EngineDeltaTask, batch.LinearDeltaTask):
         wrapped = partial(_mutated_task, kind)
         monkeypatch.setattr(batch, kind.__name__, wrapped)
     case = random_case(SEEDS[0], 2, BATCHES * STEPS_PER_BATCH)

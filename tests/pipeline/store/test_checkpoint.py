@@ -6,9 +6,9 @@ from pathlib import Path
 
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline.store.checkpoint import (
-    remove_leftovers,
+    ensure_jobs_directory,
+    remove_dead_checkpoints,
     temporary_checkpoint,
-    work_directory,
 )
 from belvedere.pipeline.store.client import Store
 from tests.pipeline.conftest import in_another_process
@@ -24,7 +24,7 @@ with checkpoint(Store.of({shop!r})) as made:
 
 
 def directories(store: Store) -> list[Path]:
-    return sorted(work_directory(store).glob("checkpoint-*"))
+    return sorted(ensure_jobs_directory(store).glob("checkpoint-*"))
 
 
 def test_a_checkpoint_is_gone_at_the_end(shop: Path, connection: Connection) -> None:
@@ -45,7 +45,7 @@ def test_what_a_killed_driver_left_goes_with_the_next_job_and_what_a_living_one_
         assert not left.exists()
         assert directories(store) == [first.directory.parent]
         with temporary_checkpoint(store) as second:
-            remove_leftovers(store)
+            remove_dead_checkpoints(store)
             assert first.directory.is_dir()
             assert second.directory.is_dir()
     assert not directories(store)

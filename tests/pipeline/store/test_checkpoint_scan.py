@@ -10,14 +10,14 @@ import pytest
 from belvedere.catalog import model
 from belvedere.catalog.model import Table
 from belvedere.interfaces.dbapi import Connection
-from belvedere.pipeline.store.checkpoint import checkpoint_at, work_directory
+from belvedere.pipeline.store.checkpoint import checkpoint_in_directory, ensure_jobs_directory
 from belvedere.pipeline.store.checkpoint_scan import TableSource
 from belvedere.pipeline.store.client import Store
 from belvedere.pipeline.store.tables import (
+    build_table_read_request,
     decode_catalog,
-    fetch_catalog,
-    single_table_catalog,
-    table_request,
+    decode_single_table_catalog,
+    fetch_encoded_catalog,
 )
 
 TABLES = {
@@ -47,24 +47,28 @@ def test_rows_are_those_of_the_held_position(
     shop: Path, filled: Connection, name: str, slots: tuple[int, ...]
 ) -> None:
     store = Store.from_url(str(shop))
-    lease = store.take_lease()
-    catalog = decode_catalog(fetch_catalog(store, lease))
+    lease = store.take_position_lease()
+    catalog = decode_catalog(fetch_encoded_catalog(store, lease))
     table = catalog.require_relation(Table, name)
-    relation = table_request(catalog, table.id, slots)
-    splits = store.split_relation(relation, lease, 3)
+    relation = build_table_read_request(catalog, table.id, slots)
+    splits = store.plan_relation_splits(relation, lease, 3)
     assert len(splits) == 3 or name == "salted"
     filled.execute(f"DELETE FROM {name} WHERE id < 20")
     filled.execute(f"UPDATE {name} SET word = 'new', price = price + 1 WHERE id % 5 = 0")
     filled.execute(f"INSERT INTO {name} (id, word) VALUES (1000, 'later'), (1001, 'later')")
     filled.execute(f"UPDATE {name} SET word = 'again' WHERE id % 10 = 0")
-    with checkpoint_at(store, work_directory(store) / "copy") as copy:
+    with checkpoint_in_directory(store, ensure_jobs_directory(store) / "copy") as copy:
         assert copy.position > lease.position
-        alone = single_table_catalog(model.encode(table))
+        alone = decode_single_table_catalog(model.encode(table))
         for split in splits:
-            owner = list(TableSource(store, lease).scan(catalog, table.id, relation, split))
-            mine = list(TableSource(store, lease, copy).scan(alone, table.id, relation, split))
+            owner = list(
+                TableSource(store, lease).scan_table_split(catalog, table.id, relation, split)
+            )
+            mine = list(
+                TableSource(store, lease, copy).scan_table_split(alone, table.id, relation, split)
+            )
             assert pa.Table.from_batches(mine).to_pylist() == (
                 pa.Table.from_batches(owner).to_pylist()
             )
     assert not copy.directory.exists()
-    store.release_lease(lease)
+    store.release_position_lease(lease)

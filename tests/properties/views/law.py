@@ -30,9 +30,9 @@ from belvedere.database import Database
 from belvedere.errors import Error, InvalidInput, Unsupported
 from belvedere.kv.rocksdb_gather import GatheringStore
 from belvedere.session.context.shared_state import SharedState
-from belvedere.session.materialized.create import bind_definition
+from belvedere.session.materialized.create import bind_simplified_definition
 from belvedere.session.session import Session
-from belvedere.session.statement.catalog_expressions import compile_table_expression
+from belvedere.session.statement.catalog_expressions import compile_row_expression
 from belvedere.txn.batch_atomic import recovery
 from belvedere.txn.contracts import Reader
 from belvedere.txn.history.derived_rows import DerivedRows
@@ -96,9 +96,14 @@ MEMORY, ROCKSDB, GATHERING, CELLS = STORES = ("memory", "rocksdb", "gathering", 
 def open_manual(store: str = MEMORY) -> Iterator[Database]:
     """A database whose deferred views move when the test says so."""
     config = Config(durability=Durability.OFF)
-    more: dict[str, Any] = {"compile_expression": compile_table_expression, "bind": bind_definition}
+    more: dict[str, Any] = {
+        "compile_expression": compile_row_expression,
+        "bind": bind_simplified_definition,
+    }
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(ViewService, "start_worker", return_value=None))
+        stack.enter_context(
+            mock.patch.object(ViewService, "start_or_wake_worker", return_value=None)
+        )
         if store == CELLS:
             db = open_on_cells(config, **more)
         else:
@@ -133,7 +138,7 @@ class Law:
     def run(self) -> None:
         case, counts = self._case, self._counts
         with open_manual(self._store) as db:
-            shared = db.open_sessions()
+            shared = db.open_shared_state()
             try:
                 self._open(db, shared)
                 self._set_up()
@@ -142,7 +147,7 @@ class Law:
                         self._step(step, number)
                     counts.steps += 1
             finally:
-                db.close_sessions()
+                db.close_shared_state()
         counts.cases += 1
         counts.views += len(self._views)
 
@@ -224,7 +229,7 @@ class Law:
         self._compare(number, postgres=True)
         for index in step.catch_up:
             if index < len(self._views):
-                self._db.views.catch_up(self._view(f"{self._views[index].name}_later"))
+                self._db.views.catch_up_view(self._view(f"{self._views[index].name}_later"))
         if number % 10 == 9:
             self._compare_state()
 
@@ -311,7 +316,7 @@ class Law:
     def _expected(self, session: Session, view: Kept) -> Answer:
         # A plan is kept for a text and a tier; another text for each lets all of them be kept.
         result = session.execute(view.exact + " " * self._sessions.index(session))
-        result.materialize()
+        result.convert_arrow_to_rows()
         try:
             return exact_bag(result.rows, view.columns)
         except Overflow:
@@ -322,7 +327,7 @@ class Law:
         assert self._postgres is not None
         columns = [replace(c, type="text") if c.type in AS_TEXT else c for c in view.columns]
         here = self._direct.execute(view.portable)
-        here.materialize()
+        here.convert_arrow_to_rows()
         rows = self._postgres.execute(view.portable).fetchall()
         answers = []
         for found in (here.rows, rows):
@@ -339,11 +344,11 @@ class Law:
         """Keys and amounts that are stored, against those a backfill would make."""
         for view in self._db.catalog.views:
             if view.maintenance is Maintenance.DEFERRED:
-                self._db.views.catch_up(view)
+                self._db.views.catch_up_view(view)
         with self._db.begin() as reader:
             for view in reader.catalog.views:
                 made = DerivedRows(EmptyReader(reader.catalog))
-                self._db.views.registry.maintainer_for(reader.catalog, view).backfill_state(
+                self._db.views.registry.get_view_maintainer(reader.catalog, view).backfill_state(
                     reader, made
                 )
                 expected = {k: accumulator.decode(v)[1] for k, v in made.writes() if v}
@@ -371,7 +376,7 @@ def _answer(session: Session, text: str, columns: Sequence[Column]) -> Answer:
         if inside:
             session.execute("ROLLBACK TO look")
         return error.sqlstate
-    result.materialize()
+    result.convert_arrow_to_rows()
     return bag(result.rows, columns)
 
 

@@ -21,7 +21,7 @@ TRANSACTIONS = 12
 def test_a_query_is_right_as_a_view(name: str, seed: int) -> None:
     events = Events(random.Random(f"nexmark/{seed}/{name}"))
     with open_manual() as db:
-        shared = db.open_sessions()
+        shared = db.open_shared_state()
         try:
             session = Session(shared)
             for statement in TABLES:
@@ -42,7 +42,7 @@ def test_a_query_is_right_as_a_view(name: str, seed: int) -> None:
                     assert found == expected, f"seed {seed}, transaction {number}, {kind}"
             assert expected
         finally:
-            db.close_sessions()
+            db.close_shared_state()
 
 
 @pytest.mark.slow
@@ -67,5 +67,5 @@ def _transaction(session: Session, statements: list[str]) -> None:
 
 def _rows(session: Session, text: str) -> Counter[Any]:
     result = session.execute(text)
-    result.materialize()
+    result.convert_arrow_to_rows()
     return Counter(tuple(row) for row in result.rows)

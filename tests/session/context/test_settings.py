@@ -17,13 +17,13 @@ def settings() -> SessionSettings:
 
 def test_a_setting_is_text_outside_and_a_value_inside(settings: SessionSettings) -> None:
     settings.set("tier", "DIRECT")
-    assert settings.show("tier") == "DIRECT"
+    assert settings.get_shown_text("tier") == "DIRECT"
     assert settings.tier is Tier.DIRECT
     settings.set("statement_timeout", "2 s")
     assert settings.get("statement_timeout") == 2_000
     settings.set("statement_timeout", "1 hour 30 minutes")
     assert settings.get("statement_timeout") == 5_400_000
-    assert settings.show("statement_timeout") == "90min"
+    assert settings.get_shown_text("statement_timeout") == "90min"
     settings.set("statement_timeout", "2 s")
 
 
@@ -38,16 +38,16 @@ def test_default_and_reset_go_back(settings: SessionSettings) -> None:
 
 def test_rollback_takes_settings_back_and_commit_keeps_them(settings: SessionSettings) -> None:
     settings.set("tier", "direct")
-    settings.end_transaction(committed=False)
+    settings.restore_after_transaction(committed=False)
     assert settings.tier is Tier.AUTO
     settings.set("tier", "direct")
-    settings.end_transaction(committed=True)
+    settings.restore_after_transaction(committed=True)
     assert settings.tier is Tier.DIRECT
 
 
 def test_local_settings_end_with_the_transaction(settings: SessionSettings) -> None:
     settings.set("tier", "direct", local=True)
-    settings.end_transaction(committed=True)
+    settings.restore_after_transaction(committed=True)
     assert settings.tier is Tier.AUTO
 
 
@@ -72,23 +72,23 @@ def test_an_unknown_setting_gets_the_nearest_names(settings: SessionSettings) ->
 def test_wrong_values_change_nothing(
     settings: SessionSettings, name: str, value: str, sqlstate: str
 ) -> None:
-    before = settings.show(name)
+    before = settings.get_shown_text(name)
     with pytest.raises(InvalidInput) as caught:
         settings.set(name, value)
     assert caught.value.sqlstate == sqlstate
-    assert settings.show(name) == before
+    assert settings.get_shown_text(name) == before
 
 
 def test_time_zones_are_known_by_name_and_hours(settings: SessionSettings) -> None:
     settings.set("timezone", "europe/berlin")
-    assert settings.show("timezone") == "Europe/Berlin"
+    assert settings.get_shown_text("timezone") == "Europe/Berlin"
     assert str(settings.zone) == "Europe/Berlin"
     settings.set("timezone", "-3")
     assert settings.zone.utcoffset(None) == datetime.timedelta(hours=-3)
     with pytest.raises(InvalidInput) as caught:
         settings.set("timezone", "Nowhere/Land")
     assert caught.value.sqlstate == "22023"
-    settings.end_transaction(committed=False)
+    settings.restore_after_transaction(committed=False)
     assert settings.zone is datetime.UTC
 
 

@@ -341,4 +341,4 @@ def test_a_freshness_of_its_own_does_not_plan_a_statement_again(
     with pytest.raises(belvedere.Error) as caught:
         con.execute(texts[0], (1,), freshness="soon")
     assert caught.value.sqlstate == "22023"
-    assert con._session.freshness.kind == "session"
+    assert con._session.required_freshness.kind == "session"

@@ -9,8 +9,8 @@ import pytest
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.copy import text_format
 
-CSV = text_format.parse_format_options("csv", {})
-TEXT = text_format.parse_format_options("text", {})
+CSV = text_format.parse_copy_text_options("csv", {})
+TEXT = text_format.parse_copy_text_options("text", {})
 
 
 def records(text: str, style: text_format.TextFormat = CSV) -> list[text_format.Record]:
@@ -34,9 +34,9 @@ def test_csv_tells_null_from_empty(text: str, expected: list[text_format.Record]
 
 
 def test_the_header_is_left_out() -> None:
-    assert records("h,i\n1,2\n", text_format.parse_format_options("csv", {"header": "true"})) == [
-        ["1", "2"]
-    ]
+    assert records(
+        "h,i\n1,2\n", text_format.parse_copy_text_options("csv", {"header": "true"})
+    ) == [["1", "2"]]
 
 
 def test_an_open_quote_says_where_it_began() -> None:
@@ -51,7 +51,7 @@ def test_text_has_escapes_and_null() -> None:
 
 def test_unknown_options_are_named() -> None:
     with pytest.raises(Unsupported) as caught:
-        text_format.parse_format_options("csv", {"force_quote": "*"})
+        text_format.parse_copy_text_options("csv", {"force_quote": "*"})
     assert "force_quote" in str(caught.value)
 
 
@@ -101,7 +101,7 @@ def test_bytes_that_are_no_text_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("delimiter", ["|", ";", "\t"])
 def test_a_delimiter_in_a_value_comes_back(delimiter: str) -> None:
-    style = text_format.parse_format_options("text", {"delimiter": delimiter})
+    style = text_format.parse_copy_text_options("text", {"delimiter": delimiter})
     out = io.StringIO()
     values: text_format.Record = [f"a{delimiter}b", "\\", None, ""]
     text_format.write_records(out, style, [], [values])

@@ -79,7 +79,7 @@ def test_an_age_that_nobody_knows_is_too_old(store: Store) -> None:
     session, view = store.session(), store.view("totals")
     session.execute(f"SET freshness = '{BOUND}'")
     before_all = {view.id: -1}
-    decision = freshness_policy.choose_strategy(
+    decision = freshness_policy.choose_read_strategy(
         session, store.db.catalog, (view,), before_all, store.db.position, alone=True
     )
     assert (decision.strategy, decision.age_s) == (ReadStrategy.CATCH_UP, None)
@@ -113,7 +113,7 @@ def test_a_session_never_goes_back_within_the_bound(store: Store, clock: Clock) 
     assert rows_of(session, "SELECT c FROM totals") == [(3,)]
     catalog, last = store.db.catalog, store.db.position
     for mark, way in ((between, ReadStrategy.CATCH_UP), (last, ReadStrategy.READ)):
-        decision = freshness_policy.choose_strategy(
+        decision = freshness_policy.choose_read_strategy(
             session, catalog, (view,), {view.id: mark}, last + 1, alone=True
         )
         assert decision.strategy is way
@@ -184,13 +184,13 @@ SEEN = {
 def test_a_session_never_goes_back_behind_what_it_has_seen(store: Store, what: str) -> None:
     session, (statement, freshness) = store.session(), SEEN[what]
     if statement.startswith("SELECT"):  # its plan is there then, and taken the short way
-        session.execute(statement, freshness=freshness).materialize()
+        session.execute(statement, freshness=freshness).convert_arrow_to_rows()
     store.run("INSERT INTO t VALUES (2, 1, 1)")
     assert rows_of(session, "SELECT * FROM totals WHERE g = 1") == [(1, 1, 1)]
-    session.execute(statement, freshness=freshness).materialize()
+    session.execute(statement, freshness=freshness).convert_arrow_to_rows()
     assert rows_of(session, "SELECT * FROM totals WHERE g = 1") == [(1, 2, 2)]
     other = store.session()
-    rows = rows_of(other, "SELECT * FROM totals WHERE g = 1", session.token)
+    rows = rows_of(other, "SELECT * FROM totals WHERE g = 1", session.freshness_token)
     assert rows == [(1, 2, 2)]  # who is shown its token sees no less
 
 
@@ -214,7 +214,7 @@ def test_a_view_far_behind_a_small_table_is_bypassed(
     session = store.session()
     line, _ = explained(session, "SELECT * FROM totals", "latest")
     assert line.startswith("deferred totals: bypass (2")
-    monkeypatch.setattr(store.db.views, "with_pending", None)
+    monkeypatch.setattr(store.db.views, "open_caught_up_reader", None)
     assert rows_of(session, "SELECT * FROM totals", "latest") == [(1, 1, 1)]
     filtered = "SELECT c FROM totals WHERE g = 1 AND s < 5"
     assert rows_of(session, filtered, "latest") == [(1,)]
@@ -234,7 +234,7 @@ def test_a_view_the_worker_is_at_is_waited_for(
     for number in range(10, 20):
         store.run(f"INSERT INTO t VALUES ({number}, 1, 1)")
     deferred, group = store.db.views.deferred, store.view("totals").group
-    monkeypatch.setattr(deferred, "seconds_left", lambda g: 30.0 if g == group else None)
+    monkeypatch.setattr(deferred, "busy_seconds_left", lambda g: 30.0 if g == group else None)
     monkeypatch.setattr(cost_model, "UNMEASURED_CHANGE_S", 60.0)
     session, waits = store.session(), threading.Event()
     wait_moved = deferred.wait_for_batch
@@ -255,7 +255,7 @@ def test_a_view_the_worker_is_at_is_waited_for(
 
 def test_without_any_reader_far_behind_nothing_is_bypassed(store: Store) -> None:
     store.run("INSERT INTO t VALUES (2, 1, 1)")
-    decision = freshness_policy.choose_strategy(
+    decision = freshness_policy.choose_read_strategy(
         store.session(),
         store.db.catalog,
         (store.view("totals"),),
@@ -330,19 +330,19 @@ def test_explain_decides_as_the_statement_does(
     store.run("CREATE TABLE other (id int PRIMARY KEY)", "INSERT INTO t VALUES (2, 1, 1)")
     session = store.session()
     for statement in SITUATIONS[situation]:
-        session.execute(statement).materialize()
+        session.execute(statement).convert_arrow_to_rows()
     store.run("INSERT INTO t VALUES (3, 1, 1)")
     decided: list[tuple[object, ...]] = []
-    decide = freshness_policy.choose_strategy
+    decide = freshness_policy.choose_read_strategy
 
     def noted(*arguments: Any, **options: Any) -> freshness_policy.ReadDecision:
         decided.append((arguments[3:], options))
         return decide(*arguments, **options)
 
-    monkeypatch.setattr(freshness_policy, "choose_strategy", noted)
+    monkeypatch.setattr(freshness_policy, "choose_read_strategy", noted)
     explained(session, query, freshness)
     (would,) = decided
-    session.execute(query, freshness=freshness).materialize()
+    session.execute(query, freshness=freshness).convert_arrow_to_rows()
     assert decided in ([would], [would, would])  # one view at any state takes no decision
 
 

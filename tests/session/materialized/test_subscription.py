@@ -19,7 +19,7 @@ from belvedere.session.materialized.subscription import (
     ViewChange,
     open_subscription,
 )
-from belvedere.views.registry.transitions import switch_maintenance
+from belvedere.views.registry.transitions import edit_view_maintenance
 from tests.views.sql import Store, opened, rows_of
 
 TOTALS = "SELECT g, count(*) AS c, sum(v) AS s FROM t GROUP BY g"
@@ -42,8 +42,8 @@ def made(store: Store, maintenance: str, names: Iterable[str] = ("totals",)) -> 
 
 
 def refreshed(store: Store) -> None:
-    for view in store.db.views.deferred_views():
-        store.db.views.catch_up(view)
+    for view in store.db.views.list_deferred_views():
+        store.db.views.catch_up_view(view)
 
 
 def plain(changes: Iterable[ViewChange]) -> list[tuple[object, int]]:
@@ -85,7 +85,7 @@ def test_the_view_then_is_the_view_now_less_its_changes(
             change(rng, store)
             if number % 5 == 0:
                 refreshed(store)
-                at = store.db.views.watermark(store.view(name))
+                at = store.db.views.read_view_watermark(store.view(name))
                 seen.append((at, Counter(store.run(f"SELECT * FROM {name}"))))
         refreshed(store)
         now = Counter(store.run(f"SELECT * FROM {name}"))
@@ -117,7 +117,7 @@ def test_a_position_that_is_forgotten_is_refused() -> None:
         old = open_subscription(store.session(), "totals", timeout_s=0)
         for number in range(10, 20):
             store.run(f"INSERT INTO t VALUES ({number}, 1, 1)")
-        store.db.views.trim_streams()
+        store.db.views.trim_changefeeds()
         with pytest.raises(InvalidInput) as found:
             list(old)
         assert found.value.facts["first"] == store.db.position - 3
@@ -170,7 +170,7 @@ def test_what_a_switch_applies_is_in_the_stream() -> None:
         store.run("INSERT INTO t VALUES (2, 2, 2)")
         options = parse_options({"keep_changes": "1000"})
         store.db.change_schema(
-            lambda edit: switch_maintenance(edit, view, Maintenance.IMMEDIATE, options)
+            lambda edit: edit_view_maintenance(edit, view, Maintenance.IMMEDIATE, options)
         )
         assert plain(changes) == [((2, 1, 2), 1)]
 

@@ -212,7 +212,7 @@ def _check_tokens(database: Database, client: Client, lossy: bool) -> list[str]:
         assert told.token is not None
         same = told.incarnation == database.incarnation
         try:
-            position = database.position_of(told.token)
+            position = database.token_to_position(told.token)
         except InvalidInput as refused:
             if same and not lossy:
                 problems.append(f"token of {told.position} is refused: {refused}")

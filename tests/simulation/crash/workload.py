@@ -223,7 +223,7 @@ class Writer:
             "ack",
             transaction=name,
             position=committed.position,
-            token=database.token(committed.position),
+            token=database.position_to_token(committed.position),
             incarnation=database.incarnation,
         )
 
@@ -376,7 +376,7 @@ class Writer:
         through = min(self.plan.trim_through, self.database.position - 5)
         if through > 0:
             self.acks.note("trim", through=through)
-            self.database.trim(through)
+            self.database.trim_log(through)
 
     def back_up(self) -> None:
         """Take one, make a store of it at an earlier position, and throw both away."""

@@ -128,7 +128,7 @@ class Stage:
 
 
 def _put(database: Database, txn: Transaction, id_: int, value: int) -> str:
-    table = database.find_table("counter")
+    table = database.get_compiled_table("counter")
     old = txn.get(table.key.encode_first(id_))
     assert old is not None
     table_rows.update_row(txn, table, table.decode(old), (id_, value))
@@ -136,18 +136,18 @@ def _put(database: Database, txn: Transaction, id_: int, value: int) -> str:
 
 
 def _add(database: Database, txn: Transaction, id_: int, value: int) -> str:
-    table_rows.insert_row(txn, database.find_table("counter"), (id_, value))
+    table_rows.insert_row(txn, database.get_compiled_table("counter"), (id_, value))
     return "done"
 
 
 def _get(database: Database, txn: Transaction, id_: int) -> str:
-    table = database.find_table("counter")
+    table = database.get_compiled_table("counter")
     value = txn.get(table.key.encode_first(id_))
     return "none" if value is None else str(table.decode(value)[1])
 
 
 def _all(database: Database, txn: Transaction, floor: int = 0) -> str:
-    table = database.find_table("counter")
+    table = database.get_compiled_table("counter")
     found = [table.decode(v) for batch in txn.scan(table.start, table.end) for _, v in batch]
     return " ".join(f"{id_}={value}" for id_, value in found if value >= floor) or "nothing"
 
@@ -177,7 +177,7 @@ def play(script: str, level: str) -> list[str]:
     with Database.open(":memory:", Config(lock_wait_ms_max=0)) as database:
         counter = next(table for table in TABLES if table.name == "counter")
         database.change_schema(lambda edit: edit.create_table(counter))
-        table = database.find_table("counter")
+        table = database.get_compiled_table("counter")
         for row in ((1, 10), (2, 20)):
             database.run_transaction(lambda txn, row=row: table_rows.insert_row(txn, table, row))
         return Stage(database, level).act(script)

@@ -165,7 +165,7 @@ def swap_list(
     database: Database, id_: int, element: int, asked: Callable[[list[int]], None]
 ) -> int | None:
     """The same in one step; `asked` gets the elements from before. None: the list is not there."""
-    table = database.find_table("list")
+    table = database.get_compiled_table("list")
 
     def change(stored: bytes) -> bytes:
         _, alias, text = table.decode(stored)

@@ -26,7 +26,7 @@ from belvedere.database import Database
 from belvedere.errors import Corruption, InvalidInput, Retry, Unavailable
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.kv.doubles.cells_faults import FaultyCells
-from belvedere.session.materialized.create import bind_definition
+from belvedere.session.materialized.create import bind_simplified_definition
 from belvedere.txn.history.derived_rows import DerivedRows
 from belvedere.txn.row_atomic import advance
 from belvedere.txn.row_atomic.commit_protocol import RowCommit
@@ -36,8 +36,8 @@ from belvedere.txn.row_atomic.node import NodeSettings
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import TEXT
 from belvedere.views.registry.view_registry import EmptyReader
-from belvedere.views.state.additions import state_differences
-from belvedere.views.state.build_state import unfinished_builds
+from belvedere.views.state.additions import compute_correcting_additions
+from belvedere.views.state.build_state import list_unfinished_builds
 from tests.simulation.row.turns import Actor, TurnedCells, Turns
 from tests.txn.shop import (
     column,
@@ -78,8 +78,8 @@ def commits(node: Database) -> RowCommit:
 def open_node(cells: CellStoreSetup, random: Random) -> Database:
     """A node whose deferred views move when its client says so: it has no thread but that one."""
     config = Config(statement_retries_max=30)
-    node = Database(cells, config, bind=bind_definition, random=random.randbytes)
-    node.views.start_worker = lambda: None  # type: ignore[method-assign]
+    node = Database(cells, config, bind=bind_simplified_definition, random=random.randbytes)
+    node.views.start_or_wake_worker = lambda: None  # type: ignore[method-assign]
     return node
 
 
@@ -162,11 +162,11 @@ class Schedule:
         protocol.sweep_locks()
         clock[0] += LEASE
         protocol.sweep_locks()
-        judge.views.backfills.adopt_builds()
+        judge.views.backfills.adopt_orphaned_builds()
         clock[0] += LEASE
-        self.counts["builds adopted"] += judge.views.backfills.adopt_builds()
+        self.counts["builds adopted"] += judge.views.backfills.adopt_orphaned_builds()
         wrong = [f"lock left: {row.hex()}" for row, _ in protocol.run_step(sweep.held_locks())]
-        wrong += [f"left unbuilt: {item.name}" for item in unfinished_builds(judge.catalog)]
+        wrong += [f"left unbuilt: {item.name}" for item in list_unfinished_builds(judge.catalog)]
         taken = protocol.run_step(advance.last_position_taken())
         applied = protocol.run_step(advance.reach_positions(protocol.node, taken)).applied
         if applied != taken:
@@ -174,12 +174,12 @@ class Schedule:
         with judge.begin(at_least=judge.position) as reader:
             wrong += self._check_rows(reader)
             for view in reader.catalog.views:
-                tables, _ = judge.views.at_watermark(reader, view)
+                tables, _ = judge.views.open_reader_at_watermark(reader, view)
                 made = DerivedRows(EmptyReader(reader.catalog))
-                judge.views.registry.maintainer_for(reader.catalog, view).backfill_state(
+                judge.views.registry.get_view_maintainer(reader.catalog, view).backfill_state(
                     tables, made
                 )
-                found = list(state_differences(reader, view, dict(made.writes())))
+                found = list(compute_correcting_additions(reader, view, dict(made.writes())))
                 wrong += [f"view {view.name}: {found}"] if found else []
         return wrong
 
@@ -288,7 +288,7 @@ class Client:
 
     def _late(self, node: Database) -> None:
         view = next(view for view in node.catalog.views if view.name == "late")
-        node.views.catch_up(view)
+        node.views.catch_up_view(view)
 
     def _index(self, node: Database) -> None:
         wanted = IndexDefinition("orders", (KeyPartDefinition("amount"),), name="by_amount")
@@ -307,7 +307,7 @@ class Client:
 
     def _adopt(self, node: Database) -> None:
         """Look after builds of nodes that seem to be dead."""
-        self._schedule.counts["builds adopted"] += node.views.backfills.adopt_builds()
+        self._schedule.counts["builds adopted"] += node.views.backfills.adopt_orphaned_builds()
 
 
 def _has_index(reader: Transaction) -> bool:

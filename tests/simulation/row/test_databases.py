@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 
-from belvedere.views.registry.row_atomic_locks import LockingView
+from belvedere.views.registry.row_atomic_locks import LockingViewParticipant
 from tests.mutations.registry import mutated
 from tests.simulation.row.databases import Schedule
 
@@ -27,7 +27,7 @@ def test_nodes_that_die_pause_and_lose_requests_keep_everything_right(part: int)
 
 
 def test_without_the_locks_of_views_a_view_goes_wrong() -> None:
-    with mock.patch.object(LockingView, "locks", return_value=()):
+    with mock.patch.object(LockingViewParticipant, "locks", return_value=()):
         assert any(Schedule(seed).run() for seed in range(80))
 
 

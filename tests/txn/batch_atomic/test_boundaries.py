@@ -124,7 +124,7 @@ def test_an_armed_commit_takes_the_path_that_it_takes_unarmed(
             if armed:
                 failpoints.arm("commit.before_write", "call", call=lambda: None)
             paths.taken.clear()
-            with store.db.open_snapshot() if observed else nullcontext():
+            with store.db.open_newest_reader() if observed else nullcontext():
                 store.run(*STATEMENTS.values(), "UPDATE people SET age = 9")
                 store.run("BEGIN", "UPDATE people SET age = 7 WHERE id = 1", "COMMIT")
             taken.append(list(paths.taken))

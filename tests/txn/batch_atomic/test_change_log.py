@@ -120,7 +120,7 @@ def test_the_newest_position_survives_trimming_and_reopening(tmp_path: Path) -> 
         create_shop(database)
         fill(database, 3)
         last = database.position
-        database.trim(last)
+        database.trim_log(last)
     with open_engine("rocksdb-full", tmp_path) as database:
         assert database.position == last
         fill(database, 1)
@@ -227,15 +227,18 @@ def test_the_past_reaches_back_as_far_as_the_log(shop: Database) -> None:
     first = shop.position
     shop.run_transaction(lambda txn: update(txn, "product", (1, "b")))
     put(shop, "product", (2, "c"))
-    with shop.as_of(first) as past:
+    with shop.open_past_reader(first) as past:
         shop.run_transaction(lambda txn: delete(txn, "product", 1))
         assert past.position == first
         assert scan(past, "product") == [(1, "a")]
         assert scan(past, "product", reverse=True, limit=1) == [(1, "a")]
         assert shop.log.trim(shop.position) == first, "a reader of the past holds the log"
-    with shop.as_of(shop.position) as newest:
+    with shop.open_past_reader(shop.position) as newest:
         assert scan(newest, "product") == [(2, "c")]
-    with pytest.raises(InvalidInput, match="no longer in the log"), shop.as_of(first - 1):
+    with (
+        pytest.raises(InvalidInput, match="no longer in the log"),
+        shop.open_past_reader(first - 1),
+    ):
         pass
     assert shop.visibility.open_count == 0
 
@@ -245,11 +248,11 @@ def test_the_past_has_the_tables_of_its_time(shop: Database) -> None:
     before = shop.position
     id_ = table(shop, "staff").table.id
     shop.change_schema(lambda edit: edit.drop_table(id_))
-    with shop.as_of(before) as past:
+    with shop.open_past_reader(before) as past:
         assert scan(past, "staff") == [(1, None)]
-    with shop.as_of(0) as nothing:
+    with shop.open_past_reader(0) as nothing:
         assert nothing.catalog.tables == ()
-    with shop.as_of(before + 1) as gone:
+    with shop.open_past_reader(before + 1) as gone:
         assert gone.catalog.find_relation("staff") is None
 
 
@@ -264,7 +267,7 @@ def test_indexes_have_no_past(shop: Database) -> None:
         lambda past: past.scan_values(start, start + b"\xff"),
         lambda past: past.multi_get([start]),
     ]
-    with shop.as_of(shop.position) as past:
+    with shop.open_past_reader(shop.position) as past:
         for use in uses:
             with pytest.raises(Exception, match="index or view as of a past position"):
                 use(past)  # type: ignore[arg-type]
@@ -285,10 +288,10 @@ def test_rows_of_a_dropped_table_go_when_the_log_has_forgotten_it(shop: Database
     shop.change_schema(lambda edit: edit.drop_table(staff.table.id))
     fill(shop, 3)
     assert rows_of(shop, ids[0]) == 2
-    shop.trim(before)
-    with shop.as_of(before) as past:
+    shop.trim_log(before)
+    with shop.open_past_reader(before) as past:
         assert scan(past, "staff") == [(1, None), (2, 1)], "the log still reaches before the drop"
-    shop.trim(before + 1)
+    shop.trim_log(before + 1)
     assert [rows_of(shop, id_) for id_ in ids] == [0, 0]
     assert all(shop.catalog.get(id_) is None for id_ in ids)
 
@@ -299,10 +302,10 @@ def test_rows_of_a_dropped_table_stay_while_a_snapshot_has_it(shop: Database) ->
     with shop.begin() as reader:
         shop.change_schema(lambda edit: edit.drop_table(id_))
         fill(shop, 3)
-        shop.trim(shop.position)
+        shop.trim_log(shop.position)
         assert scan(reader, "staff") == [(1, None)]
         assert isinstance(shop.catalog.get(id_), Table)
-    shop.trim(shop.position)
+    shop.trim_log(shop.position)
     assert shop.catalog.get(id_) is None
     assert rows_of(shop, id_) == 0
 
@@ -336,7 +339,7 @@ def test_outcomes_survive_a_restart_until_the_log_is_trimmed(tmp_path: Path) -> 
     with open_engine("rocksdb-full", tmp_path) as database:
         assert database.outcome(txn.id) == position
         assert database.outcome(never_id) is None
-        database.trim(position)
+        database.trim_log(position)
         with pytest.raises(Unavailable) as unknown:
             database.outcome(txn.id)
         assert unknown.value.sqlstate == "08007"

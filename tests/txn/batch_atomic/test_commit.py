@@ -285,7 +285,7 @@ def test_nobody_sees_what_is_not_durable(durable: Database) -> None:
             assert get(reader, "product", 1) is None
             assert scan(reader, "product") == []
         assert [record.position for record in durable.log.read(position)] == []
-        durable.position_of(durable.token(durable.position))
+        durable.token_to_position(durable.position_to_token(durable.position))
 
     assert during_sync(durable, look) == []
     assert durable.position == position + 1

@@ -46,7 +46,7 @@ def faulty(path: Path) -> tuple[Database, FaultyStore]:
 
 def insert(database: Database, number: int) -> int:
     with database.begin() as transaction:
-        table_rows.insert_row(transaction, database.find_table("numbers"), (number,))
+        table_rows.insert_row(transaction, database.get_compiled_table("numbers"), (number,))
         return transaction.commit().position
 
 
@@ -66,8 +66,8 @@ def joined(threads: list[threading.Thread]) -> None:
 
 
 def read(database: Database) -> list[int]:
-    table = database.find_table("numbers")
-    with database.open_snapshot() as reader:
+    table = database.get_compiled_table("numbers")
+    with database.open_newest_reader() as reader:
         return [table.decode(v)[0] for b in reader.scan(table.start, table.end) for _, v in b]
 
 
@@ -142,7 +142,7 @@ def test_failed_sync_ends_writing_but_not_reading(path: Path, when: FaultTiming)
     insert(database, 1)
     store.add_fault("sync", when)
     transaction = database.begin()
-    table_rows.insert_row(transaction, database.find_table("numbers"), (2,))
+    table_rows.insert_row(transaction, database.get_compiled_table("numbers"), (2,))
     with pytest.raises(Unavailable) as unknown:
         transaction.commit()
     assert unknown.value.sqlstate == "08007"
@@ -153,7 +153,7 @@ def test_failed_sync_ends_writing_but_not_reading(path: Path, when: FaultTiming)
         with pytest.raises(Unavailable) as refused:
             database.run_transaction(
                 lambda txn, n=number: table_rows.insert_row(
-                    txn, database.find_table("numbers"), (n,)
+                    txn, database.get_compiled_table("numbers"), (n,)
                 )
             )
         assert refused.value.sqlstate == "25006"

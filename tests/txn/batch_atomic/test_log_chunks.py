@@ -48,7 +48,7 @@ def test_a_large_record_is_one_position_and_reads_whole() -> None:
         assert len(list(record.changes())) == 100
         (found,) = db.log.read_arrow(before)
         assert found.num_rows == 100
-        with db.as_of(before) as past:
+        with db.open_past_reader(before) as past:
             assert scan(past, "product") == []
 
 
@@ -72,7 +72,7 @@ def test_a_restore_replays_it(tmp_path: Path) -> None:
         db.back_up(tmp_path / "backup")
     restore_backup(tmp_path / "backup", tmp_path / "restored", reached)
     with Database.open(tmp_path / "restored") as db:
-        with db.open_snapshot() as reader:
+        with db.open_newest_reader() as reader:
             assert len(scan(reader, "product")) == 100
         assert {record.position for record in db.log.read(reached - 1)} == {reached}
 
@@ -97,7 +97,7 @@ def test_trimming_forgets_the_pieces_too() -> None:
         trimmed = db.position
         put_products(db, 100, 1)
         left = piece_count(db.store)
-        assert db.trim(trimmed) == trimmed
+        assert db.trim_log(trimmed) == trimmed
         assert left
         assert piece_count(db.store) == 0
 

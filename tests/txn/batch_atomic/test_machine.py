@@ -210,7 +210,7 @@ class Transactions(RuleBasedStateMachine):
 
     @precondition(lambda self: self.open_now)
     @rule(number=which, key=keys, text=st.one_of(st.none(), texts))
-    def write(self, number: int, key: int, text: str | None) -> None:
+    def write_sums_and_progress(self, number: int, key: int, text: str | None) -> None:
         """By way of the transaction itself, without a lock: conflicts are then found at commit."""
         seen = self.pick(number)
         old = seen.visible(self.model).get(key)
@@ -303,7 +303,7 @@ class Transactions(RuleBasedStateMachine):
     @rule(back=st.integers(0, 20))
     def look_back(self, back: int) -> None:
         position = max(0, self.model.position - back)
-        with self.database.as_of(self.first + position) as past:
+        with self.database.open_past_reader(self.first + position) as past:
             assert scan(past, "t") == sorted(self.model.states[position].items())
 
     @invariant()
@@ -346,7 +346,12 @@ def _step(world: Transactions, rng: random.Random) -> None:
         return
     at, key = rng.randrange(8), rng.choice(KEYS)
     steps: tuple[tuple[int, Callable[[], None]], ...] = (
-        (8, lambda: world.write(at, key, rng.choice((None, "a", "b", "c", "long " * 10)))),
+        (
+            8,
+            lambda: world.write_sums_and_progress(
+                at, key, rng.choice((None, "a", "b", "c", "long " * 10))
+            ),
+        ),
         (4, lambda: world.get(at, key)),
         (3, lambda: world.scan(at, key, rng.choice(KEYS), rng.random() < 0.5, rng.randrange(6))),
         (3, lambda: world.scan_index(at, rng.random() < 0.5)),

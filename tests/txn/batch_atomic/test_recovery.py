@@ -37,12 +37,12 @@ def make(path: Path, *numbers: int, config: Config | None = None) -> str:
             database.change_schema(lambda edit: edit.create_table(NUMBERS))
         for number in numbers:
             insert(database, number)
-        return database.token(database.position)
+        return database.position_to_token(database.position)
 
 
 def insert(database: Database, number: int) -> int:
     with database.begin() as transaction:
-        table_rows.insert_row(transaction, database.find_table("numbers"), (number,))
+        table_rows.insert_row(transaction, database.get_compiled_table("numbers"), (number,))
         return transaction.commit().position
 
 
@@ -52,8 +52,8 @@ def numbers(path: Path, **options: bool) -> list[int]:
 
 
 def read(database: Database) -> list[int]:
-    table = database.find_table("numbers")
-    with database.open_snapshot() as reader:
+    table = database.get_compiled_table("numbers")
+    with database.open_newest_reader() as reader:
         return [table.decode(v)[0] for b in reader.scan(table.start, table.end) for _, v in b]
 
 
@@ -199,7 +199,7 @@ def test_accepted_damage_goes_on_as_a_new_incarnation(
     with Database.open(path, accept_data_loss=True) as database:
         assert database.incarnation > before
         with pytest.raises(InvalidInput, match="token"):
-            database.position_of(token)
+            database.token_to_position(token)
         assert read(database) == [1, 2, 3]
         insert(database, 4)
         after = database.incarnation
@@ -287,7 +287,7 @@ def test_kill_without_durability_begins_a_new_incarnation(path: Path) -> None:
     with Database.open(path) as database:
         assert database.incarnation > before
         with pytest.raises(InvalidInput, match="incarnation"):
-            database.position_of(token)
+            database.token_to_position(token)
         assert read(database) == [1, 2]
 
 
@@ -308,8 +308,8 @@ def test_outcome_by_transaction_id_is_known_after_a_restart(path: Path) -> None:
     make(path)
     with Database.open(path) as database:
         done, undone = database.begin(), database.begin()
-        table_rows.insert_row(done, database.find_table("numbers"), (1,))
-        table_rows.insert_row(undone, database.find_table("numbers"), (2,))
+        table_rows.insert_row(done, database.get_compiled_table("numbers"), (1,))
+        table_rows.insert_row(undone, database.get_compiled_table("numbers"), (2,))
         position = done.commit().position
         undone.rollback()
     with Database.open(path) as database:

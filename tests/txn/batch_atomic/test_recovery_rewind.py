@@ -47,7 +47,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 def insert(database: Database, table: str, *values: object) -> int:
     with database.begin() as transaction:
-        table_rows.insert_row(transaction, database.find_table(table), values)
+        table_rows.insert_row(transaction, database.get_compiled_table(table), values)
         return transaction.commit().position
 
 
@@ -77,12 +77,12 @@ def restored(database: Database, tmp_path: Path, position: int) -> Database:
 def test_rows_older_and_younger_than_an_added_column(database: Database, tmp_path: Path) -> None:
     position = insert(database, "parent", 1, "one")
     before = contents(database)
-    parent = database.find_table("parent").table.id
+    parent = database.get_compiled_table("parent").table.id
     database.change_schema(lambda edit: edit.add_column(parent, ColumnDefinition("more", INTEGER)))
     insert(database, "parent", 2, "two", 22)
     with restored(database, tmp_path, position) as earlier:
         assert contents(earlier) == before
-        assert len(earlier.find_table("parent").table.columns) == 2
+        assert len(earlier.get_compiled_table("parent").table.columns) == 2
 
 
 def test_the_beginning_is_an_empty_store(database: Database, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_rows_from_before_a_unique_index_need_not_be_unique(
         position = insert(database, "child", child, 1)
     before = contents(database)
     with database.begin() as transaction:
-        table_rows.delete_row(transaction, database.find_table("child"), (2, 1))
+        table_rows.delete_row(transaction, database.get_compiled_table("child"), (2, 1))
     wanted = IndexDefinition("child", (KeyPartDefinition("parent"),), "later", unique=True)
     database.change_schema(lambda edit: edit.create_index(wanted))
     with restored(database, tmp_path, position) as earlier:

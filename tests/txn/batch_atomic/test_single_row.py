@@ -37,7 +37,9 @@ def counters_(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Databa
         database.change_schema(lambda edit: edit.create_table(COUNTERS))
         with database.begin() as transaction:
             for number in (1, 2):
-                table_rows.insert_row(transaction, database.find_table("counters"), (number, 0))
+                table_rows.insert_row(
+                    transaction, database.get_compiled_table("counters"), (number, 0)
+                )
         yield database
 
 
@@ -51,7 +53,7 @@ def key_of(table: CompiledTable, number: int) -> bytes:
 
 
 def add(database: Database, number: int, amount: int = 1) -> int | None:
-    table = database.find_table("counters")
+    table = database.get_compiled_table("counters")
 
     def change(stored: bytes) -> bytes:
         id_, n = table.decode(stored)
@@ -61,8 +63,8 @@ def add(database: Database, number: int, amount: int = 1) -> int | None:
 
 
 def read(database: Database) -> list[tuple[int, int]]:
-    table = database.find_table("counters")
-    with database.open_snapshot() as reader:
+    table = database.get_compiled_table("counters")
+    with database.open_newest_reader() as reader:
         return [table.decode(v) for b in reader.scan(table.start, table.end) for _, v in b]  # type: ignore[misc]
 
 
@@ -72,7 +74,7 @@ def test_a_swap_is_a_commit_like_any_other(counters: Database) -> None:
     assert read(counters) == [(1, 5), (2, 0)]
     (record,) = counters.log.read(before)
     (change,) = record.changes()
-    table = counters.find_table("counters")
+    table = counters.get_compiled_table("counters")
     assert table.decode(change.old or b"") == (1, 0)
     assert table.decode(change.new or b"") == (1, 5)
     assert counters.outcome(record.transaction) == before + 1
@@ -85,7 +87,7 @@ def test_nothing_is_done_without_a_row_or_with_another_catalog(counters: Databas
     counters.change_schema(
         lambda edit: edit.create_table(TableDefinition("other", COUNTERS.columns, ("id",)))
     )
-    table = counters.find_table("counters")
+    table = counters.get_compiled_table("counters")
     assert swaps_of(counters).replace_row(key_of(table, 1), old, lambda stored: stored) is None
     assert counters.position == before + 1
     assert not counters.locks.list_locks()
@@ -93,7 +95,7 @@ def test_nothing_is_done_without_a_row_or_with_another_catalog(counters: Databas
 
 def test_a_key_is_inserted_once(counters: Database) -> None:
     """Several threads want the same keys; each key has one winner, who is told so."""
-    table, won = counters.find_table("counters"), []
+    table, won = counters.get_compiled_table("counters"), []
 
     def insert(owner: int) -> None:
         for number in range(100, 130):
@@ -116,13 +118,13 @@ def test_a_key_is_inserted_once(counters: Database) -> None:
 
 
 def test_an_insert_of_a_key_that_is_taken_does_nothing(counters: Database) -> None:
-    table, before = counters.find_table("counters"), counters.position
+    table, before = counters.get_compiled_table("counters"), counters.position
     taken = swaps_of(counters).insert_row(key_of(table, 1), counters.catalog, table.encode((1, 9)))
     assert (taken, counters.position, read(counters)[0]) == (None, before, (1, 0))
 
 
 def test_a_change_that_fails_leaves_nothing(counters: Database) -> None:
-    before, table = counters.position, counters.find_table("counters")
+    before, table = counters.position, counters.get_compiled_table("counters")
 
     def fail(stored: bytes) -> bytes:
         raise InvalidInput("division by zero", sqlstate="22012")
@@ -137,7 +139,7 @@ def test_one_that_was_overtaken_writes_only_when_its_row_was_not_touched(
     counters: Database,
 ) -> None:
     """Others write without its lock: what was read is compared in the section."""
-    table = counters.find_table("counters")
+    table = counters.get_compiled_table("counters")
     key, commits = key_of(table, 1), swaps_of(counters)._commits
     seen, old = commits.newest_snapshot, counters.store.get(key)
     change = RowChange(key, old, table.encode((1, 7)), seen.batch)
@@ -150,7 +152,7 @@ def test_one_that_was_overtaken_writes_only_when_its_row_was_not_touched(
 
 def test_counters_lose_nothing(counters: Database) -> None:
     """Beside transactions on the same row."""
-    table = counters.find_table("counters")
+    table = counters.get_compiled_table("counters")
 
     def swap() -> None:
         for _ in range(40):
@@ -175,7 +177,7 @@ def test_counters_lose_nothing(counters: Database) -> None:
 
 
 def test_a_swap_waits_for_whoever_holds_its_row(counters: Database) -> None:
-    table = counters.find_table("counters")
+    table = counters.get_compiled_table("counters")
     transaction = counters.begin()
     value = transaction.get(key_of(table, 1))
     table_rows.update_row(transaction, table, (1, 0), (1, 100), value)
@@ -191,15 +193,15 @@ def test_a_swap_waits_for_whoever_holds_its_row(counters: Database) -> None:
 
 
 def test_snapshots_from_before_do_not_see_it(counters: Database) -> None:
-    table = counters.find_table("counters")
-    with counters.open_snapshot() as reader:
+    table = counters.get_compiled_table("counters")
+    with counters.open_newest_reader() as reader:
         add(counters, 1)
         assert table.decode(reader.get(key_of(table, 1)) or b"") == (1, 0)
     assert read(counters)[0] == (1, 1)
 
 
 def test_a_transaction_that_read_the_row_before_loses(counters: Database) -> None:
-    table = counters.find_table("counters")
+    table = counters.get_compiled_table("counters")
     transaction = counters.begin()
     value = transaction.get(key_of(table, 1))
     add(counters, 1)
@@ -213,7 +215,7 @@ def test_nobody_sees_a_swap_before_its_sync(tmp_path: Path) -> None:
     with Database.open(tmp_path / "synced") as database:
         database.change_schema(lambda edit: edit.create_table(COUNTERS))
         with database.begin() as transaction:
-            table_rows.insert_row(transaction, database.find_table("counters"), (1, 0))
+            table_rows.insert_row(transaction, database.get_compiled_table("counters"), (1, 0))
         seen: list[list[tuple[int, int]]] = []
         failpoints.arm("sync.before", "call", call=lambda: seen.append(read(database)))
         add(database, 1)
@@ -225,7 +227,7 @@ def test_nobody_sees_a_swap_before_its_sync(tmp_path: Path) -> None:
 def test_a_closed_database_takes_none(tmp_path: Path) -> None:
     database = Database.open(tmp_path / "closed")
     database.change_schema(lambda edit: edit.create_table(COUNTERS))
-    table, catalog = database.find_table("counters"), database.catalog
+    table, catalog = database.get_compiled_table("counters"), database.catalog
     database.close()
     with pytest.raises(Unavailable):
         swaps_of(database).replace_row(key_of(table, 1), catalog, lambda stored: stored)

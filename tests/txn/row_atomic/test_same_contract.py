@@ -49,11 +49,11 @@ def test_a_position_nobody_has_taken_does_not_come(shop: Database) -> None:
 def test_a_token_of_one_node_is_good_on_another() -> None:
     first = open_node()
     first.change_schema(lambda edit: edit.create_table(table_of("t", column("id"))))
-    committed = first.run_committed(lambda txn: insert(txn, "t", (1,)))[1]
-    token = first.token(committed.position)
-    second = Database.on_cells(first.engine._opened, Config())  # type: ignore[attr-defined]
+    committed = first.run_and_get_commit(lambda txn: insert(txn, "t", (1,)))[1]
+    token = first.position_to_token(committed.position)
+    second = Database.open_row_atomic_node(first.engine._opened, Config())  # type: ignore[attr-defined]
     assert second.store_id == first.store_id
-    with second.begin(at_least=second.position_of(token)) as reader:
+    with second.begin(at_least=second.token_to_position(token)) as reader:
         assert get(reader, "t", 1) == (1,)
     with pytest.raises(Exception, match="token of another store"):
-        open_node().position_of(token)
+        open_node().token_to_position(token)

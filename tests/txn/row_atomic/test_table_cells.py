@@ -96,16 +96,16 @@ def opened(*more: ColumnDefinition) -> tuple[MemoryCells, Database]:
 
 def test_an_update_writes_only_the_cells_that_changed() -> None:
     store, node = opened(column("a", TEXT), column("b", TEXT), column("c", TEXT))
-    first = node.run_committed(lambda txn: insert(txn, "t", (1, "x", "y", None)))[1].position
+    first = node.run_and_get_commit(lambda txn: insert(txn, "t", (1, "x", "y", None)))[1].position
     assert set(stored_cells(store, node, 1)) == {data_cells.MARKER, b"c0", b"c1", b"c2"}
-    then = node.run_committed(lambda txn: update(txn, "t", (1, "x", None, "z")))[1].position
+    then = node.run_and_get_commit(lambda txn: update(txn, "t", (1, "x", None, "z")))[1].position
     found = stored_cells(store, node, 1)
     assert found[b"c1"] == (first, b"x"), "not written again"
     assert found[b"c2"] == (then, data_cells.NULL_CELL)
     assert found[b"c3"] == (then, b"z")
     with node.begin() as reader:
         assert get(reader, "t", 1) == (1, "x", None, "z")
-    with node.as_of(first) as past:
+    with node.open_past_reader(first) as past:
         assert scan(past, "t") == [(1, "x", "y", None)]
 
 

@@ -27,9 +27,9 @@ from belvedere.views.build.batch_atomic_backfill import BatchAtomicBackfill
 from belvedere.views.compile.defined_view import NewView
 from belvedere.views.state.backfill_progress import (
     BackfillProgress,
+    build_progress_write,
     key_list_range,
-    progress_write,
-    read_progress,
+    read_backfill_progress,
 )
 from belvedere.views.state.watermarks import backfill_progress_key, read_watermark
 from tests.views.sql import UNSYNCED, Store, opened
@@ -106,7 +106,7 @@ def test_views_of_one_table_are_filled_by_one_scan(
         backfilled(views, reader, build)
 
     monkeypatch.setattr(filling, "backfill_views", noted)
-    with store.db.views.backfills.watch_build(build):
+    with store.db.views.backfills.use_build_control(build):
         store.db.create_views(wanted)
     assert {"totals", "later", "large", "named", "pairs"} in filled
     assert set(store.verified().values()) == {True}
@@ -170,7 +170,7 @@ def test_a_build_that_is_dropped_leaves_none_of_the_keys_it_listed(store: Store)
     id_ = store.view("v").id
     start, _ = key_list_range(id_)
     store.db.commits.derive(lambda newest: [(start + b"key", b"value")])
-    store.db.views.backfills._drop_unfinished([id_])
+    store.db.views.backfills._drop_unfinished_builds([id_])
     with store.db.begin() as reader:
         assert not list(reader.scan(*key_list_range(id_)))
     live = {i for i, o in store.db.catalog.objects.items() if not getattr(o, "dropped_at", 0)}
@@ -181,7 +181,7 @@ def test_a_build_that_is_dropped_leaves_none_of_the_keys_it_listed(store: Store)
 def test_a_fill_takes_its_share_of_the_time(store: Store) -> None:
     store.run("SET maintenance_share = 0.25")
     slept: list[float] = []
-    with store.db.views.backfills.watch_build(BuildControl(sleep=slept.append)):
+    with store.db.views.backfills.use_build_control(BuildControl(sleep=slept.append)):
         store.db.views.create_view("v", TOTALS)
     assert slept
     assert all(seconds >= 0 for seconds in slept)
@@ -343,13 +343,13 @@ class Walked:
         self.rows = 0
         self.images: list[tuple[Path, int]] = []
         self._path = path
-        add = ViewBackfill.add_rows
+        add = ViewBackfill.sum_walked_rows
 
         def counted(fill: ViewBackfill, number: int, walked: Any) -> None:
             self.rows += len(walked)
             add(fill, number, walked)
 
-        patch.setattr(ViewBackfill, "add_rows", counted)
+        patch.setattr(ViewBackfill, "sum_walked_rows", counted)
 
     def copy(self) -> None:
         if self.rows == (self.images[-1][1] if self.images else 0):
@@ -447,10 +447,12 @@ def test_a_fill_that_was_to_go_on_in_another_way_begins_again(tmp_path: Path, fi
         view = db.catalog.require_relation(View, "v")
         assert view.state is ObjectState.BUILDING
         with db.begin() as reader:
-            place = read_progress(reader, view.id)
+            place = read_backfill_progress(reader, view.id)
         assert place is not None
         assert place.after
-        other = progress_write(view.id, BackfillProgress("another way", place.phase, place.after))
+        other = build_progress_write(
+            view.id, BackfillProgress("another way", place.phase, place.after)
+        )
         db.commits.derive(lambda newest: [other])
     with opened(path) as store:
         assert store.verified() == {"v": True}

@@ -15,7 +15,7 @@ from belvedere.errors import Unavailable
 from belvedere.txn.row_atomic.engine import RowAtomicEngine
 from belvedere.views.build import backfill, row_atomic_backfill
 from belvedere.views.build.backfill_plan import ViewBackfill
-from belvedere.views.state.build_state import unfinished_builds
+from belvedere.views.state.build_state import list_unfinished_builds
 from tests.views.nodes import GREATEST, PAIRS, SETTINGS, TOTALS, Node, agrees, nodes
 
 WITHOUT = (
@@ -46,13 +46,13 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def walked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows of tables, and keys of partitions, fills have added up so far."""
-    rows, add = [0], ViewBackfill.add_rows
+    rows, add = [0], ViewBackfill.sum_walked_rows
 
     def counted(fill: ViewBackfill, number: int, some: Any) -> None:
         rows[0] += len(some)
         add(fill, number, some)
 
-    monkeypatch.setattr(ViewBackfill, "add_rows", counted)
+    monkeypatch.setattr(ViewBackfill, "sum_walked_rows", counted)
     return rows
 
 
@@ -76,7 +76,9 @@ def dies(node: Node, statement: str, step: int) -> None:
     failpoints.arm("backfill.chunk", "call", at=step, call=die)
     try:
         with (
-            mock.patch.object(node.db.views.backfills, "_drop_unfinished", return_value=None),
+            mock.patch.object(
+                node.db.views.backfills, "_drop_unfinished_builds", return_value=None
+            ),
             pytest.raises(Died),
         ):
             node.run(statement)
@@ -95,9 +97,9 @@ def write(node: Node) -> None:
 
 def adopt(node: Node, clock: Clock) -> int:
     """A node is silent when nothing was heard of it for the lease."""
-    assert node.db.views.backfills.adopt_builds() == 0
+    assert node.db.views.backfills.adopt_orphaned_builds() == 0
     clock.now += SETTINGS.lease_seconds
-    return node.db.views.backfills.adopt_builds()
+    return node.db.views.backfills.adopt_orphaned_builds()
 
 
 @pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
@@ -119,7 +121,7 @@ def test_another_node_goes_on_with_a_fill(
         third.run("REFRESH MATERIALIZED VIEW v")
         assert agrees(third, "v", QUERIES[query])
         assert {row[-1] for row in [third.run("VERIFY MATERIALIZED VIEW v")[0]]} == {True}
-        assert not unfinished_builds(third.db.catalog)
+        assert not list_unfinished_builds(third.db.catalog)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,9 @@ def test_another_node_takes_away_what_was_not_made_to_go_on(statement: str) -> N
             raise Died
 
         with (
-            mock.patch.object(first.db.views.backfills, "_drop_unfinished", return_value=None),
+            mock.patch.object(
+                first.db.views.backfills, "_drop_unfinished_builds", return_value=None
+            ),
             mock.patch.object(first.commits, "write_backfill", die),
             pytest.raises(Died),
         ):
@@ -148,7 +152,7 @@ def test_another_node_takes_away_what_was_not_made_to_go_on(statement: str) -> N
         assert [o.id for o in catalog.objects.values() if o.id not in before and _lives(o)] == []
         write(second)
         second.run(statement)
-        assert not unfinished_builds(second.db.catalog)
+        assert not list_unfinished_builds(second.db.catalog)
 
 
 def _lives(item: Any) -> bool:
@@ -211,7 +215,7 @@ def test_what_another_node_builds_is_left_alone_while_it_lives() -> None:
     with shop(2) as ((first, second), clock):
 
         def look() -> None:
-            assert second.db.views.backfills.adopt_builds() == 0
+            assert second.db.views.backfills.adopt_orphaned_builds() == 0
             first.commits.send_heartbeat()
             clock.now += SETTINGS.lease_seconds * 0.9
 
@@ -227,7 +231,7 @@ def test_what_another_node_builds_is_left_alone_while_it_lives() -> None:
 def test_what_is_written_before_and_during_a_fill_in_steps_is_in_the_view(maintenance: str) -> None:
     """Also what writers add to a view that is in the catalog, and not begun."""
     with shop(2) as ((first, second), _):
-        fill = row_atomic_backfill.backfill_in_steps
+        fill = row_atomic_backfill.backfill_view_in_steps
 
         def late(*arguments: Any) -> bool:
             write(second)
@@ -241,7 +245,7 @@ def test_what_is_written_before_and_during_a_fill_in_steps_is_in_the_view(mainte
         )
         options = f"maintenance = '{maintenance}', backfill = 'resumable'"
         try:
-            with mock.patch.object(row_atomic_backfill, "backfill_in_steps", late):
+            with mock.patch.object(row_atomic_backfill, "backfill_view_in_steps", late):
                 for name, query in (("v", TOTALS), ("w", GREATEST)):
                     first.run(f"CREATE MATERIALIZED VIEW {name} WITH ({options}) AS {query}")
         finally:
@@ -256,10 +260,10 @@ def test_a_node_drops_no_build_that_another_has_taken_over() -> None:
         dies(first, f"CREATE MATERIALIZED VIEW v WITH (backfill = 'resumable') AS {TOTALS}", 1)
         ids = [first.db.catalog.require_relation(View, "v").id]
         former, other = first.db.views.backfills, second.db.views.backfills
-        other._drop_unfinished(ids)
-        assert list(other.store.take_over()) == []
+        other._drop_unfinished_builds(ids)
+        assert list(other.store.take_over_orphaned_builds()) == []
         clock.now += SETTINGS.lease_seconds
-        assert [item.id for item in other.store.take_over()] == ids
-        former._drop_unfinished(ids)
-        other.finish_builds(ids)
+        assert [item.id for item in other.store.take_over_orphaned_builds()] == ids
+        former._drop_unfinished_builds(ids)
+        other.backfill_and_mark_ready(ids)
         assert agrees(second, "v", TOTALS)

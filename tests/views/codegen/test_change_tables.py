@@ -63,9 +63,9 @@ def delta(store: Store, name: str) -> Counter[Any]:
             session.execute(statement)
         transaction = session.transactions.open
         assert transaction is not None
-        maintainer = store.db.views.registry.maintainer_for(before.catalog, store.view(name))
+        maintainer = store.db.views.registry.get_view_maintainer(before.catalog, store.view(name))
         found: Counter[Any] = Counter()
-        for row, weight in maintainer.delta_rows(transaction.changes, before):
+        for row, weight in maintainer.compute_delta_rows(transaction.changes, before):
             found[row] += weight
         session.execute("COMMIT")
     return Counter({row: weight for row, weight in found.items() if weight})

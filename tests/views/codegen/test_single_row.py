@@ -12,7 +12,7 @@ from belvedere.catalog.relation_codecs import CompiledTable
 from belvedere.errors import InvalidInput
 from belvedere.txn.contracts import RowChange, Rows, SingleRowWrites
 from belvedere.txn.history.derived_rows import DerivedRows
-from belvedere.views.indexes.entries import build_index_participants, refuse_expressions
+from belvedere.views.indexes.entries import build_index_participants, refuse_index_expression
 from tests.views.sql import Store, opened
 
 DEEP = "v" + " + 1" * 40
@@ -79,8 +79,8 @@ def stored_rows(store: Store, table: CompiledTable) -> list[bytes]:
 
 
 def short_way(store: Store, name: str) -> SingleRowWrites:
-    maintainer = store.db.views.registry.maintainer_for(store.db.catalog, store.view(name))
-    alone = maintainer.single_row_writes(store.db.find_table("t").start)
+    maintainer = store.db.views.registry.get_view_maintainer(store.db.catalog, store.view(name))
+    alone = maintainer.single_row_writes(store.db.get_compiled_table("t").start)
     assert alone is not None, name
     return alone
 
@@ -88,8 +88,8 @@ def short_way(store: Store, name: str) -> SingleRowWrites:
 @pytest.mark.parametrize("name", VIEWS)
 def test_one_row_gives_the_same_both_ways(store: Store, name: str, rng: random.Random) -> None:
     store.run("DELETE FROM t", *[f"INSERT INTO t VALUES {one_row(rng, i)}" for i in range(20)])
-    alone, table = short_way(store, name), store.db.find_table("t")
-    maintainer = store.db.views.registry.maintainer_for(store.db.catalog, store.view(name))
+    alone, table = short_way(store, name), store.db.get_compiled_table("t")
+    maintainer = store.db.views.registry.get_view_maintainer(store.db.catalog, store.view(name))
     there = stored_rows(store, table)
     store.run("DELETE FROM t WHERE id >= 14")  # those were there, and may come
     kept, gone = there[:14], there[14:]
@@ -112,9 +112,9 @@ def test_one_row_gives_the_same_both_ways(store: Store, name: str, rng: random.R
 
 def test_indexes_give_the_same_both_ways(store: Store, rng: random.Random) -> None:
     store.run("DELETE FROM t", *[f"INSERT INTO t VALUES {one_row(rng, i)}" for i in range(9)])
-    table, catalog = store.db.find_table("t"), store.db.catalog
+    table, catalog = store.db.get_compiled_table("t"), store.db.catalog
     there = stored_rows(store, table)
-    made = build_index_participants(catalog, frozenset([table.table.id]), refuse_expressions)
+    made = build_index_participants(catalog, frozenset([table.table.id]), refuse_index_expression)
     assert len(made) >= 2
     for participant, old, new in itertools.product(made, [None, *there], [None, *there]):
         if old is None and new is None:
@@ -150,7 +150,7 @@ def reads_of(
 
 def test_a_partner_is_read_once_and_a_missing_one_ends_it(store: Store) -> None:
     store.run("DELETE FROM t", "INSERT INTO t VALUES (1, 'a', 1, 1, 1, 'a', 1)")
-    table, partner = store.db.find_table("t"), store.db.find_table("p").table.id
+    table, partner = store.db.get_compiled_table("t"), store.db.get_compiled_table("p").table.id
     view = store.view("joined_sums")
     alone = short_way(store, "joined_sums")
     (old,) = stored_rows(store, table)
@@ -169,7 +169,7 @@ def test_a_partner_is_read_once_and_a_missing_one_ends_it(store: Store) -> None:
 
 def test_a_row_that_holds_the_key_is_written_unread(store: Store) -> None:
     store.run("DELETE FROM t", "INSERT INTO t VALUES (1, 'a', 1, 1, 1, 'a', 1)")
-    table, partner = store.db.find_table("t"), store.db.find_table("p").table.id
+    table, partner = store.db.get_compiled_table("t"), store.db.get_compiled_table("p").table.id
     (old,) = stored_rows(store, table)
     row = table.decode(old)
     new = table.encode((*row[:2], 5, *row[3:]))

@@ -242,7 +242,9 @@ def test_what_a_tower_of_views_wants_is_looked_at_a_few_times_a_view(store: Stor
         " count(DISTINCT note) AS m FROM orders GROUP BY customer"
     )
     with mock.patch.object(
-        auxiliary_views, "_find_for_recompute", wraps=auxiliary_views._find_for_recompute
+        auxiliary_views,
+        "_find_recompute_auxiliaries",
+        wraps=auxiliary_views._find_recompute_auxiliaries,
     ) as looks:
         for number in range(3):
             looks.reset_mock()
@@ -301,13 +303,13 @@ def test_one_commit_works_out_each_view_once(store: Store) -> None:
     for number, definition in enumerate(TOWER):
         store.run(f"CREATE MATERIALIZED VIEW v{number} AS {definition}")
     found: list[tuple[ViewMaintainer, DeltaStep]] = []
-    step_sums = ViewMaintainer._delta_sums
+    step_sums = ViewMaintainer._sum_by_delta_tree
 
     def counting(self: ViewMaintainer, step: DeltaStep) -> Any:
         found.append((self, step))
         return step_sums(self, step)
 
-    with mock.patch.object(ViewMaintainer, "_delta_sums", counting):
+    with mock.patch.object(ViewMaintainer, "_sum_by_delta_tree", counting):
         store.run("INSERT INTO orders VALUES (1, 2, 3, 'a'), (2, 2, 5, 'b')")
     # A row-atomic commit first works out its locks, of each view by a reader of its own.
     counts = Counter((id(maintainer), id(step.before)) for maintainer, step in found)

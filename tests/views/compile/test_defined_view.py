@@ -12,13 +12,13 @@ import pytest
 
 from belvedere.catalog.model import ViewKind
 from belvedere.errors import InvalidInput
-from belvedere.session.materialized.create import bind_definition
+from belvedere.session.materialized.create import bind_simplified_definition
 from belvedere.sql.bind.statements.statement import bind_statement
 from belvedere.sql.parse.script import parse_script
 from belvedere.views.build.backfill import BuildControl
 from belvedere.views.compile.compile_view import compile_auxiliary, compile_view
 from belvedere.views.compile.defined_view import BoundDefinition, NewView
-from belvedere.views.explain.describe_view import explain_view
+from belvedere.views.explain.describe_view import build_explain_lines
 from tests.views.sql import Store, opened, rows_of
 
 TABLES = (
@@ -119,13 +119,15 @@ def test_what_is_compiled_at_first_is_what_a_later_open_compiles() -> None:
     with opened() as store:
         store.run(*TABLES, f"CREATE MATERIALIZED VIEW v AS {DISTINCTS}")
         for view in store.db.catalog.views:
-            kept = store.db.views.registry.compiled_definition(store.db.catalog, view)
+            kept = store.db.views.registry.get_maintenance_plan(store.db.catalog, view)
             store.db.views.registry._definitions.clear()
             store.db.catalog.derived_cache.clear()
-            again = store.db.views.registry.compiled_definition(store.db.catalog, view)
+            again = store.db.views.registry.get_maintenance_plan(store.db.catalog, view)
             assert again is not kept
             assert (again.stored, again.amounts) == (kept.stored, kept.amounts)
-            assert explain_view(store.db.catalog, again) == explain_view(store.db.catalog, kept)
+            assert build_explain_lines(store.db.catalog, again) == build_explain_lines(
+                store.db.catalog, kept
+            )
 
 
 # -- where the plan of the statement does not hold -------------------------------------------------
@@ -137,10 +139,10 @@ def test_a_plan_of_another_catalog_is_not_used() -> None:
         store.run(*TABLES)
         catalog = store.db.catalog
         text, other = "SELECT name FROM customers", "SELECT amount FROM orders"
-        plan = bind_definition(catalog, other)
+        plan = bind_simplified_definition(catalog, other)
         for version, columns in ((catalog.version, ["amount"]), (catalog.version - 1, ["name"])):
             new = NewView("v", text, bound=BoundDefinition(plan, version))
-            defined = store.db.views.registry.define_view(catalog, new)
+            defined = store.db.views.registry.build_defined_view(catalog, new)
             assert [name for name, _ in defined.definition.columns] == columns
 
 
@@ -185,7 +187,7 @@ def test_a_view_that_is_made_again_before_the_statement_runs_is_read(
 ) -> None:
     with opened() as store:
         store.run(*TABLES, f"CREATE MATERIALIZED VIEW v AS {TOTALS}")
-        other, watched = store.session(), store.db.views.backfills.watch_build
+        other, watched = store.session(), store.db.views.backfills.use_build_control
 
         def replace_view(build: BuildControl) -> AbstractContextManager[None]:
             """Called once the statement is bound."""
@@ -194,7 +196,7 @@ def test_a_view_that_is_made_again_before_the_statement_runs_is_read(
             rows_of(other, f"CREATE MATERIALIZED VIEW v AS {DISTINCTS}")
             return watched(build)
 
-        monkeypatch.setattr(store.db.views.backfills, "watch_build", replace_view)
+        monkeypatch.setattr(store.db.views.backfills, "use_build_control", replace_view)
         store.run("CREATE MATERIALIZED VIEW w AS SELECT name FROM v")
         assert store.view("w").reads == (store.view("v").id,)
 

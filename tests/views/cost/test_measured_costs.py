@@ -6,55 +6,57 @@ import math
 
 import pytest
 
-from belvedere.views.cost.batch_engine import MaintenanceTier
+from belvedere.views.cost.maintenance_tier import MaintenanceTier
 from belvedere.views.cost.measured_costs import CHANGES_MIN, FACTOR_MAX, CostFactors
 
 
 def test_nothing_measured_is_as_expected() -> None:
-    assert CostFactors().estimate_seconds(1, MaintenanceTier.PYTHON, 2.0) == 2.0
+    assert CostFactors().scale_to_measured_seconds(1, MaintenanceTier.PYTHON, 2.0) == 2.0
 
 
 def test_what_was_measured_is_expected_of_the_same_view_and_way() -> None:
     costs = CostFactors()
-    costs.record_batch(1, MaintenanceTier.PYTHON, 1.0, 3.0, CHANGES_MIN)
-    costs.record_batch(1, MaintenanceTier.DUCKDB, 1.0, 0.5, CHANGES_MIN)
-    assert costs.estimate_seconds(1, MaintenanceTier.PYTHON, 2.0) == 6.0
-    assert costs.estimate_seconds(1, MaintenanceTier.DUCKDB, 2.0) == 1.0
+    costs.record_batch_cost(1, MaintenanceTier.PYTHON, 1.0, 3.0, CHANGES_MIN)
+    costs.record_batch_cost(1, MaintenanceTier.DUCKDB, 1.0, 0.5, CHANGES_MIN)
+    assert costs.scale_to_measured_seconds(1, MaintenanceTier.PYTHON, 2.0) == 6.0
+    assert costs.scale_to_measured_seconds(1, MaintenanceTier.DUCKDB, 2.0) == 1.0
 
 
 def test_one_way_alone_does_not_change_the_choice() -> None:
     costs = CostFactors()
-    costs.record_batch(1, MaintenanceTier.REFILL, 1.0, 5.0, CHANGES_MIN)
+    costs.record_batch_cost(1, MaintenanceTier.REFILL, 1.0, 5.0, CHANGES_MIN)
     for view in (1, 2):
-        assert {costs.estimate_seconds(view, way, 1.0) for way in MaintenanceTier} == {5.0}
+        assert {costs.scale_to_measured_seconds(view, way, 1.0) for way in MaintenanceTier} == {5.0}
 
 
 def test_a_way_of_a_view_never_taken_is_as_that_of_others() -> None:
     costs = CostFactors()
-    costs.record_batch(1, MaintenanceTier.PYTHON, 1.0, 2.0, CHANGES_MIN)
-    costs.record_batch(1, MaintenanceTier.REFILL, 1.0, 8.0, CHANGES_MIN)
-    assert costs.estimate_seconds(2, MaintenanceTier.REFILL, 1.0) == 8.0
-    assert costs.estimate_seconds(2, MaintenanceTier.PYTHON, 1.0) == 2.0
+    costs.record_batch_cost(1, MaintenanceTier.PYTHON, 1.0, 2.0, CHANGES_MIN)
+    costs.record_batch_cost(1, MaintenanceTier.REFILL, 1.0, 8.0, CHANGES_MIN)
+    assert costs.scale_to_measured_seconds(2, MaintenanceTier.REFILL, 1.0) == 8.0
+    assert costs.scale_to_measured_seconds(2, MaintenanceTier.PYTHON, 1.0) == 2.0
 
 
 def test_a_noisy_batch_is_forgotten_with_the_next_ones() -> None:
     costs = CostFactors()
     for taken in (1.0, 20.0, *[1.0] * 20):
-        costs.record_batch(1, MaintenanceTier.PYTHON, 1.0, taken, CHANGES_MIN)
-    assert costs.estimate_seconds(1, MaintenanceTier.PYTHON, 1.0) == pytest.approx(1.0, abs=0.01)
+        costs.record_batch_cost(1, MaintenanceTier.PYTHON, 1.0, taken, CHANGES_MIN)
+    assert costs.scale_to_measured_seconds(1, MaintenanceTier.PYTHON, 1.0) == pytest.approx(
+        1.0, abs=0.01
+    )
 
 
 def test_a_way_that_is_not_taken_is_tried_again_some_time() -> None:
     costs = CostFactors()
     for view in (2, 3, 4):
-        costs.record_batch(view, MaintenanceTier.REFILL, 1.0, 1.0, CHANGES_MIN)
-    costs.record_batch(1, MaintenanceTier.REFILL, 1.0, 10.0, CHANGES_MIN)
+        costs.record_batch_cost(view, MaintenanceTier.REFILL, 1.0, 1.0, CHANGES_MIN)
+    costs.record_batch_cost(1, MaintenanceTier.REFILL, 1.0, 10.0, CHANGES_MIN)
     for view in (2, 3, 4, 2, 3, 4):
-        costs.record_batch(view, MaintenanceTier.REFILL, 1.0, 1.0, CHANGES_MIN)
-    assert costs.estimate_seconds(1, MaintenanceTier.REFILL, 1.0) == 10.0
+        costs.record_batch_cost(view, MaintenanceTier.REFILL, 1.0, 1.0, CHANGES_MIN)
+    assert costs.scale_to_measured_seconds(1, MaintenanceTier.REFILL, 1.0) == 10.0
     for _ in range(200):
-        costs.decay_factor(1, MaintenanceTier.REFILL)
-    assert costs.estimate_seconds(1, MaintenanceTier.REFILL, 1.0) < 1.5
+        costs.decay_unused_factor(1, MaintenanceTier.REFILL)
+    assert costs.scale_to_measured_seconds(1, MaintenanceTier.REFILL, 1.0) < 1.5
 
 
 @pytest.mark.parametrize(
@@ -62,13 +64,13 @@ def test_a_way_that_is_not_taken_is_tried_again_some_time() -> None:
 )
 def test_what_tells_nothing_is_not_noted(changes: float, seconds: float) -> None:
     costs = CostFactors()
-    costs.record_batch(1, MaintenanceTier.PYTHON, seconds, 7.0, changes)
-    assert costs.estimate_seconds(1, MaintenanceTier.PYTHON, 1.0) == 1.0
+    costs.record_batch_cost(1, MaintenanceTier.PYTHON, seconds, 7.0, changes)
+    assert costs.scale_to_measured_seconds(1, MaintenanceTier.PYTHON, 1.0) == 1.0
 
 
 def test_a_factor_stays_within_bounds() -> None:
     costs = CostFactors()
-    costs.record_batch(1, MaintenanceTier.PYTHON, 1e-9, 1e9, CHANGES_MIN)
-    costs.record_batch(1, MaintenanceTier.REFILL, 1e9, 1e-9, CHANGES_MIN)
-    assert costs.estimate_seconds(1, MaintenanceTier.PYTHON, 1.0) == FACTOR_MAX
-    assert costs.estimate_seconds(1, MaintenanceTier.REFILL, 1.0) == 1 / FACTOR_MAX
+    costs.record_batch_cost(1, MaintenanceTier.PYTHON, 1e-9, 1e9, CHANGES_MIN)
+    costs.record_batch_cost(1, MaintenanceTier.REFILL, 1e9, 1e-9, CHANGES_MIN)
+    assert costs.scale_to_measured_seconds(1, MaintenanceTier.PYTHON, 1.0) == FACTOR_MAX
+    assert costs.scale_to_measured_seconds(1, MaintenanceTier.REFILL, 1.0) == 1 / FACTOR_MAX

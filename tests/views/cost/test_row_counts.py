@@ -43,48 +43,48 @@ def log_range(*changes: RowChange, relation: int = TABLE) -> LogRange:
 
 
 def test_a_table_is_counted_once_and_then_followed(sizes: RowCounts, count: Counting) -> None:
-    assert sizes.table_rows(TABLE, PositionSpan(0, 5)) == 100.0
-    sizes.add_changes(PositionSpan(5, 8), log_range(CAME, CHANGED))
-    assert sizes.table_rows(TABLE, PositionSpan(8, 9)) == 101.0
-    sizes.add_changes(PositionSpan(8, 9), log_range(WENT, CHANGED))
-    assert sizes.table_rows(TABLE, PositionSpan(9, 9)) == 100.0
+    assert sizes.estimate_table_rows(TABLE, PositionSpan(0, 5)) == 100.0
+    sizes.add_changes_to_table_counts(PositionSpan(5, 8), log_range(CAME, CHANGED))
+    assert sizes.estimate_table_rows(TABLE, PositionSpan(8, 9)) == 101.0
+    sizes.add_changes_to_table_counts(PositionSpan(8, 9), log_range(WENT, CHANGED))
+    assert sizes.estimate_table_rows(TABLE, PositionSpan(9, 9)) == 100.0
     assert count.asked == 1
 
 
 def test_a_stretch_counts_once_however_many_units_take_it_in(sizes: RowCounts) -> None:
-    sizes.table_rows(TABLE, PositionSpan(0, 5))
+    sizes.estimate_table_rows(TABLE, PositionSpan(0, 5))
     for _ in range(3):
-        sizes.add_changes(PositionSpan(5, 8), log_range(CAME))
-    assert sizes.table_rows(TABLE, PositionSpan(8, 8)) == 101.0
+        sizes.add_changes_to_table_counts(PositionSpan(5, 8), log_range(CAME))
+    assert sizes.estimate_table_rows(TABLE, PositionSpan(8, 8)) == 101.0
 
 
 def test_a_table_is_counted_again_when_a_stretch_was_missed(
     sizes: RowCounts, count: Counting
 ) -> None:
-    sizes.table_rows(TABLE, PositionSpan(0, 5))
-    sizes.add_changes(PositionSpan(6, 8), log_range(CAME))
+    sizes.estimate_table_rows(TABLE, PositionSpan(0, 5))
+    sizes.add_changes_to_table_counts(PositionSpan(6, 8), log_range(CAME))
     count.rows = 500.0
-    assert sizes.table_rows(TABLE, PositionSpan(8, 9)) == 500.0
+    assert sizes.estimate_table_rows(TABLE, PositionSpan(8, 9)) == 500.0
     assert count.asked == 2
 
 
 def test_a_stretch_of_other_tables_says_nothing(sizes: RowCounts, count: Counting) -> None:
-    sizes.table_rows(TABLE, PositionSpan(0, 5))
-    sizes.add_changes(PositionSpan(5, 8), log_range(CAME, relation=OTHER))
-    sizes.table_rows(TABLE, PositionSpan(8, 9))
+    sizes.estimate_table_rows(TABLE, PositionSpan(0, 5))
+    sizes.add_changes_to_table_counts(PositionSpan(5, 8), log_range(CAME, relation=OTHER))
+    sizes.estimate_table_rows(TABLE, PositionSpan(8, 9))
     assert count.asked == 2
 
 
 def test_who_is_behind_takes_what_is_known_of_later(sizes: RowCounts, count: Counting) -> None:
-    sizes.table_rows(TABLE, PositionSpan(0, 5))
-    assert sizes.table_rows(TABLE, PositionSpan(2, 9)) == 100.0
+    sizes.estimate_table_rows(TABLE, PositionSpan(0, 5))
+    assert sizes.estimate_table_rows(TABLE, PositionSpan(2, 9)) == 100.0
     assert count.asked == 1
 
 
 def test_counting_states_takes_a_small_part_of_all_time(sizes: RowCounts, count: Counting) -> None:
-    sizes.state_entries(VIEW)
+    sizes.estimate_state_entries(VIEW)
     for _ in range(200):
         count.now += 0.5
-        sizes.state_entries(VIEW)
+        sizes.estimate_state_entries(VIEW)
     assert count.asked <= 1 + 100 * SHARE / (1 - SHARE) + 1
     assert count.asked > 1

@@ -16,7 +16,7 @@ from belvedere.txn.contracts import Reader
 from belvedere.views.deferred import driver
 from belvedere.views.maintain import log_window
 from belvedere.views.maintain.maintainer import ViewMaintainer
-from belvedere.views.state.watermarks import group_members, read_watermark
+from belvedere.views.state.watermarks import list_attached_group_views, read_watermark
 from tests.views.sql import Store, opened, rows_of
 
 TOTALS = "SELECT g, count(*) AS c, sum(v) AS s FROM t GROUP BY g"
@@ -50,8 +50,8 @@ def until(condition: Callable[[], bool]) -> None:
 def settled(store: Store) -> bool:
     """Whether every deferred view moves with its group."""
     with store.db.begin() as reader:
-        views = store.db.views.deferred_views()
-        return all(view in group_members(reader, view.group) for view in views)
+        views = store.db.views.list_deferred_views()
+        return all(view in list_attached_group_views(reader, view.group) for view in views)
 
 
 def marks(reader: Reader) -> list[bytes]:
@@ -65,12 +65,14 @@ def test_views_of_one_schedule_have_one_watermark(store: Store) -> None:
     for number in range(5):
         deferred(store, f"v{number}", TOTALS)
     until(lambda: settled(store))
-    groups = {view.group for view in store.db.views.deferred_views()}
+    groups = {view.group for view in store.db.views.list_deferred_views()}
     assert len(groups) == 1
     with store.db.begin() as reader:
         assert len(marks(reader)) == 1
     store.run("INSERT INTO t VALUES (4, 'b', 4)", "REFRESH MATERIALIZED VIEW v0")
-    positions = {store.db.views.watermark(view) for view in store.db.views.deferred_views()}
+    positions = {
+        store.db.views.read_view_watermark(view) for view in store.db.views.list_deferred_views()
+    }
     assert len(positions) == 1
     assert set(store.verified().values()) == {True}
 
@@ -80,7 +82,7 @@ def test_another_schedule_is_another_group(store: Store) -> None:
     deferred(store, "loose", TOTALS, ", max_lag = '500 ms'")
     deferred(store, "also_loose", TOTALS, ", max_lag = '0.5 s'")
     deferred(store, "hourly", TOTALS, ", refresh_every = '1 h'")
-    groups = {view.name: view.group for view in store.db.views.deferred_views()}
+    groups = {view.name: view.group for view in store.db.views.list_deferred_views()}
     assert groups["loose"] == groups["also_loose"]
     assert len(set(groups.values())) == 3
 
@@ -90,7 +92,7 @@ def test_a_schedule_is_written_like_an_interval_too(store: Store) -> None:
     for number, lag in enumerate(lags):
         deferred(store, f"v{number}", TOTALS, f", max_lag = '{lag}'")
     deferred(store, "daily", TOTALS, ", refresh_every = '1 day'")
-    groups = [view.group for view in store.db.views.deferred_views() if view.name != "daily"]
+    groups = [view.group for view in store.db.views.list_deferred_views() if view.name != "daily"]
     assert len(set(groups)) == 1
     shown = store.run("SELECT schedule FROM belvedere.views WHERE name IN ('v0', 'daily')")
     assert sorted(shown) == [("max_lag 1 hour",), ("refresh_every 1 day",)]
@@ -107,16 +109,16 @@ def test_a_schedule_longer_than_a_thread_can_wait_stops_nobody(store: Store) -> 
     store.run("INSERT INTO t VALUES (4, 'b', 4)")
     deferred(store, "close", TOTALS)
     store.run("INSERT INTO t VALUES (5, 'b', 5)")
-    until(lambda: store.db.views.watermark(store.view("close")) == store.db.position)
+    until(lambda: store.db.views.read_view_watermark(store.view("close")) == store.db.position)
 
 
 def test_a_group_with_a_period_moves_only_then_or_when_told(store: Store) -> None:
     deferred(store, "hourly", TOTALS, ", refresh_every = '1 h'")
     deferred(store, "close", TOTALS)
-    before = store.db.views.watermark(store.view("hourly"))
+    before = store.db.views.read_view_watermark(store.view("hourly"))
     store.run("INSERT INTO t VALUES (4, 'b', 4)")
-    until(lambda: store.db.views.watermark(store.view("close")) == store.db.position)
-    assert store.db.views.watermark(store.view("hourly")) == before
+    until(lambda: store.db.views.read_view_watermark(store.view("close")) == store.db.position)
+    assert store.db.views.read_view_watermark(store.view("hourly")) == before
     assert ("b", 1, 4) in store.run("SELECT * FROM hourly")
     assert ("b", 1, 4) not in rows_of(store.session(), "SELECT * FROM hourly", "any")
     store.run("REFRESH MATERIALIZED VIEW hourly")
@@ -142,9 +144,9 @@ def test_a_hundred_views_share_one_read_of_the_log(
     monkeypatch.setattr(log_window, "single_change", counted)
     store.db.views.deferred.advance_groups([group])
     assert len(decoded) == len(set(decoded)) == 10
-    assert {store.db.views.watermark(view) for view in store.db.views.deferred_views()} == {
-        store.db.position
-    }
+    assert {
+        store.db.views.read_view_watermark(view) for view in store.db.views.list_deferred_views()
+    } == {store.db.position}
 
 
 def test_the_last_view_takes_the_watermark_with_it(store: Store) -> None:
@@ -165,16 +167,16 @@ def test_a_failing_view_does_not_stop_its_group(store: Store) -> None:
     deferred(store, "bad", QUOTIENTS)
     deferred(store, "good", TOTALS)
     store.run("INSERT INTO t VALUES (4, 'b', 0)")
-    until(lambda: store.db.views.watermark(store.view("good")) == store.db.position)
+    until(lambda: store.db.views.read_view_watermark(store.view("good")) == store.db.position)
     until(lambda: store.view("bad").id in store.db.views.errors)
-    assert store.db.views.watermark(store.view("bad")) < store.db.position
+    assert store.db.views.read_view_watermark(store.view("bad")) < store.db.position
     with pytest.raises(Error) as found:
         store.run("SELECT * FROM bad")
     assert found.value.sqlstate == "22012"
     (shown,) = store.run("SELECT error FROM belvedere.views WHERE name = 'bad'")
     assert "division by zero" in shown[0]
     store.run("INSERT INTO t VALUES (5, 'b', 5)")
-    until(lambda: store.db.views.watermark(store.view("good")) == store.db.position)
+    until(lambda: store.db.views.read_view_watermark(store.view("good")) == store.db.position)
 
 
 def test_a_view_that_failed_comes_back_when_the_row_is_gone(store: Store) -> None:
@@ -331,7 +333,7 @@ def test_the_share_of_maintenance_is_a_setting_of_the_store(store: Store) -> Non
     deferred(store, "v", TOTALS)
     assert store.db.views.maintenance_share == 0.25
     store.run("INSERT INTO t VALUES (4, 'b', 4)")
-    until(lambda: store.db.views.watermark(store.view("v")) == store.db.position)
+    until(lambda: store.db.views.read_view_watermark(store.view("v")) == store.db.position)
     store.run("RESET maintenance_share")
     assert store.db.views.maintenance_share == 1.0
     with pytest.raises(InvalidInput):

@@ -149,7 +149,7 @@ def test_verify_and_repair_find_nothing_wrong_beside_running_writers(seed: int) 
         while crowd.busy:
             for name in names[:: 1 + len(names) // 4]:
                 assert store.run(f"VERIFY MATERIALIZED VIEW {name}")[0][-1] is True, name
-                assert store.db.views.repair(store.view(name)) == 0, name
+                assert store.db.views.repair_view(store.view(name)) == 0, name
             names = names[1:] + names[:1]
         crowd.join()
         assert set(store.verified().values()) == {True}
@@ -196,7 +196,7 @@ def make_with_a_write_between(store: Store) -> None:
     ]
     filling, deferred = store.db.views.backfills.store, store.db.views.deferred
     assert isinstance(filling, BatchAtomicBackfill)
-    backfill, refresh = filling.backfill_views, deferred.catch_up_unit
+    backfill, refresh = filling.backfill_views, deferred.catch_up_unit_of_view
 
     def slow_backfill(views: object, reader: object, build: object) -> None:
         for statement in steps[0]:
@@ -210,9 +210,9 @@ def make_with_a_write_between(store: Store) -> None:
         return reached
 
     filling.backfill_views = slow_backfill  # type: ignore[method-assign]
-    deferred.catch_up_unit = slow_refresh  # type: ignore[method-assign]
+    deferred.catch_up_unit_of_view = slow_refresh  # type: ignore[method-assign]
     try:
         store.run(f"CREATE MATERIALIZED VIEW totals AS {DEFINITIONS['totals']}")
     finally:
         filling.backfill_views = backfill  # type: ignore[method-assign]
-        deferred.catch_up_unit = refresh  # type: ignore[method-assign]
+        deferred.catch_up_unit_of_view = refresh  # type: ignore[method-assign]

@@ -57,8 +57,8 @@ def check(path: Path, acknowledged: Path) -> None:
             text = TEXTS["totals" if view.name in OTHERS else view.name.removesuffix("_later")]
             expected = Counter(store.run(text))
             assert Counter(store.run(f"SELECT * FROM {view.name}")) == expected, view.name
-        for view in store.db.views.deferred_views():
-            store.db.views.catch_up(view)
+        for view in store.db.views.list_deferred_views():
+            store.db.views.catch_up_view(view)
         assert set(store.verified().values()) <= {True}
         for name in ("kept", "kept_now"):
             if store.db.catalog.find_relation(name) is not None:
@@ -69,8 +69,8 @@ def check_stream(store: Store, name: str) -> None:
     """The view was made while its table was empty, so its changes add up to all of it."""
     view = store.view(name)
     with store.db.begin() as reader:
-        noted = entries.read_entries(reader, view.id, 0)
-        assert set(entries.undo_entries(reader, noted).values()) <= {None}
+        noted = entries.read_stored_entries(reader, view.id, 0)
+        assert set(entries.compute_states_before(reader, noted).values()) <= {None}
         start, end = keyspace.relation_range(view.id)
         stored = {key for batch in reader.scan(start, end) for key, _ in batch}
         assert stored <= {key for entry in noted for key, _, _ in entry.additions}
@@ -99,7 +99,7 @@ def assert_nothing_of(store: Store, before: set[int]) -> None:
     dropped = set(db.catalog.objects) - before
     for number in range(3):
         store.run(f"INSERT INTO t VALUES ({100 + number}, 0, 0)")
-    db.trim(db.position - 1)
+    db.trim_log(db.position - 1)
     for id_ in dropped:
         start, end = keyspace.relation_range(id_)
         assert not list(db.store.scan(start, end))

@@ -143,7 +143,10 @@ DEFINITIONS = (
 @pytest.mark.slow
 def test_the_state_is_the_same_however_the_log_is_cut(rng: random.Random) -> None:
     """By every transaction, by seven, all at once, and immediate: the same bytes."""
-    with mock.patch.object(ViewService, "start_worker", return_value=None), opened() as store:
+    with (
+        mock.patch.object(ViewService, "start_or_wake_worker", return_value=None),
+        opened() as store,
+    ):
         store.run(*TABLES)
         for number, text in enumerate(DEFINITIONS):
             store.run(f"CREATE MATERIALIZED VIEW now{number} AS {text}")
@@ -180,7 +183,7 @@ def change(rng: random.Random) -> str:
 
 def catch_up(store: Store, size: int) -> None:
     for number in range(len(DEFINITIONS)):
-        store.db.views.catch_up(store.view(f"by{size}_{number}"))
+        store.db.views.catch_up_view(store.view(f"by{size}_{number}"))
 
 
 def state(store: Store, name: str) -> list[tuple[bytes, bytes]]:

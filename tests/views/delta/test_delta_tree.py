@@ -11,9 +11,9 @@ from belvedere.views.delta import delta_tree as trees
 from belvedere.views.delta.delta_tree import (
     DeltaTree,
     LinearCore,
-    children,
+    child_trees,
+    collect_read_slots,
     collect_relations,
-    collect_slots,
     walk_tree,
 )
 from tests.views.sql import Store, opened
@@ -40,7 +40,9 @@ def store() -> Iterator[Store]:
 
 
 def tree_of(store: Store, name: str) -> DeltaTree:
-    return store.db.views.registry.maintainer_for(store.db.catalog, store.view(f"v_{name}")).tree
+    return store.db.views.registry.get_view_maintainer(
+        store.db.catalog, store.view(f"v_{name}")
+    ).tree
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
@@ -64,7 +66,7 @@ def below(part: object) -> Iterator[object]:
 @pytest.mark.parametrize("name", DEFINITIONS)
 def test_children_are_all_trees_that_a_tree_holds(store: Store, name: str) -> None:
     for part in walk_tree(tree_of(store, name)):
-        assert [id(one) for one in children(part)] == [id(one) for one in below(part)]
+        assert [id(one) for one in child_trees(part)] == [id(one) for one in below(part)]
 
 
 def test_the_tables_and_columns_of_a_tree_are_those_of_its_leaves(store: Store) -> None:
@@ -72,5 +74,5 @@ def test_the_tables_and_columns_of_a_tree_are_those_of_its_leaves(store: Store) 
     assert len([part for part in walk_tree(tree) if isinstance(part, LinearCore)]) == 2
     ids = {name: store.db.catalog.require_relation(Table, name).id for name in ("a", "b")}
     assert set(collect_relations(tree)) == set(ids.values())
-    assert 3 not in collect_slots(tree, ids["a"]) | collect_slots(tree, ids["b"])
-    assert 2 in collect_slots(tree, ids["b"])
+    assert 3 not in collect_read_slots(tree, ids["a"]) | collect_read_slots(tree, ids["b"])
+    assert 2 in collect_read_slots(tree, ids["b"])

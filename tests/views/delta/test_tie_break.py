@@ -76,7 +76,7 @@ def test_verify_still_sees_another_choice_of_equal_rows(store: Store) -> None:
     store.run(f"CREATE MATERIALIZED VIEW least AS {DEFINITIONS['least']}")
     view = store.view("least")
     with store.db.begin() as reader:
-        maintainer = store.db.views.registry.maintainer_for(reader.catalog, view)
+        maintainer = store.db.views.registry.get_view_maintainer(reader.catalog, view)
         shown = store.run("SELECT w, v FROM least")
         others = [
             row for row in store.run("SELECT w, v FROM items WHERE v = 0") if row not in shown
@@ -85,7 +85,7 @@ def test_verify_still_sees_another_choice_of_equal_rows(store: Store) -> None:
 
     def exchange(newest: Reader) -> list[Write]:
         derived = DerivedRows(newest)
-        maintainer.write_sums({shown[0]: [-1], others[0]: [1]}, derived)
+        maintainer.write_sums_as_additions({shown[0]: [-1], others[0]: [1]}, derived)
         return derived.writes()
 
     store.db.commits.derive(exchange)

@@ -24,7 +24,7 @@ from belvedere.txn.contracts import LockRequest, RowChange
 from belvedere.txn.history.derived_rows import DerivedRows
 from belvedere.txn.transaction import table_rows
 from belvedere.types import BIGINT, TEXT, Row
-from belvedere.views.indexes.entries import IndexParticipant, refuse_expressions
+from belvedere.views.indexes.entries import IndexParticipant, refuse_index_expression
 
 EXPRESSIONS: dict[str, Callable[[Row], Any]] = {
     "upper(name)": lambda row: None if row[1] is None else row[1].upper(),
@@ -55,7 +55,7 @@ def create(database: Database, *parts: KeyPartDefinition, **more: Any) -> None:
 
 
 def put(database: Database, *new: Row) -> None:
-    into = database.find_table("t")
+    into = database.get_compiled_table("t")
     database.run_transaction(lambda txn: [table_rows.insert_row(txn, into, row) for row in new])
 
 
@@ -74,7 +74,7 @@ def participant(database: Database) -> IndexParticipant:
 
 def written(database: Database, old: Row | None, new: Row | None) -> list[tuple[bool, Row | None]]:
     """What one change writes: (is it a put, the row)."""
-    table = database.find_table("t")
+    table = database.get_compiled_table("t")
     index = compiled_index(database.catalog, database.catalog.require_relation(Index, "i").id)
     change = RowChange(
         table.key_of(old or new or ()), old and table.encode(old), new and table.encode(new)
@@ -153,4 +153,6 @@ def test_claims_are_asked_for_unique_values_alone(database: Database) -> None:
 
 def test_without_the_sql_part_an_expression_is_refused(database: Database) -> None:
     with pytest.raises(Unsupported):
-        refuse_expressions(database.catalog, database.find_table("t").table, "upper(name)")
+        refuse_index_expression(
+            database.catalog, database.get_compiled_table("t").table, "upper(name)"
+        )

@@ -98,7 +98,7 @@ def test_what_is_the_default_is_a_plain_index(store: Store) -> None:
 
 
 def store_table(store: Store) -> int:
-    return store.db.find_table("items").table.id
+    return store.db.get_compiled_table("items").table.id
 
 
 @pytest.mark.parametrize(

@@ -36,13 +36,13 @@ def _step(store: Store) -> None:
 def decodes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many changes were decoded, each time that some were."""
     found: list[int] = []
-    usual = decoded_changes._project_changes
+    usual = decoded_changes._split_and_project_changes
 
     def counted(changes: Sequence[RowChange], leg: LookupChain) -> DeletedAndInserted:
         found.append(len(changes))
         return usual(changes, leg)
 
-    monkeypatch.setattr(decoded_changes, "_project_changes", counted)
+    monkeypatch.setattr(decoded_changes, "_split_and_project_changes", counted)
     return found
 
 

@@ -44,7 +44,7 @@ def test_a_batch_of_a_deferred_view_is_worked_out_without_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen: list[bool] = []
-    rows_of_state = batch.state_rows
+    rows_of_state = batch.build_state_row_writes
 
     def noted(*arguments: object) -> object:
         seen.append(gc.isenabled())
@@ -57,7 +57,7 @@ def test_a_batch_of_a_deferred_view_is_worked_out_without_it(
             " AS SELECT sum(v) AS s FROM t",
             "INSERT INTO t VALUES (1, 1), (2, 2)",
         )
-        monkeypatch.setattr(batch, "state_rows", noted)
+        monkeypatch.setattr(batch, "build_state_row_writes", noted)
         store.run("REFRESH MATERIALIZED VIEW s")
         assert store.run("SELECT s FROM s") == [(3,)]
     assert seen

@@ -20,13 +20,13 @@ def test_a_sub_query_is_given_the_rows_of_one_key_at_a_time(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[int] = []
-    run_once = ApplyOperator._run_once
+    run_once = ApplyOperator._run_plan_once
 
     def noted(self: ApplyOperator, reader: object, rows: list[object], rights: list[list[object]]):  # type: ignore[no-untyped-def]
         given.extend(len(right) for right in rights)
         return run_once(self, reader, rows, rights)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ApplyOperator, "_run_once", noted)
+    monkeypatch.setattr(ApplyOperator, "_run_plan_once", noted)
     with opened() as store:
         store.run(
             "CREATE TABLE p (id int PRIMARY KEY, k int, name text)",

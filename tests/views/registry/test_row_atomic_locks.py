@@ -13,7 +13,7 @@ from belvedere.session.materialized import replace
 from belvedere.session.session import CANCELED
 from belvedere.txn.row_atomic import advance
 from belvedere.views.build import row_atomic_backfill
-from belvedere.views.registry.row_atomic_locks import LockingUniqueView, LockingView
+from belvedere.views.registry.row_atomic_locks import LockingUniqueViewIndex, LockingViewParticipant
 from tests.views.nodes import (
     GREATEST,
     IMPATIENT,
@@ -61,7 +61,7 @@ def test_who_reads_what_another_one_writes_waits_for_it(query: str) -> None:
 def test_without_these_locks_a_pair_would_be_lost() -> None:
     with nodes(2, IMPATIENT) as (first, second):
         first.run(f"CREATE MATERIALIZED VIEW v AS {PAIRS}", "INSERT INTO orders VALUES (1, 1, 5)")
-        with mock.patch.object(LockingView, "locks", return_value=()):
+        with mock.patch.object(LockingViewParticipant, "locks", return_value=()):
             late = before_the_log_row(
                 first, lambda: second.run("INSERT INTO orders VALUES (2, 1, 7)") and None
             )
@@ -179,15 +179,15 @@ def test_a_stretch_of_the_log_is_applied_once_whichever_node_tries() -> None:
         first.run(f"CREATE MATERIALIZED VIEW v WITH (maintenance = 'deferred') AS {TOTALS}")
         first.run("INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6)")
         view = first.db.catalog.views[0]
-        late = before_the_log_row(second, lambda: first.db.views.catch_up(view) and None)
+        late = before_the_log_row(second, lambda: first.db.views.catch_up_view(view) and None)
         with late:
             first.run("SELECT 1")
             second.run("SELECT 1")
-            before = second.db.views.watermark(view)
-        late = racing(second, lambda: first.db.views.catch_up(view))
+            before = second.db.views.read_view_watermark(view)
+        late = racing(second, lambda: first.db.views.catch_up_view(view))
         with mock.patch.object(second.commits, "derive", late):
-            second.db.views.catch_up(view)
-        assert second.db.views.watermark(view) == first.db.position > before
+            second.db.views.catch_up_view(view)
+        assert second.db.views.read_view_watermark(view) == first.db.position > before
         assert first.run("VERIFY MATERIALIZED VIEW v")[0][-1] is True
         assert second.run("SELECT * FROM v") == [(1, 2, 11)]
 
@@ -203,13 +203,13 @@ def test_a_repair_stays_beside_a_batch_and_a_repair_of_another_node(again: bool)
         first.run("INSERT INTO orders VALUES (3, 1, 7)")
         second.run("SELECT 1")
         assert second.run("VERIFY MATERIALIZED VIEW v")[0][-1] is False
-        late = racing(second, lambda: first.db.views.repair(view))
+        late = racing(second, lambda: first.db.views.repair_view(view))
         with mock.patch.object(second.commits, "derive", late):
             if again:
-                assert second.db.views.repair(view) == 0
+                assert second.db.views.repair_view(view) == 0
             else:
-                second.db.views.catch_up(view)
-        first.db.views.catch_up(view)
+                second.db.views.catch_up_view(view)
+        first.db.views.catch_up_view(view)
         assert first.run("VERIFY MATERIALIZED VIEW v")[0][-1] is True
         assert second.run("SELECT * FROM v") == [(1, 3, 18)]
 
@@ -220,7 +220,7 @@ def test_maintenance_takes_positions_that_are_no_changes() -> None:
         node.run("INSERT INTO orders VALUES (1, 1, 5)")
         view = node.db.catalog.views[0]
         changed = node.db.position
-        assert node.db.views.catch_up(view) == changed == node.db.position
+        assert node.db.views.catch_up_view(view) == changed == node.db.position
         taken = node.commits.run_step(advance.last_position_taken())
         assert taken > changed, "the batch is in the log"
         assert list(node.db.log.read(changed)) == [], "but not as a change"
@@ -236,7 +236,7 @@ def test_trimming_folds_sums_and_forgets_what_is_folded() -> None:
         for number in range(6):
             second.run(f"INSERT INTO orders VALUES ({number}, 1, {number})")
         first.run("SELECT 1")
-        trimmed = first.db.trim(first.db.position - 1)
+        trimmed = first.db.trim_log(first.db.position - 1)
         assert trimmed == first.db.position - 1
         assert second.run("SELECT * FROM v") == [(1, 6, 15)]
         second.run("DELETE FROM orders WHERE id = 5")
@@ -327,7 +327,7 @@ def test_without_its_claims_a_unique_view_index_would_let_both_in() -> None:
             "CREATE MATERIALIZED VIEW v AS SELECT id, name FROM product",
             "CREATE UNIQUE INDEX ON v (name)",
         )
-        with mock.patch.object(LockingUniqueView, "locks", return_value=()):
+        with mock.patch.object(LockingUniqueViewIndex, "locks", return_value=()):
             late = before_the_log_row(
                 first, lambda: second.run("INSERT INTO product VALUES (2, 'p')") and None
             )
@@ -343,13 +343,13 @@ def test_a_key_that_comes_twice_while_a_unique_view_index_is_filled_is_found() -
             "CREATE MATERIALIZED VIEW v AS SELECT id, name FROM product",
         )
         before = {view.name for view in first.db.catalog.views}
-        fill = row_atomic_backfill.backfill_view_cells
+        fill = row_atomic_backfill.backfill_view_in_one_step
 
         def late(*arguments: Any) -> None:
             second.run("INSERT INTO product VALUES (2, 'p')")
             fill(*arguments)
 
-        with mock.patch.object(row_atomic_backfill, "backfill_view_cells", late):
+        with mock.patch.object(row_atomic_backfill, "backfill_view_in_one_step", late):
             with pytest.raises(InvalidInput, match="duplicate key"):
                 first.run("CREATE UNIQUE INDEX ON v (name)")
         assert {view.name for view in first.db.catalog.views} == before

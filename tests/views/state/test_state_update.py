@@ -15,13 +15,13 @@ from belvedere.txn.contracts import Reader
 from belvedere.views.changefeed import entries
 from belvedere.views.changefeed.entries import Addition
 from belvedere.views.state import state_update
-from belvedere.views.state.additions import AdditionRecorder, state_rows
-from belvedere.views.state.backfill_progress import BackfillProgress, read_progress
+from belvedere.views.state.additions import AdditionRecorder, build_state_row_writes
+from belvedere.views.state.backfill_progress import BackfillProgress, read_backfill_progress
 from belvedere.views.state.state_update import (
     ChangefeedStep,
     StateUpdate,
-    add_update,
-    write_update,
+    commit_state_update,
+    commit_update_as_additions,
 )
 from belvedere.views.state.watermarks import read_watermark
 from tests.views.sql import Store, opened
@@ -43,7 +43,9 @@ def again(store: Store, reader: Reader, name: str) -> list[Addition]:
     """Once more all that the view's state holds."""
     recorded = AdditionRecorder()
     view = store.view(name)
-    store.db.views.registry.maintainer_for(reader.catalog, view).backfill_state(reader, recorded)
+    store.db.views.registry.get_view_maintainer(reader.catalog, view).backfill_state(
+        reader, recorded
+    )
     return recorded.additions
 
 
@@ -78,8 +80,8 @@ def test_one_batch_holds_state_changefeed_progress_and_watermark(store: Store) -
             progress={902: BackfillProgress("rows", 1)},
             others=[(b"mine", b"x")],
         )
-        assert write_update(commits, lambda newest: update)
-        expected = dict(state_rows(reader, additions))
+        assert commit_state_update(commits, lambda newest: update)
+        expected = dict(build_state_row_writes(reader, additions))
         (batch,) = commits.batches
     rows = dict(batch)
     assert len(rows) == len(batch), "a row is written once"
@@ -90,7 +92,7 @@ def test_one_batch_holds_state_changefeed_progress_and_watermark(store: Store) -
     assert rows.keys() == {
         keyspace.watermark_key(900),
         keyspace.watermark_key(901),
-        state_update.progress_write(902, None)[0],
+        state_update.build_progress_write(902, None)[0],
         b"mine",
     }
     assert rows[keyspace.watermark_key(901)] is None
@@ -100,14 +102,16 @@ def test_state_that_was_computed_before_is_not_computed_again(store: Store) -> N
     with store.db.begin() as reader:
         additions = again(store, reader, "other")
         commits = Batches(reader)
-        write_update(commits, lambda newest: StateUpdate(additions, state_rows=[(b"k", b"v")]))
+        commit_state_update(
+            commits, lambda newest: StateUpdate(additions, state_rows=[(b"k", b"v")])
+        )
     assert commits.batches == [[(b"k", b"v")]]
 
 
 def test_an_update_that_no_longer_holds_writes_nothing(store: Store) -> None:
     with store.db.begin() as reader:
         commits = Batches(reader)
-        assert not write_update(commits, lambda newest: None)
+        assert not commit_state_update(commits, lambda newest: None)
     assert commits.batches == [()]
 
 
@@ -115,7 +119,9 @@ def test_state_that_cannot_be_read_yet_is_given_as_additions(store: Store) -> No
     with store.db.begin() as reader:
         additions = again(store, reader, "other")
         commits = Batches(reader)
-        add_update(commits, lambda newest: StateUpdate(additions, watermarks={900: 5}))
+        commit_update_as_additions(
+            commits, lambda newest: StateUpdate(additions, watermarks={900: 5})
+        )
     assert commits.additions == additions
     assert [[key for key, _ in batch] for batch in commits.batches] == [
         [keyspace.watermark_key(900)]
@@ -124,10 +130,10 @@ def test_state_that_cannot_be_read_yet_is_given_as_additions(store: Store) -> No
 
 def test_what_is_written_is_what_the_store_shows(store: Store) -> None:
     update = StateUpdate((), watermarks={900: 5}, progress={900: BackfillProgress("rows", 2)})
-    assert write_update(store.db.commits, lambda newest: update)
+    assert commit_state_update(store.db.commits, lambda newest: update)
     with store.db.begin() as reader:
         assert read_watermark(reader, 900) == 5
-        assert read_progress(reader, 900) == BackfillProgress("rows", 2)
+        assert read_backfill_progress(reader, 900) == BackfillProgress("rows", 2)
 
 
 def test_nobody_else_composes_changefeed_entries_of_a_step() -> None:

@@ -296,7 +296,7 @@ def _run_spike(
         key = (number * 7_919 + seed) % rows
         _write_row(connection, key, number % 250)
         if number % SAMPLE_EVERY == 0:
-            backlog = float(max(db.position - db.views.watermark(view), 0))
+            backlog = float(max(db.position - db.views.read_view_watermark(view), 0))
             points.append((time.perf_counter() - start, backlog))
 
     for phase, rate in SPIKE:

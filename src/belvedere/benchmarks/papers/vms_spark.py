@@ -42,15 +42,15 @@ from belvedere.errors import Corruption
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline.store.client import Store
 from belvedere.pipeline.store.tables import DefinitionCompiler
-from belvedere.session.materialized.create import bind_definition
-from belvedere.session.statement.catalog_expressions import compile_table_expression
+from belvedere.session.materialized.create import bind_simplified_definition
+from belvedere.session.statement.catalog_expressions import compile_row_expression
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from belvedere.pipeline.maintain.group_driver import AppliedBatch, GroupDriver
 
-DEFINITIONS = DefinitionCompiler(bind_definition, compile_table_expression)
+DEFINITIONS = DefinitionCompiler(bind_simplified_definition, compile_row_expression)
 EXECUTORS = (1, 2, 4)
 ROWS = 50_000
 OPERATIONS = 20_000
@@ -105,10 +105,13 @@ def run(scale: float, seed: int) -> BenchmarkReport:
 @contextmanager
 def start_executors(count: int) -> Iterator[SparkSession]:
     """A cluster of `count` running executors on this machine."""
-    from belvedere.pipeline.store.spark_session import session, settings_for  # heavy
+    from belvedere.pipeline.store.spark_session import (  # heavy
+        build_small_job_settings,
+        open_spark_session,
+    )
 
-    settings = {**settings_for(count), "spark.executor.memory": "1g"}
-    with session(f"local-cluster[{count},1,1024]", "belvedere bench", settings) as spark:
+    settings = {**build_small_job_settings(count), "spark.executor.memory": "1g"}
+    with open_spark_session(f"local-cluster[{count},1,1024]", "belvedere bench", settings) as spark:
         end = time.monotonic() + START_S_MAX
         while len(executor_processes(spark)) < count:
             if time.monotonic() > end:

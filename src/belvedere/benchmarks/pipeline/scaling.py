@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from belvedere.benchmarks.report.measurements import BenchmarkReport, Figure
 from belvedere.benchmarks.views.workload import load_rows, open_connection
-from belvedere.pipeline.store.spark_session import session
+from belvedere.pipeline.store.spark_session import open_spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +46,10 @@ def _measure_in_child(cpus: list[int], schema: str, columns: str, rows: int) -> 
 def scan_rate(schema: str, columns: str, rows: int, cores: int) -> float:
     with tempfile.TemporaryDirectory(prefix="belvedere-bench-") as scratch:
         path = Path(scratch) / "shop.db"
-        with open_connection(path) as connection, session(f"local[{cores}]", "scaling") as spark:
+        with (
+            open_connection(path) as connection,
+            open_spark_session(f"local[{cores}]", "scaling") as spark,
+        ):
             connection.execute(schema)
             load_rows(connection, "orders", columns, rows)
 

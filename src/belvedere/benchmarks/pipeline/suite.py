@@ -24,7 +24,7 @@ from belvedere.benchmarks.report.measurements import BenchmarkReport, Figure
 from belvedere.benchmarks.views.workload import load_rows, open_connection
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline.store.client import ReadRequest, Store
-from belvedere.pipeline.store.spark_session import session
+from belvedere.pipeline.store.spark_session import open_spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,7 +73,10 @@ def run(scale: float = 1.0, seed: int = 1) -> BenchmarkReport:
 def _prepare_store(rows: int, report: BenchmarkReport) -> Iterator[PipelineBenchmark]:
     with tempfile.TemporaryDirectory(prefix="belvedere-bench-") as scratch:
         path = Path(scratch) / "shop.db"
-        with open_connection(path) as connection, session(MASTER, "bench", SETTINGS) as spark:
+        with (
+            open_connection(path) as connection,
+            open_spark_session(MASTER, "bench", SETTINGS) as spark,
+        ):
             connection.execute(SCHEMA)
             load_rows(connection, "orders", COLUMNS, rows)
             yield PipelineBenchmark(spark, Store.from_url(str(path)), connection, rows, report)
@@ -87,11 +90,13 @@ def measure_scans(bench: PipelineBenchmark) -> None:
     narrow = _read_frame(bench, table="orders", columns="id,total")
     spent = best_seconds(lambda: _consume_frame(narrow))
     bench.report.add(Figure("scan of two columns", bench.rows / spent, "rows/s"))
-    lease = bench.store.take_lease()
+    lease = bench.store.take_position_lease()
     relation = ReadRequest("table", "orders")
-    (whole,) = bench.store.split_relation(relation, lease, 1)
-    spent = best_seconds(lambda: _count_batches(bench.store.scan(relation, lease, whole)))
-    bench.store.release_lease(lease)
+    (whole,) = bench.store.plan_relation_splits(relation, lease, 1)
+    spent = best_seconds(
+        lambda: _count_batches(bench.store.scan_relation_split(relation, lease, whole))
+    )
+    bench.store.release_position_lease(lease)
     bench.report.add(Figure("the owner's part of it, one peer", bench.rows / spent, "rows/s"))
 
 

@@ -17,13 +17,13 @@ from belvedere.benchmarks.views.workload import (
     uniform_keys,
 )
 from belvedere.pipeline.store.tables import DefinitionCompiler
-from belvedere.session.materialized.create import bind_definition
-from belvedere.session.statement.catalog_expressions import compile_table_expression
+from belvedere.session.materialized.create import bind_simplified_definition
+from belvedere.session.statement.catalog_expressions import compile_row_expression
 
 if TYPE_CHECKING:
     from belvedere.benchmarks.pipeline.suite import PipelineBenchmark
 
-DEFINITIONS = DefinitionCompiler(bind_definition, compile_table_expression)
+DEFINITIONS = DefinitionCompiler(bind_simplified_definition, compile_row_expression)
 CORES = 2
 FLOOR_BATCHES = 12
 FRESH_ROWS, FRESH_RATE = 100_000, 2_000

@@ -122,7 +122,7 @@ def commit_to_visible(
 
     def watch_watermark() -> None:
         while not ended.wait(0.0005):
-            reached = db.views.watermark(view)
+            reached = db.views.read_view_watermark(view)
             if not seen or reached > seen[-1][0]:
                 seen.append((reached, time.perf_counter()))
 
@@ -184,7 +184,7 @@ def measure_many_views(directory: Path, scale: float, seed: int, report: Benchma
             taken = time_call(partial(_write_keys, connection, keys))
             behind = time_call(partial(wait_for_views, connection, *names))
             size = sum(
-                get_database(connection).views.stored_size(find_view(connection, name))[1]
+                get_database(connection).views.measure_stored_size(find_view(connection, name))[1]
                 for name in names
             )
         rates.append((float(count), writes / taken))

@@ -222,7 +222,7 @@ def _report_flatness(report: BenchmarkReport, costs: dict[str, list[tuple[float,
 def _raw_get(connection: Connection, window: LiveIds, seed: int) -> float:
     """Microseconds of one get of the engine, of existing keys."""
     db, rng = get_database(connection), random.Random(seed)
-    encode, get = db.find_table("t").key.encode_first, db.store.get
+    encode, get = db.get_compiled_table("t").key.encode_first, db.store.get
     keys = [encode(rng.randrange(window.low, window.high)) for _ in range(GETS)]
 
     def read_all() -> None:

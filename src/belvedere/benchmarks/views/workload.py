@@ -166,7 +166,7 @@ def wait_for_views(connection: Connection, *names: str) -> None:
     db = get_database(connection)
     goal, end = db.position, time.monotonic() + FOLLOW_SECONDS_MAX
     for name in names:
-        while db.views.watermark(find_view(connection, name)) < goal:
+        while db.views.read_view_watermark(find_view(connection, name)) < goal:
             if time.monotonic() > end:
                 raise TimeoutError(f"view {name} does not follow")
             time.sleep(0.001)

@@ -36,7 +36,7 @@ from belvedere.codec.rows import RowLayout, Slot
 from belvedere.database import Database
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.functions import text_formatter
-from belvedere.session.materialized.index_views import KNOWN_OPTIONS
+from belvedere.session.materialized.table_index_views import KNOWN_OPTIONS
 from belvedere.sql.bind.statements.statement import bind_statement
 from belvedere.sql.parse.lexical.render import quote
 from belvedere.sql.parse.script import parse_script

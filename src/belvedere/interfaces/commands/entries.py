@@ -12,10 +12,10 @@ from typing import Annotated
 
 import typer
 
-from belvedere.database import SQL_PARTS, Database, restore_backup
+from belvedere.database import SQL_COMPILERS, Database, restore_backup
 from belvedere.errors import Error
 from belvedere.interfaces.commands import dump as dumping
-from belvedere.pipeline.store.spark_session import require_spark
+from belvedere.pipeline.store.spark_session import require_spark_and_java
 from belvedere.remote.client import ask_owner_once, is_reachable
 from belvedere.remote.frames import Request
 
@@ -55,7 +55,7 @@ def backup(
             request = Request("backup", {"destination": str(destination.absolute())})
             position = ask_owner_once(path, request)
         else:
-            with Database.open(path, create=False, **SQL_PARTS) as db:
+            with Database.open(path, create=False, **SQL_COMPILERS) as db:
                 position = db.back_up(destination)
         print(f"backed up {path} at position {position} to {destination}")
 
@@ -68,7 +68,7 @@ def restore(
     ] = None,
 ) -> None:
     with _print_errors():
-        reached = restore_backup(path, destination, position, **SQL_PARTS)
+        reached = restore_backup(path, destination, position, **SQL_COMPILERS)
         print(
             f"restored {destination} at position {reached}; earlier tokens are refused from now on"
         )
@@ -96,7 +96,7 @@ def bench(
         raise typer.BadParameter(f"--spark is for: {', '.join(ON_SPARK)}")
     if spark or workload == "pipeline":
         with _print_errors():
-            require_spark()
+            require_spark_and_java()
     name = ON_SPARK[workload] if spark else MODULES.get(workload, workload)
     module = importlib.import_module(f"belvedere.benchmarks.{name}")
     if part and not set(part) <= _part_letters(module):

@@ -20,7 +20,7 @@ from rich.table import Table
 from belvedere.errors import Error
 from belvedere.interfaces import stores
 from belvedere.pipeline.store.client import Store
-from belvedere.pipeline.store.spark_session import session
+from belvedere.pipeline.store.spark_session import open_spark_session
 from belvedere.remote.client import is_reachable
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class SparkJob(NamedTuple):
 @contextmanager
 def open_job(database: str, master: str, name: str) -> Iterator[SparkJob]:
     """Serve the store and start a Spark session that shows the progress of its tasks."""
-    with serve_store(database) as store, session(master, f"belvedere {name}") as spark:
+    with serve_store(database) as store, open_spark_session(master, f"belvedere {name}") as spark:
         with show_progress(spark, name):
             yield SparkJob(spark, store)
 

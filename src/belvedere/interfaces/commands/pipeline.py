@@ -18,9 +18,9 @@ from belvedere.interfaces.commands.job import (
     serve_store,
     show_table,
 )
-from belvedere.pipeline.jobs.status import read_status as status_of
+from belvedere.pipeline.jobs.store_status import read_store_status as status_of
 from belvedere.pipeline.store.client import ReadRequest
-from belvedere.pipeline.store.spark_session import require_spark
+from belvedere.pipeline.store.spark_session import require_spark_and_java
 
 app = typer.Typer(
     add_completion=False,
@@ -53,12 +53,12 @@ def load(
 ) -> None:
     """Load files into a table, all rows or none; --on-error reject keeps the good ones."""
     with print_errors():
-        require_spark()
+        require_spark_and_java()
         from belvedere.pipeline.jobs import load as loading  # heavy
 
         if on_error not in ("stop", "reject"):
             raise InvalidInput("unknown --on-error", sqlstate="22023", hint="stop or reject")
-        chosen = loading.find_format(files, form)
+        chosen = loading.choose_file_format(files, form)
         with open_job(database, master, "load") as (spark, store):
             done = loading.run_load(
                 loading.LoadInputs(
@@ -102,7 +102,7 @@ def export(
 ) -> None:
     """Write the rows of a query, table or view, at one position, into files."""
     with print_errors():
-        require_spark()
+        require_spark_and_java()
         from belvedere.pipeline.jobs import export as exporting  # heavy
 
         relation = _parse_relation(query, table, view)

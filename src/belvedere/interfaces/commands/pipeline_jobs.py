@@ -19,9 +19,9 @@ from belvedere.interfaces.commands.job import (
     print_errors,
     show_table,
 )
-from belvedere.pipeline.store.spark_session import require_spark
-from belvedere.session.materialized.create import bind_definition
-from belvedere.session.statement.catalog_expressions import compile_table_expression
+from belvedere.pipeline.store.spark_session import require_spark_and_java
+from belvedere.session.materialized.create import bind_simplified_definition
+from belvedere.session.statement.catalog_expressions import compile_row_expression
 
 if TYPE_CHECKING:
     from belvedere.pipeline.store.tables import DefinitionCompiler
@@ -39,14 +39,14 @@ def register_commands(app: typer.Typer) -> None:
 def _spark_command() -> Iterator[None]:
     """Fail with a message when Spark is missing; errors of the engine become messages too."""
     with print_errors():
-        require_spark()
+        require_spark_and_java()
         yield
 
 
 def _make_definitions() -> DefinitionCompiler:
     from belvedere.pipeline.store.tables import DefinitionCompiler  # heavy
 
-    return DefinitionCompiler(bind_definition, compile_table_expression)
+    return DefinitionCompiler(bind_simplified_definition, compile_row_expression)
 
 
 def backfill(
@@ -101,7 +101,7 @@ def maintain(
             return
         heads = ("views", "batches", "positions", "additions", "at", "p50 ms")
         rows = (
-            (", ".join(k.views), k.batches, k.positions, k.additions, k.at, k.median_ms)
+            (", ".join(k.views), k.batches, k.positions, k.additions, k.at, k.median_batch_ms)
             for k in kept
         )
         show_table("maintain", heads, rows)
@@ -162,5 +162,5 @@ def explain(
         from belvedere.pipeline.jobs import explain as explaining  # heavy
 
         with open_job(database, master, "explain") as (spark, store):
-            lines = list(explaining.explain_views(spark, store, views, _make_definitions()))
+            lines = list(explaining.explain_jobs_of_views(spark, store, views, _make_definitions()))
         print("\n".join(lines))

@@ -102,7 +102,7 @@ class Shell:
         finally:
             progress.cancel()
             bar.clear_line()
-            for notice in notices.list_since(told):
+            for notice in notices.list_after_count(told):
                 self.print_error(f"notice: {notice}")
         self._print_result(cursor)
         if self.timing:
@@ -135,7 +135,7 @@ class Shell:
                 count = "" if result.affected < 0 else f" {result.affected}"
                 self.print_line(f"{result.tag}{count}")
             return
-        result.materialize()
+        result.convert_arrow_to_rows()
         self.page_output(render(result.fields, result.rows, self.format, expanded=self.expanded))
 
     def _print_failure(self, text: str, error: dbapi.Error) -> None:

@@ -117,5 +117,5 @@ class LeaseTable:
                 position_wanted=position,
                 newest=reached,
             )
-        reader = stack.enter_context(self._database.as_of(position))
+        reader = stack.enter_context(self._database.open_past_reader(position))
         return SnapshotLease(id_, position, reader, None, stack, now)

@@ -68,7 +68,10 @@ class Peer:
     def new_notices(self) -> list[str]:
         """The notices of its session since the last call."""
         notices = self.session.services.notices
-        new, self._notices_taken = notices.list_since(self._notices_taken), notices.total_count
+        new, self._notices_taken = (
+            notices.list_after_count(self._notices_taken),
+            notices.total_count,
+        )
         return new
 
     def close(self) -> None:

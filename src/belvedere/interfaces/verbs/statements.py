@@ -27,7 +27,7 @@ def execute_statements(peer: Peer, arguments: Arguments) -> object:
     }
     if result.fields is None:
         return value
-    result.materialize()
+    result.convert_arrow_to_rows()
     fields, rows = result.fields, result.rows
     starts = range(0, max(len(rows), 1), BATCH_ROWS)
     batches = [rows_to_batch(fields, rows[at : at + BATCH_ROWS]) for at in starts]

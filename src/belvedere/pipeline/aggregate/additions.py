@@ -31,15 +31,15 @@ class SumRecorder(AddOnlyWriter):
             self.sums[key] = (known[0], total)
 
 
-def sum_in_task(batches: Batches) -> Batches:
+def sum_additions_in_task(batches: Batches) -> Batches:
     """In the task that owns these keys: sum all additions to each."""
-    recorder = sum_batches(batches)
+    recorder = sum_encoded_additions(batches)
     if failpoints.armed:
         failpoints.hit("pipeline.sum")
-    yield from encode_sums(recorder.sums)
+    yield from encode_nonzero_sums(recorder.sums)
 
 
-def sum_batches(batches: Batches) -> SumRecorder:
+def sum_encoded_additions(batches: Batches) -> SumRecorder:
     recorder = SumRecorder()
     for batch in batches:
         for key, value in zip(batch.column("key").to_pylist(), batch.column("value").to_pylist()):
@@ -47,7 +47,7 @@ def sum_batches(batches: Batches) -> SumRecorder:
     return recorder
 
 
-def encode_sums(sums: Sums) -> Batches:
+def encode_nonzero_sums(sums: Sums) -> Batches:
     """Encode the sums that are not zero as batches of the columns key and value."""
     kept = [
         (key, accumulator.encode(payload, amounts))
@@ -60,6 +60,6 @@ def encode_sums(sums: Sums) -> Batches:
         yield pa.RecordBatch.from_arrays(arrays, names=["key", "value"])
 
 
-def view_of_key(key: bytes) -> int:
+def view_id_of_state_key(key: bytes) -> int:
     """The view whose state has this key."""
     return int.from_bytes(key[1 : keyspace.ROW_PREFIX_BYTES])

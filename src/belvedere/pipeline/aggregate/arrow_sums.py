@@ -30,8 +30,8 @@ from belvedere.execution.spark.lower import SparkLowering
 from belvedere.execution.spark.native_functions import FLOATS, INTEGERS
 from belvedere.execution.spark.operators import TaskFailure
 from belvedere.execution.spark.types import NotNative, SparkExpression, is_native, to_values
-from belvedere.pipeline.aggregate.additions import SumRecorder, encode_sums
-from belvedere.pipeline.aggregate.spark_sums import lower_arguments, require_scale
+from belvedere.pipeline.aggregate.additions import SumRecorder, encode_nonzero_sums
+from belvedere.pipeline.aggregate.spark_sums import lower_groups_and_arguments, require_stored_scale
 from belvedere.pipeline.store.tables import Batches, decode_catalog
 from belvedere.types import Kind, Row, SqlType
 from belvedere.views.delta.linear_aggregates import AggregateGrouping, LinearAggregate
@@ -89,21 +89,21 @@ class GroupAdder:
         self._buffered_batches: list[tuple[list[pa.Array], Integers]] = []
         self._buffered_rows = 0
 
-    def add_rows(self, columns: list[pa.Array], weights: Integers) -> None:
+    def add_weighted_rows(self, columns: list[pa.Array], weights: Integers) -> None:
         """Add rows, each `weight` times."""
         self._buffered_batches.append((columns, weights))
         self._buffered_rows += len(weights)
         if self._buffered_rows >= GATHERED_ROWS:
-            self._flush_rows()
+            self._sum_buffered_rows()
 
-    def write_sums(self, recorder: SumRecorder) -> None:
+    def write_group_sums(self, recorder: SumRecorder) -> None:
         """All that was added, to the keys of the view."""
-        self._flush_rows()
+        self._sum_buffered_rows()
         key, payload = self._stored.key.encode, self._stored.payload.encode
         for group, total in self._sums.items():
             recorder.add(key(group), payload(group), tuple(total))
 
-    def _flush_rows(self) -> None:
+    def _sum_buffered_rows(self) -> None:
         """Sum the buffered rows together, so that each group is merged once for all of them."""
         if not self._buffered_rows:
             return
@@ -113,47 +113,49 @@ class GroupAdder:
         ]
         weights = np.concatenate([some for _, some in self._buffered_batches])
         self._buffered_batches, self._buffered_rows = [], 0
-        self._add_columns(columns, weights)
+        self._add_column_sums(columns, weights)
 
-    def _add_columns(self, columns: list[pa.Array], weights: Integers) -> None:
+    def _add_column_sums(self, columns: list[pa.Array], weights: Integers) -> None:
         parts = [AmountPart(0, 0, weights)]
-        floats: list[tuple[SummedCall, FloatParts]] = []
+        floats: list[tuple[SummedCall, SplitFloats]] = []
         for call in self._calls:
-            held = _find_counted_rows(columns, call)
+            held = _mask_counted_rows(columns, call)
             counted = weights if held is None else np.where(held, weights, 0)
             parts.append(AmountPart(call.at, 0, counted))
             if call.argument is None or call.form == "count":
                 continue
             column = columns[call.argument]
             if call.form == "float":
-                floats.append((call, FloatParts(column, counted)))
-                parts += floats[-1][1].count_specials(call.at + 2)
+                floats.append((call, SplitFloats(column, counted)))
+                parts += floats[-1][1].build_special_value_parts(call.at + 2)
             else:
-                parts += _split_units(column, counted, call.at + 1, decimal=call.decimal)
+                parts += _split_units_into_parts(column, counted, call.at + 1, decimal=call.decimal)
         groups = columns[: self._groups]
-        self._merge_parts(groups, parts)
+        self._add_amount_parts(groups, parts)
         for call, found in floats:
-            self._merge_floats(groups, call.at + 1, found)
+            self._add_float_sums(groups, call.at + 1, found)
 
-    def _merge_parts(self, groups: list[pa.Array], parts: list[AmountPart]) -> None:
-        found = _sum_by_group(groups, {f"a{i}": pa.array(p.values) for i, p in enumerate(parts)})
+    def _add_amount_parts(self, groups: list[pa.Array], parts: list[AmountPart]) -> None:
+        found = _sum_columns_by_group(
+            groups, {f"a{i}": pa.array(p.values) for i, p in enumerate(parts)}
+        )
         totals = (found[f"a{i}_sum"].to_pylist() for i in range(len(parts)))
-        for group, *some in zip(self._group_rows(found), *totals):
+        for group, *some in zip(self._decode_group_keys(found), *totals):
             known = self._sums.get(group)
             if known is None:
                 known = self._sums[group] = [0] * self._width
             for part, total in zip(parts, some):
                 known[part.at] += total << part.shift
 
-    def _merge_floats(self, groups: list[pa.Array], at: int, floats: FloatParts) -> None:
-        found = _sum_by_group(groups, floats.to_columns(), ("exponent",))
+    def _add_float_sums(self, groups: list[pa.Array], at: int, floats: SplitFloats) -> None:
+        found = _sum_columns_by_group(groups, floats.build_weighted_columns(), ("exponent",))
         columns = (found[name].to_pylist() for name in ("exponent", "upper_sum", "lower_sum"))
-        for group, exponent, upper, lower in zip(self._group_rows(found), *columns):
+        for group, exponent, upper, lower in zip(self._decode_group_keys(found), *columns):
             total = (upper << _HALF_BITS) + lower
             shift = exponent - _FLOAT_BITS + _FIXED_BITS
             self._sums[group][at] += total << shift if shift >= 0 else total >> -shift
 
-    def _group_rows(self, found: pa.Table) -> list[Row]:
+    def _decode_group_keys(self, found: pa.Table) -> list[Row]:
         if not self._groups:
             return [()] * found.num_rows
         columns = [
@@ -162,7 +164,7 @@ class GroupAdder:
         return list(zip(*columns))
 
 
-def _find_counted_rows(columns: list[pa.Array], call: SummedCall) -> npt.NDArray[np.bool_] | None:
+def _mask_counted_rows(columns: list[pa.Array], call: SummedCall) -> npt.NDArray[np.bool_] | None:
     """The rows that a call counts; None: all."""
     held: npt.NDArray[np.bool_] | None = None
     if call.argument is not None:
@@ -173,7 +175,7 @@ def _find_counted_rows(columns: list[pa.Array], call: SummedCall) -> npt.NDArray
     return held
 
 
-def _sum_by_group(
+def _sum_columns_by_group(
     groups: list[pa.Array], added: dict[str, pa.Array], keys: tuple[str, ...] = ()
 ) -> pa.Table:
     """Sum the added columns by the groups, and by those added columns that are in `keys`."""
@@ -185,7 +187,7 @@ def _sum_by_group(
     return grouped.aggregate(summed)
 
 
-class FloatParts:
+class SplitFloats:
     """A column of floats as integers and exponents; NaN and infinities are counted separately."""
 
     def __init__(self, column: pa.Array, counted: Integers) -> None:
@@ -194,13 +196,13 @@ class FloatParts:
         fraction, self._exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
         self._mantissas: Integers = np.ldexp(fraction, _FLOAT_BITS).astype(np.int64)
 
-    def count_specials(self, at: int) -> list[AmountPart]:
+    def build_special_value_parts(self, at: int) -> list[AmountPart]:
         """How many NaN, infinities and negative infinities: amounts from `at` on."""
         values, counted = self._values, self._counted
         kinds = (np.isnan(values), np.isposinf(values), np.isneginf(values))
         return [AmountPart(at + i, 0, np.where(kind, counted, 0)) for i, kind in enumerate(kinds)]
 
-    def to_columns(self) -> dict[str, pa.Array]:
+    def build_weighted_columns(self) -> dict[str, pa.Array]:
         return {
             "exponent": pa.array(self._exponent),
             "upper": pa.array((self._mantissas >> _HALF_BITS) * self._counted),
@@ -208,7 +210,7 @@ class FloatParts:
         }
 
 
-def _split_units(
+def _split_units_into_parts(
     column: pa.Array, counted: Integers, at: int, *, decimal: bool
 ) -> list[AmountPart]:
     """The parts of an integer column, or of a decimal of up to 18 digits in units of its last
@@ -245,13 +247,13 @@ class ArrowSumTask:
         try:
             for batch in batches:
                 if self.weighted:
-                    adder.add_rows(batch.columns[:-1], batch.columns[-1].to_numpy())
+                    adder.add_weighted_rows(batch.columns[:-1], batch.columns[-1].to_numpy())
                 else:
-                    adder.add_rows(batch.columns, np.ones(batch.num_rows, np.int64))
-            adder.write_sums(recorder)
+                    adder.add_weighted_rows(batch.columns, np.ones(batch.num_rows, np.int64))
+            adder.write_group_sums(recorder)
         except Error as error:
             raise TaskFailure(error) from None
-        yield from encode_sums(recorder.sums)
+        yield from encode_nonzero_sums(recorder.sums)
 
 
 def plan_arrow_sums(
@@ -267,7 +269,7 @@ def plan_arrow_sums(
     one."""
     if group is None or not lowering.native:
         raise NotNative("rows whose equal values may look different")
-    made, columns = lower_arguments(lowering, frame, group)
+    made, columns = lower_groups_and_arguments(lowering, frame, group)
     calls = plan_summed_columns(group, columns)
     weights = [frame.columns[-1]] if weighted else []
     whole = lowering.frames.select_columns(made.data, [*columns, *weights])
@@ -289,17 +291,19 @@ def plan_summed_columns(
         argument = chosen = None
         if call.arguments:
             argument, place = place, place + 1
-            require_scale(call, columns[argument])
+            require_stored_scale(call, columns[argument])
         if call.filter is not None:
             chosen, place = place, place + 1
         calls.append(
-            _plan_call(keep, None if argument is None else types[argument], argument, chosen, at)
+            _plan_summed_call(
+                keep, None if argument is None else types[argument], argument, chosen, at
+            )
         )
         at += keep.width
     return SummedColumns(types, groups, tuple(calls), at)
 
 
-def _plan_call(
+def _plan_summed_call(
     keep: LinearAggregate, given: SqlType | None, argument: int | None, chosen: int | None, at: int
 ) -> SummedCall:
     if keep.form == "count" or given is None:

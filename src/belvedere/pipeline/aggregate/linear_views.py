@@ -34,26 +34,26 @@ from belvedere.codec.arrow.rows_to_arrow import rows_to_arrow
 from belvedere.errors import Error
 from belvedere.execution.spark.operators import ComputeTask, TaskFailure
 from belvedere.execution.spark.types import NotNative, SparkExpression
-from belvedere.pipeline.aggregate.additions import SumRecorder, encode_sums
+from belvedere.pipeline.aggregate.additions import SumRecorder, encode_nonzero_sums
 from belvedere.pipeline.aggregate.arrow_sums import (
     GroupAdder,
     SummedColumns,
     plan_summed_columns,
 )
 from belvedere.pipeline.store.client import Store
-from belvedere.pipeline.store.compiled_views import CompiledViews, compile_catalog_views
+from belvedere.pipeline.store.compiled_views import CompiledViews, get_compiled_views
 from belvedere.pipeline.store.tables import (
     Batches,
     DefinitionCompiler,
-    task_numbers,
-    to_carried_batch,
+    convert_batch_to_carriers,
+    iterate_task_numbers,
 )
 from belvedere.plan import expressions as e
 from belvedere.plan import transform
 from belvedere.types import BOOLEAN, SqlType
 from belvedere.views.delta.delta_tree import LinearCore
-from belvedere.views.delta.detached_run import ENVIRONMENT
 from belvedere.views.delta.linear_core import CoreBranch, Expressions
+from belvedere.views.delta.sessionless_run import ENVIRONMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,9 @@ class LinearView:
 def compile_linear_view(known: CompiledViews, view: View) -> LinearView | None:
     """Compile the view for Arrow columns; None unless it uses the rows of its tables one by one and
     can be summed in columns."""
-    compiled = known.compile_view(view)
+    compiled = known.get_maintenance_plan(view)
     tree = compiled.tree
-    if not isinstance(tree, LinearCore) or not all(map(_is_single_table, tree.branches)):
+    if not isinstance(tree, LinearCore) or not all(map(_is_single_table_branch, tree.branches)):
         return None
     group = compiled.group
     fields = [SparkExpression("", one.type) for one in tree.plan.fields]
@@ -98,15 +98,17 @@ def compile_linear_view(known: CompiledViews, view: View) -> LinearView | None:
     except NotNative:
         return None
     changing = [one for one in tree.branches if not one.leaves[0].constant]
-    return LinearView(tuple(_compile_branch(known.catalog, one, wanted) for one in changing), calls)
+    return LinearView(
+        tuple(_compile_linear_branch(known.catalog, one, wanted) for one in changing), calls
+    )
 
 
-def _is_single_table(branch: CoreBranch) -> bool:
+def _is_single_table_branch(branch: CoreBranch) -> bool:
     expressions = (*branch.conditions, *branch.columns)
     return len(branch.leaves) == 1 and not any(map(transform.has_subplan, expressions))
 
 
-def _compile_branch(
+def _compile_linear_branch(
     catalog: Catalog, branch: CoreBranch, wanted: Sequence[e.Expression]
 ) -> LinearBranch:
     (leaf,) = branch.leaves
@@ -132,28 +134,28 @@ class LinearDeltaTask:
     views: tuple[int, ...]
 
     def __call__(self, batches: Batches) -> Batches:
-        known = compile_catalog_views(self.objects, self.definitions)
-        for number in task_numbers(batches):
+        known = get_compiled_views(self.objects, self.definitions)
+        for number in iterate_task_numbers(batches):
             if failpoints.armed:
                 failpoints.hit("pipeline.task")
             recorder = SumRecorder()
             try:
-                self._sum_changes(known, number, recorder)
+                self._sum_log_changes(known, number, recorder)
             except Error as error:
                 raise TaskFailure(error) from None
-            yield from encode_sums(recorder.sums)
+            yield from encode_nonzero_sums(recorder.sums)
 
-    def _sum_changes(self, known: CompiledViews, number: int, recorder: SumRecorder) -> None:
-        adders, readers = prepare_adders(known, self.views)
-        for batch in self._read_log(number):
+    def _sum_log_changes(self, known: CompiledViews, number: int, recorder: SumRecorder) -> None:
+        adders, readers = build_adders_and_feeds(known, self.views)
+        for batch in self._read_task_log_range(number):
             for relation, reader in readers.items():
                 mine = batch.filter(pc.equal(batch.column("relation"), relation))
                 for name, weight in (("old", -1), ("new", 1)):
-                    reader.add_encoded(mine.column(name).drop_null().to_pylist(), weight)
+                    reader.feed_encoded_rows(mine.column(name).drop_null().to_pylist(), weight)
         for adder in adders:
-            adder.write_sums(recorder)
+            adder.write_group_sums(recorder)
 
-    def _read_log(self, number: int) -> Iterator[pa.RecordBatch]:
+    def _read_task_log_range(self, number: int) -> Iterator[pa.RecordBatch]:
         size = self.end - self.start
         low = self.start + size * number // self.count
         high = self.start + size * (number + 1) // self.count
@@ -169,43 +171,45 @@ class TableFeed:
         self.slots: tuple[int, ...] = ()
         self.types: tuple[SqlType, ...] = ()
 
-    def add_branch(self, side: LinearBranch, adder: GroupAdder) -> None:
+    def add_view_branch(self, side: LinearBranch, adder: GroupAdder) -> None:
         """Add a branch of a view that gets the rows."""
         self._branches.append((BranchEvaluator(side, adder.types), adder))
         self.slots = tuple(sorted({slot for one, _ in self._branches for slot in one.slots}))
         self.types = tuple(self._table.layout.types[slot] for slot in self.slots)
 
-    def add_encoded(self, rows: list[bytes], weight: int) -> None:
+    def feed_encoded_rows(self, rows: list[bytes], weight: int) -> None:
         if rows:
             names = [f"c{slot}" for slot in self.slots]
-            self.add_batch(
+            self.feed_arrow_batch(
                 rows_to_arrow(self._table.layout, rows, self.slots, names), len(rows), weight
             )
 
-    def add_batch(self, batch: pa.RecordBatch, count: int, weight: int) -> None:
+    def feed_arrow_batch(self, batch: pa.RecordBatch, count: int, weight: int) -> None:
         """Add a batch of the slots' columns, in the form in which the store sends them."""
         names = [f"c{slot}" for slot in self.slots]
-        found = to_carried_batch(batch, self.types, names).columns if names else []
+        found = convert_batch_to_carriers(batch, self.types, names).columns if names else []
         columns = dict(zip(self.slots, found))
         for side, adder in self._branches:
             chosen = [columns[slot] for slot in side.slots]
-            adder.add_rows(*side.evaluate_rows(chosen, np.full(count, weight, np.int64)))
+            adder.add_weighted_rows(
+                *side.filter_and_compute_columns(chosen, np.full(count, weight, np.int64))
+            )
 
 
-def prepare_adders(
+def build_adders_and_feeds(
     known: CompiledViews, views: Sequence[int]
 ) -> tuple[list[GroupAdder], dict[int, TableFeed]]:
     """The adders of these views, which use single rows, and by table the feeds of their rows."""
     adders: list[GroupAdder] = []
     readers: dict[int, TableFeed] = {}
-    for view in known.find_views(views):
+    for view in known.require_views_by_id(views):
         linear = compile_linear_view(known, view)
         assert linear is not None, "the driver has seen to it"
         adders.append(GroupAdder(known.catalog, view.id, linear.calls))
         for side in linear.branches:
             if side.relation not in readers:
                 readers[side.relation] = TableFeed(known.catalog, side.relation)
-            readers[side.relation].add_branch(side, adders[-1])
+            readers[side.relation].add_view_branch(side, adders[-1])
     return adders, readers
 
 
@@ -215,14 +219,16 @@ class BranchEvaluator:
     def __init__(self, side: LinearBranch, types: tuple[SqlType, ...]) -> None:
         self.slots = side.slots
         self._columns = side.columns
-        self._conditions = [_compile_columns(side, (one,), (BOOLEAN,)) for one in side.conditions]
+        self._conditions = [
+            _compile_column_evaluator(side, (one,), (BOOLEAN,)) for one in side.conditions
+        ]
         made = [at for at, one in enumerate(side.columns) if not isinstance(one, e.Column)]
         self._computed_indexes = made
-        self._compute = _compile_columns(
+        self._compute = _compile_column_evaluator(
             side, tuple(side.columns[at] for at in made), tuple(types[at] for at in made)
         )
 
-    def evaluate_rows(
+    def filter_and_compute_columns(
         self, columns: list[pa.Array], weights: np.ndarray
     ) -> tuple[list[pa.Array], np.ndarray]:
         """The columns to sum of the rows that meet the conditions, and their weights."""
@@ -241,7 +247,7 @@ class BranchEvaluator:
 Compute = Callable[[list[pa.Array], int], list[pa.Array]]
 
 
-def _compile_columns(
+def _compile_column_evaluator(
     side: LinearBranch, expressions: Expressions, results: tuple[SqlType, ...]
 ) -> Compute:
     names = tuple(f"c{i}" for i in range(len(side.types)))

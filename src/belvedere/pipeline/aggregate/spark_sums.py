@@ -59,7 +59,7 @@ class GroupTotals:
     groups: int
 
 
-def sum_by_spark(
+def build_spark_group_totals(
     lowering: SparkLowering,
     frame: TypedFrame,
     group: AggregateGrouping | None,
@@ -71,22 +71,22 @@ def sum_by_spark(
     if not lowering.native:
         raise NotNative("values beyond Spark's types")
     weight = frame.columns[-1].text if weighted else None
-    keys, amounts = frame.columns, [_count_rows("TRUE", weight)]
+    keys, amounts = frame.columns, [_count_expression("TRUE", weight)]
     if weighted:
         keys = keys[:-1]
     if group is not None:
         for call, keep in zip(group.calls, group.linear_aggregates, strict=True):
-            _require_exact(call, keep)
-        frame, columns = lower_arguments(lowering, frame, group)
+            _require_exact_spark_sum(call, keep)
+        frame, columns = lower_groups_and_arguments(lowering, frame, group)
         keys, rest = columns[: len(group.groups)], iter(columns[len(group.groups) :])
         for call, keep in zip(group.calls, group.linear_aggregates, strict=True):
-            amounts = amounts + _call_amounts(call, keep, rest, weight)
+            amounts = amounts + _build_call_amount_expressions(call, keep, rest, weight)
     if not all(is_native(one.type) for one in keys):
         raise NotNative("groups whose equal values may look different")
-    return _group_and_sum(lowering, frame, keys, amounts)
+    return _build_group_totals_frame(lowering, frame, keys, amounts)
 
 
-def lower_arguments(
+def lower_groups_and_arguments(
     lowering: SparkLowering, frame: TypedFrame, group: AggregateGrouping
 ) -> tuple[TypedFrame, Columns]:
     """The groups' columns, and then for each call its argument and its filter."""
@@ -97,7 +97,7 @@ def lower_arguments(
     return lowering.lower_columns(frame, wanted)
 
 
-def _group_and_sum(
+def _build_group_totals_frame(
     lowering: SparkLowering, frame: TypedFrame, keys: Columns, amounts: Columns
 ) -> GroupTotals:
     names = lowering.frames.new_names(len(keys) + len(amounts))
@@ -112,7 +112,7 @@ def _group_and_sum(
 # -- amounts ---------------------------------------------------------------------------------------
 
 
-def _require_exact(call: e.AggregateCall, keep: LinearAggregate) -> None:
+def _require_exact_spark_sum(call: e.AggregateCall, keep: LinearAggregate) -> None:
     """Raise NotNative before anything is lowered for the call."""
     if keep.form == "count":
         return
@@ -124,7 +124,7 @@ def _require_exact(call: e.AggregateCall, keep: LinearAggregate) -> None:
 _ZERO = SparkExpression("CAST(0 AS bigint)", BIGINT)
 
 
-def _count_rows(held: str, weight: str | None) -> SparkExpression:
+def _count_expression(held: str, weight: str | None) -> SparkExpression:
     """The number of rows for which a condition holds."""
     if weight is not None:
         return SparkExpression(f"coalesce(sum(CASE WHEN {held} THEN {weight} END), 0)", BIGINT)
@@ -132,7 +132,7 @@ def _count_rows(held: str, weight: str | None) -> SparkExpression:
     return SparkExpression(text, BIGINT)
 
 
-def _call_amounts(
+def _build_call_amount_expressions(
     call: e.AggregateCall,
     keep: LinearAggregate,
     columns: Iterator[SparkExpression],
@@ -142,30 +142,30 @@ def _call_amounts(
     conditions = [f"({one.text} IS NOT NULL)" for one in arguments]
     conditions += [] if call.filter is None else [next(columns).text]
     held = " AND ".join(conditions) or "TRUE"
-    values = _count_rows(held, weight)
+    values = _count_expression(held, weight)
     if keep.form == "count" or not arguments:
         return [values]
     (summand,) = arguments
-    require_scale(call, summand)
-    total = _sum_summand(_widen_summand(summand), held, weight)
+    require_stored_scale(call, summand)
+    total = _sum_expression(_widened_expression(summand), held, weight)
     if keep.width == MOMENTS:
         return [
             values,
             total,
-            _sum_summand(_square_summand(_widen_summand(summand)), held, weight),
+            _sum_expression(_square_expression(_widened_expression(summand)), held, weight),
             _ZERO,
         ]
     return [values, total] if keep.form == "integers" else [values, total, _ZERO]
 
 
-def require_scale(call: e.AggregateCall, carried: SparkExpression) -> None:
+def require_stored_scale(call: e.AggregateCall, carried: SparkExpression) -> None:
     """Require that the last digit has the unit in which the view stores the sum."""
     if carried.type.kind is Kind.NUMERIC and call.function.name != "count":
         if (carried.type.scale or 0) != find_fixed_scale(call.arguments[0]):
             raise NotNative("numbers of another scale")
 
 
-def _widen_summand(summand: SparkExpression) -> SparkExpression:
+def _widened_expression(summand: SparkExpression) -> SparkExpression:
     """The summand in a type in which a sum of many cannot overflow."""
     if summand.type.kind in (Kind.SMALLINT, Kind.INTEGER):
         return SparkExpression(f"CAST({summand.text} AS bigint)", BIGINT)
@@ -176,7 +176,7 @@ def _widen_summand(summand: SparkExpression) -> SparkExpression:
     raise NotNative(f"a sum of {summand.type} runs in Python")
 
 
-def _square_summand(wide: SparkExpression) -> SparkExpression:
+def _square_expression(wide: SparkExpression) -> SparkExpression:
     if wide.type.kind is Kind.BIGINT:
         return SparkExpression(
             f"CAST({wide.text} * {wide.text} AS decimal(19,0))", numeric_type(19, 0)
@@ -187,7 +187,7 @@ def _square_summand(wide: SparkExpression) -> SparkExpression:
     return SparkExpression(f"({wide.text} * {wide.text})", numeric_type(digits, scale))
 
 
-def _sum_summand(wide: SparkExpression, held: str, weight: str | None) -> SparkExpression:
+def _sum_expression(wide: SparkExpression, held: str, weight: str | None) -> SparkExpression:
     sum_type = BIGINT
     if wide.type.kind is not Kind.BIGINT:
         digits = (wide.type.precision or 0) + ROWS_DIGITS
@@ -216,20 +216,20 @@ class TotalsEncoder:
     def from_totals(cls, view: int, made: GroupTotals) -> TotalsEncoder:
         return cls(view, made.frame.names, made.frame.types, made.groups)
 
-    def encode_entries(
+    def encode_state_entries(
         self, catalog: Catalog, batch: pa.RecordBatch
     ) -> tuple[list[bytes], list[bytes]]:
         """Encode a batch of totals as keys and values of the view's state."""
         stored = compiled_view(catalog, self.view)
         amounts = [
-            to_units(batch.column(name), one)
+            to_integer_amounts(batch.column(name), one)
             for name, one in zip(self.names[self.groups :], self.types[self.groups :])
         ]
-        keys, payloads = self._encode_groups(stored, batch)
+        keys, payloads = self._encode_group_keys_and_payloads(stored, batch)
         encode = accumulator.encode
         return keys, [encode(payload, some) for payload, some in zip(payloads, zip(*amounts))]
 
-    def _encode_groups(
+    def _encode_group_keys_and_payloads(
         self, stored: CompiledView, batch: pa.RecordBatch
     ) -> tuple[list[bytes], list[bytes]]:
         columns: Sequence[list[object]] = [
@@ -241,7 +241,7 @@ class TotalsEncoder:
         return [key(row) for row in rows], [payload(row) for row in rows]
 
 
-def to_units(column: pa.Array, sql_type: SqlType) -> list[int]:
+def to_integer_amounts(column: pa.Array, sql_type: SqlType) -> list[int]:
     """Amounts as integers: those of a decimal in units of its last digit."""
     if sql_type.kind is not Kind.NUMERIC:
         values: list[int] = column.to_pylist()

@@ -16,21 +16,21 @@ from pyspark.sql import DataFrame, SparkSession
 from belvedere import failpoints
 from belvedere.errors import Error
 from belvedere.execution.spark.operators import TaskFailure
-from belvedere.pipeline.aggregate.additions import SCHEMA, SumRecorder, encode_sums
-from belvedere.pipeline.aggregate.linear_views import prepare_adders
+from belvedere.pipeline.aggregate.additions import SCHEMA, SumRecorder, encode_nonzero_sums
+from belvedere.pipeline.aggregate.linear_views import build_adders_and_feeds
 from belvedere.pipeline.store.checkpoint_scan import TableSource
 from belvedere.pipeline.store.client import ReadRequest, RelationSplit
-from belvedere.pipeline.store.compiled_views import CompiledViews, compile_catalog_views
+from belvedere.pipeline.store.compiled_views import CompiledViews, get_compiled_views
 from belvedere.pipeline.store.tables import (
     Batches,
     DefinitionCompiler,
-    create_tasks,
-    table_request,
-    task_numbers,
+    build_table_read_request,
+    create_task_number_frame,
+    iterate_task_numbers,
 )
 
 
-def sum_tables(
+def build_table_sum_frames(
     spark: SparkSession,
     source: TableSource,
     objects: tuple[bytes, ...],
@@ -39,13 +39,13 @@ def sum_tables(
     partitions: int,
 ) -> list[DataFrame]:
     """Columns key and value, for each table: what its rows add to these views."""
-    known = compile_catalog_views(objects, definitions)
+    known = get_compiled_views(objects, definitions)
     found = []
-    for table, rows in prepare_adders(known, views)[1].items():
-        relation = table_request(known.catalog, table, rows.slots)
-        splits = tuple(source.store.split_relation(relation, source.lease, partitions))
+    for table, rows in build_adders_and_feeds(known, views)[1].items():
+        relation = build_table_read_request(known.catalog, table, rows.slots)
+        splits = tuple(source.store.plan_relation_splits(relation, source.lease, partitions))
         step = TableSumTask(source, objects, definitions, tuple(views), table, relation, splits)
-        found.append(create_tasks(spark, len(splits)).mapInArrow(step, SCHEMA))
+        found.append(create_task_number_frame(spark, len(splits)).mapInArrow(step, SCHEMA))
     return found
 
 
@@ -62,22 +62,24 @@ class TableSumTask:
     splits: tuple[RelationSplit, ...]
 
     def __call__(self, batches: Batches) -> Batches:
-        known = compile_catalog_views(self.objects, self.definitions)
-        for number in task_numbers(batches):
+        known = get_compiled_views(self.objects, self.definitions)
+        for number in iterate_task_numbers(batches):
             if number >= len(self.splits):
                 continue
             if failpoints.armed:
                 failpoints.hit("fill.task")
-            adders, readers = prepare_adders(known, self.views)
+            adders, readers = build_adders_and_feeds(known, self.views)
             recorder = SumRecorder()
             try:
-                for batch in self._scan_split(known, number):
-                    readers[self.table].add_batch(batch, batch.num_rows, 1)
+                for batch in self._scan_task_split(known, number):
+                    readers[self.table].feed_arrow_batch(batch, batch.num_rows, 1)
                 for adder in adders:
-                    adder.write_sums(recorder)
+                    adder.write_group_sums(recorder)
             except Error as error:
                 raise TaskFailure(error) from None
-            yield from encode_sums(recorder.sums)
+            yield from encode_nonzero_sums(recorder.sums)
 
-    def _scan_split(self, known: CompiledViews, number: int) -> Iterator[pa.RecordBatch]:
-        return self.source.scan(known.catalog, self.table, self.relation, self.splits[number])
+    def _scan_task_split(self, known: CompiledViews, number: int) -> Iterator[pa.RecordBatch]:
+        return self.source.scan_table_split(
+            known.catalog, self.table, self.relation, self.splits[number]
+        )

@@ -24,7 +24,10 @@ from typing import NamedTuple
 
 from belvedere.errors import Unavailable
 from belvedere.kv.files import sync_directory
-from belvedere.pipeline.store.checkpoint import dead_job_directories, job_directory
+from belvedere.pipeline.store.checkpoint import (
+    create_locked_job_directory,
+    lock_dead_job_directories,
+)
 from belvedere.pipeline.store.client import Store
 
 _MADE, _PREFIX = "made", "backfill-"
@@ -51,7 +54,7 @@ class BackfillJob:
     def name(self) -> str:
         return self.directory.name
 
-    def is_pending(self, store: Store, view: int) -> bool:
+    def is_view_pending(self, store: Store, view: int) -> bool:
         """Whether the view is still to be finished from the files of this job."""
         identity = store.identity()
         if view not in self.files or self.store_incarnation != (
@@ -59,30 +62,32 @@ class BackfillJob:
             identity.incarnation,
         ):
             return False
-        return bool(store.ask_owner("fill_known", view=view, position=self.position, job=self.name))
+        return bool(
+            store.call_owner_verb("fill_known", view=view, position=self.position, job=self.name)
+        )
 
     def has_pending_views(self, store: Store) -> bool:
         """Whether some view is pending; True also when the owner cannot be reached."""
         try:
-            return any(self.is_pending(store, view) for view in self.files)
+            return any(self.is_view_pending(store, view) for view in self.files)
         except Unavailable:
             return True
 
 
 @contextmanager
-def new_job_directory(store: Store) -> Iterator[Path]:
+def create_backfill_job_directory(store: Store) -> Iterator[Path]:
     """The directory of a new job. It is removed at the end, unless its files are recorded and some
     view is still pending."""
-    with job_directory(store, _PREFIX) as directory:
+    with create_locked_job_directory(store, _PREFIX) as directory:
         try:
             yield directory
         finally:
-            job = _read_job(directory)
+            job = _read_recorded_backfill_job(directory)
             if job is None or not job.has_pending_views(store):
                 shutil.rmtree(directory, ignore_errors=True)
 
 
-def record_job(
+def record_backfill_files(
     store: Store, directory: Path, position: int, files: Mapping[int, ViewFiles]
 ) -> BackfillJob:
     """Record the files of a job durably; from here on they survive a crash of any process."""
@@ -104,11 +109,15 @@ def record_job(
 
 
 @contextmanager
-def leftover_jobs(store: Store) -> Iterator[list[BackfillJob]]:
+def lock_dead_backfill_jobs(store: Store) -> Iterator[list[BackfillJob]]:
     """The recorded jobs whose drivers have ended. At the end, the directories without a pending
     view are removed."""
-    with dead_job_directories(store, _PREFIX) as found:
-        jobs = [job for directory in found if (job := _read_job(directory)) is not None]
+    with lock_dead_job_directories(store, _PREFIX) as found:
+        jobs = [
+            job
+            for directory in found
+            if (job := _read_recorded_backfill_job(directory)) is not None
+        ]
         try:
             yield jobs
         finally:
@@ -118,7 +127,7 @@ def leftover_jobs(store: Store) -> Iterator[list[BackfillJob]]:
                     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _read_job(directory: Path) -> BackfillJob | None:
+def _read_recorded_backfill_job(directory: Path) -> BackfillJob | None:
     """The recorded job of a directory; None when its files were not all written."""
     path = directory / _MADE
     if not path.exists():

@@ -19,7 +19,7 @@ from belvedere.errors import Error
 from belvedere.execution.spark.operators import TaskFailure
 from belvedere.kv.rocksdb import RocksSortedFileWriter
 from belvedere.kv.rocksdb_settings import store_options
-from belvedere.pipeline.aggregate.additions import sum_batches, view_of_key
+from belvedere.pipeline.aggregate.additions import sum_encoded_additions, view_id_of_state_key
 from belvedere.pipeline.aggregate.spark_sums import TotalsEncoder
 from belvedere.pipeline.store.tables import Batches, decode_catalog
 
@@ -33,8 +33,8 @@ class SortedFileTask:
     directory: str
 
     def __call__(self, batches: Batches) -> Batches:
-        sums = sum_batches(batches).sums
-        for view, keys in groupby(sorted(sums), view_of_key):
+        sums = sum_encoded_additions(batches).sums
+        for view, keys in groupby(sorted(sums), view_id_of_state_key):
             pairs = [(key, accumulator.encode(*sums[key])) for key in keys]
             yield _write_sorted_file(self.directory, view, pairs)
 
@@ -52,7 +52,7 @@ class TotalsFileTask:
         pairs: list[tuple[bytes, bytes]] = []
         try:
             for batch in batches:
-                pairs += zip(*self.encoder.encode_entries(catalog, batch))
+                pairs += zip(*self.encoder.encode_state_entries(catalog, batch))
         except Error as error:
             raise TaskFailure(error) from None
         if pairs:

@@ -32,14 +32,16 @@ _ORDERED = (
 _KINDS = frozenset(kind.replace("+", " ") for kind in _ORDERED.split())
 
 
-def translate_filters(filters: Iterable[d.Filter], schema: pa.Schema) -> tuple[PushedFilter, ...]:
+def translate_pushed_filters(
+    filters: Iterable[d.Filter], schema: pa.Schema
+) -> tuple[PushedFilter, ...]:
     """The filters that the owner can apply, in its form; the others are left out."""
     types = {field.name: (field.metadata or {}).get(SQL_TYPE_KEY, b"").decode() for field in schema}
-    found = [_translate_filter(one, types) for one in filters]
+    found = [_translate_pushed_filter(one, types) for one in filters]
     return tuple(one for one in found if one is not None)
 
 
-def _translate_filter(one: d.Filter, types: dict[str, str]) -> PushedFilter | None:
+def _translate_pushed_filter(one: d.Filter, types: dict[str, str]) -> PushedFilter | None:
     attribute: tuple[str, ...] = getattr(one, "attribute", ())
     if len(attribute) != 1 or attribute[0] not in types:
         return None
@@ -49,7 +51,7 @@ def _translate_filter(one: d.Filter, types: dict[str, str]) -> PushedFilter | No
         case d.IsNull():
             return ("null", name)
         case d.In():
-            values = [_constant_text(value, kind, equality=True) for value in one.value]
+            values = [_constant_to_sql_text(value, kind, equality=True) for value in one.value]
             known = [value for value in values if value is not None]
             return ("in", name, *known) if known and len(known) == len(values) else None
         case d.StringStartsWith() if kind.startswith(("text", "character varying")):
@@ -57,15 +59,15 @@ def _translate_filter(one: d.Filter, types: dict[str, str]) -> PushedFilter | No
     operation = _COMPARISONS.get(type(one))
     if operation is None:
         return None
-    text = _constant_text(one.value, kind, equality=operation == "=")  # type: ignore[attr-defined]
+    text = _constant_to_sql_text(one.value, kind, equality=operation == "=")  # type: ignore[attr-defined]
     return None if text is None else (operation, name, text)
 
 
-def _constant_text(value: Any, kind: str, *, equality: bool) -> str | None:
+def _constant_to_sql_text(value: Any, kind: str, *, equality: bool) -> str | None:
     """The constant as SQL text; None when its meaning in SQL would differ."""
     base = kind.partition("(")[0]
     if base == "uuid":
-        return str(value) if equality and _is_uuid(value) else None
+        return str(value) if equality and _is_canonical_uuid_text(value) else None
     if base == "numeric":
         exact = isinstance(value, decimal.Decimal) and value.is_finite() and "(" in kind
         return str(value) if exact else None
@@ -81,7 +83,7 @@ def _constant_text(value: Any, kind: str, *, equality: bool) -> str | None:
     return None
 
 
-def _is_uuid(value: Any) -> bool:
+def _is_canonical_uuid_text(value: Any) -> bool:
     try:
         return bool(str(uuid.UUID(value)) == value)
     except (ValueError, AttributeError, TypeError):

@@ -20,13 +20,13 @@ CORRUPT = "_corrupt_record"
 malformed record, the file does not have it."""
 
 
-def require_writable(file: Path) -> None:
+def require_writable_file(file: Path) -> None:
     """Refuse a file that could not be written."""
     if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
         raise InvalidInput("rejects file cannot be written", sqlstate="58P01", file=str(file))
 
 
-def write_rejects(
+def write_rejects_to_csv(
     file: Path, columns: Sequence[str], written: WriteResult, *, more: bool = False
 ) -> None:
     """Write the rejects of a job; `more`: append them to the file."""

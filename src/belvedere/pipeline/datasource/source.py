@@ -21,14 +21,18 @@ from pyspark.sql.datasource import Filter as Pushed
 from pyspark.sql.types import StructType
 
 from belvedere.errors import InvalidInput
-from belvedere.pipeline.datasource.filters import translate_filters
-from belvedere.pipeline.datasource.stream import LogPartition, StreamReader, split_log_range
-from belvedere.pipeline.datasource.types import spark_schema, to_spark_batch
+from belvedere.pipeline.datasource.filters import translate_pushed_filters
+from belvedere.pipeline.datasource.stream import (
+    LogPartition,
+    StreamReader,
+    split_into_log_partitions,
+)
+from belvedere.pipeline.datasource.types import to_spark_batch, to_spark_schema
 from belvedere.pipeline.datasource.write import (
     BatchWriter,
     StreamWriter,
-    refuse_overwrite,
-    target_of,
+    parse_write_target,
+    refuse_overwrite_mode,
 )
 from belvedere.pipeline.store.client import (
     PositionLease,
@@ -36,7 +40,7 @@ from belvedere.pipeline.store.client import (
     ReadRequest,
     RelationSplit,
     Store,
-    parse_relation_options,
+    parse_read_request,
     store_from_options,
 )
 
@@ -55,23 +59,23 @@ class BelvedereSource(DataSource):
     def schema(self) -> StructType:
         store = store_from_options(self.options)
         if CHANGES in self.options:
-            return spark_schema(store.describe_changes(self.options[CHANGES]).schema)
-        return spark_schema(store.describe_relation(parse_relation_options(self.options)).schema)
+            return to_spark_schema(store.describe_change_source(self.options[CHANGES]).schema)
+        return to_spark_schema(store.describe_relation(parse_read_request(self.options)).schema)
 
     def reader(self, schema: StructType) -> RelationReader | LogReader:
         if CHANGES in self.options:
             return LogReader(
                 store_from_options(self.options),
                 self.options[CHANGES],
-                after=number_option(self.options, "after"),
-                through=number_option(self.options, "through"),
-                partitions=number_option(self.options, "partitions") or PARTITIONS_DEFAULT,
+                after=parse_number_option(self.options, "after"),
+                through=parse_number_option(self.options, "through"),
+                partitions=parse_number_option(self.options, "partitions") or PARTITIONS_DEFAULT,
             )
         return RelationReader(
             store_from_options(self.options),
-            parse_relation_options(self.options),
-            number_option(self.options, "position"),
-            number_option(self.options, "partitions") or PARTITIONS_DEFAULT,
+            parse_read_request(self.options),
+            parse_number_option(self.options, "position"),
+            parse_number_option(self.options, "partitions") or PARTITIONS_DEFAULT,
         )
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 (Spark's name)
@@ -84,20 +88,24 @@ class BelvedereSource(DataSource):
         return StreamReader(
             store_from_options(self.options),
             self.options[CHANGES],
-            position=number_option(self.options, "position"),
-            rows_max=number_option(self.options, "maxRowsPerTrigger"),
-            partitions=number_option(self.options, "partitions") or PARTITIONS_DEFAULT,
+            position=parse_number_option(self.options, "position"),
+            rows_max=parse_number_option(self.options, "maxRowsPerTrigger"),
+            partitions=parse_number_option(self.options, "partitions") or PARTITIONS_DEFAULT,
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-        refuse_overwrite(overwrite)
-        return BatchWriter(target_of(store_from_options(self.options), self.options, schema.names))
+        refuse_overwrite_mode(overwrite)
+        return BatchWriter(
+            parse_write_target(store_from_options(self.options), self.options, schema.names)
+        )
 
     def streamWriter(  # noqa: N802 (Spark's name)
         self, schema: StructType, overwrite: bool
     ) -> StreamWriter:
-        refuse_overwrite(overwrite)
-        return StreamWriter(target_of(store_from_options(self.options), self.options, schema.names))
+        refuse_overwrite_mode(overwrite)
+        return StreamWriter(
+            parse_write_target(store_from_options(self.options), self.options, schema.names)
+        )
 
 
 @dataclass
@@ -125,22 +133,26 @@ class RelationReader(DataSourceReader):
         """Narrow what is read; Spark applies all of them again, by its own rules."""
         if self._relation.kind != "query":
             schema = self._store.describe_relation(self._relation._replace(columns=None)).schema
-            self._filters = translate_filters(filters, schema)
+            self._filters = translate_pushed_filters(filters, schema)
         return filters
 
     def partitions(self) -> Sequence[InputPartition]:
-        lease = self._store.take_lease(self._position)
+        lease = self._store.take_position_lease(self._position)
         if self._relation.kind == "query":
             return [ScanPartition(lease, None)]
-        splits = self._store.split_relation(self._relation, lease, self._partitions, self._filters)
+        splits = self._store.plan_relation_splits(
+            self._relation, lease, self._partitions, self._filters
+        )
         return [ScanPartition(lease, split) for split in splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, ScanPartition)
         if partition.split is None:
-            batches = self._store.run_query(self._relation.name, partition.lease)
+            batches = self._store.run_query_at_lease(self._relation.name, partition.lease)
         else:
-            batches = self._store.scan(self._relation, partition.lease, partition.split)
+            batches = self._store.scan_relation_split(
+                self._relation, partition.lease, partition.split
+            )
         return map(to_spark_batch, batches)
 
 
@@ -157,7 +169,7 @@ class LogReader(DataSourceReader):
         partitions: int,
     ) -> None:
         self._store = store
-        self._change_source = store.describe_changes(changes)
+        self._change_source = store.describe_change_source(changes)
         self._after = after
         self._through = through
         self._partitions = partitions
@@ -175,15 +187,17 @@ class LogReader(DataSourceReader):
             after = reached if self._after is None else after
             through = reached if self._through is None else through
         # At least one part, even of an empty or wrong range: then the owner reports what is wrong.
-        return split_log_range(after, through, count) or [LogPartition(after, through)]
+        return split_into_log_partitions(after, through, count) or [LogPartition(after, through)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, LogPartition)
-        changes = self._store.read_changes(self._change_source, partition.after, partition.through)
+        changes = self._store.read_changes_of_source(
+            self._change_source, partition.after, partition.through
+        )
         return map(to_spark_batch, changes)
 
 
-def number_option(options: Mapping[str, str], name: str) -> int | None:
+def parse_number_option(options: Mapping[str, str], name: str) -> int | None:
     text = options.get(name)
     if text is None:
         return None

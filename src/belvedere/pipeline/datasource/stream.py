@@ -52,7 +52,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partitions: int,
     ) -> None:
         self._store = store
-        self._change_source = store.describe_changes(changes)
+        self._change_source = store.describe_change_source(changes)
         self._position = position
         self._rows_max = rows_max
         self._partitions = partitions
@@ -62,7 +62,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
         identity = self._store.identity()
-        position = self._newest_position(identity) if self._position is None else self._position
+        position = (
+            self._newest_readable_position(identity) if self._position is None else self._position
+        )
         if not identity.first - 1 <= position <= identity.position:
             raise InvalidInput(
                 "position is not in the log",
@@ -71,7 +73,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 first=identity.first - 1,
                 newest=identity.position,
             )
-        return _create_offset(identity, position)
+        return _create_stream_offset(identity, position)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 (Spark's name)
         return ReadAllAvailable() if self._rows_max is None else ReadMaxRows(self._rows_max)
@@ -80,22 +82,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
         identity = self._store.identity()
-        after = _offset_position(start, identity)
+        after = _validate_offset_position(start, identity)
         through = max(
-            self._newest_position(identity) if self._target is None else self._target, after
+            self._newest_readable_position(identity) if self._target is None else self._target,
+            after,
         )
         if isinstance(limit, ReadMaxRows) and through > after:
-            through = min(through, self._store.last_position_within(after, limit.max_rows))
-        return _create_offset(identity, through)
+            through = min(through, self._store.last_position_within_rows(after, limit.max_rows))
+        return _create_stream_offset(identity, through)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
         identity = self._store.identity()
-        return _create_offset(identity, self._newest_position(identity))
+        return _create_stream_offset(identity, self._newest_readable_position(identity))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
-        self._target = self._newest_position(self._store.identity())
+        self._target = self._newest_readable_position(self._store.identity())
 
-    def _newest_position(self, identity: StoreIdentity) -> int:
+    def _newest_readable_position(self, identity: StoreIdentity) -> int:
         """The last position with changes to read now: a deferred view is behind the log."""
         if self._change_source.kind == "view":
             return self._store.view_position(self._change_source.name)
@@ -105,13 +108,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         identity = self._store.identity()
-        after, through = _offset_position(start, identity), _offset_position(end, identity)
+        after, through = (
+            _validate_offset_position(start, identity),
+            _validate_offset_position(end, identity),
+        )
         count = 1 if self._change_source.kind == "view" else self._partitions
-        return split_log_range(after, through, count)
+        return split_into_log_partitions(after, through, count)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, LogPartition)
-        changes = self._store.read_changes(self._change_source, partition.after, partition.through)
+        changes = self._store.read_changes_of_source(
+            self._change_source, partition.after, partition.through
+        )
         return map(to_spark_batch, changes)
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -121,13 +129,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The reader holds nothing."""
 
 
-def split_log_range(after: int, through: int, count: int) -> list[LogPartition]:
+def split_into_log_partitions(after: int, through: int, count: int) -> list[LogPartition]:
     """Split a range of the log into at most `count` parts; a small range is not split."""
     size = max(POSITIONS_PER_PART_MIN, -(-(through - after) // count))
     return [LogPartition(at, min(at + size, through)) for at in range(after, through, size)]
 
 
-def _create_offset(identity: StoreIdentity, position: int) -> dict[str, Any]:
+def _create_stream_offset(identity: StoreIdentity, position: int) -> dict[str, Any]:
     return {
         "store": identity.store,
         "incarnation": identity.incarnation,
@@ -135,7 +143,7 @@ def _create_offset(identity: StoreIdentity, position: int) -> dict[str, Any]:
     }
 
 
-def _offset_position(offset: dict[str, Any], identity: StoreIdentity) -> int:
+def _validate_offset_position(offset: dict[str, Any], identity: StoreIdentity) -> int:
     """The position of an offset, which must be one of this store and incarnation."""
     if offset.get("store") != identity.store:
         raise InvalidInput(

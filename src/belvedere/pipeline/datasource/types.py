@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SQL_TYPE = SQL_TYPE_KEY.decode()
 
 
-def spark_schema(schema: pa.Schema) -> StructType:
+def to_spark_schema(schema: pa.Schema) -> StructType:
     from pyspark.sql.pandas.types import from_arrow_type  # heavy
     from pyspark.sql.types import StructField, StructType  # heavy
 
@@ -37,7 +37,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
         [
             StructField(
                 field.name,
-                from_arrow_type(spark_type(field.type)),
+                from_arrow_type(to_spark_arrow_type(field.type)),
                 field.nullable,
                 {SQL_TYPE: (field.metadata or {}).get(SQL_TYPE_KEY, b"").decode()},
             )
@@ -46,7 +46,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
     )
 
 
-def spark_type(arrow: pa.DataType) -> pa.DataType:
+def to_spark_arrow_type(arrow: pa.DataType) -> pa.DataType:
     """The Arrow type in which Spark accepts a column of this type."""
     if pa.types.is_fixed_size_binary(arrow) or pa.types.is_interval(arrow):
         return pa.utf8()
@@ -54,13 +54,13 @@ def spark_type(arrow: pa.DataType) -> pa.DataType:
         return pa.time64("ns")
     if pa.types.is_struct(arrow):
         fields = [arrow.field(i) for i in range(arrow.num_fields)]
-        return pa.struct([field.with_type(spark_type(field.type)) for field in fields])
+        return pa.struct([field.with_type(to_spark_arrow_type(field.type)) for field in fields])
     return arrow
 
 
 def to_spark_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Convert a batch to types that Spark has."""
-    wanted = [spark_type(field.type) for field in batch.schema]
+    wanted = [to_spark_arrow_type(field.type) for field in batch.schema]
     if all(one == field.type for one, field in zip(wanted, batch.schema)):
         return batch
     fields = [field.with_type(one) for one, field in zip(wanted, batch.schema)]
@@ -69,13 +69,13 @@ def to_spark_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _to_spark_column(column: pa.Array) -> pa.Array:
-    wanted = spark_type(column.type)
+    wanted = to_spark_arrow_type(column.type)
     if wanted == column.type:
         return column
     if pa.types.is_fixed_size_binary(column.type):
         return pa.array([v and str(uuid.UUID(bytes=v)) for v in column.to_pylist()], wanted)
     if pa.types.is_interval(column.type):
-        return pa.array([v and _interval_text(v) for v in column.to_pylist()], wanted)
+        return pa.array([v and _format_interval(v) for v in column.to_pylist()], wanted)
     if pa.types.is_struct(column.type):
         fields = [wanted.field(i) for i in range(wanted.num_fields)]
         inner = [_to_spark_column(column.field(i)) for i in range(wanted.num_fields)]
@@ -83,7 +83,7 @@ def _to_spark_column(column: pa.Array) -> pa.Array:
     return column.cast(wanted)
 
 
-def _interval_text(value: pa.MonthDayNano) -> str:
+def _format_interval(value: pa.MonthDayNano) -> str:
     return str(
         text_formatter(INTERVAL)(Interval(value.months, value.days, value.nanoseconds // 1000))
     )

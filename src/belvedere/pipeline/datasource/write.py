@@ -29,7 +29,7 @@ from pyspark.sql.datasource import (
 )
 
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.pipeline.datasource.rejects import require_writable, write_rejects
+from belvedere.pipeline.datasource.rejects import require_writable_file, write_rejects_to_csv
 from belvedere.pipeline.store.client import Store, WriteResult
 
 QUERY_ID = "sql.streaming.queryId"
@@ -48,10 +48,10 @@ class WriteTarget:
     """Names the parts of a batch job's tasks; the query id names those of a stream."""
     rejects: Path | None = None
 
-    def record_rejects(self, written: WriteResult, *, more: bool) -> None:
+    def write_rejects_if_any(self, written: WriteResult, *, more: bool) -> None:
         if written.rejects.num_rows:
             assert self.rejects is not None
-            write_rejects(self.rejects, self.columns, written, more=more)
+            write_rejects_to_csv(self.rejects, self.columns, written, more=more)
 
 
 @dataclass
@@ -66,24 +66,24 @@ class StagedPart(WriterCommitMessage):
 class BatchWriter(DataSourceArrowWriter):
     def __init__(self, target: WriteTarget) -> None:
         self._target = target
-        check_columns(target)
+        check_target_columns(target)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPart:
-        return stage_batches(self._target, iterator, self._target.job)
+        return stage_batches_as_part(self._target, iterator, self._target.job)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         target = self._target
-        written = target.store.write(
+        written = target.store.commit_staged_parts(
             target.table,
             target.operation,
-            _list_parts(messages),
+            _staged_part_names(messages),
             on_error=target.on_error,
             job=target.job,
         )
-        target.record_rejects(written, more=False)
+        target.write_rejects_if_any(written, more=False)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        self._target.store.end_job(self._target.job)
+        self._target.store.end_write_job(self._target.job)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -92,12 +92,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, target: WriteTarget) -> None:
         self._target = target
-        check_columns(target)
+        check_target_columns(target)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPart:
-        query = _query_id()
-        return stage_batches(
-            self._target, iterator, _job_of_query(query) if query else self._target.job
+        query = _current_streaming_query_id()
+        return stage_batches_as_part(
+            self._target, iterator, _job_name_of_query(query) if query else self._target.job
         )
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -108,24 +108,26 @@ class StreamWriter(DataSourceStreamArrowWriter):
         if queries or query is None:
             raise InvalidInput("tasks do not know which query they belong to", sqlstate="XX000")
         target = self._target
-        written = target.store.write(
+        written = target.store.commit_staged_parts(
             target.table,
             target.operation,
-            _list_parts(messages),
+            _staged_part_names(messages),
             on_error=target.on_error,
-            job=_job_of_query(query),
+            job=_job_name_of_query(query),
             writer=query,
             batch=batchId,
         )
-        target.record_rejects(written, more=True)
+        target.write_rejects_if_any(written, more=True)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         for query in {one.query for one in messages if isinstance(one, StagedPart)}:
             if query is not None:
-                self._target.store.end_job(_job_of_query(query), again=True)
+                self._target.store.end_write_job(_job_name_of_query(query), again=True)
 
 
-def target_of(store: Store, options: Mapping[str, str], columns: Sequence[str]) -> WriteTarget:
+def parse_write_target(
+    store: Store, options: Mapping[str, str], columns: Sequence[str]
+) -> WriteTarget:
     if "table" not in options:
         raise InvalidInput("the option table is wanted", sqlstate="22023")
     on_error = options.get("onError", "stop")
@@ -135,31 +137,33 @@ def target_of(store: Store, options: Mapping[str, str], columns: Sequence[str]) 
     if on_error == "reject":
         if rejects is None:
             raise InvalidInput("the option rejects is wanted", sqlstate="22023")
-        require_writable(rejects)
+        require_writable_file(rejects)
     operation = options.get("operation", "append")
     job = secrets.token_hex(16)
     return WriteTarget(store, options["table"], operation, on_error, tuple(columns), job, rejects)
 
 
-def refuse_overwrite(overwrite: bool) -> None:
+def refuse_overwrite_mode(overwrite: bool) -> None:
     if overwrite:
         raise Unsupported(
             "mode overwrite", hint="use mode append with the option operation = upsert"
         )
 
 
-def check_columns(target: WriteTarget) -> None:
-    target.store.check_columns(target.table, target.operation, target.columns)
+def check_target_columns(target: WriteTarget) -> None:
+    target.store.check_write_columns(target.table, target.operation, target.columns)
 
 
-def stage_batches(target: WriteTarget, batches: Iterator[pa.RecordBatch], job: str) -> StagedPart:
+def stage_batches_as_part(
+    target: WriteTarget, batches: Iterator[pa.RecordBatch], job: str
+) -> StagedPart:
     first = next(batches, None)
     if first is None:
-        return StagedPart("", 0, _query_id())
+        return StagedPart("", 0, _current_streaming_query_id())
     part, rows = target.store.stage_rows(
         target.table, target.operation, first.schema, _prepend_batch(first, batches), job
     )
-    return StagedPart(part, rows, _query_id())
+    return StagedPart(part, rows, _current_streaming_query_id())
 
 
 def _prepend_batch(
@@ -169,15 +173,15 @@ def _prepend_batch(
     yield from rest
 
 
-def _query_id() -> str | None:
+def _current_streaming_query_id() -> str | None:
     context = TaskContext.get()
     return None if context is None else context.getLocalProperty(QUERY_ID)
 
 
-def _job_of_query(query: str) -> str:
+def _job_name_of_query(query: str) -> str:
     return query.replace("-", "")
 
 
-def _list_parts(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
+def _staged_part_names(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
     """The parts that tasks reported; a failed task reported none."""
     return [one.part for one in messages if isinstance(one, StagedPart) and one.part]

@@ -32,35 +32,39 @@ from belvedere.execution.spark.failures import FAILURES, translate_failure
 from belvedere.execution.spark.lower import SparkLowering
 from belvedere.pipeline.aggregate.linear_views import compile_linear_view
 from belvedere.pipeline.aggregate.spark_sums import GroupTotals, TotalsEncoder
-from belvedere.pipeline.aggregate.state import plan_additions
-from belvedere.pipeline.aggregate.table_scan import sum_tables
+from belvedere.pipeline.aggregate.sum_methods import plan_state_additions
+from belvedere.pipeline.aggregate.table_scan import build_table_sum_frames
 from belvedere.pipeline.backfill_files.job_directory import (
     BackfillJob,
     ViewFiles,
-    leftover_jobs,
-    new_job_directory,
-    record_job,
+    create_backfill_job_directory,
+    lock_dead_backfill_jobs,
+    record_backfill_files,
 )
 from belvedere.pipeline.backfill_files.sorted_files import (
     FILES,
     SortedFileTask,
     TotalsFileTask,
 )
-from belvedere.pipeline.jobs.verify import find_view
-from belvedere.pipeline.store.checkpoint import Checkpoint, checkpoint_at, remove_leftovers
+from belvedere.pipeline.jobs.verify import find_view_by_name
+from belvedere.pipeline.store.checkpoint import (
+    Checkpoint,
+    checkpoint_in_directory,
+    remove_dead_checkpoints,
+)
 from belvedere.pipeline.store.checkpoint_scan import TableSource
 from belvedere.pipeline.store.client import PositionLease, Store
-from belvedere.pipeline.store.compiled_views import CompiledViews, compile_catalog_views
+from belvedere.pipeline.store.compiled_views import CompiledViews, get_compiled_views
 from belvedere.pipeline.store.tables import (
     DefinitionCompiler,
     TableFrames,
     decode_catalog,
-    fetch_catalog,
+    fetch_encoded_catalog,
 )
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
-from belvedere.views.delta.detached_run import ENVIRONMENT
-from belvedere.views.state.build_state import is_backfilled_later
+from belvedere.views.delta.sessionless_run import ENVIRONMENT
+from belvedere.views.state.build_state import waits_for_backfill_command
 
 
 class BackfillResult(NamedTuple):
@@ -97,21 +101,25 @@ def run_backfill(
 ) -> Iterator[BackfillResult]:
     """Backfill these views; yields each one once it is readable. A view that is filled already is
     left unchanged, so that a job that died at its very end can be run again."""
-    remove_leftovers(store)
+    remove_dead_checkpoints(store)
     parts = partitions or spark.sparkContext.defaultParallelism
-    views = _find_views(store, names)
-    with leftover_jobs(store) as jobs:
-        known = {view.id: job for view in views for job in jobs if job.is_pending(store, view.id)}
+    views = _require_named_views(store, names)
+    with lock_dead_backfill_jobs(store) as jobs:
+        known = {
+            view.id: job for view in views for job in jobs if job.is_view_pending(store, view.id)
+        }
         for view in views:
             if view.id in known:
                 progress(f"{view.name}, made before")
-                yield _finish_view(store, known[view.id], view)
-    left = tuple(view for view in views if view.id not in known and is_backfilled_later(view))
+                yield _ingest_and_finish_view(store, known[view.id], view)
+    left = tuple(
+        view for view in views if view.id not in known and waits_for_backfill_command(view)
+    )
     if left:
-        yield from _backfill_views(spark, store, left, definitions, parts, progress)
+        yield from _backfill_from_base_tables(spark, store, left, definitions, parts, progress)
 
 
-def _backfill_views(
+def _backfill_from_base_tables(
     spark: SparkSession,
     store: Store,
     views: tuple[View, ...],
@@ -119,26 +127,30 @@ def _backfill_views(
     parts: int,
     progress: Callable[[str], None],
 ) -> Iterator[BackfillResult]:
-    found = store.ask_owner("fill_begin", views=[view.id for view in views])
+    found = store.call_owner_verb("fill_begin", views=[view.id for view in views])
     lease = PositionLease(found["lease"], found["position"])
     _hit_failpoint("fill.begun")
-    with new_job_directory(store) as directory:
+    with create_backfill_job_directory(store) as directory:
         try:
-            objects = fetch_catalog(store, lease)
-            with checkpoint_at(store, directory / "copy") as copy:
+            objects = fetch_encoded_catalog(store, lease)
+            with checkpoint_in_directory(store, directory / "copy") as copy:
                 held = (objects, definitions, parts, directory, copy)
-                files = _write_files(BackfillInputs(spark, store, views, lease, *held), progress)
+                files = _write_state_files(
+                    BackfillInputs(spark, store, views, lease, *held), progress
+                )
         finally:
             with contextlib.suppress(Unavailable):  # the owner may be why it failed
-                store.release_lease(lease)
+                store.release_position_lease(lease)
         _hit_failpoint("fill.made")
-        job = record_job(store, directory, lease.position, _files_by_view(views, files))
+        job = record_backfill_files(
+            store, directory, lease.position, _group_files_by_view(views, files)
+        )
         _hit_failpoint("fill.recorded")
         for view in views:
-            yield _finish_view(store, job, view)
+            yield _ingest_and_finish_view(store, job, view)
 
 
-def _files_by_view(
+def _group_files_by_view(
     views: Sequence[View], files: list[tuple[int, str, int]]
 ) -> dict[int, ViewFiles]:
     found = {}
@@ -148,9 +160,9 @@ def _files_by_view(
     return found
 
 
-def _finish_view(store: Store, job: BackfillJob, view: View) -> BackfillResult:
+def _ingest_and_finish_view(store: Store, job: BackfillJob, view: View) -> BackfillResult:
     files = job.files[view.id]
-    reached = store.ask_owner(
+    reached = store.call_owner_verb(
         "fill_finish",
         view=view.id,
         position=job.position,
@@ -166,64 +178,66 @@ def _hit_failpoint(place: str) -> None:
         failpoints.hit(place)
 
 
-def _find_views(store: Store, names: Sequence[str]) -> tuple[View, ...]:
-    lease = store.take_lease()
+def _require_named_views(store: Store, names: Sequence[str]) -> tuple[View, ...]:
+    lease = store.take_position_lease()
     try:
-        catalog = decode_catalog(fetch_catalog(store, lease))
+        catalog = decode_catalog(fetch_encoded_catalog(store, lease))
     finally:
-        store.release_lease(lease)
-    found = [find_view(catalog, name) for name in names]
+        store.release_position_lease(lease)
+    found = [find_view_by_name(catalog, name) for name in names]
     views = tuple({view.id: view for view in found}.values())
     if not views:
         raise InvalidInput("no view is named", sqlstate="22023")
     return views
 
 
-def _write_files(
+def _write_state_files(
     inputs: BackfillInputs, progress: Callable[[str], None]
 ) -> list[tuple[int, str, int]]:
     """Write the files of all views: view, file, rows. Should a value be beyond Spark's own types,
     compute them again in Python."""
     progress("state of " + ", ".join(view.name for view in inputs.views))
     try:
-        return _collect_files(inputs)
+        return _run_state_file_job(inputs)
     except (InvalidInput, Unsupported):
-        return _collect_files(inputs._replace(native=False))
+        return _run_state_file_job(inputs._replace(native=False))
 
 
-def _collect_files(inputs: BackfillInputs) -> list[tuple[int, str, int]]:
+def _run_state_file_job(inputs: BackfillInputs) -> list[tuple[int, str, int]]:
     frames = FrameBuilder(inputs.spark, ENVIRONMENT, digits=not inputs.native)
     catalog = decode_catalog(inputs.objects)
     tables = TableFrames(
         frames, inputs.store, inputs.lease, catalog, inputs.partitions, inputs.copy
     )
     try:
-        found = build_files(inputs, tables).collect()
+        found = build_state_files_frame(inputs, tables).collect()
     except FAILURES as error:
         raise translate_failure(error) from error
     finally:
-        tables.unpersist()
+        tables.unpersist_table_frames()
     return [(row["view"], row["file"], row["rows"]) for row in found]
 
 
 # -- the job ---------------------------------------------------------------------------------------
 
 
-def build_files(inputs: BackfillInputs, tables: TableFrames) -> DataFrame:
+def build_state_files_frame(inputs: BackfillInputs, tables: TableFrames) -> DataFrame:
     """Columns view, file, rows: the sorted files that hold the state of all views."""
-    known = compile_catalog_views(inputs.objects, inputs.definitions)
-    single = choose_scanned_views(known, inputs.views) if inputs.native else []
+    known = get_compiled_views(inputs.objects, inputs.definitions)
+    single = choose_views_summed_in_scan(known, inputs.views) if inputs.native else []
     others = [view for view in inputs.views if view.id not in single]
-    compiled = {view.id: known.compile_view(view) for view in others}
+    compiled = {view.id: known.get_maintenance_plan(view) for view in others}
     if len(others) > 1:
-        tables.share_tables(_slots_by_table(one.tree.plan for one in compiled.values()))
-    lowering = SparkLowering(tables.frames, tables.read_scan, inputs.native)
-    files, states = [], _sum_scanned_tables(inputs, single)
+        tables.persist_table_frames(
+            _collect_slots_by_table(one.tree.plan for one in compiled.values())
+        )
+    lowering = SparkLowering(tables.frames, tables.build_scan_frame, inputs.native)
+    files, states = [], _build_scan_summed_frames(inputs, single)
     for view in others:
         frame, group = lowering.lower_plan(compiled[view.id].tree.plan), compiled[view.id].group
-        made = plan_additions(lowering, frame, view.id, inputs.objects, group)
+        made = plan_state_additions(lowering, frame, view.id, inputs.objects, group)
         if made.totals is not None:
-            files.append(_files_of_totals(inputs, view, made.totals))
+            files.append(_build_totals_files_frame(inputs, view, made.totals))
         if made.added is not None:
             states.append(made.added)
     if states:
@@ -232,7 +246,7 @@ def build_files(inputs: BackfillInputs, tables: TableFrames) -> DataFrame:
     return reduce(DataFrame.union, files)
 
 
-def choose_scanned_views(known: CompiledViews, views: Sequence[View]) -> list[int]:
+def choose_views_summed_in_scan(known: CompiledViews, views: Sequence[View]) -> list[int]:
     """The views to sum in the tasks that read their tables: those that use single rows, of tables
     that no other view needs as DataFrames. So every table is read once."""
     chosen = [view for view in views if compile_linear_view(known, view) is not None]
@@ -244,9 +258,9 @@ def choose_scanned_views(known: CompiledViews, views: Sequence[View]) -> list[in
         chosen = kept
 
 
-def _sum_scanned_tables(inputs: BackfillInputs, views: Sequence[int]) -> list[DataFrame]:
+def _build_scan_summed_frames(inputs: BackfillInputs, views: Sequence[int]) -> list[DataFrame]:
     """The state of views that use single rows, summed in the tasks that read their tables."""
-    return sum_tables(
+    return build_table_sum_frames(
         inputs.spark,
         TableSource(inputs.store, inputs.lease, inputs.copy),
         inputs.objects,
@@ -256,7 +270,7 @@ def _sum_scanned_tables(inputs: BackfillInputs, views: Sequence[int]) -> list[Da
     )
 
 
-def _files_of_totals(inputs: BackfillInputs, view: View, made: GroupTotals) -> DataFrame:
+def _build_totals_files_frame(inputs: BackfillInputs, view: View, made: GroupTotals) -> DataFrame:
     """The files of groups that Spark sums: one task has all of a group."""
     step = TotalsFileTask(
         str(inputs.directory), inputs.objects, TotalsEncoder.from_totals(view.id, made)
@@ -264,7 +278,7 @@ def _files_of_totals(inputs: BackfillInputs, view: View, made: GroupTotals) -> D
     return made.frame.data.mapInArrow(step, FILES)
 
 
-def _slots_by_table(plans: Iterator[n.Node]) -> dict[int, set[int]]:
+def _collect_slots_by_table(plans: Iterator[n.Node]) -> dict[int, set[int]]:
     """The slots of each table that the plans need together."""
     wanted: dict[int, set[int]] = {}
     for plan in plans:

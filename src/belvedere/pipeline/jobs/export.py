@@ -38,7 +38,7 @@ class ExportResult:
     position: int
 
 
-def build_frame(inputs: ExportInputs) -> DataFrame:
+def build_export_frame(inputs: ExportInputs) -> DataFrame:
     reader = inputs.spark.read.format("belvedere")
     reader = reader.option("database", str(inputs.store.directory))
     reader = reader.option(inputs.relation.kind, inputs.relation.name)
@@ -58,11 +58,11 @@ def run_export(
 ) -> ExportResult:
     if directory.exists():
         raise InvalidInput("directory exists already", sqlstate="58P02", path=str(directory))
-    lease = store.take_lease(position)
+    lease = store.take_position_lease(position)
     try:
         store.describe_relation(relation)
         parts = partitions or spark.sparkContext.defaultParallelism
-        frame = build_frame(ExportInputs(spark, store, relation, lease.position, parts))
+        frame = build_export_frame(ExportInputs(spark, store, relation, lease.position, parts))
         counted = Observation()
         frame = frame.observe(counted, functions.count(functions.lit(1)).alias("rows"))
         writer = frame.write.format(form)
@@ -75,6 +75,6 @@ def run_export(
             "export failed", sqlstate="58030", detail=failure_cause(error)
         ) from error
     finally:
-        store.release_lease(lease)
+        store.release_position_lease(lease)
     files = [file for file in directory.iterdir() if file.name.startswith("part-")]
     return ExportResult(directory, rows, len(files), lease.position)

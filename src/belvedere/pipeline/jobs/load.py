@@ -1,7 +1,7 @@
 """Load job: files into a table, as one transaction.
 
-`build_frame` reads the files; `run_load` stages the rows in the tasks and has the owner of the
-store write them in one transaction. Values of text formats (CSV, JSON) are read as text and
+`build_files_frame` reads the files; `run_load` stages the rows in the tasks and has the owner of
+the store write them in one transaction. Values of text formats (CSV, JSON) are read as text and
 converted by the owner, by the rules of SQL: Spark would read an invalid value as NULL. A malformed
 record is a bad row like any other.
 """
@@ -27,8 +27,12 @@ from belvedere.execution.spark.failures import (
     translate_failure,
 )
 from belvedere.execution.spark.operators import TaskFailure
-from belvedere.pipeline.datasource.rejects import CORRUPT, require_writable, write_rejects
-from belvedere.pipeline.datasource.write import WriteTarget, stage_batches
+from belvedere.pipeline.datasource.rejects import (
+    CORRUPT,
+    require_writable_file,
+    write_rejects_to_csv,
+)
+from belvedere.pipeline.datasource.write import WriteTarget, stage_batches_as_part
 from belvedere.pipeline.store.client import ReadRequest, Store
 
 FORMATS = {
@@ -82,29 +86,29 @@ def run_load(
     with the reason."""
     kept = rejects or Path(f"{table}.rejects.csv")
     if on_error == "reject":
-        require_writable(kept)
+        require_writable_file(kept)
     columns = store.describe_relation(ReadRequest("table", table)).schema.names
-    frame = build_frame(inputs, columns)
+    frame = build_files_frame(inputs, columns)
     given = [name for name in frame.columns if name != CORRUPT]
-    store.check_columns(table, operation, given)
+    store.check_write_columns(table, operation, given)
     job = secrets.token_hex(16)
     target = WriteTarget(store, table, operation, on_error, tuple(frame.columns), job)
     try:
-        parts = _stage_frame(frame, target)
+        parts = _stage_frame_in_tasks(frame, target)
     except Error:
-        store.end_job(job)
+        store.end_write_job(job)
         raise
-    written = store.write(table, operation, parts, on_error=on_error, job=job)
+    written = store.commit_staged_parts(table, operation, parts, on_error=on_error, job=job)
     file = None
     if written.rejects.num_rows:
         file = kept
-        write_rejects(file, frame.columns, written)
+        write_rejects_to_csv(file, frame.columns, written)
     return LoadResult(
         table, written.rows, written.rejects.num_rows, written.position, written.reasons, file
     )
 
 
-def build_frame(inputs: LoadInputs, columns: Sequence[str]) -> DataFrame:
+def build_files_frame(inputs: LoadInputs, columns: Sequence[str]) -> DataFrame:
     """The rows of the files. Without a header the columns are the table's, in its order."""
     reader = inputs.spark.read.format(inputs.form)
     for name, value in CSV.items() if inputs.form == "csv" else ():
@@ -119,7 +123,7 @@ def build_frame(inputs: LoadInputs, columns: Sequence[str]) -> DataFrame:
             return frame
         names = [name for name in frame.columns if name != CORRUPT]
         if inputs.options.get("header") == "false":
-            names = _name_by_position(names, columns)
+            names = _name_columns_by_position(names, columns)
         fields = [StructField(name, StringType()) for name in [*names, CORRUPT]]
         reader = reader.schema(StructType(fields)).option("mode", "PERMISSIVE")
         reader = reader.option("columnNameOfCorruptRecord", CORRUPT).option(
@@ -132,7 +136,7 @@ def build_frame(inputs: LoadInputs, columns: Sequence[str]) -> DataFrame:
         ) from error
 
 
-def _name_by_position(found: Sequence[str], columns: Sequence[str]) -> list[str]:
+def _name_columns_by_position(found: Sequence[str], columns: Sequence[str]) -> list[str]:
     if len(found) > len(columns):
         raise InvalidInput(
             "files have more columns than the table",
@@ -143,11 +147,11 @@ def _name_by_position(found: Sequence[str], columns: Sequence[str]) -> list[str]
     return list(columns[: len(found)])
 
 
-def find_format(files: Sequence[str], given: str | None) -> str:
+def choose_file_format(files: Sequence[str], given: str | None) -> str:
     """The given format, else the one that the files' names imply."""
     if given is not None:
         return given
-    found = {_format_of_file(file) for file in files}
+    found = {_guess_format_by_suffix(file) for file in files}
     if len(found) != 1 or None in found:
         raise InvalidInput(
             "format of the files is not known by their names",
@@ -158,15 +162,15 @@ def find_format(files: Sequence[str], given: str | None) -> str:
     return str(found.pop())
 
 
-def _format_of_file(file: str) -> str | None:
+def _guess_format_by_suffix(file: str) -> str | None:
     suffixes = [suffix for suffix in Path(file).suffixes if suffix not in PACKED]
     return FORMATS.get(suffixes[-1].lower()) if suffixes else None
 
 
-def _stage_frame(frame: DataFrame, target: WriteTarget) -> list[str]:
+def _stage_frame_in_tasks(frame: DataFrame, target: WriteTarget) -> list[str]:
     """Stage the rows in the tasks; returns the names of the parts."""
     try:
-        made = frame.mapInArrow(partial(_stage_batches, target), "part string").collect()
+        made = frame.mapInArrow(partial(_stage_one_task_part, target), "part string").collect()
     except FAILURES as error:
         if is_engine_error(error):
             raise translate_failure(error) from error
@@ -176,12 +180,12 @@ def _stage_frame(frame: DataFrame, target: WriteTarget) -> list[str]:
     return [row.part for row in made if row.part]
 
 
-def _stage_batches(
+def _stage_one_task_part(
     target: WriteTarget, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """In a task: stage its rows as one part."""
     try:
-        staged = stage_batches(target, iter(batches), target.job)
+        staged = stage_batches_as_part(target, iter(batches), target.job)
     except Error as error:
         raise TaskFailure(error) from None
     yield pa.RecordBatch.from_pydict({"part": [staged.part]})

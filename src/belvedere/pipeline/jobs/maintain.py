@@ -30,7 +30,7 @@ from belvedere.pipeline.maintain.group_driver import (
     GroupDriver,
     GroupProgress,
 )
-from belvedere.pipeline.store.checkpoint import open_locked, work_directory
+from belvedere.pipeline.store.checkpoint import ensure_jobs_directory, open_locked_file
 from belvedere.pipeline.store.client import Store
 from belvedere.pipeline.store.tables import DefinitionCompiler
 from belvedere.values.durations import UNITS_US, parse_duration_us
@@ -43,9 +43,11 @@ _SPARK_UNITS = {"minutes": "min", "seconds": "s", "milliseconds": "ms"}
 
 
 @contextmanager
-def job_identity(store: Store, directory: Path | None) -> Iterator[tuple[str, Path]]:
+def lock_job_checkpoint_directory(
+    store: Store, directory: Path | None
+) -> Iterator[tuple[str, Path]]:
     """The name of a job and its checkpoint directory, locked against other jobs meanwhile."""
-    place = directory or work_directory(store) / "maintain"
+    place = directory or ensure_jobs_directory(store) / "maintain"
     place.mkdir(parents=True, exist_ok=True)
     file = _lock_owner_file(place)
     try:
@@ -70,7 +72,7 @@ def job_identity(store: Store, directory: Path | None) -> Iterator[tuple[str, Pa
 
 def _lock_owner_file(place: Path) -> IO[str]:
     """The job's file, at its beginning."""
-    file = open_locked(place / _OWNER_FILE)
+    file = open_locked_file(place / _OWNER_FILE)
     if file is None:
         raise Unavailable(
             "another job uses this checkpoint",
@@ -98,15 +100,15 @@ def run_maintenance(
 ) -> list[GroupProgress]:
     """Maintain the groups of these views until `stopped`, or (`once`) up to now; returns the
     progress of each group."""
-    every = parse_interval(trigger)
-    with job_identity(store, directory) as (owner, place):
+    every = parse_trigger_interval(trigger)
+    with lock_job_checkpoint_directory(store, directory) as (owner, place):
         count = tasks or spark.sparkContext.defaultParallelism
         maintainer = GroupDriver(spark, store, definitions, owner, count, positions_max, progress)
         maintainer.claim_groups(names)
         try:
             for attempt in range(ATTEMPTS_MAX):
-                query = start_stream(maintainer, place, once=once, trigger=every)
-                if _await_end(query, stopped, last=attempt + 1 == ATTEMPTS_MAX):
+                query = start_trigger_stream(maintainer, place, once=once, trigger=every)
+                if _await_stream_end(query, stopped, last=attempt + 1 == ATTEMPTS_MAX):
                     break
         except Error as error:
             raise maintainer.failure or error from error
@@ -115,7 +117,7 @@ def run_maintenance(
         return list(maintainer.group_progress.values())
 
 
-def parse_interval(text: str) -> str:
+def parse_trigger_interval(text: str) -> str:
     """How often the log is looked at, as Spark spells it: of '200 ms', '200 milliseconds'."""
     length_us = parse_duration_us(text)
     if length_us is None:
@@ -133,14 +135,14 @@ def parse_interval(text: str) -> str:
     return "0 seconds"
 
 
-def start_stream(
+def start_trigger_stream(
     maintainer: GroupDriver, place: Path, *, once: bool, trigger: str
 ) -> StreamingQuery:
     """Start the stream that triggers the maintainer; the rows of the stream are not used."""
     log = maintainer.spark.readStream.format("belvedere")
     log = log.option("database", str(maintainer.store.directory)).option("changes", "*")
 
-    def run_batches(batch: DataFrame, number: int) -> None:
+    def advance_on_trigger(batch: DataFrame, number: int) -> None:
         try:
             maintainer.advance_groups()
         except Error as error:  # Spark passes on only its text
@@ -148,13 +150,13 @@ def start_stream(
             raise
 
     maintainer.advance_groups()  # changes from before the start of the stream
-    writer = log.load().writeStream.foreachBatch(run_batches)
+    writer = log.load().writeStream.foreachBatch(advance_on_trigger)
     writer = writer.option("checkpointLocation", str(place / "stream"))
     chosen = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=trigger)
     return chosen.start()
 
 
-def _await_end(query: StreamingQuery, stopped: Callable[[], bool], *, last: bool) -> bool:
+def _await_stream_end(query: StreamingQuery, stopped: Callable[[], bool], *, last: bool) -> bool:
     """Wait for the end of the stream. False: the stream reader's process did not start within
     Spark's time-out, as happens on a busy machine; as the stream is only a trigger, the caller
     starts it again."""

@@ -1,9 +1,9 @@
 """Verify job: recompute views in Spark and compare them, row for row, with the stored state.
 
-`build_comparison` gives, for every distinct row of the view, how often the definition produces it
-and how often the stored state has it. The definition is lowered to DataFrames over the base tables
-at the position of the stored state; the stored state is read by key range and turned into rows in
-the tasks. The recomputation uses none of the code that maintains views.
+`build_comparison_frame` gives, for every distinct row of the view, how often the definition
+produces it and how often the stored state has it. The definition is lowered to DataFrames over the
+base tables at the position of the stored state; the stored state is read by key range and turned
+into rows in the tasks. The recomputation uses none of the code that maintains views.
 
 At another position than its own, a view is compared by its stored state minus, or plus, what the
 log between the two positions adds (`pipeline.maintain.state_at_position`).
@@ -30,36 +30,36 @@ from belvedere.pipeline.jobs.verify_rows import (
     ROWS,
     RowTextTask,
     StateReadTask,
-    StoredRowsTask,
-    ViewRowsTask,
-    is_row_wise,
+    StateToRowTextTask,
+    StoredRowTextTask,
+    is_row_wise_plan,
 )
 from belvedere.pipeline.maintain import batch
 from belvedere.pipeline.maintain.state_at_position import (
     StateMove,
-    create_range_inputs,
-    move_state,
-    needs_checkpoint,
+    batch_needs_checkpoint,
+    build_rows_at_position,
+    create_range_batch_inputs,
     require_same_definition,
 )
 from belvedere.pipeline.store.checkpoint import (
     Checkpoint,
-    remove_leftovers,
+    remove_dead_checkpoints,
     temporary_checkpoint,
 )
 from belvedere.pipeline.store.client import PositionLease, Store
-from belvedere.pipeline.store.compiled_views import compile_catalog_views
+from belvedere.pipeline.store.compiled_views import get_compiled_views
 from belvedere.pipeline.store.tables import (
     DefinitionCompiler,
     TableFrames,
-    create_tasks,
+    create_task_number_frame,
     decode_catalog,
-    fetch_catalog,
+    fetch_encoded_catalog,
 )
 from belvedere.plan import nodes as n
-from belvedere.views.delta.detached_run import ENVIRONMENT
 from belvedere.views.delta.normalize import normalize_plan
-from belvedere.views.registry.view_registry import pin_catalog
+from belvedere.views.delta.sessionless_run import ENVIRONMENT
+from belvedere.views.registry.view_registry import hide_later_columns
 
 SAMPLES = 10
 
@@ -107,22 +107,22 @@ def verify_views(
     progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[VerifyResult]:
     """Verify views by name, one after the other."""
-    remove_leftovers(store)
+    remove_dead_checkpoints(store)
     parts = partitions or spark.sparkContext.defaultParallelism
-    stored = store.take_lease()
+    stored = store.take_position_lease()
     try:
-        objects = fetch_catalog(store, stored)
+        objects = fetch_encoded_catalog(store, stored)
         catalog = decode_catalog(objects)
-        views = [find_view(catalog, name) for name in names]
+        views = [find_view_by_name(catalog, name) for name in names]
         for view in views:
             progress(view.name)
-            at = int(store.ask_owner("mark", view=view.id, **stored.to_arguments()))
+            at = int(store.call_owner_verb("mark", view=view.id, **stored.to_verb_arguments()))
             wanted = at if position is None else position
-            tables = stored if wanted == stored.position else store.take_lease(wanted)
+            tables = stored if wanted == stored.position else store.take_position_lease(wanted)
             try:
                 if wanted != at:
                     require_same_definition(store, tables, catalog, view)
-                yield _verify_view(
+                yield _verify_view_with_fallback(
                     VerifyInputs(
                         spark,
                         store,
@@ -137,32 +137,34 @@ def verify_views(
                 )
             finally:
                 if tables is not stored:
-                    store.release_lease(tables)
+                    store.release_position_lease(tables)
     finally:
-        store.release_lease(stored)
+        store.release_position_lease(stored)
 
 
-def find_view(catalog: Catalog, name: str) -> View:
+def find_view_by_name(catalog: Catalog, name: str) -> View:
     schema, _, short = name.rpartition(".")
     return catalog.require_relation(View, short, schema or "public")
 
 
-def _verify_view(inputs: VerifyInputs) -> VerifyResult:
+def _verify_view_with_fallback(inputs: VerifyInputs) -> VerifyResult:
     """Verify a view. Should Spark's own types not hold a value, verify again without them: only
     PostgreSQL's semantics decide what is an error."""
     try:
-        return _compare_view(inputs)
+        return _compare_stored_and_recomputed(inputs)
     except (InvalidInput, Unsupported):
-        return _compare_view(inputs._replace(native=False))
+        return _compare_stored_and_recomputed(inputs._replace(native=False))
 
 
-def _compare_view(inputs: VerifyInputs) -> VerifyResult:
+def _compare_stored_and_recomputed(inputs: VerifyInputs) -> VerifyResult:
     notes: list[str] = []
     with _checkpoint_if_needed(inputs) as copy:
         try:
-            rows = build_comparison(inputs, notes, copy).persist()
+            rows = build_comparison_frame(inputs, notes, copy).persist()
             try:
-                return _summarize_rows(inputs.view.name, inputs.move.wanted, rows, tuple(notes))
+                return _count_and_sample_differences(
+                    inputs.view.name, inputs.move.wanted, rows, tuple(notes)
+                )
             finally:
                 rows.unpersist()
         except FAILURES as error:
@@ -174,15 +176,15 @@ def _checkpoint_if_needed(inputs: VerifyInputs) -> Iterator[Checkpoint | None]:
     """A checkpoint, where the delta between the two positions depends on rows that did not
     change; else None."""
     at, wanted = inputs.move
-    if at == wanted or not needs_checkpoint(_range_inputs(inputs)):
+    if at == wanted or not batch_needs_checkpoint(_build_range_batch_inputs(inputs)):
         yield None
         return
     with temporary_checkpoint(inputs.store) as copy:
         yield copy
 
 
-def _range_inputs(inputs: VerifyInputs) -> batch.BatchInputs:
-    return create_range_inputs(
+def _build_range_batch_inputs(inputs: VerifyInputs) -> batch.BatchInputs:
+    return create_range_batch_inputs(
         inputs.spark,
         inputs.store,
         inputs.view.id,
@@ -194,7 +196,9 @@ def _range_inputs(inputs: VerifyInputs) -> batch.BatchInputs:
     )
 
 
-def _summarize_rows(name: str, at: int, rows: DataFrame, notes: tuple[str, ...]) -> VerifyResult:
+def _count_and_sample_differences(
+    name: str, at: int, rows: DataFrame, notes: tuple[str, ...]
+) -> VerifyResult:
     more = f.col("expected") - f.col("found")
     (total,) = rows.agg(
         f.coalesce(f.sum("found"), f.lit(0)).alias("found"),
@@ -211,17 +215,17 @@ def _summarize_rows(name: str, at: int, rows: DataFrame, notes: tuple[str, ...])
 # -- the job ---------------------------------------------------------------------------------------
 
 
-def build_comparison(
+def build_comparison_frame(
     inputs: VerifyInputs, notes: list[str] | None = None, copy: Checkpoint | None = None
 ) -> DataFrame:
     """Columns row, expected, found: every distinct row with how often each side has it."""
     catalog = decode_catalog(inputs.objects)
-    expected, lowering = recompute_view(inputs, catalog)
+    expected, lowering = build_recomputed_view_frame(inputs, catalog)
     if notes is not None:
         notes += lowering.report.python_notes
-    known = compile_catalog_views(inputs.objects, inputs.definitions)
-    plan = known.compile_view(inputs.view).build_reading(inputs.view.id)
-    found = _read_stored_rows(inputs, plan, copy)
+    known = get_compiled_views(inputs.objects, inputs.definitions)
+    plan = known.get_maintenance_plan(inputs.view).build_read_plan(inputs.view.id)
+    found = _build_stored_rows_frame(inputs, plan, copy)
     fields = plan.fields
     texts = expected.data.mapInArrow(RowTextTask(expected.types, expected.names, fields), ROWS)
     both = texts.select("row", f.lit(1).alias("n")).union(found.select("row", f.lit(-1).alias("n")))
@@ -231,28 +235,36 @@ def build_comparison(
     )
 
 
-def recompute_view(inputs: VerifyInputs, catalog: Catalog) -> tuple[TypedFrame, SparkLowering]:
+def build_recomputed_view_frame(
+    inputs: VerifyInputs, catalog: Catalog
+) -> tuple[TypedFrame, SparkLowering]:
     """Compute the view's rows from its definition and the base tables."""
     frames = FrameBuilder(inputs.spark, ENVIRONMENT, digits=not inputs.native)
     tables = TableFrames(frames, inputs.store, inputs.tables, catalog, inputs.partitions)
-    lowering = SparkLowering(frames, tables.read_scan, inputs.native)
-    return lowering.lower_plan(normalize_plan(_bind_definition(inputs, catalog))), lowering
+    lowering = SparkLowering(frames, tables.build_scan_frame, inputs.native)
+    return lowering.lower_plan(normalize_plan(_bind_view_definition(inputs, catalog))), lowering
 
 
-def _bind_definition(inputs: VerifyInputs, catalog: Catalog) -> n.Node:
+def _bind_view_definition(inputs: VerifyInputs, catalog: Catalog) -> n.Node:
     view = inputs.view
-    return inputs.definitions.bind(pin_catalog(catalog, view), view.definition)
+    return inputs.definitions.bind(hide_later_columns(catalog, view), view.definition)
 
 
-def _read_stored_rows(inputs: VerifyInputs, plan: n.Node, copy: Checkpoint | None) -> DataFrame:
-    arguments = {"view": inputs.view.id, **inputs.stored.to_arguments()}
-    found = inputs.store.ask_owner("state_splits", count=inputs.partitions, **arguments)
+def _build_stored_rows_frame(
+    inputs: VerifyInputs, plan: n.Node, copy: Checkpoint | None
+) -> DataFrame:
+    arguments = {"view": inputs.view.id, **inputs.stored.to_verb_arguments()}
+    found = inputs.store.call_owner_verb("state_splits", count=inputs.partitions, **arguments)
     ranges = tuple((low, high) for low, high in found)
-    parts = tuple((one,) for one in ranges) if is_row_wise(plan) else (ranges,)
+    parts = tuple((one,) for one in ranges) if is_row_wise_plan(plan) else (ranges,)
     read = StateReadTask(inputs.store, inputs.stored, inputs.view.id, parts)
-    rows = ViewRowsTask(inputs.view.id, inputs.objects, plan)
+    rows = StateToRowTextTask(inputs.view.id, inputs.objects, plan)
     if inputs.move.at == inputs.move.wanted:
-        return create_tasks(inputs.spark, len(parts)).mapInArrow(StoredRowsTask(read, rows), ROWS)
-    state = create_tasks(inputs.spark, len(parts)).mapInArrow(read, SCHEMA)
-    count = inputs.partitions if is_row_wise(plan) else 1
-    return move_state(state, _range_inputs(inputs), inputs.move, copy, count, rows, ROWS)
+        return create_task_number_frame(inputs.spark, len(parts)).mapInArrow(
+            StoredRowTextTask(read, rows), ROWS
+        )
+    state = create_task_number_frame(inputs.spark, len(parts)).mapInArrow(read, SCHEMA)
+    count = inputs.partitions if is_row_wise_plan(plan) else 1
+    return build_rows_at_position(
+        state, _build_range_batch_inputs(inputs), inputs.move, copy, count, rows, ROWS
+    )

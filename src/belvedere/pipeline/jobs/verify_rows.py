@@ -1,7 +1,7 @@
 """Task functions of a verification: rows as canonical text, the same for rows that are equal.
 
 Recomputed rows arrive as carried columns (`RowTextTask`), stored ones as keys and values of the
-view's state, which the view's reading plan turns into rows (`ViewRowsTask`).
+view's state, which the view's reading plan turns into rows (`StateToRowTextTask`).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from belvedere.execution.spark.dataframes import leaf_number
 from belvedere.execution.spark.operators import TaskFailure, run_without_store
 from belvedere.execution.spark.types import to_values
 from belvedere.pipeline.store.client import PositionLease, Store
-from belvedere.pipeline.store.tables import Batches, decode_catalog, task_numbers
+from belvedere.pipeline.store.tables import Batches, decode_catalog, iterate_task_numbers
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.core.function import Environment
 from belvedere.types import Row, SqlType
 from belvedere.values.decimals import EXACT
-from belvedere.views.delta.detached_run import ENVIRONMENT
+from belvedere.views.delta.sessionless_run import ENVIRONMENT
 
 ROWS = "row string"
 
 
-def is_row_wise(plan: n.Node) -> bool:
+def is_row_wise_plan(plan: n.Node) -> bool:
     """Whether the plan maps every stored row to rows of the view independently of the others."""
     for item, _ in walk_plan(plan, 0):
         if isinstance(item, n.Limit | n.SetOperation | n.Aggregate):
@@ -54,14 +54,14 @@ class StateReadTask:
     parts: tuple[tuple[tuple[bytes, bytes], ...], ...]
 
     def __call__(self, batches: Batches) -> Batches:
-        for number in task_numbers(batches):
+        for number in iterate_task_numbers(batches):
             for start, end in self.parts[number] if number < len(self.parts) else ():
-                arguments = {"view": self.view, **self.lease.to_arguments()}
-                yield from self.store.fetch("state", start=start, end=end, **arguments)
+                arguments = {"view": self.view, **self.lease.to_verb_arguments()}
+                yield from self.store.fetch_verb_batches("state", start=start, end=end, **arguments)
 
 
 @dataclass(frozen=True, slots=True)
-class ViewRowsTask:
+class StateToRowTextTask:
     """In a task: computes the view's rows, as text, from all stored values that it is given."""
 
     view: int
@@ -72,22 +72,22 @@ class ViewRowsTask:
     def __call__(self, batches: Batches) -> Batches:
         catalog = decode_catalog(self.objects)
         stored = compiled_view(catalog, self.view)
-        decode = stored.layout.projector(_state_slots(self.plan))
-        given = n.Changes(leaf_number(0), "state", (), _state_scan(self.plan).fields)
-        rows_of = compile_plan(catalog, _replace_scan(self.plan, given))
-        text = row_formatter(self.plan.fields)
+        decode = stored.layout.projector(_find_state_slots(self.plan))
+        given = n.Changes(leaf_number(0), "state", (), _find_state_scan(self.plan).fields)
+        rows_of = compile_plan(catalog, _replace_state_scan(self.plan, given))
+        text = build_row_formatter(self.plan.fields)
         run_ = run_without_store(self.environment)
         values = (value for batch in batches for value in batch.column("value").to_pylist())
         run_.deltas = {leaf_number(0): [decode(value) for value in values]}
-        yield _text_batch([text(row) for row in rows_of(run_)])
+        yield _build_row_text_batch([text(row) for row in rows_of(run_)])
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRowsTask:
+class StoredRowTextTask:
     """In a task: reads a part of a view's stored state and computes the view's rows from it."""
 
     read: StateReadTask
-    rows: ViewRowsTask
+    rows: StateToRowTextTask
 
     def __call__(self, batches: Batches) -> Batches:
         try:
@@ -96,18 +96,18 @@ class StoredRowsTask:
             raise TaskFailure(error) from None
 
 
-def _state_scan(plan: n.Node) -> n.Scan:
+def _find_state_scan(plan: n.Node) -> n.Scan:
     return next(one for one in transform.walk_plan(plan) if isinstance(one, n.Scan))
 
 
-def _state_slots(plan: n.Node) -> tuple[int, ...]:
-    return _state_scan(plan).slots
+def _find_state_slots(plan: n.Node) -> tuple[int, ...]:
+    return _find_state_scan(plan).slots
 
 
-def _replace_scan(plan: n.Node, leaf: n.Node) -> n.Node:
+def _replace_state_scan(plan: n.Node, leaf: n.Node) -> n.Node:
     if isinstance(plan, n.Scan):
         return leaf
-    return transform.rebuild_inputs(plan, lambda one: _replace_scan(one, leaf))
+    return transform.rebuild_inputs(plan, lambda one: _replace_state_scan(one, leaf))
 
 
 # -- rows as text ----------------------------------------------------------------------------------
@@ -122,21 +122,21 @@ class RowTextTask:
     fields: Fields
 
     def __call__(self, batches: Batches) -> Batches:
-        text = row_formatter(self.fields)
+        text = build_row_formatter(self.fields)
         for batch in batches:
             columns = [
                 to_values(batch.column(name), one) for name, one in zip(self.names, self.types)
             ]
             rows: Iterator[Row] = zip(*columns) if columns else iter([()] * batch.num_rows)
-            yield _text_batch([text(row) for row in rows])
+            yield _build_row_text_batch([text(row) for row in rows])
 
 
-def row_formatter(fields: Fields) -> Callable[[Row], str]:
+def build_row_formatter(fields: Fields) -> Callable[[Row], str]:
     key = row_keys(tuple(Field(one.name, one.type) for one in fields))
-    return lambda row: ", ".join(map(_value_text, key(row)))
+    return lambda row: ", ".join(map(_format_canonical_value, key(row)))
 
 
-def _value_text(value: Any) -> str:
+def _format_canonical_value(value: Any) -> str:
     match value:
         case None:
             return "NULL"
@@ -152,5 +152,5 @@ def _value_text(value: Any) -> str:
             return repr(value)
 
 
-def _text_batch(rows: list[str]) -> pa.RecordBatch:
+def _build_row_text_batch(rows: list[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(rows, pa.utf8())], names=["row"])

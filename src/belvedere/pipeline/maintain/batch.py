@@ -1,13 +1,13 @@
 """The Spark job of one maintenance batch: what a range of the log adds to the state of views.
 
-`build_additions` gives the keys of the views' state with the amounts added to each, every key once.
-Each view is computed in one of three ways:
+`build_additions_frame` gives the keys of the views' state with the amounts added to each, every key
+once. Each view is computed in one of three ways:
 
 1. *In columns.* Views that use the rows of their tables one by one: each task takes a range of
    positions, and sums its changes in Arrow columns (`pipeline.aggregate.linear_views`).
 2. *Lowered.* Views that need other rows (joins, recomputed groups): the delta plan as DataFrames
    (`pipeline.maintain.delta_dataframes`); the tasks that own a join or group key after an exchange
-   read the store's state; then the rows are summed (`pipeline.aggregate.state`).
+   read the store's state; then the rows are summed (`pipeline.aggregate.sum_methods`).
 3. *By the engine.* Small batches, and views that the other two cannot compute: the one maintenance
    function (`views.maintain.maintainer`), in tasks. Views that need no other rows: each task takes
    a range of positions. Others: each task takes the net changes of some keys, and reads the state
@@ -44,37 +44,41 @@ from belvedere.pipeline.aggregate.additions import (
     SCHEMA,
     SumRecorder,
     Sums,
-    encode_sums,
-    sum_in_task,
+    encode_nonzero_sums,
+    sum_additions_in_task,
 )
 from belvedere.pipeline.aggregate.linear_views import LinearDeltaTask, compile_linear_view
 from belvedere.pipeline.aggregate.spark_sums import TotalsEncoder
-from belvedere.pipeline.aggregate.state import StateAdditions, TotalsEncodeTask, plan_additions
+from belvedere.pipeline.aggregate.sum_methods import (
+    StateAdditions,
+    TotalsEncodeTask,
+    plan_state_additions,
+)
 from belvedere.pipeline.maintain.delta_dataframes import (
     DeltaLowering,
-    find_requested_slots,
-    refuse_scan,
+    collect_requested_slots,
+    refuse_table_scan,
 )
 from belvedere.pipeline.store.checkpoint import Checkpoint
 from belvedere.pipeline.store.client import Store
-from belvedere.pipeline.store.compiled_views import CompiledViews, compile_catalog_views
+from belvedere.pipeline.store.compiled_views import CompiledViews, get_compiled_views
 from belvedere.pipeline.store.log_changes import (
     ChangeFrames,
-    net_changes,
+    compute_net_changes,
+    compute_task_log_range,
     read_log_changes,
-    task_range,
 )
 from belvedere.pipeline.store.log_range_state import LogRangeState
 from belvedere.pipeline.store.tables import (
     Batches,
     DefinitionCompiler,
-    create_tasks,
-    task_numbers,
+    create_task_number_frame,
+    iterate_task_numbers,
 )
 from belvedere.txn.contracts import Reader, RowChange
 from belvedere.txn.history.readers import NewestReader
-from belvedere.views.delta.detached_run import ENVIRONMENT
-from belvedere.views.maintain.log_window import state_before
+from belvedere.views.delta.sessionless_run import ENVIRONMENT
+from belvedere.views.maintain.log_window import build_reader_before_changes
 
 
 class BatchInputs(NamedTuple):
@@ -98,44 +102,46 @@ def find_linear_views(inputs: BatchInputs) -> frozenset[int]:
     """The views of a batch that are summed in Arrow columns; none in a small batch."""
     if not inputs.columns:
         return frozenset()
-    known = compile_catalog_views(inputs.objects, inputs.definitions)
-    views = known.find_views(inputs.views)
+    known = get_compiled_views(inputs.objects, inputs.definitions)
+    views = known.require_views_by_id(inputs.views)
     return frozenset(view.id for view in views if compile_linear_view(known, view) is not None)
 
 
-def needs_state(inputs: BatchInputs, linear: frozenset[int] = frozenset()) -> bool:
+def needs_stored_state(inputs: BatchInputs, linear: frozenset[int] = frozenset()) -> bool:
     """Whether a batch has to read rows other than the changed ones."""
-    known = compile_catalog_views(inputs.objects, inputs.definitions)
+    known = get_compiled_views(inputs.objects, inputs.definitions)
     return any(
-        known.view_maintainer(view).reads_state
-        for view in known.find_views(inputs.views)
+        known.get_view_maintainer(view).reads_unchanged_rows
+        for view in known.require_views_by_id(inputs.views)
         if view.id not in linear
     )
 
 
-def build_additions(
+def build_additions_frame(
     inputs: BatchInputs, linear: frozenset[int] = frozenset(), changes: ChangeFrames | None = None
 ) -> DataFrame:
     """Columns key and value: what is added to each key of the views' state. `changes` persists
     frames that several views read, until its `unpersist` is called."""
-    started, added, whole = create_tasks(inputs.spark, inputs.tasks), [], []
+    started, added, whole = create_task_number_frame(inputs.spark, inputs.tasks), [], []
     others = tuple(id_ for id_ in inputs.views if id_ not in linear)
     if linear:
         held = (inputs.store, inputs.objects, inputs.definitions, inputs.start, inputs.end)
         sums = LinearDeltaTask(*held, inputs.tasks, tuple(linear))
         added.append(started.mapInArrow(sums, SCHEMA))
     if others and inputs.columns:
-        states, others = lower_views(inputs, others, changes or create_change_frames(inputs))
+        states, others = lower_delta_plans(inputs, others, changes or create_change_frames(inputs))
         added += [one.added for one in states if one.added is not None]
-        whole += [_encode_totals(inputs, one) for one in states if one.totals is not None]
+        whole += [
+            _build_encoded_totals_frame(inputs, one) for one in states if one.totals is not None
+        ]
     if others:
         views = (others, inputs.objects, inputs.definitions)
         log_range = (inputs.store, inputs.start, inputs.end)
-        step = DeltaTask(*log_range, *views, inputs.tasks, inputs.checkpoint)
+        step = EngineDeltaTask(*log_range, *views, inputs.tasks, inputs.checkpoint)
         added.append(started.mapInArrow(step, SCHEMA))
     if added and (inputs.tasks > 1 or inputs.columns):
         exchanged = reduce(DataFrame.union, added).repartition(inputs.tasks, f.col("key"))
-        added = [exchanged.mapInArrow(sum_in_task, SCHEMA)]
+        added = [exchanged.mapInArrow(sum_additions_in_task, SCHEMA)]
     parts = [*added, *whole] or [inputs.spark.createDataFrame([], SCHEMA)]
     return reduce(DataFrame.union, parts)
 
@@ -145,30 +151,32 @@ def build_additions(
 
 def create_change_frames(inputs: BatchInputs, *, share: bool = False) -> ChangeFrames:
     """The frames of changed rows for all views of a batch."""
-    catalog = compile_catalog_views(inputs.objects, inputs.definitions).catalog
+    catalog = get_compiled_views(inputs.objects, inputs.definitions).catalog
     frames = FrameBuilder(inputs.spark, ENVIRONMENT)
     return ChangeFrames(
         frames, inputs.store, catalog, inputs.start, inputs.end, inputs.tasks, share=share
     )
 
 
-def lower_views(
+def lower_delta_plans(
     inputs: BatchInputs, views: tuple[int, ...], changes: ChangeFrames
 ) -> tuple[list[StateAdditions], tuple[int, ...]]:
     """Lower the delta plans of these views: their additions, and the views that cannot be
     lowered."""
-    known = compile_catalog_views(inputs.objects, inputs.definitions)
-    changed = frozenset(inputs.store.ask_owner("changed", after=inputs.start, through=inputs.end))
+    known = get_compiled_views(inputs.objects, inputs.definitions)
+    changed = frozenset(
+        inputs.store.call_owner_verb("changed", after=inputs.start, through=inputs.end)
+    )
     held = (inputs.store, inputs.start, inputs.end, changed, inputs.objects, inputs.definitions)
     looked = None if inputs.checkpoint is None else LogRangeState(*held, inputs.checkpoint)
-    trees = [known.compile_view(view).tree for view in known.find_views(views)]
-    changes.requested_slots = find_requested_slots(trees, known.catalog, changed)
+    trees = [known.get_maintenance_plan(view).tree for view in known.require_views_by_id(views)]
+    changes.requested_slots = collect_requested_slots(trees, known.catalog, changed)
     found, left = [], []
-    for view in known.find_views(views):
-        compiled = known.compile_view(view)
+    for view in known.require_views_by_id(views):
+        compiled = known.get_maintenance_plan(view)
         made = DeltaLowering(
             changes.frames,
-            refuse_scan,
+            refuse_table_scan,
             changes=changes,
             catalog=known.catalog,
             view=view.id,
@@ -177,17 +185,19 @@ def lower_views(
             range_state=looked,
         )
         try:
-            frame = made.lower_delta(compiled.tree)
+            frame = made.lower_delta_tree(compiled.tree)
         except NotNative:
             left.append(view.id)
             continue
         if frame is not None:
             group = compiled.group
-            found.append(plan_additions(made, frame, view.id, inputs.objects, group, weighted=True))
+            found.append(
+                plan_state_additions(made, frame, view.id, inputs.objects, group, weighted=True)
+            )
     return found, tuple(left)
 
 
-def _encode_totals(inputs: BatchInputs, state: StateAdditions) -> DataFrame:
+def _build_encoded_totals_frame(inputs: BatchInputs, state: StateAdditions) -> DataFrame:
     """Encode Spark's totals as stored state: one task has all of a group, so each key occurs
     once."""
     assert state.totals is not None
@@ -199,7 +209,7 @@ def _encode_totals(inputs: BatchInputs, state: StateAdditions) -> DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaTask:
+class EngineDeltaTask:
     """In a task: computes what its share of the log range adds, by the engine's maintenance."""
 
     store: Store
@@ -212,29 +222,31 @@ class DeltaTask:
     checkpoint: Checkpoint | None
 
     def __call__(self, batches: Batches) -> Batches:
-        for number in task_numbers(batches):
+        for number in iterate_task_numbers(batches):
             if failpoints.armed:
                 failpoints.hit("pipeline.task")
             try:
-                found = self._sum_share(number)
+                found = self._compute_task_sums(number)
             except Error as error:
                 raise TaskFailure(error) from None
-            yield from encode_sums(found)
+            yield from encode_nonzero_sums(found)
 
-    def _sum_share(self, number: int) -> Sums:
-        known = compile_catalog_views(self.objects, self.definitions)
-        views = known.find_views(self.views)
+    def _compute_task_sums(self, number: int) -> Sums:
+        known = get_compiled_views(self.objects, self.definitions)
+        views = known.require_views_by_id(self.views)
         recorder = SumRecorder()
         if self.checkpoint is None:
-            low, high = task_range(self.start, self.end, number, self.count)
-            changes = net_changes(read_log_changes(self.store, low, high), _input_relations(views))
-            _maintain_views(known, views, changes, known.refusing_reader, recorder)
+            low, high = compute_task_log_range(self.start, self.end, number, self.count)
+            changes = compute_net_changes(
+                read_log_changes(self.store, low, high), _collect_input_relations(views)
+            )
+            _add_view_deltas(known, views, changes, known.refusing_reader, recorder)
         else:
             with ExitStack() as stack:
-                self._sum_with_state(number, known, views, recorder, stack)
+                self._add_deltas_from_checkpoint(number, known, views, recorder, stack)
         return recorder.sums
 
-    def _sum_with_state(
+    def _add_deltas_from_checkpoint(
         self,
         number: int,
         known: CompiledViews,
@@ -245,26 +257,26 @@ class DeltaTask:
         assert self.checkpoint is not None
         at = self.checkpoint.position
         # Undo changes of all inputs of auxiliary views too, not only of the inputs of these views.
-        relations = _input_relations(known.catalog.views)
+        relations = _collect_input_relations(known.catalog.views)
         log_range = read_log_changes(self.store, self.start, self.end)
         chunks: list[list[RowChange]] = [[] for _ in range(self.count)]
-        for change in net_changes(log_range, relations):
+        for change in compute_net_changes(log_range, relations):
             chunks[zlib.crc32(change.key) % self.count].append(change)
         if not chunks[number]:
             return
-        opened = stack.enter_context(self.checkpoint.open_store())
+        opened = stack.enter_context(self.checkpoint.open_read_only_store())
         newest: Reader = NewestReader(opened, at, known.catalog)
         later = list(read_log_changes(self.store, self.end, at))
         if any(relation == CATALOG_RELATION for relation, *_ in later):
             raise Retry("the catalog changed while a batch was made")
-        undone = net_changes(later, relations)
-        at_end = state_before(newest, undone, known.indexes) if undone else newest
+        undone = compute_net_changes(later, relations)
+        at_end = build_reader_before_changes(newest, undone, known.indexes) if undone else newest
         mine_and_later = [change for chunk in chunks[number:] for change in chunk]
-        before = state_before(at_end, mine_and_later, known.indexes)
-        _maintain_views(known, views, chunks[number], before, recorder)
+        before = build_reader_before_changes(at_end, mine_and_later, known.indexes)
+        _add_view_deltas(known, views, chunks[number], before, recorder)
 
 
-def _maintain_views(
+def _add_view_deltas(
     known: CompiledViews,
     views: Sequence[View],
     changes: Sequence[RowChange],
@@ -275,8 +287,8 @@ def _maintain_views(
         inputs = frozenset(view.inputs)
         mine = [change for change in changes if change.relation in inputs]
         if mine:
-            known.view_maintainer(view).writes(mine, before, recorder)
+            known.get_view_maintainer(view).writes(mine, before, recorder)
 
 
-def _input_relations(views: Sequence[View]) -> frozenset[int]:
+def _collect_input_relations(views: Sequence[View]) -> frozenset[int]:
     return frozenset(relation for view in views for relation in view.inputs)

@@ -42,14 +42,18 @@ from belvedere.pipeline.maintain.task_operators import (
     LookupTask,
     RecomputeTask,
     TreePath,
-    split_lookup_keys,
+    extract_lookup_key_values,
 )
 from belvedere.pipeline.store.log_changes import ChangeFrames
 from belvedere.pipeline.store.log_range_state import LogRangeState
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.types import BIGINT
-from belvedere.views.delta.delta_plan import DeltaTerm, build_delta_terms, changes_leaf_id
+from belvedere.views.delta.delta_plan import (
+    DeltaTerm,
+    build_terms_and_requirements,
+    changes_leaf_id,
+)
 from belvedere.views.delta.delta_tree import (
     Apply,
     DeltaTree,
@@ -57,39 +61,44 @@ from belvedere.views.delta.delta_tree import (
     Map,
     Recompute,
     Union,
-    children,
+    child_trees,
     collect_relations,
 )
 
 ONCE = SparkExpression("CAST(1 AS bigint)", BIGINT)
 
 
-def refuse_scan(scan: n.Scan) -> TypedFrame:
+def refuse_table_scan(scan: n.Scan) -> TypedFrame:
     """Raise NotNative: a delta scans a full table only where no key or index finds the rows."""
     raise NotNative(f"all rows of {scan.name} are looked at")
 
 
-def terms_by_table(tree: LinearCore, catalog: Catalog) -> Iterator[tuple[int, list[DeltaTerm]]]:
+def group_delta_terms_by_table(
+    tree: LinearCore, catalog: Catalog
+) -> Iterator[tuple[int, list[DeltaTerm]]]:
     """The terms of each table's changes, in the order in which tables change."""
-    terms, _ = build_delta_terms(tree.branches, tree.plan.fields, catalog)
+    terms, _ = build_terms_and_requirements(tree.branches, tree.plan.fields, catalog)
     for relation in sorted(collect_relations(tree)):
-        yield relation, [term for term in terms if _changed_relations(tree, term) == {relation}]
+        yield (
+            relation,
+            [term for term in terms if _changed_relations_of_term(tree, term) == {relation}],
+        )
 
 
-def _changed_relations(tree: LinearCore, term: DeltaTerm) -> set[int]:
+def _changed_relations_of_term(tree: LinearCore, term: DeltaTerm) -> set[int]:
     return {tree.branches[term.branch].leaves[number].relation for number in term.changed}
 
 
-def find_requested_slots(
+def collect_requested_slots(
     trees: list[DeltaTree], catalog: Catalog, changed: frozenset[int]
 ) -> dict[int, list[tuple[int, ...]]]:
     """The slots of each request for a table's changed rows, by table, one entry a request."""
     found: dict[int, list[tuple[int, ...]]] = {}
     while trees:
         tree, *trees = trees
-        trees += children(tree)
+        trees += child_trees(tree)
         if isinstance(tree, LinearCore):
-            for relation, terms in terms_by_table(tree, catalog):
+            for relation, terms in group_delta_terms_by_table(tree, catalog):
                 for term in terms if relation in changed else []:
                     leaves = tree.branches[term.branch].leaves
                     found.setdefault(relation, []).extend(leaves[i].slots for i in term.changed)
@@ -110,27 +119,30 @@ class DeltaLowering(SparkLowering):
     terms: dict[int, list[tuple[int, DeltaTerm]]] = field(default_factory=dict)
     _step: tuple[int, LinearCore, DeltaTerm] | None = None
 
-    def lower_delta(self, tree: DeltaTree, place: TreePath = ()) -> TypedFrame | None:
+    def lower_delta_tree(self, tree: DeltaTree, place: TreePath = ()) -> TypedFrame | None:
         """The delta of the tree; None where none of its tables changed."""
         if not self.changed & set(collect_relations(tree)):
             return None
         match tree:
             case LinearCore():
-                return self.lower_core(tree)
+                return self.lower_linear_core(tree)
             case Map():
-                below = self.lower_delta(tree.input, (*place, 0))
-                return None if below is None else self.lower_map(below, tree.plan)
+                below = self.lower_delta_tree(tree.input, (*place, 0))
+                return None if below is None else self.lower_map_over_frame(below, tree.plan)
             case Union():
-                sides = [self.lower_delta(one, (*place, i)) for i, one in enumerate(children(tree))]
-                return self.union_frames([one for one in sides if one is not None])
+                sides = [
+                    self.lower_delta_tree(one, (*place, i))
+                    for i, one in enumerate(child_trees(tree))
+                ]
+                return self.union_delta_frames([one for one in sides if one is not None])
             case Recompute():
-                return self.lower_recompute(tree, place)
+                return self.lower_recompute_operator(tree, place)
             case Apply():
-                return self.lower_apply(tree, place)
+                return self.lower_apply_operator(tree, place)
             case _:
                 raise NotNative("it is computed again as a whole")
 
-    def union_frames(self, frames: list[TypedFrame]) -> TypedFrame | None:
+    def union_delta_frames(self, frames: list[TypedFrame]) -> TypedFrame | None:
         def union_pair(one: TypedFrame, other: TypedFrame) -> TypedFrame:
             left, right = self.align_types(one, other)
             return replace(left, data=left.data.union(right.data))
@@ -139,25 +151,25 @@ class DeltaLowering(SparkLowering):
 
     # -- linear parts -------------------------------------------------------------------------
 
-    def lower_core(self, tree: LinearCore) -> TypedFrame | None:
+    def lower_linear_core(self, tree: LinearCore) -> TypedFrame | None:
         found = []
-        for relation, terms in terms_by_table(tree, self.catalog):
+        for relation, terms in group_delta_terms_by_table(tree, self.catalog):
             for term in terms if relation in self.changed else ():
                 self._step = (relation, tree, term)
                 self.terms.setdefault(id(tree), []).append((relation, term))
                 found.append(self.lower_node(term.plan))
-        return self.union_frames(found)
+        return self.union_delta_frames(found)
 
     def dispatch_node(self, node: n.Node) -> TypedFrame:
         match node:
             case n.Changes():
-                return self.read_changed_rows(node)
+                return self.lower_changes_leaf(node)
             case n.Filter() | n.Project():
-                return self.apply_row_node(self.lower_node(node.input), node)
+                return self.lower_filter_or_project(self.lower_node(node.input), node)
             case n.Join(right=n.Scan() as scan, lookup=n.Lookup() as lookup):
                 return self.lower_lookup_join(node, LookupTarget(scan, lookup.access))
             case n.Join(kind=n.JoinKind.INNER, lateral=False):
-                return self.join_changes(node)
+                return self.lower_changes_join(node)
             case n.Values() | n.TableFunction():
                 rows = self.lower_constant_rows(node)
                 return self.frames.select_columns(rows.data, [*rows.columns, ONCE])
@@ -166,24 +178,26 @@ class DeltaLowering(SparkLowering):
             case _:
                 raise NotNative(f"{type(node).__name__} in a term")
 
-    def read_changed_rows(self, node: n.Changes) -> TypedFrame:
+    def lower_changes_leaf(self, node: n.Changes) -> TypedFrame:
         assert self._step is not None, "a term is in the making"
         assert self.changes is not None
         _, tree, term = self._step
         leaves = tree.branches[term.branch].leaves
         (leaf,) = [leaves[i] for i in term.changed if changes_leaf_id(i) == node.relation]
-        return self.frames.rename_columns(self.changes.read_changes(leaf.relation, leaf.slots))
+        return self.frames.rename_columns(
+            self.changes.build_changed_rows_frame(leaf.relation, leaf.slots)
+        )
 
-    def lower_map(self, below: TypedFrame, node: n.Filter | n.Project) -> TypedFrame:
+    def lower_map_over_frame(self, below: TypedFrame, node: n.Filter | n.Project) -> TypedFrame:
         """Lower a node over an input that is not part of its plan."""
         self._nodes.append(node)
         self.report.notes_by_node.setdefault(id(node), [])
         try:
-            return self.apply_row_node(below, node)
+            return self.lower_filter_or_project(below, node)
         finally:
             self._nodes.pop()
 
-    def apply_row_node(self, below: TypedFrame, node: n.Filter | n.Project) -> TypedFrame:
+    def lower_filter_or_project(self, below: TypedFrame, node: n.Filter | n.Project) -> TypedFrame:
         if any(map(transform.has_subplan, transform.own_expressions(node))):
             raise NotNative("a sub-query")
         if isinstance(node, n.Filter):
@@ -195,7 +209,7 @@ class DeltaLowering(SparkLowering):
         """Join rows with their partners by look-up, after an exchange by the key, so that one task
         has all rows of a key and looks it up once."""
         left = self.lower_node(node.left)
-        values, access = split_lookup_keys(partners.access)
+        values, access = extract_lookup_key_values(partners.access)
         made, keys = self.lower_columns(left, values)
         keyed = self.frames.select_columns(made.data, [*left.columns, *keys])
         width, scan = len(left.names) - 1, partners.scan
@@ -214,7 +228,7 @@ class DeltaLowering(SparkLowering):
         found = TypedFrame(data.mapInArrow(step, schema_of(names, types)), names, types)
         return found if node.residual is None else self.filter_frame(found, node.residual)
 
-    def join_changes(self, node: n.Join) -> TypedFrame:
+    def lower_changes_join(self, node: n.Join) -> TypedFrame:
         """Join changed rows with changed rows of the same table, or with constants."""
         left, right, widths, parts = self.lower_join_inputs(node)
         weighted = widths[0] - 1, widths[1] - 1  # the last of each is the weight
@@ -228,14 +242,14 @@ class DeltaLowering(SparkLowering):
 
     # -- operators over state -----------------------------------------------------------------
 
-    def lower_recompute(self, tree: Recompute, place: TreePath) -> TypedFrame | None:
+    def lower_recompute_operator(self, tree: Recompute, place: TreePath) -> TypedFrame | None:
         touched = []
         for number, one in enumerate(tree.inputs):
-            below = self.lower_delta(one.tree, (*place, number))
+            below = self.lower_delta_tree(one.tree, (*place, number))
             if below is not None:
                 made, columns = self.lower_columns(below, one.keys)
                 touched.append(self.frames.select_columns(made.data, columns))
-        keys = self.union_frames(touched)
+        keys = self.union_delta_frames(touched)
         assert keys is not None, "one of its tables changed"
         if not keys.names:
             data, sides = self.frames.gather_rows([keys])
@@ -246,11 +260,11 @@ class DeltaLowering(SparkLowering):
         step = RecomputeTask(self.range_state, self.view, place, sides[0], types, names)
         return TypedFrame(data.mapInArrow(step, schema_of(names, types)), names, types)
 
-    def lower_apply(self, tree: Apply, place: TreePath) -> TypedFrame | None:
+    def lower_apply_operator(self, tree: Apply, place: TreePath) -> TypedFrame | None:
         inputs = []
-        for number, one in enumerate(children(tree)):
-            below = self.lower_delta(one, (*place, number))
-            inputs.append(below if below is not None else self.empty_delta(one))
+        for number, one in enumerate(child_trees(tree)):
+            below = self.lower_delta_tree(one, (*place, number))
+            inputs.append(below if below is not None else self.create_empty_delta_frame(one))
         keys = [tree.rights[0].left_keys, tree.rights[0].keys] if tree.rights else []
         if len(inputs) == 2 and keys[0]:
             data, sides = self.frames.exchange_by_key(inputs, keys)
@@ -261,7 +275,7 @@ class DeltaLowering(SparkLowering):
         step = ApplyTask(self.range_state, self.view, place, sides, types, names)
         return TypedFrame(data.mapInArrow(step, schema_of(names, types)), names, types)
 
-    def empty_delta(self, tree: DeltaTree) -> TypedFrame:
+    def create_empty_delta_frame(self, tree: DeltaTree) -> TypedFrame:
         """The delta of an input that did not change."""
         types = (*(one.type for one in tree.plan.fields), BIGINT)
         return self.frames.local_frame([], types)

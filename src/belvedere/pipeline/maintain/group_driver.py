@@ -23,9 +23,9 @@ from belvedere import failpoints
 from belvedere.errors import Error, InvalidInput, Unavailable, Unsupported
 from belvedere.execution.spark.failures import FAILURES, translate_failure
 from belvedere.pipeline.maintain import batch
-from belvedere.pipeline.store.checkpoint import remove_leftovers, temporary_checkpoint
+from belvedere.pipeline.store.checkpoint import remove_dead_checkpoints, temporary_checkpoint
 from belvedere.pipeline.store.client import Store
-from belvedere.pipeline.store.tables import DefinitionCompiler, fetch_catalog
+from belvedere.pipeline.store.tables import DefinitionCompiler, fetch_encoded_catalog
 from belvedere.views.state.claims import Claim
 
 POSITIONS_MAX = 100_000
@@ -61,7 +61,7 @@ class GroupProgress:
     additions: int = 0
     recent: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
 
-    def add_batch(self, one: AppliedBatch) -> None:
+    def record_applied_batch(self, one: AppliedBatch) -> None:
         self.batches += 1
         self.positions += one.end - one.start
         self.additions += one.additions
@@ -69,7 +69,7 @@ class GroupProgress:
         self.recent.append(one.seconds)
 
     @property
-    def median_ms(self) -> int | None:
+    def median_batch_ms(self) -> int | None:
         """The median duration of the recent batches."""
         times = sorted(self.recent)
         return round(1000 * times[len(times) // 2]) if times else None
@@ -95,8 +95,8 @@ class GroupDriver:
     def claim_groups(self, names: Sequence[str]) -> None:
         """Claim the groups of these views, or all deferred groups without names. When one is
         refused, none stays claimed."""
-        remove_leftovers(self.store)
-        wanted = self._find_groups(names)
+        remove_dead_checkpoints(self.store)
+        wanted = self._find_groups_of_views(names)
         self._attach_new_views(wanted)
         try:
             for group in wanted:
@@ -113,7 +113,7 @@ class GroupDriver:
         goal = self.store.position()
         for group in list(self.claims):
             while self.claims[group].start < goal:
-                self._advance_group(group)
+                self._advance_group_with_retries(group)
                 done += 1
         return done
 
@@ -122,15 +122,15 @@ class GroupDriver:
         for group, claim in list(self.claims.items()):
             del self.claims[group]
             try:
-                self.store.ask_owner("claim_release", claim=list(claim))
+                self.store.call_owner_verb("claim_release", claim=list(claim))
             except Unavailable as error:
                 if error.sqlstate != TAKEN_OVER:  # another job's by now
                     raise
 
     # -- groups -------------------------------------------------------------------------------
 
-    def _find_groups(self, names: Sequence[str]) -> list[int]:
-        known = self.store.ask_owner("groups")
+    def _find_groups_of_views(self, names: Sequence[str]) -> list[int]:
+        known = self.store.call_owner_verb("groups")
         self.names = {one["group"]: one["names"] for one in known}
         if not names:
             return list(self.names)
@@ -152,7 +152,7 @@ class GroupDriver:
         """Make the worker attach new views that are still detached from their group: it advances
         them until both are at one position. A view for which this fails stays with the worker."""
         for _ in range(ATTEMPTS_MAX):
-            groups = [one for one in self.store.ask_owner("groups") if one["group"] in wanted]
+            groups = [one for one in self.store.call_owner_verb("groups") if one["group"] in wanted]
             late = [
                 name
                 for one in groups
@@ -167,34 +167,34 @@ class GroupDriver:
 
     def _claim_group(self, group: int) -> None:
         arguments = {"group": group, "owner": self.owner, "positions_max": self.positions_max}
-        claim = self.claims[group] = Claim(*self.store.ask_owner("claim_take", **arguments))
+        claim = self.claims[group] = Claim(*self.store.call_owner_verb("claim_take", **arguments))
         self.group_progress.setdefault(group, GroupProgress(tuple(self.names[group]), claim.start))
 
     # -- one batch ----------------------------------------------------------------------------
 
-    def _advance_group(self, group: int) -> None:
+    def _advance_group_with_retries(self, group: int) -> None:
         """Process the next log range of a group; retry when the catalog changed meanwhile."""
         for attempt in range(ATTEMPTS_MAX):
             try:
-                self._run_batch(group)
+                self._compute_and_apply_batch(group)
                 return
             except Error as error:
                 if error.sqlstate not in (TAKEN_OVER, CHANGED) or attempt + 1 == ATTEMPTS_MAX:
                     raise
                 self._claim_group(group)  # refused when another job holds it
 
-    def _run_batch(self, group: int) -> None:
+    def _compute_and_apply_batch(self, group: int) -> None:
         began = self.clock()
         claim = self.claims[group]
         if claim.start == claim.end:
-            renewed = self.store.ask_owner(
+            renewed = self.store.call_owner_verb(
                 "claim_renew", claim=list(claim), positions_max=self.positions_max
             )
             claim = self.claims[group] = Claim(*renewed)
-        additions = self._compute_additions(claim)
+        additions = self._compute_claim_additions(claim)
         if failpoints.armed:
             failpoints.hit("pipeline.computed")
-        moved = self.store.put(
+        moved = self.store.send_verb_batches(
             "claim_advance",
             additions.schema,
             additions.to_batches(),
@@ -206,21 +206,21 @@ class GroupDriver:
             failpoints.hit("pipeline.applied")
         took = self.clock() - began
         applied = AppliedBatch(group, claim.start, claim.end, additions.num_rows, took)
-        self.group_progress[group].add_batch(applied)
+        self.group_progress[group].record_applied_batch(applied)
         self.progress(applied)
 
-    def _compute_additions(self, claim: Claim) -> pa.Table:
-        lease = self.store.take_lease()
+    def _compute_claim_additions(self, claim: Claim) -> pa.Table:
+        lease = self.store.take_position_lease()
         try:
-            objects = fetch_catalog(self.store, lease)
+            objects = fetch_encoded_catalog(self.store, lease)
         finally:
-            self.store.release_lease(lease)
+            self.store.release_position_lease(lease)
         members = next(
-            g["views"] for g in self.store.ask_owner("groups") if g["group"] == claim.group
+            g["views"] for g in self.store.call_owner_verb("groups") if g["group"] == claim.group
         )
         if not members or claim.start == claim.end:
-            return _additions_table([])
-        small = self._is_small(claim)
+            return _build_additions_table([])
+        small = self._is_small_log_range(claim)
         inputs = batch.BatchInputs(
             self.spark,
             self.store,
@@ -232,36 +232,36 @@ class GroupDriver:
             1 if small else self.tasks,
         )
         if small:
-            return self._compute_batch(inputs)
+            return self._compute_batch_additions(inputs)
         try:
-            return self._compute_batch(inputs._replace(columns=True))
+            return self._compute_batch_additions(inputs._replace(columns=True))
         except (InvalidInput, Unsupported):  # a value without a carrier, or of a row deleted since
-            return self._compute_batch(inputs)
+            return self._compute_batch_additions(inputs)
 
-    def _compute_batch(self, inputs: batch.BatchInputs) -> pa.Table:
+    def _compute_batch_additions(self, inputs: batch.BatchInputs) -> pa.Table:
         linear = batch.find_linear_views(inputs)
-        if not batch.needs_state(inputs, linear):
-            return _collect_additions(inputs, linear)
+        if not batch.needs_stored_state(inputs, linear):
+            return _run_additions_job(inputs, linear)
         with temporary_checkpoint(self.store) as copy:
-            return _collect_additions(inputs._replace(checkpoint=copy), linear)
+            return _run_additions_job(inputs._replace(checkpoint=copy), linear)
 
-    def _is_small(self, claim: Claim) -> bool:
+    def _is_small_log_range(self, claim: Claim) -> bool:
         return (
             SMALL_CHANGES > 0
-            and self.store.last_position_within(claim.start, SMALL_CHANGES) >= claim.end
+            and self.store.last_position_within_rows(claim.start, SMALL_CHANGES) >= claim.end
         )
 
 
-def _collect_additions(inputs: batch.BatchInputs, linear: frozenset[int]) -> pa.Table:
+def _run_additions_job(inputs: batch.BatchInputs, linear: frozenset[int]) -> pa.Table:
     changes = batch.create_change_frames(inputs, share=True)
     try:
-        return batch.build_additions(inputs, linear, changes).toArrow()
+        return batch.build_additions_frame(inputs, linear, changes).toArrow()
     except FAILURES as error:
         raise translate_failure(error) from error
     finally:
-        changes.unpersist()
+        changes.unpersist_change_frames()
 
 
-def _additions_table(rows: list[tuple[bytes, bytes]]) -> pa.Table:
+def _build_additions_table(rows: list[tuple[bytes, bytes]]) -> pa.Table:
     keys, values = zip(*rows) if rows else ((), ())
     return pa.table({"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())})

@@ -25,7 +25,11 @@ from belvedere.catalog.model import View
 from belvedere.codec import accumulator
 from belvedere.errors import Error, InvalidInput
 from belvedere.execution.spark.operators import TaskFailure
-from belvedere.pipeline.aggregate.additions import SCHEMA, encode_sums, sum_batches
+from belvedere.pipeline.aggregate.additions import (
+    SCHEMA,
+    encode_nonzero_sums,
+    sum_encoded_additions,
+)
 from belvedere.pipeline.maintain import batch as deltas
 from belvedere.pipeline.store.checkpoint import Checkpoint
 from belvedere.pipeline.store.client import PositionLease, Store
@@ -33,7 +37,7 @@ from belvedere.pipeline.store.tables import (
     Batches,
     DefinitionCompiler,
     decode_catalog,
-    fetch_catalog,
+    fetch_encoded_catalog,
 )
 
 
@@ -48,7 +52,7 @@ class StateMove(NamedTuple):
         return min(self), max(self)
 
     @property
-    def is_backward(self) -> bool:
+    def is_to_earlier_position(self) -> bool:
         return self.wanted < self.at
 
 
@@ -56,7 +60,7 @@ def require_same_definition(
     store: Store, lease: PositionLease, catalog: Catalog, view: View
 ) -> None:
     """Refuse a position at which the view or its tables had another definition."""
-    then = decode_catalog(fetch_catalog(store, lease))
+    then = decode_catalog(fetch_encoded_catalog(store, lease))
     for id_ in (view.id, *view.inputs):
         item, known = then.get(id_), catalog.get(id_)
         if item is None or known is None or item.version != known.version:
@@ -69,7 +73,7 @@ def require_same_definition(
             )
 
 
-def create_range_inputs(
+def create_range_batch_inputs(
     spark: SparkSession,
     store: Store,
     view: int,
@@ -87,11 +91,11 @@ def create_range_inputs(
     )
 
 
-def needs_checkpoint(inputs: deltas.BatchInputs) -> bool:
-    return deltas.needs_state(inputs, deltas.find_linear_views(inputs))
+def batch_needs_checkpoint(inputs: deltas.BatchInputs) -> bool:
+    return deltas.needs_stored_state(inputs, deltas.find_linear_views(inputs))
 
 
-def move_state(
+def build_rows_at_position(
     state: DataFrame,
     inputs: deltas.BatchInputs,
     move: StateMove,
@@ -102,16 +106,16 @@ def move_state(
 ) -> DataFrame:
     """The view's rows at the wanted position: `state` has the stored keys and values, and `rows`
     turns the values of a state into rows."""
-    found = deltas.build_additions(
+    found = deltas.build_additions_frame(
         inputs._replace(checkpoint=copy), deltas.find_linear_views(inputs)
     )
-    if move.is_backward:
-        found = found.mapInArrow(negate_additions, SCHEMA)
+    if move.is_to_earlier_position:
+        found = found.mapInArrow(negate_additions_in_task, SCHEMA)
     both = state.union(found).repartition(parts, f.col("key"))
     return both.mapInArrow(StateSumTask(rows), schema)
 
 
-def negate_additions(batches: Batches) -> Batches:
+def negate_additions_in_task(batches: Batches) -> Batches:
     """In a task: negate the amounts of additions."""
     for batch in batches:
         pairs = map(accumulator.decode, batch.column("value").to_pylist())
@@ -128,7 +132,7 @@ class StateSumTask:
 
     def __call__(self, batches: Batches) -> Batches:
         try:
-            sums = sum_batches(batches).sums
-            yield from self.rows(encode_sums(sums))
+            sums = sum_encoded_additions(batches).sums
+            yield from self.rows(encode_nonzero_sums(sums))
         except Error as error:
             raise TaskFailure(error) from None

@@ -34,7 +34,7 @@ from belvedere.execution.spark.operators import (
 from belvedere.execution.spark.types import to_array, to_values
 from belvedere.pipeline.store.compiled_views import CompiledViews
 from belvedere.pipeline.store.log_range_state import LogRangeState
-from belvedere.pipeline.store.tables import Batches, to_carried_batch
+from belvedere.pipeline.store.tables import Batches, convert_batch_to_carriers
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -42,9 +42,9 @@ from belvedere.plan.fields import Field
 from belvedere.txn.contracts import Reader
 from belvedere.types import BIGINT, Row, SqlType
 from belvedere.views.delta.delta_plan import KEYS_LEAF
-from belvedere.views.delta.delta_tree import Apply, DeltaTree, children
-from belvedere.views.delta.detached_run import run_plan
+from belvedere.views.delta.delta_tree import Apply, DeltaTree, child_trees
 from belvedere.views.delta.linear_core import Expressions
+from belvedere.views.delta.sessionless_run import run_compiled_plan
 from belvedere.views.operators.apply import ApplyOperator
 from belvedere.views.operators.operator import (
     DeltaOperator,
@@ -59,13 +59,13 @@ TreePath = tuple[int, ...]
 """Where a part of a view's tree is: which child, of which child, from the root on."""
 
 
-def subtree_at(tree: DeltaTree, place: TreePath) -> DeltaTree:
+def find_subtree_by_path(tree: DeltaTree, place: TreePath) -> DeltaTree:
     for number in place:
-        tree = children(tree)[number]
+        tree = child_trees(tree)[number]
     return tree
 
 
-def require_state(held: LogRangeState | None) -> LogRangeState:
+def require_range_state(held: LogRangeState | None) -> LogRangeState:
     """The state to read. Task functions that are only explained, never run, have none."""
     assert held is not None, "a step that is run has been given where state is"
     return held
@@ -96,18 +96,20 @@ class LookupTask:
     def __call__(self, batches: Batches) -> Batches:
         scan = self.partners.scan
         try:
-            with require_state(self.range_state).open_table(
+            with require_range_state(self.range_state).open_table_reader(
                 scan.relation, at_end=self.at_end
             ) as reader:
-                find = self._choose_finder(reader)
+                find = self._build_partner_finder(reader)
                 for batch in batches:
                     if batch.num_rows:
-                        yield self._join_batch(batch, find)
+                        yield self._join_batch_with_partners(batch, find)
         except Error as error:
             raise TaskFailure(error) from None
 
-    def _join_batch(self, batch: pa.RecordBatch, find: PartnerFinder) -> pa.RecordBatch:
-        places, keys = _number_keys(batch, self.width + 1, self.key_types)
+    def _join_batch_with_partners(
+        self, batch: pa.RecordBatch, find: PartnerFinder
+    ) -> pa.RecordBatch:
+        places, keys = _number_distinct_keys(batch, self.width + 1, self.key_types)
         numbers, partners = find(keys)
         counts = np.bincount(numbers, minlength=len(keys))
         order = np.argsort(numbers, kind="stable")
@@ -123,31 +125,31 @@ class LookupTask:
             [*rows[: self.width], *found, rows[self.width]], names=list(self.names)
         )
 
-    def _choose_finder(self, reader: Reader) -> PartnerFinder:
+    def _build_partner_finder(self, reader: Reader) -> PartnerFinder:
         access = self.partners.access
         plain = all(type(part) is paths.EqualityPart for part in access.parts)
         if access.index is None and access.full_key and plain:
-            return self._key_finder(reader)
-        return self._plan_finder(reader)
+            return self._build_primary_key_finder(reader)
+        return self._build_lookup_join_finder(reader)
 
-    def _key_finder(self, reader: Reader) -> PartnerFinder:
+    def _build_primary_key_finder(self, reader: Reader) -> PartnerFinder:
         """Find one row at most for each key, by the complete primary key."""
         scan = self.partners.scan
         table = compiled_table(reader.catalog, scan.relation)
         types = tuple(one.type for one in scan.fields)
         names = [f"c{i}" for i in range(len(types))]
 
-        def find_rows(keys: list[Row]) -> PartnerRows:
+        def find_partners_by_key(keys: list[Row]) -> PartnerRows:
             whole = [(at, table.key.encode(key)) for at, key in enumerate(keys) if None not in key]
             values = reader.multi_get([key for _, key in whole]) if whole else []
             found = [(at, value) for (at, _), value in zip(whole, values) if value is not None]
             rows = rows_to_arrow(table.layout, [value for _, value in found], scan.slots, names)
-            columns = to_carried_batch(rows, types, names).columns if names else []
+            columns = convert_batch_to_carriers(rows, types, names).columns if names else []
             return np.array([at for at, _ in found], np.int64), columns
 
-        return find_rows
+        return find_partners_by_key
 
-    def _plan_finder(self, reader: Reader) -> PartnerFinder:
+    def _build_lookup_join_finder(self, reader: Reader) -> PartnerFinder:
         """Find any number of rows for each key, by the engine's own look-up join."""
         scan = self.partners.scan
         width = len(self.key_types)
@@ -162,9 +164,9 @@ class LookupTask:
         )
         rows = compile_plan(reader.catalog, joined)
 
-        def find_rows(keys: list[Row]) -> PartnerRows:
+        def find_partners_by_join(keys: list[Row]) -> PartnerRows:
             given = [(*key, at) for at, key in enumerate(keys)]
-            found = list(run_plan(rows, reader, {KEYS_LEAF: given}))
+            found = list(run_compiled_plan(rows, reader, {KEYS_LEAF: given}))
             columns = list(zip(*(row[width + 1 :] for row in found)))
             types = [one.type for one in scan.fields]
             if not found:
@@ -172,7 +174,7 @@ class LookupTask:
             arrays = [to_array(list(some), one) for some, one in zip(columns, types)]
             return np.array([row[width] for row in found], np.int64), arrays
 
-        return find_rows
+        return find_partners_by_join
 
 
 PartnerRows = tuple[Any, Sequence[pa.Array]]
@@ -181,7 +183,7 @@ PartnerRows = tuple[Any, Sequence[pa.Array]]
 PartnerFinder = Callable[[list[Row]], PartnerRows]
 
 
-def _number_keys(batch: pa.RecordBatch, first: int, types: Types) -> tuple[Any, list[Row]]:
+def _number_distinct_keys(batch: pa.RecordBatch, first: int, types: Types) -> tuple[Any, list[Row]]:
     """Number the distinct keys of a batch, whose key columns begin at `first`: the key's number
     for each row, and the keys."""
     columns = [batch.column(first + i) for i in range(len(types))]
@@ -216,14 +218,16 @@ class RecomputeTask:
         try:
             keys = [row for batch in batches for row in input_rows(batch, 0, self.side)]
             if keys:
-                held = require_state(self.range_state)
+                held = require_range_state(self.range_state)
                 known = held.compiled_views
-                maintainer = known.view_maintainer(*known.find_views([self.view]))
-                source = maintainer.build_operator(subtree_at(maintainer.tree, self.path))
+                maintainer = known.get_view_maintainer(*known.require_views_by_id([self.view]))
+                source = maintainer.build_part_operator(
+                    find_subtree_by_path(maintainer.tree, self.path)
+                )
                 assert isinstance(source, RecomputeOperator)
-                with held.open_ends() as (before, after):
-                    found = source.delta_of_keys(keys, before, after)
-                    yield from _encode_weighted(found, self.types, self.names)
+                with held.open_start_and_end_readers() as (before, after):
+                    found = source.compute_key_delta(keys, before, after)
+                    yield from _encode_weighted_rows(found, self.types, self.names)
         except Error as error:
             raise TaskFailure(error) from None
 
@@ -246,21 +250,23 @@ class ApplyTask:
                 for number, side in enumerate(self.sides):
                     given[number] += input_rows(batch, number, side)
             if any(given):
-                held = require_state(self.range_state)
-                with held.open_ends() as (before, after):
+                held = require_range_state(self.range_state)
+                with held.open_start_and_end_readers() as (before, after):
                     step = DeltaStep((), before, held.compiled_views.indexes, after)
-                    found = self._create_operator(held.compiled_views, given).delta(step)
-                    yield from _encode_weighted(found, self.types, self.names)
+                    found = self._create_apply_operator(held.compiled_views, given).compute_delta(
+                        step
+                    )
+                    yield from _encode_weighted_rows(found, self.types, self.names)
         except Error as error:
             raise TaskFailure(error) from None
 
-    def _create_operator(self, known: CompiledViews, given: list[list[Row]]) -> ApplyOperator:
-        maintainer = known.view_maintainer(*known.find_views([self.view]))
-        tree = subtree_at(maintainer.tree, self.path)
+    def _create_apply_operator(self, known: CompiledViews, given: list[list[Row]]) -> ApplyOperator:
+        maintainer = known.get_view_maintainer(*known.require_views_by_id([self.view]))
+        tree = find_subtree_by_path(maintainer.tree, self.path)
         assert isinstance(tree, Apply)
         inputs = [
-            PrecomputedOperator(maintainer.build_operator(one), rows)
-            for one, rows in zip(children(tree), given)
+            PrecomputedOperator(maintainer.build_part_operator(one), rows)
+            for one, rows in zip(child_trees(tree), given)
         ]
         return ApplyOperator(
             known.catalog, tree, inputs[0], [*inputs[1:]], maintainer.auxiliary_views
@@ -276,23 +282,23 @@ class PrecomputedOperator:
         self._rows = rows
         self.reads_state = source.reads_state
 
-    def delta(self, step: DeltaStep) -> WeightedRows:
+    def compute_delta(self, step: DeltaStep) -> WeightedRows:
         return ((row[:-1], row[-1]) for row in self._rows)
 
-    def all_rows(self, reader: Reader) -> Iterator[Row]:
-        return self._source.all_rows(reader)
+    def compute_all_rows(self, reader: Reader) -> Iterator[Row]:
+        return self._source.compute_all_rows(reader)
 
     def build_key_lookup(self, keys: Expressions) -> KeyLookup:
         return self._source.build_key_lookup(keys)
 
 
-def _encode_weighted(found: WeightedRows, types: Types, names: tuple[str, ...]) -> Batches:
+def _encode_weighted_rows(found: WeightedRows, types: Types, names: tuple[str, ...]) -> Batches:
     """Encode rows with a weight of 1 or -1; a row of a larger weight is repeated."""
     rows = [(*row, 1 if weight > 0 else -1) for row, weight in found for _ in range(abs(weight))]
     return rows_to_batches(rows, types, names)
 
 
-def split_lookup_keys(access: paths.Access) -> tuple[Expressions, paths.Access]:
+def extract_lookup_key_values(access: paths.Access) -> tuple[Expressions, paths.Access]:
     """The key values of a look-up as expressions over the row, and the same look-up by the columns
     that will hold these values."""
     values: list[e.Expression] = []

@@ -45,7 +45,7 @@ class Checkpoint:
     position: int
 
     @contextmanager
-    def open_store(self) -> Iterator[RocksStore]:
+    def open_read_only_store(self) -> Iterator[RocksStore]:
         """Open the store read-only, in a task."""
         options = store_options(create=False, salvage=False, cache_bytes=_CACHE_BYTES)
         data = self.directory / DATA_DIRECTORY
@@ -71,28 +71,28 @@ class Checkpoint:
 def temporary_checkpoint(store: Store) -> Iterator[Checkpoint]:
     """A checkpoint of the open store, removed at the end. Checkpoints of dead jobs are removed
     first."""
-    remove_leftovers(store)
-    with job_directory(store, _PREFIX) as directory:
+    remove_dead_checkpoints(store)
+    with create_locked_job_directory(store, _PREFIX) as directory:
         try:
-            with checkpoint_at(store, directory / "copy") as made:
+            with checkpoint_in_directory(store, directory / "copy") as made:
                 yield made
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
 
 @contextmanager
-def checkpoint_at(store: Store, directory: Path) -> Iterator[Checkpoint]:
+def checkpoint_in_directory(store: Store, directory: Path) -> Iterator[Checkpoint]:
     """A checkpoint in this directory, which must be on the file system of the store."""
-    position = int(store.ask_owner("backup", destination=str(directory)))
+    position = int(store.call_owner_verb("backup", destination=str(directory)))
     try:
         yield Checkpoint(directory, position)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def remove_leftovers(store: Store) -> None:
+def remove_dead_checkpoints(store: Store) -> None:
     """Remove the checkpoints of jobs whose drivers have ended."""
-    with dead_job_directories(store, _PREFIX) as found:
+    with lock_dead_job_directories(store, _PREFIX) as found:
         for directory in found:
             shutil.rmtree(directory, ignore_errors=True)
 
@@ -100,7 +100,7 @@ def remove_leftovers(store: Store) -> None:
 # -- directories of jobs ---------------------------------------------------------------------------
 
 
-def work_directory(store: Store) -> Path:
+def ensure_jobs_directory(store: Store) -> Path:
     """The directory of all jobs inside the store's directory."""
     made = store.directory / DIRECTORY
     made.mkdir(mode=0o700, exist_ok=True)
@@ -108,25 +108,25 @@ def work_directory(store: Store) -> Path:
 
 
 @contextmanager
-def job_directory(store: Store, prefix: str) -> Iterator[Path]:
+def create_locked_job_directory(store: Store, prefix: str) -> Iterator[Path]:
     """A new directory, under a lock that the operating system drops with this process."""
-    with _lock_work_directory(store):
-        directory = work_directory(store) / f"{prefix}{secrets.token_hex(8)}"
+    with _lock_jobs_directory(store):
+        directory = ensure_jobs_directory(store) / f"{prefix}{secrets.token_hex(8)}"
         directory.mkdir()
-        lock = open_locked(directory / _LOCK)
+        lock = open_locked_file(directory / _LOCK)
     assert lock is not None, "nobody else knows it"
     with lock:
         yield directory
 
 
 @contextmanager
-def dead_job_directories(store: Store, prefix: str) -> Iterator[list[Path]]:
+def lock_dead_job_directories(store: Store, prefix: str) -> Iterator[list[Path]]:
     """The directories of jobs whose drivers have ended, locked against other jobs meanwhile."""
     with ExitStack() as stack:
         found = []
-        with _lock_work_directory(store):
-            for directory in sorted(work_directory(store).glob(f"{prefix}*")):
-                lock = open_locked(directory / _LOCK)
+        with _lock_jobs_directory(store):
+            for directory in sorted(ensure_jobs_directory(store).glob(f"{prefix}*")):
+                lock = open_locked_file(directory / _LOCK)
                 if lock is not None:  # else its driver lives
                     stack.enter_context(lock)
                     found.append(directory)
@@ -134,9 +134,9 @@ def dead_job_directories(store: Store, prefix: str) -> Iterator[list[Path]]:
 
 
 @contextmanager
-def _lock_work_directory(store: Store) -> Iterator[None]:
+def _lock_jobs_directory(store: Store) -> Iterator[None]:
     """Excludes other jobs, so that none sees a directory between its creation and its lock."""
-    directory = os.open(work_directory(store), os.O_RDONLY)
+    directory = os.open(ensure_jobs_directory(store), os.O_RDONLY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)
         yield
@@ -144,7 +144,7 @@ def _lock_work_directory(store: Store) -> Iterator[None]:
         os.close(directory)
 
 
-def open_locked(path: Path) -> IO[str] | None:
+def open_locked_file(path: Path) -> IO[str] | None:
     """A file to read and append to, locked: the lock ends with the process, however it ends. None:
     another process has it."""
     file = path.open("a+")

@@ -33,26 +33,26 @@ class TableSource:
     lease: PositionLease
     copy: Checkpoint | None = None
 
-    def scan(
+    def scan_table_split(
         self, catalog: Catalog, table: int, relation: ReadRequest, split: RelationSplit
     ) -> Iterator[pa.RecordBatch]:
         """In a task: the rows of a split, with the columns that the relation names."""
         if self.copy is None or not split.ranges:  # without ranges only a query finds the rows
-            yield from self.store.scan(relation, self.lease, split)
+            yield from self.store.scan_relation_split(relation, self.lease, split)
             return
         compiled = compiled_table(catalog, table)
         slots = {column.name: column.slot for column in catalog.table(table).columns}
         assert relation.columns is not None, "jobs name their columns"
         wanted = tuple(slots[name] for name in relation.columns)
-        with self.copy.open_store() as opened:
+        with self.copy.open_read_only_store() as opened:
             newest: Reader = NewestReader(opened, self.copy.position, catalog)
-            reader = self._undo_to_lease(newest, table)
+            reader = self._build_reader_at_lease(newest, table)
             for low, high in split.ranges:
                 start, end = max(low, compiled.start), min(high, compiled.end)
                 for values in reader.scan_values(start, end, batch_rows=BATCH_ROWS):
                     yield rows_to_arrow(compiled.layout, values, wanted, relation.columns)
 
-    def _undo_to_lease(self, newest: Reader, table: int) -> Reader:
+    def _build_reader_at_lease(self, newest: Reader, table: int) -> Reader:
         """The checkpoint's table as it was at the position of the lease."""
         assert self.copy is not None
         before: dict[bytes, bytes | None] = {}

@@ -36,7 +36,7 @@ class ReadRequest(NamedTuple):
     name: str
     columns: tuple[str, ...] | None = None
 
-    def to_arguments(self) -> dict[str, Any]:
+    def to_verb_arguments(self) -> dict[str, Any]:
         columns = None if self.columns is None else list(self.columns)
         return {self.kind: self.name, "columns": columns}
 
@@ -56,7 +56,7 @@ class PositionLease(NamedTuple):
     id: str
     position: int
 
-    def to_arguments(self) -> dict[str, Any]:
+    def to_verb_arguments(self) -> dict[str, Any]:
         return {"lease": self.id, "position": self.position}
 
 
@@ -124,30 +124,30 @@ class Store:
     # -- the store ----------------------------------------------------------------------------
 
     def position(self) -> int:
-        return int(self.ask_owner("position"))
+        return int(self.call_owner_verb("position"))
 
     def identity(self) -> StoreIdentity:
-        return StoreIdentity(**self.ask_owner("identity"))
+        return StoreIdentity(**self.call_owner_verb("identity"))
 
-    def wait_for_position(self, position: int, seconds: int) -> int:
+    def wait_past_position(self, position: int, seconds: int) -> int:
         """Wait until the log is past `position`, `seconds` at most; returns its position."""
-        return int(self.ask_owner("wait", position=position, seconds=seconds))
+        return int(self.call_owner_verb("wait", position=position, seconds=seconds))
 
     # -- reading at a position ----------------------------------------------------------------
 
     def describe_relation(self, relation: ReadRequest) -> ReadDescription:
-        found = self.ask_owner("describe", **relation.to_arguments())
+        found = self.call_owner_verb("describe", **relation.to_verb_arguments())
         schema = pa.ipc.read_schema(pa.py_buffer(found["schema"]))
         return ReadDescription(found["kind"], schema, tuple(found["key"]), found.get("relation", 0))
 
-    def take_lease(self, position: int | None = None) -> PositionLease:
-        found = self.ask_owner("lease", position=position)
+    def take_position_lease(self, position: int | None = None) -> PositionLease:
+        found = self.call_owner_verb("lease", position=position)
         return PositionLease(found["lease"], found["position"])
 
-    def release_lease(self, lease: PositionLease) -> None:
-        self.ask_owner("release", lease=lease.id)
+    def release_position_lease(self, lease: PositionLease) -> None:
+        self.call_owner_verb("release", lease=lease.id)
 
-    def split_relation(
+    def plan_relation_splits(
         self,
         relation: ReadRequest,
         lease: PositionLease,
@@ -156,30 +156,30 @@ class Store:
     ) -> list[RelationSplit]:
         """Splits of about the same size; they have every row that the filters match, and may have
         more."""
-        arguments = {**relation.to_arguments(), **lease.to_arguments()}
-        found = self.ask_owner("splits", count=count, filters=list(filters), **arguments)
+        arguments = {**relation.to_verb_arguments(), **lease.to_verb_arguments()}
+        found = self.call_owner_verb("splits", count=count, filters=list(filters), **arguments)
         parts = [tuple((low, high) for low, high in part) for part in found]
         return [RelationSplit(part, () if part else tuple(filters)) for part in parts]
 
-    def scan(
+    def scan_relation_split(
         self, relation: ReadRequest, lease: PositionLease, split: RelationSplit
     ) -> Iterator[pa.RecordBatch]:
-        arguments = {**relation.to_arguments(), **lease.to_arguments()}
+        arguments = {**relation.to_verb_arguments(), **lease.to_verb_arguments()}
         part, filters = list(split.ranges), list(split.filters)
-        return self.fetch("scan", part=part, filters=filters, **arguments)
+        return self.fetch_verb_batches("scan", part=part, filters=filters, **arguments)
 
-    def run_query(self, sql: str, lease: PositionLease) -> Iterator[pa.RecordBatch]:
-        return self.fetch("query", query=sql, **lease.to_arguments())
+    def run_query_at_lease(self, sql: str, lease: PositionLease) -> Iterator[pa.RecordBatch]:
+        return self.fetch_verb_batches("query", query=sql, **lease.to_verb_arguments())
 
     # -- the log ------------------------------------------------------------------------------
 
-    def describe_changes(self, of: str) -> ChangeSource:
+    def describe_change_source(self, of: str) -> ChangeSource:
         """The schema of the changes of a table, a view, or (`*`) the complete log."""
-        found = self.ask_owner("describe_changes", of=of)
+        found = self.call_owner_verb("describe_changes", of=of)
         schema = pa.ipc.read_schema(pa.py_buffer(found["schema"]))
         return ChangeSource(found["kind"], of, schema)
 
-    def read_changes(
+    def read_changes_of_source(
         self, followed: ChangeSource, after: int, through: int
     ) -> Iterator[pa.RecordBatch]:
         """The changes with after < position <= through."""
@@ -189,27 +189,29 @@ class Store:
 
     def read_log(self, table: str | None, after: int, through: int) -> Iterator[pa.RecordBatch]:
         """after < position <= through, of one table or (None) of all."""
-        return self.fetch("changes", table=table, after=after, through=through)
+        return self.fetch_verb_batches("changes", table=table, after=after, through=through)
 
     def read_view_changes(self, view: str, after: int, through: int) -> Iterator[pa.RecordBatch]:
         """A view's own changes: position, weight, row. The store records them from the first
         request on."""
-        return self.fetch("view_changes", view=view, after=after, through=through)
+        return self.fetch_verb_batches("view_changes", view=view, after=after, through=through)
 
     def view_position(self, view: str) -> int:
         """The last position up to which a view's changes can be read."""
-        return int(self.ask_owner("view_position", view=view))
+        return int(self.call_owner_verb("view_position", view=view))
 
-    def last_position_within(self, after: int, rows: int, table: str | None = None) -> int:
+    def last_position_within_rows(self, after: int, rows: int, table: str | None = None) -> int:
         """The last position with at most `rows` changes after `after`; always at least one commit
         later."""
-        return int(self.ask_owner("reach", after=after, rows=rows, table=table))
+        return int(self.call_owner_verb("reach", after=after, rows=rows, table=table))
 
     # -- writing ------------------------------------------------------------------------------
 
-    def check_columns(self, table: str, operation: str, columns: Sequence[str]) -> None:
+    def check_write_columns(self, table: str, operation: str, columns: Sequence[str]) -> None:
         """Refuse columns that do not fit the table."""
-        self.ask_owner("check_columns", table=table, operation=operation, columns=list(columns))
+        self.call_owner_verb(
+            "check_columns", table=table, operation=operation, columns=list(columns)
+        )
 
     def stage_rows(
         self,
@@ -219,22 +221,22 @@ class Store:
         batches: Iterable[pa.RecordBatch],
         job: str | None = None,
     ) -> tuple[str, int]:
-        """Send rows that stay invisible until `write`; returns the name of the part and its
-        number of rows."""
+        """Send rows that stay invisible until `commit_staged_parts`; returns the name of the part
+        and its number of rows."""
         named = {"table": table, "operation": operation, "columns": schema.names, "job": job}
-        found = self.put("stage", schema, batches, **named)
+        found = self.send_verb_batches("stage", schema, batches, **named)
         return found["part"], found["rows"]
 
-    def discard_parts(self, parts: Sequence[str]) -> None:
+    def discard_staged_parts(self, parts: Sequence[str]) -> None:
         if parts:
-            self.ask_owner("discard", parts=list(parts))
+            self.call_owner_verb("discard", parts=list(parts))
 
-    def end_job(self, job: str, *, again: bool = False) -> None:
+    def end_write_job(self, job: str, *, again: bool = False) -> None:
         """Remove all parts that tasks of a job staged, and refuse late ones. `again`: the job is a
         stream, whose next batch has the same name."""
-        self.ask_owner("end_job", job=job, again=int(again))
+        self.call_owner_verb("end_job", job=job, again=int(again))
 
-    def write(
+    def commit_staged_parts(
         self,
         table: str,
         operation: str,
@@ -281,22 +283,22 @@ class Store:
 
     # -- any verb -----------------------------------------------------------------------------
 
-    def ask_owner(self, verb: str, **arguments: Any) -> Any:
+    def call_owner_verb(self, verb: str, **arguments: Any) -> Any:
         return ask_owner_once(self.directory, Request(verb, arguments))
 
-    def fetch(self, verb: str, **arguments: Any) -> Iterator[pa.RecordBatch]:
+    def fetch_verb_batches(self, verb: str, **arguments: Any) -> Iterator[pa.RecordBatch]:
         with OwnerConnection(self.directory) as conversation:
             _, batches = conversation.fetch(Request(verb, arguments))
             yield from batches
 
-    def put(
+    def send_verb_batches(
         self, verb: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], **arguments: Any
     ) -> Any:
         with OwnerConnection(self.directory) as conversation:
             return conversation.put(Request(verb, arguments), schema, batches)
 
 
-def parse_relation_options(options: Mapping[str, str]) -> ReadRequest:
+def parse_read_request(options: Mapping[str, str]) -> ReadRequest:
     """The relation that the options of a reader name: exactly one of table, view and query."""
     given = [kind for kind in READ_KINDS if kind in options]
     if len(given) != 1:

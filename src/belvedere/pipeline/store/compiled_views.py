@@ -23,30 +23,32 @@ class CompiledViews:
     def __init__(self, catalog: Catalog, definitions: DefinitionCompiler) -> None:
         self.catalog = catalog
         self._definitions = definitions
-        self._view_registry = ViewRegistry(definitions.bind, self.plain_indexes)
+        self._view_registry = ViewRegistry(definitions.bind, self.build_plain_index_participants)
         self.indexes = self._view_registry.indexes
         self.refusing_reader: Reader = _RefusingReader(catalog)
 
-    def plain_indexes(self, catalog: Catalog, relations: frozenset[int]) -> tuple[Participant, ...]:
+    def build_plain_index_participants(
+        self, catalog: Catalog, relations: frozenset[int]
+    ) -> tuple[Participant, ...]:
         """The participants that derive indexes only, without auxiliary views."""
         return build_index_participants(catalog, relations, self._definitions.compile_expression)
 
-    def find_views(self, ids: Sequence[int]) -> list[View]:
+    def require_views_by_id(self, ids: Sequence[int]) -> list[View]:
         found = [self.catalog.get(id_) for id_ in ids]
         if not all(isinstance(one, View) for one in found):
             raise Corruption("a view is not in the catalog of its batch", ids=list(ids))
         return [one for one in found if isinstance(one, View)]
 
-    def view_maintainer(self, view: View) -> ViewMaintainer:
-        return self._view_registry.maintainer_for(self.catalog, view)
+    def get_view_maintainer(self, view: View) -> ViewMaintainer:
+        return self._view_registry.get_view_maintainer(self.catalog, view)
 
-    def compile_view(self, view: View) -> MaintenancePlan:
+    def get_maintenance_plan(self, view: View) -> MaintenancePlan:
         """The compiled form of the view, from which its state is maintained."""
-        return self._view_registry.compiled_definition(self.catalog, view)
+        return self._view_registry.get_maintenance_plan(self.catalog, view)
 
 
 @lru_cache(maxsize=4)
-def compile_catalog_views(
+def get_compiled_views(
     objects: tuple[bytes, ...], definitions: DefinitionCompiler
 ) -> CompiledViews:
     return CompiledViews(decode_catalog(objects), definitions)

@@ -34,10 +34,10 @@ from belvedere.execution.spark.operators import TaskFailure
 from belvedere.pipeline.store.client import Store
 from belvedere.pipeline.store.tables import (
     Batches,
-    create_tasks,
-    single_table_catalog,
-    task_numbers,
-    to_carried_batch,
+    convert_batch_to_carriers,
+    create_task_number_frame,
+    decode_single_table_catalog,
+    iterate_task_numbers,
 )
 from belvedere.plan.representation import python_equal_may_differ
 from belvedere.txn.contracts import RowChange
@@ -56,12 +56,14 @@ def read_log_changes(
     if after >= through:
         return
     for batch in store.read_log(None, after, through):
-        mine = batch if only is None else filter_relation(batch, only)
+        mine = batch if only is None else filter_batch_by_relation(batch, only)
         columns = (mine.column(name).to_pylist() for name in ("relation", "key", "old", "new"))
         yield from zip(*columns)
 
 
-def net_changes(changes: Iterable[LoggedChange], relations: frozenset[int]) -> list[RowChange]:
+def compute_net_changes(
+    changes: Iterable[LoggedChange], relations: frozenset[int]
+) -> list[RowChange]:
     """The net change of every row of these relations."""
     prefixes = {relation: keyspace.row_prefix(relation) for relation in relations}
     first: dict[bytes, bytes | None] = {}
@@ -75,11 +77,11 @@ def net_changes(changes: Iterable[LoggedChange], relations: frozenset[int]) -> l
     return [RowChange(key, old, last[key]) for key, old in first.items() if old != last[key]]
 
 
-def filter_relation(batch: pa.RecordBatch, relation: int) -> pa.RecordBatch:
+def filter_batch_by_relation(batch: pa.RecordBatch, relation: int) -> pa.RecordBatch:
     return batch.filter(pc.equal(batch.column("relation"), relation))
 
 
-def task_range(start: int, end: int, number: int, count: int) -> tuple[int, int]:
+def compute_task_log_range(start: int, end: int, number: int, count: int) -> tuple[int, int]:
     """The range of positions of task `number` of `count`."""
     size = end - start
     return start + size * number // count, start + size * (number + 1) // count
@@ -105,14 +107,14 @@ class ChangeFrames:
     _read: dict[int, tuple[tuple[int, ...], TypedFrame]] = field(default_factory=dict)
     _persisted: list[TypedFrame] = field(default_factory=list)
 
-    def read_changes(self, relation: int, slots: tuple[int, ...]) -> TypedFrame:
+    def build_changed_rows_frame(self, relation: int, slots: tuple[int, ...]) -> TypedFrame:
         """These slots of the table, then the weight."""
         askers = self.requested_slots.get(relation, [])
         if len(askers) < 2 or not self.share:
-            return self._read_table_changes(relation, slots)
+            return self._build_table_changes_frame(relation, slots)
         if relation not in self._read:
             every = tuple(sorted({slot for one in askers for slot in one}))
-            frame = self._read_table_changes(relation, every)
+            frame = self._build_table_changes_frame(relation, every)
             frame.data.persist()
             self._persisted.append(frame)
             self._read[relation] = (every, frame)
@@ -120,17 +122,19 @@ class ChangeFrames:
         columns = [frame.columns[every.index(slot)] for slot in slots]
         return self.frames.select_columns(frame.data, [*columns, frame.columns[-1]])
 
-    def unpersist(self) -> None:
+    def unpersist_change_frames(self) -> None:
         for frame in self._persisted:
             frame.data.unpersist()
 
-    def _read_table_changes(self, relation: int, slots: tuple[int, ...]) -> TypedFrame:
+    def _build_table_changes_frame(self, relation: int, slots: tuple[int, ...]) -> TypedFrame:
         table = self.catalog.table(relation)
         types = (*(table.columns[slot].type for slot in slots), BIGINT)
         names = self.frames.new_names(len(types))
         log_range = (self.start, self.end, self.tasks)
         step = ChangeReadTask(self.store, *log_range, model.encode(table), slots, types, names)
-        data = create_tasks(self.frames.spark, self.tasks).mapInArrow(step, schema_of(names, types))
+        data = create_task_number_frame(self.frames.spark, self.tasks).mapInArrow(
+            step, schema_of(names, types)
+        )
         return TypedFrame(data, names, types)
 
 
@@ -149,36 +153,38 @@ class ChangeReadTask:
 
     def __call__(self, batches: Batches) -> Batches:
         table = model.decode(self.encoded)
-        layout = compiled_table(single_table_catalog(self.encoded), table.id).layout
-        for number in task_numbers(batches):
+        layout = compiled_table(decode_single_table_catalog(self.encoded), table.id).layout
+        for number in iterate_task_numbers(batches):
             if failpoints.armed:
                 failpoints.hit("pipeline.task")
-            low, high = task_range(self.start, self.end, number, self.count)
+            low, high = compute_task_log_range(self.start, self.end, number, self.count)
             try:
                 for batch in self.store.read_log(None, low, high) if low < high else ():
-                    mine = filter_relation(batch, table.id)
+                    mine = filter_batch_by_relation(batch, table.id)
                     if mine.num_rows:
-                        yield from self._weigh_rows(layout, mine)
+                        yield from self._build_weighted_batches(layout, mine)
             except Error as error:
                 raise TaskFailure(error) from None
 
-    def _weigh_rows(self, layout: RowLayout, logged: pa.RecordBatch) -> Batches:
+    def _build_weighted_batches(self, layout: RowLayout, logged: pa.RecordBatch) -> Batches:
         there = [logged.column(name).is_valid().to_numpy(False) for name in ("old", "new")]
-        sides = [self._decode_rows(layout, logged.column(name)) for name in ("old", "new")]
-        kept = self._mask_differing(sides, there[0] & there[1], there)
+        sides = [
+            self._decode_rows_to_columns(layout, logged.column(name)) for name in ("old", "new")
+        ]
+        kept = self._mask_changed_rows(sides, there[0] & there[1], there)
         for side, mask, weight in zip(sides, kept, (-1, 1)):
             columns = [column.filter(pa.array(mask)) for column in side]
             weights = pa.array(np.full(int(mask.sum()), weight, np.int64))
             if len(weights):
                 yield pa.RecordBatch.from_arrays([*columns, weights], names=list(self.names))
 
-    def _decode_rows(self, layout: RowLayout, encoded: pa.Array) -> list[pa.Array]:
+    def _decode_rows_to_columns(self, layout: RowLayout, encoded: pa.Array) -> list[pa.Array]:
         rows = rows_to_arrow(layout, encoded.drop_null().to_pylist(), self.slots, self.names[:-1])
         if not self.slots:
             return []
-        return list(to_carried_batch(rows, self.types[:-1], self.names[:-1]).columns)
+        return list(convert_batch_to_carriers(rows, self.types[:-1], self.names[:-1]).columns)
 
-    def _mask_differing(
+    def _mask_changed_rows(
         self, sides: list[list[pa.Array]], both: Mask, there: list[Mask]
     ) -> tuple[Mask, Mask]:
         """Masks of the old and of the new rows: those that an update did not leave the same."""

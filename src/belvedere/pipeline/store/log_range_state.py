@@ -15,12 +15,12 @@ from belvedere.catalog.model import CATALOG_RELATION
 from belvedere.errors import Retry
 from belvedere.pipeline.store.checkpoint import Checkpoint
 from belvedere.pipeline.store.client import Store
-from belvedere.pipeline.store.compiled_views import CompiledViews, compile_catalog_views
-from belvedere.pipeline.store.log_changes import LoggedChange, net_changes, read_log_changes
+from belvedere.pipeline.store.compiled_views import CompiledViews, get_compiled_views
+from belvedere.pipeline.store.log_changes import LoggedChange, compute_net_changes, read_log_changes
 from belvedere.pipeline.store.tables import DefinitionCompiler
 from belvedere.txn.contracts import Reader
 from belvedere.txn.history.readers import NewestReader
-from belvedere.views.maintain.log_window import state_before
+from belvedere.views.maintain.log_window import build_reader_before_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,39 +38,43 @@ class LogRangeState:
 
     @property
     def compiled_views(self) -> CompiledViews:
-        return compile_catalog_views(self.objects, self.definitions)
+        return get_compiled_views(self.objects, self.definitions)
 
     @contextmanager
-    def open_table(self, relation: int, *, at_end: bool) -> Iterator[Reader]:
+    def open_table_reader(self, relation: int, *, at_end: bool) -> Iterator[Reader]:
         """A table with its indexes, at the start or at the end; other tables are not undone."""
-        with self._open_checkpoint() as newest:
-            undone = list(self._later_changes())
+        with self._open_checkpoint_reader() as newest:
+            undone = list(self._read_changes_after_range())
             if not at_end and relation in self.changed:
                 undone = [*read_log_changes(self.store, self.start, self.end, relation), *undone]
-            changes = net_changes(undone, frozenset((relation,)))
+            changes = compute_net_changes(undone, frozenset((relation,)))
             yield (
-                state_before(newest, changes, self.compiled_views.plain_indexes)
+                build_reader_before_changes(
+                    newest, changes, self.compiled_views.build_plain_index_participants
+                )
                 if changes
                 else newest
             )
 
     @contextmanager
-    def open_ends(self) -> Iterator[tuple[Reader, Reader]]:
+    def open_start_and_end_readers(self) -> Iterator[tuple[Reader, Reader]]:
         """Readers of all tables and views at the start, and at the end."""
         known = self.compiled_views
         relations = frozenset(r for view in known.catalog.views for r in view.inputs)
-        with self._open_checkpoint() as newest:
-            later = net_changes(self._later_changes(), relations)
-            after = state_before(newest, later, known.indexes) if later else newest
-            changes = net_changes(read_log_changes(self.store, self.start, self.end), relations)
-            yield state_before(after, changes, known.indexes), after
+        with self._open_checkpoint_reader() as newest:
+            later = compute_net_changes(self._read_changes_after_range(), relations)
+            after = build_reader_before_changes(newest, later, known.indexes) if later else newest
+            changes = compute_net_changes(
+                read_log_changes(self.store, self.start, self.end), relations
+            )
+            yield build_reader_before_changes(after, changes, known.indexes), after
 
     @contextmanager
-    def _open_checkpoint(self) -> Iterator[Reader]:
-        with self.checkpoint.open_store() as opened:
+    def _open_checkpoint_reader(self) -> Iterator[Reader]:
+        with self.checkpoint.open_read_only_store() as opened:
             yield NewestReader(opened, self.checkpoint.position, self.compiled_views.catalog)
 
-    def _later_changes(self) -> Iterator[LoggedChange]:
+    def _read_changes_after_range(self) -> Iterator[LoggedChange]:
         """The changes in the checkpoint after the end of the range."""
         for change in read_log_changes(self.store, self.end, self.checkpoint.position):
             if change[0] == CATALOG_RELATION:

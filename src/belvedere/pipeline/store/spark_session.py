@@ -1,6 +1,6 @@
 """Spark sessions with the settings that the pipeline's measurements use.
 
-`session` is for commands and tests; an application has a session of its own and calls
+`open_spark_session` is for commands and tests; an application has a session of its own and calls
 `belvedere.pipeline.register`. Every setting here was found by measurement: small shuffles, a
 checkpoint manager that does not start processes, no checksum files for local checkpoint files.
 """
@@ -39,7 +39,7 @@ SETTINGS: dict[str, str] = {
 }
 
 
-def settings_for(cores: int) -> dict[str, str]:
+def build_small_job_settings(cores: int) -> dict[str, str]:
     """Settings for small jobs: as many shuffle partitions as cores, no adaptive planning."""
     return {
         **SETTINGS,
@@ -49,19 +49,19 @@ def settings_for(cores: int) -> dict[str, str]:
 
 
 @contextmanager
-def session(
+def open_spark_session(
     master: str = "local[*]",
     name: str = "belvedere",
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
     """A session with `format("belvedere")` registered, stopped at the end."""
-    require_spark()
+    require_spark_and_java()
     from pyspark.sql import SparkSession  # heavy
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     scratch = Path(tempfile.mkdtemp(prefix="belvedere-spark-"))
     builder = SparkSession.builder.master(master).appName(name)
-    chosen = {**settings_for(os.cpu_count() or 1), "spark.local.dir": str(scratch)}
+    chosen = {**build_small_job_settings(os.cpu_count() or 1), "spark.local.dir": str(scratch)}
     for key, value in {**chosen, **(settings or {})}.items():
         builder = builder.config(key, value)
     try:
@@ -92,7 +92,7 @@ def _start_session(builder: SparkSession.Builder, master: str) -> SparkSession:
         ) from error
 
 
-def require_spark() -> None:
+def require_spark_and_java() -> None:
     """Raise Unavailable, with the remedy, when pyspark or Java is missing."""
     try:
         import pyspark  # noqa: F401  # heavy

@@ -43,13 +43,13 @@ class DefinitionCompiler:
     compile_expression: CompileExpression
 
 
-def fetch_catalog(store: Store, lease: PositionLease) -> tuple[bytes, ...]:
+def fetch_encoded_catalog(store: Store, lease: PositionLease) -> tuple[bytes, ...]:
     """Every object of the catalog at the lease's position, encoded: a task decodes its own
     catalog from them."""
-    return tuple(store.ask_owner("catalog", **lease.to_arguments()))
+    return tuple(store.call_owner_verb("catalog", **lease.to_verb_arguments()))
 
 
-def single_table_catalog(table: bytes) -> Catalog:
+def decode_single_table_catalog(table: bytes) -> Catalog:
     """A catalog of one table, for tasks that only read that table."""
     found = model.decode(table)
     return empty_catalog().with_objects({found.id: found})
@@ -62,8 +62,8 @@ def decode_catalog(objects: Sequence[bytes]) -> Catalog:
 
 @dataclass(slots=True)
 class TableFrames:
-    """Base tables at a lease as leaves of a lowered plan. Tables given to `share_tables` are read
-    once for all plans of a job and persisted by Spark."""
+    """Base tables at a lease as leaves of a lowered plan. Tables given to `persist_table_frames`
+    are read once for all plans of a job and persisted by Spark."""
 
     frames: FrameBuilder
     store: Store
@@ -73,53 +73,57 @@ class TableFrames:
     copy: Checkpoint | None = None
     _persisted: dict[int, tuple[tuple[int, ...], TypedFrame]] = field(default_factory=dict)
 
-    def share_tables(self, wanted: dict[int, set[int]]) -> None:
+    def persist_table_frames(self, wanted: dict[int, set[int]]) -> None:
         """Read these slots of these tables once, for all later scans of them."""
         for relation, slots in wanted.items():
             listed = tuple(sorted(slots))
-            frame = self._read_table(relation, listed)
+            frame = self._build_table_frame(relation, listed)
             frame.data.persist()
             self._persisted[relation] = (listed, frame)
 
-    def unpersist(self) -> None:
+    def unpersist_table_frames(self) -> None:
         for _, frame in self._persisted.values():
             frame.data.unpersist()
 
-    def read_scan(self, scan: n.Scan) -> TypedFrame:
+    def build_scan_frame(self, scan: n.Scan) -> TypedFrame:
         kept = self._persisted.get(scan.relation)
         if kept is None:
-            return self._read_table(scan.relation, scan.slots)
+            return self._build_table_frame(scan.relation, scan.slots)
         slots, frame = kept
         columns = [frame.columns[slots.index(slot)] for slot in scan.slots]
         return self.frames.select_columns(frame.data, columns)
 
-    def _read_table(self, relation: int, slots: tuple[int, ...]) -> TypedFrame:
+    def _build_table_frame(self, relation: int, slots: tuple[int, ...]) -> TypedFrame:
         table = self.catalog.table(relation)
         types = self.frames.carrier_types(tuple(table.columns[slot].type for slot in slots))
         names = self.frames.new_names(len(slots))
-        wanted = table_request(self.catalog, relation, slots)
-        splits = self.store.split_relation(wanted, self.lease, self.partitions)
+        wanted = build_table_read_request(self.catalog, relation, slots)
+        splits = self.store.plan_relation_splits(wanted, self.lease, self.partitions)
         if self.frames.digits:
-            step: Callable[[Batches], Batches] = TextReadTask(
-                self.store, self.lease, _text_query(self.catalog, table, slots), types, names
+            step: Callable[[Batches], Batches] = NumericTextReadTask(
+                self.store,
+                self.lease,
+                _build_numeric_text_query(self.catalog, table, slots),
+                types,
+                names,
             )
             splits = splits[:1]
         else:
             source = TableSource(self.store, self.lease, self.copy)
             encoded = model.encode(table)
             step = TableReadTask(source, encoded, relation, wanted, tuple(splits), types, names)
-        data = create_tasks(self.frames.spark, len(splits)).mapInArrow(
+        data = create_task_number_frame(self.frames.spark, len(splits)).mapInArrow(
             step, schema_of(names, types)
         )
         return TypedFrame(data, names, types)
 
 
-def create_tasks(spark: SparkSession, count: int) -> DataFrame:
+def create_task_number_frame(spark: SparkSession, count: int) -> DataFrame:
     """A DataFrame of `count` partitions, one row each: the number of the task."""
     return spark.range(0, max(count, 1), 1, max(count, 1))
 
 
-def task_numbers(batches: Batches) -> Iterator[int]:
+def iterate_task_numbers(batches: Batches) -> Iterator[int]:
     for batch in batches:
         yield from batch.column(0).to_pylist()
 
@@ -137,23 +141,23 @@ class TableReadTask:
     names: tuple[str, ...]
 
     def __call__(self, batches: Batches) -> Batches:
-        catalog = single_table_catalog(self.encoded)
-        for number in task_numbers(batches):
+        catalog = decode_single_table_catalog(self.encoded)
+        for number in iterate_task_numbers(batches):
             if number >= len(self.splits):
                 continue
             if failpoints.armed:
                 failpoints.hit("fill.task")
             try:
-                for batch in self.source.scan(
+                for batch in self.source.scan_table_split(
                     catalog, self.table, self.relation, self.splits[number]
                 ):
-                    yield to_carried_batch(batch, self.types, self.names)
+                    yield convert_batch_to_carriers(batch, self.types, self.names)
             except Error as error:
                 raise TaskFailure(error) from None
 
 
 @dataclass(frozen=True, slots=True)
-class TextReadTask:
+class NumericTextReadTask:
     """In one task: reads rows with NUMERIC columns as digits, NaN included."""
 
     store: Store
@@ -163,26 +167,28 @@ class TextReadTask:
     names: tuple[str, ...]
 
     def __call__(self, batches: Batches) -> Batches:
-        for _ in task_numbers(batches):
+        for _ in iterate_task_numbers(batches):
             try:
-                for batch in self.store.run_query(self.query, self.lease):
-                    yield to_carried_batch(batch, self.types, self.names)
+                for batch in self.store.run_query_at_lease(self.query, self.lease):
+                    yield convert_batch_to_carriers(batch, self.types, self.names)
             except Error as error:
                 raise TaskFailure(error) from None
 
 
-def to_carried_batch(batch: pa.RecordBatch, types: Types, names: Sequence[str]) -> pa.RecordBatch:
+def convert_batch_to_carriers(
+    batch: pa.RecordBatch, types: Types, names: Sequence[str]
+) -> pa.RecordBatch:
     """Convert columns from the form in which the store sends them (`codec.arrow.rows_to_arrow`) to
     carriers."""
     if not names:
         return pa.RecordBatch.from_arrays(
             [pa.array([1] * batch.num_rows, pa.int32())], names=["nothing"]
         )
-    columns = [_to_carried_column(column, one) for column, one in zip(batch.columns, types)]
+    columns = [_convert_column_to_carrier(column, one) for column, one in zip(batch.columns, types)]
     return pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
-def _to_carried_column(column: pa.Array, sql_type: SqlType) -> pa.Array:
+def _convert_column_to_carrier(column: pa.Array, sql_type: SqlType) -> pa.Array:
     if sql_type.kind is Kind.TIME:
         return column.cast(pa.int64())
     if sql_type.kind is Kind.INTERVAL:
@@ -192,34 +198,36 @@ def _to_carried_column(column: pa.Array, sql_type: SqlType) -> pa.Array:
         ]
         return to_array(values, sql_type)
     if sql_type.kind is Kind.UUID and column.type == arrow_type(sql_type):
-        texts = [None if v is None else _uuid_text(v.hex()) for v in column.to_pylist()]
+        texts = [None if v is None else _format_uuid_digits(v.hex()) for v in column.to_pylist()]
         return pa.array(texts, pa.utf8())
     wanted = arrow_carrier(sql_type)
     return column if column.type == wanted else column.cast(wanted)
 
 
-def _uuid_text(digits: str) -> str:
+def _format_uuid_digits(digits: str) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-def table_request(catalog: Catalog, relation: int, slots: Sequence[int]) -> ReadRequest:
+def build_table_read_request(catalog: Catalog, relation: int, slots: Sequence[int]) -> ReadRequest:
     """The read request for these slots of all rows of a table."""
     table = catalog.table(relation)
-    return ReadRequest("table", _qualified_name(catalog, table), _column_names(table, slots))
+    return ReadRequest(
+        "table", _qualified_table_name(catalog, table), _column_names_of_slots(table, slots)
+    )
 
 
-def _qualified_name(catalog: Catalog, table: Table) -> str:
+def _qualified_table_name(catalog: Catalog, table: Table) -> str:
     schema = next(s.name for s in catalog.schemas if s.id == table.schema)
     return f"{schema}.{table.name}"
 
 
-def _column_names(table: Table, slots: Sequence[int]) -> tuple[str, ...]:
+def _column_names_of_slots(table: Table, slots: Sequence[int]) -> tuple[str, ...]:
     """The names of the slots' columns; of any one column for no slots, so that rows are counted."""
     live = [column.slot for column in table.columns if not column.dropped and not column.hidden]
     return tuple(table.columns[slot].name for slot in slots or live[:1])
 
 
-def _text_query(catalog: Catalog, table: Table, slots: Sequence[int]) -> str:
+def _build_numeric_text_query(catalog: Catalog, table: Table, slots: Sequence[int]) -> str:
     schema = next(s.name for s in catalog.schemas if s.id == table.schema)
     columns = [
         quote_identifier(table.columns[slot].name)

@@ -22,7 +22,7 @@ _CREATE_STATEMENTS = (
 )
 
 
-def send_notice(session: Session, text: str) -> None:
+def add_notice_unless_silenced(session: Session, text: str) -> None:
     """Add a notice, unless `client_min_messages` suppresses notices."""
     if session.settings.get("client_min_messages").lower() not in _SILENT_LEVELS:
         session.services.notices.add(text)
@@ -39,13 +39,13 @@ class Notices:
         self.newest.append(text)
         self.total_count += 1
 
-    def list_since(self, told: int) -> list[str]:
+    def list_after_count(self, told: int) -> list[str]:
         """The notices after the first `total_count` ones, as far as they are still stored."""
         new = self.total_count - told
         return list(self.newest)[-new:] if new else []
 
 
-def describe_cascades(before: Catalog, after: Catalog, statement: d.Drop) -> list[str]:
+def build_cascade_notices(before: Catalog, after: Catalog, statement: d.Drop) -> list[str]:
     """A notice for each view that CASCADE dropped."""
     named = {name.name for name in statement.names}
     left = {view.id for view in after.views}
@@ -53,7 +53,7 @@ def describe_cascades(before: Catalog, after: Catalog, statement: d.Drop) -> lis
     return [f'drop cascades to materialized view "{name}"' for name in gone if name not in named]
 
 
-def describe_skips(catalog: Catalog, statement: Any) -> list[str]:
+def build_skip_notices(catalog: Catalog, statement: Any) -> list[str]:
     """A notice for each object that IF NOT EXISTS or IF EXISTS skips."""
     match statement:
         case d.Drop(if_exists=True) if statement.kind != "schema":
@@ -71,14 +71,14 @@ def describe_skips(catalog: Catalog, statement: Any) -> list[str]:
             there = any(schema.name == statement.name for schema in catalog.schemas)
             return [f'schema "{statement.name}" already exists, skipping'] if there else []
         case _ if isinstance(statement, _CREATE_STATEMENTS) and statement.if_not_exists:
-            name, schema = _qualified_name(statement)
+            name, schema = _created_name_and_schema(statement)
             there = name is not None and catalog.find_relation(name, schema) is not None
             return [f'relation "{name}" already exists, skipping'] if there else []
         case _:
             return []
 
 
-def _qualified_name(statement: Any) -> tuple[str | None, str]:
+def _created_name_and_schema(statement: Any) -> tuple[str | None, str]:
     name = statement.name
     if isinstance(statement, d.CreateIndex):
         return name, statement.table.schema or "public"

@@ -37,7 +37,7 @@ class Result:
         self.table = table
         self.plain = plain
 
-    def materialize(self) -> None:
+    def convert_arrow_to_rows(self) -> None:
         """Make rows of the Arrow columns."""
         if self.table is not None and not self.rows:
             assert self.fields is not None

@@ -21,7 +21,7 @@ from belvedere.session.context.freshness import parse_freshness
 from belvedere.txn.contracts import READ_COMMITTED, SERIALIZABLE, SNAPSHOT, Isolation
 from belvedere.values.datetimes import find_session_zone, format_offset, zone_spelling
 from belvedere.values.durations import UNITS_US, parse_duration_us
-from belvedere.views.cost.batch_engine import MaintenanceTier
+from belvedere.views.cost.maintenance_tier import MaintenanceTier
 
 _HOURS = re.compile(r"[-+]?\d{1,2}(\.\d+)?")
 _ON = {"on": True, "true": True, "yes": True, "1": True}
@@ -73,7 +73,7 @@ def parse_choice(what: str, known: dict[str, Any], text: str) -> Any:
     return known[text.lower()]
 
 
-def _parse_tier(text: str) -> Tier:
+def _parse_execution_tier(text: str) -> Tier:
     found: Tier = parse_choice("tier", {tier.value: tier for tier in Tier}, text)
     return found
 
@@ -86,7 +86,7 @@ def _parse_maintenance_tier(text: str) -> MaintenanceTier | None:
     return found
 
 
-def _parse_share(text: str) -> float:
+def _parse_maintenance_share(text: str) -> float:
     """A share of one core for the maintenance worker: a setting of all sessions of the store."""
     try:
         share = float(text)
@@ -108,7 +108,7 @@ def _parse_time_zone(text: str) -> datetime.tzinfo:
     return find_session_zone(text)
 
 
-def _format_zone(text: str) -> str:
+def _format_time_zone(text: str) -> str:
     """A time zone for SHOW: a name as it is written, hours as PostgreSQL spells them."""
     if text.lower() in ("default", "local"):
         return "UTC"
@@ -119,7 +119,7 @@ def _format_zone(text: str) -> str:
     return f"<{shown}>{other}"
 
 
-def _accept_only(*values: str) -> Callable[[str], str]:
+def _make_choice_parser(*values: str) -> Callable[[str], str]:
     """A parser that accepts only these values and refuses others as unsupported."""
     known = {value.lower(): value for value in values}
 
@@ -132,7 +132,7 @@ def _accept_only(*values: str) -> Callable[[str], str]:
     return parse_allowed
 
 
-def format_duration(text: str) -> str:
+def format_duration_setting(text: str) -> str:
     """A time as SHOW has it: in the largest unit that it is a whole number of."""
     length_us = parse_duration_ms(text) * UNITS_US["ms"]
     if length_us == 0:
@@ -141,14 +141,14 @@ def format_duration(text: str) -> str:
     return f"{length_us // UNITS_US[unit]}{unit}"
 
 
-def _parse_names(text: str) -> tuple[str, ...]:
+def _parse_search_path(text: str) -> tuple[str, ...]:
     return tuple(part.strip().strip('"') for part in text.split(",") if part.strip())
 
 
 SETTINGS = {
     setting.name: setting
     for setting in (
-        Setting("tier", "auto", _parse_tier, "who answers: direct, duckdb or auto"),
+        Setting("tier", "auto", _parse_execution_tier, "who answers: direct, duckdb or auto"),
         Setting("freshness", "session", parse_freshness, "how fresh views must be"),
         Setting(
             "statement_timeout",
@@ -166,10 +166,16 @@ SETTINGS = {
         Setting("transaction_isolation", "repeatable read", parse_isolation, "of this transaction"),
         Setting("transaction_read_only", "off", parse_boolean, "of this transaction"),
         Setting(
-            "search_path", '"$user", public', _parse_names, "where unqualified names are looked up"
+            "search_path",
+            '"$user", public',
+            _parse_search_path,
+            "where unqualified names are looked up",
         ),
         Setting(
-            "maintenance_share", "1", _parse_share, "how much of the time deferred views may take"
+            "maintenance_share",
+            "1",
+            _parse_maintenance_share,
+            "how much of the time deferred views may take",
         ),
         Setting(
             "maintenance_tier",
@@ -179,23 +185,25 @@ SETTINGS = {
         ),
         Setting("application_name", "", str, "the name the client gave itself"),
         Setting("timezone", "UTC", _parse_time_zone, "of TIMESTAMP WITH TIME ZONE"),
-        Setting("datestyle", "ISO, MDY", _accept_only("ISO, MDY", "ISO"), "how dates are written"),
+        Setting(
+            "datestyle", "ISO, MDY", _make_choice_parser("ISO, MDY", "ISO"), "how dates are written"
+        ),
         Setting(
             "intervalstyle",
             "postgres",
-            _accept_only("postgres"),
+            _make_choice_parser("postgres"),
             "how intervals are written",
         ),
         Setting(
             "client_encoding",
             "UTF8",
-            _accept_only("UTF8", "UTF-8", "unicode"),
+            _make_choice_parser("UTF8", "UTF-8", "unicode"),
             "of text",
         ),
         Setting(
             "standard_conforming_strings",
             "on",
-            _accept_only("on"),
+            _make_choice_parser("on"),
             "backslashes are plain",
         ),
         Setting("extra_float_digits", "1", int, "accepted and ignored: floats are exact"),
@@ -221,30 +229,30 @@ class SessionSettings:
         self.when_zone_changes: Callable[[datetime.tzinfo], None] = lambda _: None
         self.version = 0
 
-    def list_settings(self) -> dict[str, Setting]:
+    def settings_by_name(self) -> dict[str, Setting]:
         return SETTINGS
 
     def get(self, name: str) -> Any:
         return self._values[name]
 
-    def show(self, name: str) -> str:
-        return self._texts[find_setting(name).name]
+    def get_shown_text(self, name: str) -> str:
+        return self._texts[require_setting(name).name]
 
     def set(self, name: str, text: str | None, *, local: bool = False) -> None:
-        """None: the default. The old value is stored until `end_transaction`, which may restore
-        it."""
-        setting = find_setting(name)
+        """None: the default. The old value is stored until `restore_after_transaction`, which may
+        restore it."""
+        setting = require_setting(name)
         if setting.fixed:
             raise InvalidInput("setting cannot be changed", sqlstate="55P02", name=setting.name)
         value = setting.default if text is None else text
         parsed = setting.parse(value)
         if setting.name == "timezone":
-            value = _format_zone(value)
+            value = _format_time_zone(value)
         elif setting.parse is parse_duration_ms:
-            value = format_duration(value)
+            value = format_duration_setting(value)
         kept = self._local if local else self._before
         kept.setdefault(setting.name, self._texts[setting.name])
-        self._store_value(setting.name, value, parsed)
+        self._store_setting_value(setting.name, value, parsed)
 
     def reset(self, name: str) -> None:
         if name == "all":
@@ -254,7 +262,7 @@ class SessionSettings:
         else:
             self.set(name, None)
 
-    def _store_value(self, name: str, text: str, value: Any) -> None:
+    def _store_setting_value(self, name: str, text: str, value: Any) -> None:
         self._texts[name] = text
         self._values[name] = value
         self.version += 1
@@ -264,26 +272,26 @@ class SessionSettings:
             self.zone = value
             self.when_zone_changes(value)
 
-    def end_transaction(self, *, committed: bool) -> None:
+    def restore_after_transaction(self, *, committed: bool) -> None:
         """Restore, at the end of a transaction, local settings and those of a rollback."""
         back = self._local if committed else self._local | self._before
         for name, text in back.items():
-            self._store_value(name, text, SETTINGS[name].parse(text))
+            self._store_setting_value(name, text, SETTINGS[name].parse(text))
         self._local, self._before = {}, {}
 
 
 @functools.cache
-def load_postgres_settings() -> frozenset[str]:
+def load_postgres_setting_names() -> frozenset[str]:
     """PostgreSQL's setting names: one that Belvedere lacks is unsupported, not unknown."""
     file = importlib.resources.files("belvedere.session") / "postgres_settings.txt"
     return frozenset(file.read_text().split())
 
 
-def find_setting(name: str) -> Setting:
+def require_setting(name: str) -> Setting:
     setting = SETTINGS.get(name.lower())
     if setting is not None:
         return setting
-    if name.lower() in load_postgres_settings():
+    if name.lower() in load_postgres_setting_names():
         raise Unsupported("setting", name=name.lower())
     near = difflib.get_close_matches(name.lower(), SETTINGS, n=3)
     raise InvalidInput(

@@ -34,8 +34,8 @@ from belvedere.txn.contracts import (
 from belvedere.txn.transaction.locks import RowLockTable
 from belvedere.txn.transaction.sequences import Sequences
 from belvedere.txn.transaction.transaction import Transaction
-from belvedere.views.read.rewrite import RewriteRule
-from belvedere.views.read.rewrite_to_index import rewrite_to_index
+from belvedere.views.read.rewrite_rules import RewriteRule
+from belvedere.views.read.rewrite_to_index import rewrite_to_index_views
 from belvedere.views.service import ViewService
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ class DatabaseContract(Protocol):
     @property
     def housekeeping_failure(self) -> Error | None: ...
 
-    def token(self, position: int) -> str: ...
+    def position_to_token(self, position: int) -> str: ...
 
-    def position_of(self, text: str) -> int: ...
+    def token_to_position(self, text: str) -> int: ...
 
 
 class SharedState:
@@ -94,10 +94,10 @@ class SharedState:
         self.statistics = StatementStatistics()
         self.plans = PlanCache(PLANS_MAX)
         self.rewrite_rules: tuple[RewriteRule, ...] = (
-            rewrite_to_index,
+            rewrite_to_index_views,
         )  # rules by which views answer queries
         self._published: tuple[object, Reader] | None = None
-        self.table_statistics = TableStatistics(host, self.published_reader)
+        self.table_statistics = TableStatistics(host, self.get_published_reader)
 
     def _create_columnar_cache(self) -> ColumnarCache:
         from belvedere.execution.duckdb.columnar_cache import CacheBudget, ColumnarCache  # heavy
@@ -107,7 +107,7 @@ class SharedState:
             self.host.log, CacheBudget(config.columnar_bytes_max, config.columnar_rows_min)
         )
 
-    def published_reader(self) -> Reader:
+    def get_published_reader(self) -> Reader:
         """A reader of what is published now, for one get: it holds no snapshot, so a second read
         may see more than the first."""
         published = self.host.visibility.published_snapshot
@@ -118,15 +118,15 @@ class SharedState:
         self._published = (published, reader)
         return reader
 
-    def estimate_rows(self, relation: int) -> float:
+    def estimate_table_rows(self, relation: int) -> float:
         """The estimated number of rows of a table."""
         return self.table_statistics.row_count(relation)
 
-    def make_estimator(self, catalog: Catalog) -> Callable[[Node], float]:
+    def make_row_estimator(self, catalog: Catalog) -> Callable[[Node], float]:
         context = OptimizerContext(catalog, STORED_EXPRESSIONS, self.table_statistics)
         return lambda node: estimate_rows(node, context)
 
-    def invalidate_plan(self, entry: CompiledStatement) -> None:
+    def drop_plan_and_samples(self, entry: CompiledStatement) -> None:
         """Drop a statement's plan and the samples of its tables; its next run compiles it."""
         for relation in entry.data.relations:
             self.table_statistics.forget_sample(relation)
@@ -156,7 +156,7 @@ class PlanCache:
             if key in self._entries:
                 self._remove_key(key)
             self._entries[key] = entry
-            self._character_count += _text_length(key)
+            self._character_count += _key_text_length(key)
             while len(self._entries) > self._size or self._character_count > self._characters:
                 self._remove_key(next(iter(self._entries)))
 
@@ -167,7 +167,7 @@ class PlanCache:
 
     def _remove_key(self, key: Any) -> None:
         del self._entries[key]
-        self._character_count -= _text_length(key)
+        self._character_count -= _key_text_length(key)
 
     def clear(self) -> None:
         with self._mutex:
@@ -178,6 +178,6 @@ class PlanCache:
         return len(self._entries)
 
 
-def _text_length(key: Any) -> int:
+def _key_text_length(key: Any) -> int:
     """A key is a text, or a time zone and a text."""
     return len(key[1] if isinstance(key, tuple) else key)

@@ -30,7 +30,7 @@ class StatementStatistics:
         self._mutex = threading.Lock()
         self._records: dict[str, StatementRecord] = {}
 
-    def record_for(self, text: str) -> StatementRecord:
+    def get_or_add_record(self, text: str) -> StatementRecord:
         """The record of a statement, for the caller to update; evicts the oldest record when there
         are too many."""
         text = normalize_statement(text)[:STATEMENT_CHARACTERS_MAX]

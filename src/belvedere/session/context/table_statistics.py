@@ -48,7 +48,7 @@ class StatisticsSource(Protocol):
 
 @dataclass(slots=True)
 class TableSample:
-    """`values` are stored rows; after `valid_positions` more commits a new sample replaces this
+    """`values` are stored rows; after `valid_commit_count` more commits a new sample replaces this
     one."""
 
     position: int
@@ -58,15 +58,15 @@ class TableSample:
     summaries: dict[int, ColumnSummary | None] = field(default_factory=dict)
 
     @property
-    def valid_positions(self) -> float:
+    def valid_commit_count(self) -> float:
         return min(POSITIONS_MAX, max(50.0, self.rows / 10))
 
-    def get_summary(self, slot: int) -> ColumnSummary | None:
+    def get_column_summary(self, slot: int) -> ColumnSummary | None:
         if slot not in self.summaries:
-            self.summaries[slot] = self._compute_summary(slot)
+            self.summaries[slot] = self._compute_column_summary(slot)
         return self.summaries[slot]
 
-    def _compute_summary(self, slot: int) -> ColumnSummary | None:
+    def _compute_column_summary(self, slot: int) -> ColumnSummary | None:
         if self.table is None or slot >= len(self.table.table.columns):
             return None
         get = self.table.layout.getter(slot)
@@ -83,21 +83,21 @@ class TableStatistics:
     # -- what the optimizer asks --------------------------------------------------------------
 
     def row_count(self, relation: int) -> float:
-        return self._get_sample(relation).rows
+        return self._get_fresh_sample(relation).rows
 
     def count_rows_now(self, relation: int) -> float:
         """The row count by a new scan; at most COUNTED_MAX or slightly more for a view."""
         catalog = self._source.catalog
         if not isinstance(catalog.get(relation), Table | View):
             return UNKNOWN_ROWS
-        return _count_rows(self._reader(), compiled_relation(catalog, relation))[0]
+        return _read_first_rows_and_count(self._reader(), compiled_relation(catalog, relation))[0]
 
     def distinct_count(self, relation: int, slot: int) -> float | None:
         found = self.column_summary(relation, slot)
         return None if found is None else found.distinct
 
     def column_summary(self, relation: int, slot: int) -> ColumnSummary | None:
-        return self._get_sample(relation).get_summary(slot)
+        return self._get_fresh_sample(relation).get_column_summary(slot)
 
     def value_range(self, relation: int, slot: int) -> tuple[Any, Any] | None:
         """The first and last value of the column a table is ordered by."""
@@ -105,7 +105,7 @@ class TableStatistics:
         if not isinstance(table, Table) or table.primary_key[0] != slot or table.hashed:
             return None
         compiled = compiled_table(self._source.catalog, relation)
-        ends = _read_end_rows(self._reader(), compiled)
+        ends = _read_first_and_last_row(self._reader(), compiled)
         if ends is None:
             return None
         get = compiled.layout.getter(slot)
@@ -116,7 +116,7 @@ class TableStatistics:
     def forget_sample(self, relation: int) -> None:
         self._samples.pop(relation, None)
 
-    def analyze_table(self, relation: int) -> None:
+    def sample_complete_table(self, relation: int) -> None:
         """Read the complete table: an exact count, and a sample of all of it."""
         catalog, position = self._source.catalog, self._source.position
         table = compiled_table(catalog, relation)
@@ -128,9 +128,9 @@ class TableStatistics:
                 values, step = values[::2], step * 2
         self._store_sample(relation, TableSample(position, float(rows), table, values))
 
-    def _get_sample(self, relation: int) -> TableSample:
+    def _get_fresh_sample(self, relation: int) -> TableSample:
         known = self._samples.get(relation)
-        if known is None or self._source.position - known.position >= known.valid_positions:
+        if known is None or self._source.position - known.position >= known.valid_commit_count:
             known = self._store_sample(relation, self._take_sample(relation))
         return known
 
@@ -147,15 +147,17 @@ class TableStatistics:
         if not isinstance(item, Table | View):
             return TableSample(position, UNKNOWN_ROWS)
         compiled, reader = compiled_relation(catalog, relation), self._reader()
-        rows, values = _count_rows(reader, compiled)
+        rows, values = _read_first_rows_and_count(reader, compiled)
         if not isinstance(compiled, CompiledTable):
             return TableSample(position, rows)
         if len(values) >= COUNTED_MAX:
-            return TableSample(position, rows, compiled, list(_sample_key_range(reader, compiled)))
+            return TableSample(
+                position, rows, compiled, list(_sample_rows_evenly_by_key(reader, compiled))
+            )
         return TableSample(position, rows, compiled, values[:: len(values) // SAMPLED_MAX + 1])
 
 
-def _count_rows(
+def _read_first_rows_and_count(
     reader: Reader, relation: CompiledTable | CompiledView
 ) -> tuple[float, list[bytes]]:
     """The estimated number of rows, and the first of them, or all."""
@@ -166,22 +168,24 @@ def _count_rows(
             break
     rows = float(len(values))
     if len(values) >= COUNTED_MAX and isinstance(relation, CompiledTable):
-        rows *= _extrapolation_factor(reader, relation, values[-1])
+        rows *= _estimate_extrapolation_factor(reader, relation, values[-1])
     return rows, values
 
 
-def _extrapolation_factor(reader: Reader, table: CompiledTable, reached: bytes) -> float:
+def _estimate_extrapolation_factor(reader: Reader, table: CompiledTable, reached: bytes) -> float:
     """How many times larger the table is than the counted part, by the last counted key."""
-    ends = _read_end_rows(reader, table)
+    ends = _read_first_and_last_row(reader, table)
     if ends is None:
         return 1.0
     first, last = ends[0][0], ends[1][0]
     key = table.key_of(table.decode(reached))
-    low, high, here = _keys_as_numbers(first, last, key)
+    low, high, here = _convert_keys_to_numbers(first, last, key)
     return max(1.0, (high - low) / max(1, here - low))
 
 
-def _read_end_rows(reader: Reader, table: CompiledTable) -> list[tuple[bytes, bytes]] | None:
+def _read_first_and_last_row(
+    reader: Reader, table: CompiledTable
+) -> list[tuple[bytes, bytes]] | None:
     """The first and the last row with their keys."""
     found = []
     for reverse in (False, True):
@@ -192,14 +196,14 @@ def _read_end_rows(reader: Reader, table: CompiledTable) -> list[tuple[bytes, by
     return found
 
 
-def _sample_key_range(reader: Reader, table: CompiledTable) -> Iterator[bytes]:
+def _sample_rows_evenly_by_key(reader: Reader, table: CompiledTable) -> Iterator[bytes]:
     """Short runs of rows, at starts that split the key range evenly."""
-    ends = _read_end_rows(reader, table)
+    ends = _read_first_and_last_row(reader, table)
     if ends is None:
         return
     first, last = ends[0][0], ends[1][0]
-    common = _common_prefix(first, last)
-    low, high, _ = _keys_as_numbers(first, last, first)
+    common = _common_prefix_length(first, last)
+    low, high, _ = _convert_keys_to_numbers(first, last, first)
     for i in range(RUN_COUNT):
         place = low + (high - low) * i // RUN_COUNT
         start = first if i == 0 else first[:common] + place.to_bytes(8)
@@ -207,15 +211,15 @@ def _sample_key_range(reader: Reader, table: CompiledTable) -> Iterator[bytes]:
             yield from (value for _, value in pairs)
 
 
-def _common_prefix(one: bytes, other: bytes) -> int:
+def _common_prefix_length(one: bytes, other: bytes) -> int:
     return next(
         (i for i, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other))
     )
 
 
-def _keys_as_numbers(first: bytes, last: bytes, key: bytes) -> tuple[int, int, int]:
+def _convert_keys_to_numbers(first: bytes, last: bytes, key: bytes) -> tuple[int, int, int]:
     """The keys as numbers: the eight bytes after the common prefix of the first and the last."""
-    start = _common_prefix(first, last)
+    start = _common_prefix_length(first, last)
 
     def key_to_number(one: bytes) -> int:
         return int.from_bytes(one[start : start + 8].ljust(8, b"\0"))

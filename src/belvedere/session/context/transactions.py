@@ -70,7 +70,7 @@ class TransactionState:
     def begin(self, *, explicit: bool, isolation: Isolation | None = None) -> Transaction:
         level = isolation or self._settings.get("default_transaction_isolation")
         self.open = self._host.begin(level, at_least=self.floor)
-        self._before, self.shown_position = self.seen_position, None
+        self._before, self.shown_position = self.newest_seen_position, None
         self.position = max(self._before, self.open.position)
         self.explicit = explicit
         self.failed = False
@@ -78,7 +78,7 @@ class TransactionState:
         return self.open
 
     @property
-    def seen_position(self) -> int:
+    def newest_seen_position(self) -> int:
         """The newest position the session has written or read; it never reads an older one."""
         return (
             self.position
@@ -87,9 +87,9 @@ class TransactionState:
         )
 
     @property
-    def seen_position_before(self) -> int:
+    def newest_seen_before_open(self) -> int:
         """The same, as of before the open transaction."""
-        return self.seen_position if self.open is None else self._before
+        return self.newest_seen_position if self.open is None else self._before
 
     def advance_position(self, position: int) -> None:
         """Note that the session has committed something outside of its transactions, up to here."""
@@ -97,10 +97,10 @@ class TransactionState:
             self.position = max(self.position, position)
 
     @property
-    def defaults_read_only(self) -> bool:
+    def is_read_only_by_default(self) -> bool:
         return bool(self._settings.get("default_transaction_read_only"))
 
-    def require_usable(self) -> None:
+    def require_not_failed(self) -> None:
         if self.failed:
             raise InvalidInput(
                 "current transaction is aborted",
@@ -116,26 +116,26 @@ class TransactionState:
         if failed:
             self.rollback()
             return False
-        self._reset_state()
+        self._clear_open_transaction()
         try:
             shown = None if transaction.changes else self.shown_position
             reached = transaction.commit().position
             self.position = max(self.position, reached) if shown is None else shown
             self.floor = max(self.floor, self.position)
         except BaseException:
-            self._settings.end_transaction(committed=False)
+            self._settings.restore_after_transaction(committed=False)
             raise
-        self._settings.end_transaction(committed=True)
+        self._settings.restore_after_transaction(committed=True)
         return True
 
     def rollback(self) -> None:
         transaction = self.open
-        self._reset_state()
+        self._clear_open_transaction()
         if transaction is not None:
             transaction.rollback()
-            self._settings.end_transaction(committed=False)
+            self._settings.restore_after_transaction(committed=False)
 
-    def _reset_state(self) -> None:
+    def _clear_open_transaction(self) -> None:
         self.open, self.explicit, self.failed, self.deferred = None, False, False, None
         self.deferred_names = {}
         self._savepoints.clear()
@@ -148,30 +148,30 @@ class TransactionState:
     # -- savepoints ---------------------------------------------------------------------------
 
     def create_savepoint(self, name: str) -> None:
-        transaction = self._require_open("SAVEPOINT")
+        transaction = self._require_open_transaction("SAVEPOINT")
         self._savepoints.append(
             NamedSavepoint(name, transaction.set_savepoint(), transaction.catalog)
         )
 
     def rollback_to_savepoint(self, name: str) -> None:
-        transaction = self._require_open("ROLLBACK TO SAVEPOINT")
-        at = self._find_savepoint(name)
+        transaction = self._require_open_transaction("ROLLBACK TO SAVEPOINT")
+        at = self._find_savepoint_index(name)
         transaction.rollback_to(self._savepoints[at].savepoint)
-        self.show_catalog(self._savepoints[at].catalog)
+        self.set_transaction_catalog(self._savepoints[at].catalog)
         del self._savepoints[at + 1 :]
         self.failed = False
 
     def release_savepoint(self, name: str) -> None:
-        self._require_open("RELEASE SAVEPOINT")
-        self.require_usable()
-        del self._savepoints[self._find_savepoint(name) :]
+        self._require_open_transaction("RELEASE SAVEPOINT")
+        self.require_not_failed()
+        del self._savepoints[self._find_savepoint_index(name) :]
 
-    def _require_open(self, what: str) -> Transaction:
+    def _require_open_transaction(self, what: str) -> Transaction:
         if self.open is None:
             raise InvalidInput(f"{what} can only be used in transaction blocks", sqlstate="25P01")
         return self.open
 
-    def _find_savepoint(self, name: str) -> int:
+    def _find_savepoint_index(self, name: str) -> int:
         for at in range(len(self._savepoints) - 1, -1, -1):
             if self._savepoints[at].name == name:
                 return at
@@ -192,8 +192,8 @@ class TransactionState:
                 # Every row of the table is a change of this transaction: the commit indexes it.
                 edit.set_state(item.id, ObjectState.READY)
         apply_edit(self.open, edit)
-        self.show_catalog(edit.before.with_objects(edit.changed_objects()))
+        self.set_transaction_catalog(edit.before.with_objects(edit.changed_objects()))
 
-    def show_catalog(self, catalog: Catalog) -> None:
+    def set_transaction_catalog(self, catalog: Catalog) -> None:
         assert self.open is not None
         self.open.use_catalog(catalog)

@@ -26,8 +26,11 @@ from belvedere.plan import nodes as n
 from belvedere.plan.functions import text_formatter, text_parser
 from belvedere.plan.transform import rebuild_operands
 from belvedere.session.context.result import Result
-from belvedere.session.copy import parquet, text_arrow, text_format
-from belvedere.session.statement.parameters import make_converter, with_row_in_error
+from belvedere.session.copy import parquet, text_chunks, text_format
+from belvedere.session.statement.parameters import (
+    make_parameter_converter,
+    make_row_reporting_converter,
+)
 from belvedere.sql import statements as s
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row, SqlType
@@ -42,11 +45,11 @@ _FILE_ROWS = -1  # the number of the CTE that a chunk of the file is read as
 def run_copy(session: Session, statement: s.Copy, _: Sequence[Any]) -> Result:
     if statement.direction == "from":
         count = session.run_in_transaction(
-            True, lambda transaction: _copy_from(session, transaction, statement)
+            True, lambda transaction: _copy_into_table(session, transaction, statement)
         )
     else:
         count = session.run_in_transaction(
-            False, lambda transaction: _copy_to(session, transaction, statement)
+            False, lambda transaction: _copy_query_to_output(session, transaction, statement)
         )
     return Result("COPY", affected=count.affected)
 
@@ -58,27 +61,27 @@ class _CopyLoader:
     """Inserts the rows of a file into a table, in one transaction."""
 
     def __init__(self, session: Session, transaction: Transaction, statement: s.Copy) -> None:
-        insert = _build_file_insert(statement)
+        insert = _build_file_insert_plan(statement)
         catalog = transaction.catalog
         self.session = session
         self.table = compiled_table(catalog, insert.relation)
-        self.columns = _map_plain_columns(insert, self.table)
+        self.columns = _map_slots_to_file_columns(insert, self.table)
         self._loader = BulkLoader(transaction, self.table)
-        self._run = session.new_run(transaction, ())
+        self._run = session.make_run_context(transaction, ())
         self._each = compile_plan(catalog, insert.input)
         context = CompileContext(catalog, lambda inner: compile_plan(catalog, inner))
         self._make = row_maker(context, insert, self.table)
         self._widen = row_widener(self.table)
         self.count = 0
 
-    def column_types(self) -> list[SqlType] | None:
+    def find_file_column_types(self) -> list[SqlType] | None:
         """The table's types of the file's columns; None when the file must be read as rows."""
         if self.columns is None:
             return None
         slots = {place: slot for slot, place in enumerate(self.columns) if place is not None}
         return [self.table.layout.types[slots[place]] for place in sorted(slots)]
 
-    def add_rows(self, chunk: list[Row]) -> None:
+    def insert_file_rows(self, chunk: list[Row]) -> None:
         """Insert rows whose values are those of the file's columns."""
         self.session.interrupt.check()
         run = self._run.with_ctes({_FILE_ROWS: CteRows(chunk)})
@@ -86,10 +89,10 @@ class _CopyLoader:
         self._loader.add_rows(rows)
         self.count += len(rows)
 
-    def add_columns(self, columns: list[Any]) -> bool:
+    def insert_arrow_columns(self, columns: list[Any]) -> bool:
         """Insert Arrow columns of the file as they are; False when they must become rows first."""
         self.session.interrupt.check()
-        batch = parquet.arrange_by_slot(columns, self.columns, self.table)
+        batch = parquet.build_slot_ordered_batch(columns, self.columns, self.table)
         if batch is None:
             return False
         try:
@@ -102,34 +105,34 @@ class _CopyLoader:
         return True
 
 
-def _copy_from(session: Session, transaction: Transaction, statement: s.Copy) -> Result:
+def _copy_into_table(session: Session, transaction: Transaction, statement: s.Copy) -> Result:
     intake = _CopyLoader(session, transaction, statement)
     if statement.format == "parquet":
-        _copy_parquet(intake, statement)
+        _load_parquet_file(intake, statement)
     elif statement.path is None:
-        _copy_text(intake, statement, session.door_input())
+        _load_text_file(intake, statement, session.require_copy_input())
     else:
-        with _require_file(statement.path).open(encoding="utf-8", newline="") as lines:
-            _copy_text(intake, statement, lines)
+        with _require_existing_file(statement.path).open(encoding="utf-8", newline="") as lines:
+            _load_text_file(intake, statement, lines)
     return Result("COPY", affected=intake.count)
 
 
-def _copy_text(intake: _CopyLoader, statement: s.Copy, lines: IO[str]) -> None:
+def _load_text_file(intake: _CopyLoader, statement: s.Copy, lines: IO[str]) -> None:
     """Load a text file chunk by chunk as columns; other chunks are read record by record."""
-    types, in_table = [field.type for field in statement.columns], intake.column_types()
-    style = text_format.parse_format_options(statement.format, dict(statement.options))
+    types, in_table = [field.type for field in statement.columns], intake.find_file_column_types()
+    style = text_format.parse_copy_text_options(statement.format, dict(statement.options))
     try:
-        for chunk in text_arrow.read_chunks(lines, style):
+        for chunk in text_chunks.split_line_chunks(lines, style):
             columns = None
             if style.header and style.quote not in chunk.lines[0]:
-                chunk = text_arrow.LineChunk(chunk.number + 1, chunk.lines[1:])
+                chunk = text_chunks.LineChunk(chunk.number + 1, chunk.lines[1:])
                 style = style._replace(header=False)
             if in_table is not None and len(in_table) == len(types) and not style.header:
-                columns = text_arrow.parse_columns(chunk, style, in_table)
-            if columns is None or not intake.add_columns(columns):
-                records = _parse_records(chunk, style, types)
+                columns = text_chunks.parse_arrow_columns(chunk, style, in_table)
+            if columns is None or not intake.insert_arrow_columns(columns):
+                records = _parse_typed_records(chunk, style, types)
                 while rows := list(itertools.islice(records, CHUNK_ROWS)):
-                    intake.add_rows(rows)
+                    intake.insert_file_rows(rows)
             style = style._replace(header=False)
             if any(map(text_format.is_end_marker, chunk.lines)):
                 return
@@ -137,35 +140,37 @@ def _copy_text(intake: _CopyLoader, statement: s.Copy, lines: IO[str]) -> None:
         raise InvalidInput("invalid byte sequence for UTF8", sqlstate="22021") from error
 
 
-def _copy_parquet(intake: _CopyLoader, statement: s.Copy) -> None:
+def _load_parquet_file(intake: _CopyLoader, statement: s.Copy) -> None:
     if statement.path is None:
         raise Unsupported("COPY of Parquet from STDIN")
     names = [field.name for field in statement.columns]
-    convert = with_row_in_error(make_converter([field.type for field in statement.columns]))
-    for columns in parquet.read_batches(_require_file(statement.path), names):
-        if intake.columns is None or not intake.add_columns(columns):
+    convert = make_row_reporting_converter(
+        make_parameter_converter([field.type for field in statement.columns])
+    )
+    for columns in parquet.read_column_batches(_require_existing_file(statement.path), names):
+        if intake.columns is None or not intake.insert_arrow_columns(columns):
             values = [column.to_pylist() for column in columns]
-            intake.add_rows(list(map(convert, zip(*values))))
+            intake.insert_file_rows(list(map(convert, zip(*values))))
 
 
-def _build_file_insert(statement: s.Copy) -> n.Insert:
+def _build_file_insert_plan(statement: s.Copy) -> n.Insert:
     """The INSERT with the file's rows instead of its parameters."""
     insert = statement.plan
     assert isinstance(insert, n.Insert)
     values = insert.input
     assert isinstance(values, n.Values)
     source = n.CteScan(_FILE_ROWS, "file", tuple(statement.columns))
-    expressions = tuple(_parameter_to_column(one) for one in values.rows[0])
+    expressions = tuple(_replace_parameters_by_columns(one) for one in values.rows[0])
     return replace(insert, input=n.Project(source, expressions, values.fields))
 
 
-def _parameter_to_column(expression: e.Expression) -> e.Expression:
+def _replace_parameters_by_columns(expression: e.Expression) -> e.Expression:
     if isinstance(expression, e.Parameter):
         return e.Column(expression.index - 1, expression.type)
-    return rebuild_operands(expression, _parameter_to_column)
+    return rebuild_operands(expression, _replace_parameters_by_columns)
 
 
-def _map_plain_columns(insert: n.Insert, table: CompiledTable) -> list[int | None] | None:
+def _map_slots_to_file_columns(insert: n.Insert, table: CompiledTable) -> list[int | None] | None:
     """For every slot of the table its column of the file (None: NULL); None for the list when some
     slot has an expression to evaluate."""
     rules, project = insert.rules, insert.input
@@ -186,15 +191,15 @@ def _map_plain_columns(insert: n.Insert, table: CompiledTable) -> list[int | Non
     return found
 
 
-def _require_file(path: str) -> Path:
+def _require_existing_file(path: str) -> Path:
     found = Path(path)
     if not found.is_file():
         raise InvalidInput("file does not exist", sqlstate="58P01", path=path)
     return found
 
 
-def _parse_records(
-    chunk: text_arrow.LineChunk, style: text_format.TextFormat, types: list[SqlType]
+def _parse_typed_records(
+    chunk: text_chunks.LineChunk, style: text_format.TextFormat, types: list[SqlType]
 ) -> Iterator[Row]:
     """Records as values; an error names the line it is in."""
     parsers = [text_parser(one) for one in types]
@@ -213,21 +218,26 @@ def _parse_records(
 # -- out -------------------------------------------------------------------------------------------
 
 
-def _copy_to(session: Session, transaction: Transaction, statement: s.Copy) -> Result:
-    compiled = compile_plan(transaction.catalog, session.optimize_plan(statement.plan))
-    rows = compiled(session.new_run(transaction, ()))
+def _copy_query_to_output(session: Session, transaction: Transaction, statement: s.Copy) -> Result:
+    compiled = compile_plan(transaction.catalog, session.expand_views_and_optimize(statement.plan))
+    rows = compiled(session.make_run_context(transaction, ()))
     names = [field.name for field in statement.plan.fields]
     types = [field.type for field in statement.plan.fields]
     if statement.format == "parquet":
         if statement.path is None:
             raise Unsupported("COPY of Parquet to STDOUT")
-        return Result("COPY", affected=parquet.write_rows(Path(statement.path), names, types, rows))
-    style = text_format.parse_format_options(statement.format, dict(statement.options))
+        return Result(
+            "COPY", affected=parquet.write_parquet_rows(Path(statement.path), names, types, rows)
+        )
+    style = text_format.parse_copy_text_options(statement.format, dict(statement.options))
     formatters = [text_formatter(one) for one in types]
     records = ([None if v is None else form(v) for form, v in zip(formatters, row)] for row in rows)
     if statement.path is None:
         return Result(
-            "COPY", affected=text_format.write_records(session.door_output(), style, names, records)
+            "COPY",
+            affected=text_format.write_records(
+                session.require_copy_output(), style, names, records
+            ),
         )
     path = statement.path
     try:

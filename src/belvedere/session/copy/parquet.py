@@ -17,7 +17,7 @@ BATCH_ROWS = 20_000
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799  # of the years 1 to 9999
 
 
-def read_batches(path: Path, names: list[str]) -> Iterator[list[Any]]:
+def read_column_batches(path: Path, names: list[str]) -> Iterator[list[Any]]:
     """The columns of these names, or all by position when the file has as many, in batches."""
     import pyarrow as pa  # heavy
     import pyarrow.parquet as files  # heavy
@@ -36,7 +36,7 @@ def read_batches(path: Path, names: list[str]) -> Iterator[list[Any]]:
         yield [batch.column(name) for name in chosen]
 
 
-def arrange_by_slot(
+def build_slot_ordered_batch(
     columns: list[Any], places: list[int | None] | None, table: CompiledTable
 ) -> Any:
     """The columns as a record batch with one column for every slot of the table, or None when a
@@ -72,7 +72,9 @@ def _has_valid_values(array: Any, sql_type: SqlType) -> bool:
     return low is None or (low >= _FIRST_SECOND and high <= _LAST_SECOND)
 
 
-def write_rows(path: Path, names: list[str], types: list[SqlType], rows: Iterator[Row]) -> int:
+def write_parquet_rows(
+    path: Path, names: list[str], types: list[SqlType], rows: Iterator[Row]
+) -> int:
     import pyarrow as pa  # heavy
     import pyarrow.parquet as files  # heavy
 

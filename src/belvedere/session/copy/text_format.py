@@ -29,7 +29,7 @@ class TextFormat(NamedTuple):
     escape: str = '"'
 
 
-def parse_format_options(form: str, options: dict[str, str]) -> TextFormat:
+def parse_copy_text_options(form: str, options: dict[str, str]) -> TextFormat:
     csv = form == "csv"
     known = {"delimiter", "null", "header", "quote", "escape", "format", "encoding"}
     unknown = set(options) - known
@@ -53,7 +53,11 @@ def read_records(
     """The records after the header, each with the number of its first line; `number` is that of
     the first line given."""
     lines = map(require_text, lines)
-    records = _read_csv(lines, style, number) if style.csv else _read_text(lines, style, number)
+    records = (
+        _read_csv_records(lines, style, number)
+        if style.csv
+        else _read_text_records(lines, style, number)
+    )
     if style.header:
         next(records, None)
     return records
@@ -64,7 +68,9 @@ def is_end_marker(line: str) -> bool:
     return line.rstrip("\r\n") == "\\."
 
 
-def _read_text(lines: Iterable[str], style: TextFormat, start: int) -> Iterator[tuple[int, Record]]:
+def _read_text_records(
+    lines: Iterable[str], style: TextFormat, start: int
+) -> Iterator[tuple[int, Record]]:
     for number, line in enumerate(lines, start):
         if is_end_marker(line):
             return
@@ -75,7 +81,7 @@ def _read_text(lines: Iterable[str], style: TextFormat, start: int) -> Iterator[
         parts = _split_text_fields(body, style.delimiter)
         yield (
             number,
-            [None if part == style.null else _unescape_field(part, number) for part in parts],
+            [None if part == style.null else _unescape_text_field(part, number) for part in parts],
         )
 
 
@@ -93,24 +99,26 @@ def _split_text_fields(body: str, delimiter: str) -> list[str]:
     return [*found, body[start:]]
 
 
-def _unescape_field(text: str, line: int) -> str:
+def _unescape_text_field(text: str, line: int) -> str:
     """Octal and hexadecimal escapes are bytes, which form UTF-8 with the text around them."""
     if "\\" not in text:
         return text
     try:
-        return require_text(_ESCAPED.sub(_unescape_character, text.encode()).decode())
+        return require_text(_ESCAPED.sub(_decode_escape_match, text.encode()).decode())
     except UnicodeDecodeError:
         raise InvalidInput("invalid byte sequence for UTF8", sqlstate="22021", line=line) from None
 
 
-def _unescape_character(found: re.Match[bytes]) -> bytes:
+def _decode_escape_match(found: re.Match[bytes]) -> bytes:
     octal, hexadecimal, other = found.groups()
     if other is not None:
         return _ESCAPES.get(other.decode("latin-1"), "").encode() or other
     return bytes([int(octal, 8) & 0xFF if octal else int(hexadecimal, 16)])
 
 
-def _read_csv(lines: Iterable[str], style: TextFormat, start: int) -> Iterator[tuple[int, Record]]:
+def _read_csv_records(
+    lines: Iterable[str], style: TextFormat, start: int
+) -> Iterator[tuple[int, Record]]:
     pending, first = "", 0
     for number, line in enumerate(lines, start):
         if not pending:
@@ -122,7 +130,7 @@ def _read_csv(lines: Iterable[str], style: TextFormat, start: int) -> Iterator[t
                 continue
             first = number
         pending += line
-        record = _split_csv_record(pending, style)
+        record = _split_csv_fields(pending, style)
         if record is not None:
             yield first, record
             pending = ""
@@ -130,7 +138,7 @@ def _read_csv(lines: Iterable[str], style: TextFormat, start: int) -> Iterator[t
         raise InvalidInput("unterminated CSV quoted field", sqlstate="22P04", line=first)
 
 
-def _split_csv_record(text: str, style: TextFormat) -> Record | None:
+def _split_csv_fields(text: str, style: TextFormat) -> Record | None:
     """The fields of a record, or None when a quoted field continues in the next line."""
     body = text.rstrip("\r\n")
     fields: Record = []

@@ -13,13 +13,13 @@ from belvedere.catalog.model import PlainView, Sequence, Table, TypeName, View
 from belvedere.catalog.table_rewrite import has_primary_key
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.ddl import column_dependencies, existing_rows
-from belvedere.session.ddl.plain_views import require_valid_plain_views
-from belvedere.session.ddl.rename_in_views import rename_in_views
-from belvedere.session.ddl.schemas import alter_schema, move_to_schema
+from belvedere.session.ddl.plain_views import refuse_or_drop_invalid_views
+from belvedere.session.ddl.rename_in_views import rewrite_dependent_definitions
+from belvedere.session.ddl.schemas import move_relation_to_schema, rename_schema
 from belvedere.session.ddl.sequences import (
+    add_or_drop_identity,
+    build_identity_sequence_options,
     build_sequence_definition,
-    identity_sequence_options,
-    set_identity,
 )
 from belvedere.session.materialized import create, view_indexes
 from belvedere.sql import definitions as d
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 PUBLIC = "public"
 
 
-def alter_object(session: Session, edit: CatalogEdit, statement: d.Alter) -> None:
+def apply_alter_statement(session: Session, edit: CatalogEdit, statement: d.Alter) -> None:
     before = edit.catalog
     if statement.kind == "schema":
-        alter_schema(edit, statement)
-        require_valid_plain_views(before, edit)
+        rename_schema(edit, statement)
+        refuse_or_drop_invalid_views(before, edit)
         return
     found = edit.catalog.find_relation(statement.name.name, statement.name.schema or PUBLIC)
     if found is None:
@@ -47,26 +47,28 @@ def alter_object(session: Session, edit: CatalogEdit, statement: d.Alter) -> Non
         if isinstance(action, d.Rename) and action.what == "table":
             edit.rename_relation(found.id, action.new)
             if isinstance(found, Table):
-                rename_in_views(edit, found)
+                rewrite_dependent_definitions(edit, found)
         elif isinstance(action, d.SetSchema):
             item = edit.catalog.get(found.id)
             assert isinstance(item, Table | Sequence | PlainView | View)
-            move_to_schema(edit, item, action.schema)
+            move_relation_to_schema(edit, item, action.schema)
         elif isinstance(found, Table):
-            alter_table(session, edit, edit.catalog.table(found.id), action)
+            apply_table_action(session, edit, edit.catalog.table(found.id), action)
         elif isinstance(found, View) and isinstance(action, d.SetOptions):
-            create.set_view_options(session, edit, found, dict(action.options))
-            view_indexes.switch_view_indexes(session, before, edit, found.id)
+            create.apply_view_options(session, edit, found, dict(action.options))
+            view_indexes.switch_index_maintenance(session, before, edit, found.id)
         else:
             raise Unsupported(f"ALTER {statement.kind.upper()}", action=type(action).__name__)
     cascade = any(isinstance(one, d.DropColumn) and one.cascade for one in statement.actions)
-    require_valid_plain_views(before, edit, cascade=cascade)
+    refuse_or_drop_invalid_views(before, edit, cascade=cascade)
 
 
-def alter_table(session: Session, edit: CatalogEdit, table: Table, action: d.AlterAction) -> None:
+def apply_table_action(
+    session: Session, edit: CatalogEdit, table: Table, action: d.AlterAction
+) -> None:
     match action:
         case d.AddColumn():
-            _add_column(session, edit, table, action)
+            _add_column_without_rewrite(session, edit, table, action)
         case d.DropColumn():
             _drop_column(edit, table, action)
         case d.SetColumnType():  # one that needs no new rows
@@ -77,17 +79,17 @@ def alter_table(session: Session, edit: CatalogEdit, table: Table, action: d.Alt
             column = require_column(table, action.name)
             edit.replace_column(table.id, msgspec.structs.replace(column, default=action.default))
         case d.SetColumnNotNull():
-            _set_not_null(session, edit, table, action)
+            _set_or_drop_not_null(session, edit, table, action)
         case d.AddConstraint():
-            _add_constraint(session, edit, table, action.constraint)
+            _check_and_add_constraint(session, edit, table, action.constraint)
         case d.DropConstraint():
             _drop_constraint(edit, table, action)
         case d.Rename():
             _rename_column_or_constraint(edit, table, action)
         case d.SetOptions():
-            _set_options(edit, table, dict(action.options))
+            _set_root_option(edit, table, dict(action.options))
         case d.SetColumnIdentity():
-            set_identity(edit, table, action)
+            add_or_drop_identity(edit, table, action)
         case d.DropColumnExpression():
             column = require_column(table, action.name)
             edit.replace_column(table.id, msgspec.structs.replace(column, generated=None))
@@ -95,28 +97,30 @@ def alter_table(session: Session, edit: CatalogEdit, table: Table, action: d.Alt
             raise Unsupported("ALTER TABLE action", action=type(action).__name__)
 
 
-def _add_column(session: Session, edit: CatalogEdit, table: Table, action: d.AddColumn) -> None:
+def _add_column_without_rewrite(
+    session: Session, edit: CatalogEdit, table: Table, action: d.AddColumn
+) -> None:
     column = action.column
     exists = any(c.name == column.name and not c.dropped for c in table.columns)
     if exists and action.if_not_exists:
         return
     missing = None
     if column.default is not None:
-        missing = existing_rows.evaluate_default(session, column)
-    if column.not_null and missing is None and existing_rows.has_rows(session, table):
+        missing = existing_rows.evaluate_column_default(session, column)
+    if column.not_null and missing is None and existing_rows.table_has_rows(session, table):
         raise InvalidInput(
             "column contains null values", sqlstate="23502", column=column.name, table=table.name
         )
-    edit.add_column(table.id, define_column(column, missing))
+    edit.add_column(table.id, build_column_definition(column, missing))
     for constraint in action.constraints:
-        _add_constraint(session, edit, edit.catalog.table(table.id), constraint)
+        _check_and_add_constraint(session, edit, edit.catalog.table(table.id), constraint)
 
 
-def define_column(one: d.ColumnClause, missing: Any = None) -> wanted.ColumnDefinition:
+def build_column_definition(one: d.ColumnClause, missing: Any = None) -> wanted.ColumnDefinition:
     """What the catalog is told of a column; `missing` is what rows have that are there already."""
     numbers = None
     if one.serial or one.identity is not None:
-        options = identity_sequence_options(one.sequence, one.type)
+        options = build_identity_sequence_options(one.sequence, one.type)
         numbers = build_sequence_definition(one.name, PUBLIC, options)
     return wanted.ColumnDefinition(
         one.name,
@@ -135,14 +139,16 @@ def _drop_column(edit: CatalogEdit, table: Table, action: d.DropColumn) -> None:
     known = any(c.name == action.name and not c.dropped for c in table.columns)
     if not known and action.if_exists:
         return
-    column_dependencies.drop_column(edit, table, action.name, cascade=action.cascade)
+    column_dependencies.drop_column_with_dependents(
+        edit, table, action.name, cascade=action.cascade
+    )
 
 
-def _set_not_null(
+def _set_or_drop_not_null(
     session: Session, edit: CatalogEdit, table: Table, action: d.SetColumnNotNull
 ) -> None:
     column = require_column(table, action.name)
-    if action.not_null and existing_rows.has_null(session, table, column):
+    if action.not_null and existing_rows.has_null_in_column(session, table, column):
         raise InvalidInput(
             "column contains null values", sqlstate="23502", column=column.name, table=table.name
         )
@@ -151,10 +157,10 @@ def _set_not_null(
     edit.replace_column(table.id, msgspec.structs.replace(column, not_null=action.not_null))
 
 
-def _add_constraint(
+def _check_and_add_constraint(
     session: Session, edit: CatalogEdit, table: Table, constraint: d.Constraint
 ) -> None:
-    _require_free_name(table, constraint.name)
+    _require_free_constraint_name(table, constraint.name)
     match constraint:
         case d.CheckClause():
             name = constraint.name or _generate_check_name(table, constraint)
@@ -170,7 +176,7 @@ def _add_constraint(
                 ),
             )
         case d.ForeignKeyClause():
-            if existing_rows.has_rows(session, table):
+            if existing_rows.table_has_rows(session, table):
                 existing_rows.require_parent_rows(session, table, constraint)
             edit.add_foreign_key(
                 table.id,
@@ -191,7 +197,7 @@ def _add_constraint(
             raise AssertionError("session.ddl.alter_rewrite adds primary keys")
 
 
-def _require_free_name(table: Table, name: str | None) -> None:
+def _require_free_constraint_name(table: Table, name: str | None) -> None:
     taken = {check.name for check in table.checks} | {key.name for key in table.foreign_keys}
     if name is not None and name in taken:
         raise InvalidInput("constraint already exists", sqlstate="42710", name=name)
@@ -229,8 +235,8 @@ def _rename_column_or_constraint(edit: CatalogEdit, table: Table, action: d.Rena
         column = require_column(table, action.old)
         if any(c.name == action.new and not c.dropped for c in table.columns):
             raise InvalidInput("column already exists", sqlstate="42701", name=action.new)
-        column_dependencies.rename_column(edit, table, column, action.new)
-        rename_in_views(edit, table)
+        column_dependencies.rename_column_in_expressions(edit, table, column, action.new)
+        rewrite_dependent_definitions(edit, table)
         return
     if has_primary_key(table) and action.old == table.primary_key_name:
         edit.put(msgspec.structs.replace(table, primary_key_name=action.new))
@@ -252,7 +258,7 @@ def _rename_column_or_constraint(edit: CatalogEdit, table: Table, action: d.Rena
     edit.put(msgspec.structs.replace(table, checks=checks, foreign_keys=keys))
 
 
-def _set_options(edit: CatalogEdit, table: Table, options: dict[str, str]) -> None:
+def _set_root_option(edit: CatalogEdit, table: Table, options: dict[str, str]) -> None:
     for name, value in options.items():
         if name != "root":
             raise Unsupported("table option", name=name)

@@ -32,7 +32,7 @@ from belvedere.session.context.result import Result
 from belvedere.session.ddl import column_dependencies, existing_rows
 from belvedere.session.ddl.plain_views import (
     find_dependent_plain_views,
-    require_valid_plain_views,
+    refuse_or_drop_invalid_views,
 )
 from belvedere.session.statement import bind
 from belvedere.sql import definitions as d
@@ -57,15 +57,15 @@ def needs_row_rewrite(session: Session, statement: d.Alter) -> bool:
     """Whether some action writes rows."""
     found = session.catalog.find_relation(statement.name.name, statement.name.schema or PUBLIC)
     return isinstance(found, Table) and any(
-        _writes_rows(session, found, action) for action in statement.actions
+        _action_rewrites_rows(session, found, action) for action in statement.actions
     )
 
 
-def _writes_rows(session: Session, table: Table, action: d.AlterAction) -> bool:
+def _action_rewrites_rows(session: Session, table: Table, action: d.AlterAction) -> bool:
     match action:
         case d.SetColumnType():
             known = [one for one in live_columns(table) if one.name == action.name]
-            return not (known and _is_wider_text(known[0], action))
+            return not (known and _only_widens_text(known[0], action))
         case d.AddConstraint():
             return isinstance(action.constraint, d.PrimaryKeyClause)
         case d.DropConstraint():
@@ -83,7 +83,7 @@ def _writes_rows(session: Session, table: Table, action: d.AlterAction) -> bool:
             return False
 
 
-def _is_wider_text(column: CatalogColumn, action: d.SetColumnType) -> bool:
+def _only_widens_text(column: CatalogColumn, action: d.SetColumnType) -> bool:
     """Whether only a text length grows: varchar and text have the same stored rows and keys."""
     old, new = column.type, action.type
     if action.using is not None or old.kind not in _TEXTS or new.kind not in _TEXTS:
@@ -91,14 +91,14 @@ def _is_wider_text(column: CatalogColumn, action: d.SetColumnType) -> bool:
     return new.length is None or (old.length is not None and old.length <= new.length)
 
 
-def run_alter_rewrite(session: Session, statement: d.Alter, plain: CatalogAction) -> Result:
+def run_row_rewriting_alter(session: Session, statement: d.Alter, plain: CatalogAction) -> Result:
     """Run all actions of the statement in one transaction."""
     return session.run_in_transaction(
-        True, lambda txn: _apply_actions(session, txn, statement, plain)
+        True, lambda txn: _apply_alter_actions(session, txn, statement, plain)
     )
 
 
-def _apply_actions(
+def _apply_alter_actions(
     session: Session, transaction: Transaction, statement: d.Alter, plain: CatalogAction
 ) -> Result:
     name, schema = statement.name.name, statement.name.schema or PUBLIC
@@ -108,25 +108,25 @@ def _apply_actions(
         if isinstance(action, d.Rename) and action.what == "table":
             name = action.new
         match action:
-            case d.SetColumnType() if _writes_rows(session, table, action):
-                _set_column_type(session, transaction, edit, table, action)
+            case d.SetColumnType() if _action_rewrites_rows(session, table, action):
+                _change_type_and_rewrite(session, transaction, edit, table, action)
             case d.AddConstraint(constraint=d.PrimaryKeyClause() as key):
-                _add_primary_key(session, transaction, edit, table, key)
-            case d.DropConstraint() if _writes_rows(session, table, action):
-                _drop_primary_key(session, transaction, edit, table, action.cascade)
-            case d.DropColumn() if _writes_rows(session, table, action):
-                _drop_primary_key(session, transaction, edit, table, action.cascade)
-                _apply_catalog_action(
+                _add_primary_key_and_rebuild(session, transaction, edit, table, key)
+            case d.DropConstraint() if _action_rewrites_rows(session, table, action):
+                _drop_primary_key_and_rebuild(session, transaction, edit, table, action.cascade)
+            case d.DropColumn() if _action_rewrites_rows(session, table, action):
+                _drop_primary_key_and_rebuild(session, transaction, edit, table, action.cascade)
+                _apply_catalog_only_action(
                     session, CatalogEdit(transaction.catalog), plain, (name, schema), action
                 )
-            case d.AddColumn() if _writes_rows(session, table, action):
-                _add_column(session, transaction, edit, table, action, plain)
+            case d.AddColumn() if _action_rewrites_rows(session, table, action):
+                _add_computed_column(session, transaction, edit, table, action, plain)
             case _:
-                _apply_catalog_action(session, edit, plain, (name, schema), action)
+                _apply_catalog_only_action(session, edit, plain, (name, schema), action)
     return Result("ALTER")
 
 
-def _apply_catalog_action(
+def _apply_catalog_only_action(
     session: Session,
     edit: CatalogEdit,
     plain: CatalogAction,
@@ -136,14 +136,14 @@ def _apply_catalog_action(
     before = edit.catalog
     plain(session, edit, edit.catalog.require_relation(Table, *name), action)
     cascade = isinstance(action, d.DropColumn) and action.cascade
-    require_valid_plain_views(before, edit, cascade=cascade)
+    refuse_or_drop_invalid_views(before, edit, cascade=cascade)
     session.transactions.apply_catalog_edit(edit)
 
 
 # -- rebuilding a table ----------------------------------------------------------------------------
 
 
-def _rebuild_table(
+def _rebuild_table_and_copy_rows(
     session: Session,
     transaction: Transaction,
     edit: CatalogEdit,
@@ -166,12 +166,14 @@ def _rebuild_table(
             transaction.write(mine.key, mine.new, mine.old)
     made = rewrite_table(edit, table)
     for index in edit.catalog.table_indexes(made.id):
-        edit.put(retype_parts(index, column_dependencies.infer_expression_types(edit, made, index)))
+        edit.put(
+            retype_parts(index, column_dependencies.infer_index_expression_types(edit, made, index))
+        )
     session.transactions.apply_catalog_edit(edit)
     new = compiled_table(transaction.catalog, made.id)
     width, keyed = len(new.table.columns), has_primary_key(new.table)
     dropped = [column.slot for column in new.table.columns if column.dropped]
-    check = _make_row_checker(session, transaction, new)
+    check = _make_check_constraint_tester(session, transaction, new)
     for row in stored:
         values = [*change(row), None][:width]
         for slot in dropped:
@@ -182,17 +184,17 @@ def _rebuild_table(
         table_rows.insert_row(transaction, new, tuple(values))
 
 
-def _make_row_checker(
+def _make_check_constraint_tester(
     session: Session, transaction: Transaction, table: CompiledTable
 ) -> Callable[[Row], None]:
     """A function that raises 23514 for a row that violates a CHECK."""
     tests = [
-        (one.name, _make_evaluator(session, transaction, table, bound))
+        (one.name, _make_row_evaluator(session, transaction, table, bound))
         for one in table.table.checks
         for bound in (bind.bind_row_expression(transaction.catalog, table.table, one.expression),)
     ]
 
-    def check_row(row: Row) -> None:
+    def require_checks_hold(row: Row) -> None:
         for name, test in tests:
             if test(row) is False:
                 raise InvalidInput(
@@ -202,16 +204,16 @@ def _make_row_checker(
                     table=table.table.name,
                 )
 
-    return check_row
+    return require_checks_hold
 
 
-def _make_evaluator(
+def _make_row_evaluator(
     session: Session, transaction: Transaction, table: CompiledTable, expression: e.Expression
 ) -> Callable[[Row], Any]:
     """A function that evaluates the expression over a stored row."""
     catalog = transaction.catalog
     context = CompileContext(catalog, lambda node: compile_plan(catalog, node))
-    evaluate = context.value_of(expression)(session.new_run(transaction, ()))
+    evaluate = context.value_of(expression)(session.make_run_context(transaction, ()))
     narrow = row_narrower(table)
     return lambda row: evaluate(narrow(row))
 
@@ -219,7 +221,7 @@ def _make_evaluator(
 # -- the actions -----------------------------------------------------------------------------------
 
 
-def _set_column_type(
+def _change_type_and_rewrite(
     session: Session,
     transaction: Transaction,
     edit: CatalogEdit,
@@ -229,17 +231,17 @@ def _set_column_type(
     column = require_column(table, action.name)
     _require_unread_column(edit, table, column)
     using = action.using or f'"{column.name.replace(chr(34), chr(34) * 2)}"'
-    value = bind.bind_column_value(session.catalog, table, using, action.type)
-    evaluate = _make_evaluator(
+    value = bind.bind_column_value_expression(session.catalog, table, using, action.type)
+    evaluate = _make_row_evaluator(
         session, transaction, compiled_table(transaction.catalog, table.id), value
     )
     changed = replace(column, type_name=TypeName.from_type(action.type))
-    _require_fitting_default(session, changed)
+    _require_default_fits_type(session, changed)
     slot = column.slot
     made = replace(
         table, columns=tuple(changed if one.slot == slot else one for one in table.columns)
     )
-    _rebuild_table(
+    _rebuild_table_and_copy_rows(
         session,
         transaction,
         edit,
@@ -266,7 +268,7 @@ def _require_unread_column(edit: CatalogEdit, table: Table, column: CatalogColum
         )
 
 
-def _require_fitting_default(session: Session, column: CatalogColumn) -> None:
+def _require_default_fits_type(session: Session, column: CatalogColumn) -> None:
     if column.sequence is not None:
         if column.type.kind not in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT):
             raise InvalidInput(
@@ -275,10 +277,10 @@ def _require_fitting_default(session: Session, column: CatalogColumn) -> None:
                 column=column.name,
             )
     elif column.default is not None:
-        bind.bind_default(session, column.default, column.type)
+        bind.bind_default_expression(session, column.default, column.type)
 
 
-def _add_primary_key(
+def _add_primary_key_and_rebuild(
     session: Session,
     transaction: Transaction,
     edit: CatalogEdit,
@@ -291,10 +293,10 @@ def _add_primary_key(
         )
     slots = tuple(require_column(table, name).slot for name in key.columns)
     name = key.name or truncate_name(table.name, "_pkey")
-    _rebuild_table(session, transaction, edit, with_primary_key(table, slots, name))
+    _rebuild_table_and_copy_rows(session, transaction, edit, with_primary_key(table, slots, name))
 
 
-def _drop_primary_key(
+def _drop_primary_key_and_rebuild(
     session: Session, transaction: Transaction, edit: CatalogEdit, table: Table, cascade: bool
 ) -> None:
     users = [
@@ -313,10 +315,12 @@ def _drop_primary_key(
         )
     for other, key in users:
         edit.drop_foreign_key(other.id, key.name)
-    _rebuild_table(session, transaction, edit, without_primary_key(edit.catalog.table(table.id)))
+    _rebuild_table_and_copy_rows(
+        session, transaction, edit, without_primary_key(edit.catalog.table(table.id))
+    )
 
 
-def _add_column(
+def _add_computed_column(
     session: Session,
     transaction: Transaction,
     edit: CatalogEdit,
@@ -333,7 +337,7 @@ def _add_column(
     edit.replace_column(table.id, replace(made, default=wanted.default, not_null=not_null))
     session.transactions.apply_catalog_edit(edit)
     compiled = compiled_table(transaction.catalog, table.id)
-    value = _make_value_function(
+    value = _make_new_column_evaluator(
         session, transaction, compiled, require_column(compiled.table, wanted.name)
     )
     transaction.require_stable(compiled.start, compiled.end)
@@ -348,22 +352,24 @@ def _add_column(
         session.transactions.apply_catalog_edit(after)
 
 
-def _make_value_function(
+def _make_new_column_evaluator(
     session: Session, transaction: Transaction, table: CompiledTable, column: CatalogColumn
 ) -> Callable[[Row], Any]:
     if column.sequence is not None:
         sequence = transaction.catalog.get(column.sequence)
         assert isinstance(sequence, Sequence)
-        return _allocate_sequence_numbers(transaction, table, sequence)
+        return _make_sequence_number_source(transaction, table, sequence)
     if column.generated is not None:
         text = column.generated
-        bound = bind.bind_column_value(transaction.catalog, table.table, text, column.type)
-        return _make_evaluator(session, transaction, table, bound)
-    default = bind.bind_default(session, column.default or "null", column.type)
-    return _make_evaluator(session, transaction, table, default)
+        bound = bind.bind_column_value_expression(
+            transaction.catalog, table.table, text, column.type
+        )
+        return _make_row_evaluator(session, transaction, table, bound)
+    default = bind.bind_default_expression(session, column.default or "null", column.type)
+    return _make_row_evaluator(session, transaction, table, default)
 
 
-def _allocate_sequence_numbers(
+def _make_sequence_number_source(
     transaction: Transaction, table: CompiledTable, sequence: Sequence
 ) -> Callable[[Row], int]:
     """The first numbers of a new sequence, one per row; its next value follows them."""

@@ -23,7 +23,7 @@ from belvedere.sql.parse.lexical.render import quote, render_tokens
 replace = msgspec.structs.replace
 
 
-def find_read_slots(edit: CatalogEdit, table: Table, text: str) -> frozenset[int]:
+def find_expression_slots(edit: CatalogEdit, table: Table, text: str) -> frozenset[int]:
     """The slots of the columns that an expression over the table's row reads."""
     live = live_columns(table)
     return frozenset(
@@ -36,7 +36,7 @@ def find_index_slots(edit: CatalogEdit, table: Table, index: Index) -> frozenset
     slots = {part.slot for part in index.parts if part.slot is not None} | {*index.include}
     texts = [part.expression for part in index.parts if part.expression is not None]
     texts += [] if index.where is None else [index.where]
-    return frozenset(slots).union(*(find_read_slots(edit, table, text) for text in texts))
+    return frozenset(slots).union(*(find_expression_slots(edit, table, text) for text in texts))
 
 
 def find_generated_dependents(
@@ -47,14 +47,16 @@ def find_generated_dependents(
         other
         for other in live_columns(table)
         if other.generated is not None
-        and column.slot in find_read_slots(edit, table, other.generated)
+        and column.slot in find_expression_slots(edit, table, other.generated)
     ]
 
 
 # -- DROP COLUMN -----------------------------------------------------------------------------------
 
 
-def drop_column(edit: CatalogEdit, table: Table, name: str, *, cascade: bool) -> None:
+def drop_column_with_dependents(
+    edit: CatalogEdit, table: Table, name: str, *, cascade: bool
+) -> None:
     """Drop a column with the constraints and indexes that involve it; other dependents raise
     2BP01, or are dropped too with CASCADE."""
     column = require_column(table, name)
@@ -68,12 +70,12 @@ def drop_column(edit: CatalogEdit, table: Table, name: str, *, cascade: bool) ->
             name=name,
         )
     for child in children:
-        drop_column(edit, edit.catalog.table(table.id), child.name, cascade=True)
+        drop_column_with_dependents(edit, edit.catalog.table(table.id), child.name, cascade=True)
     table = edit.catalog.table(table.id)
     checks = tuple(
         check
         for check in table.checks
-        if column.slot not in find_read_slots(edit, table, check.expression)
+        if column.slot not in find_expression_slots(edit, table, check.expression)
     )
     indexes = [
         index
@@ -93,33 +95,39 @@ def drop_column(edit: CatalogEdit, table: Table, name: str, *, cascade: bool) ->
 # -- RENAME COLUMN ---------------------------------------------------------------------------------
 
 
-def rename_column(edit: CatalogEdit, table: Table, column: CatalogColumn, name: str) -> None:
+def rename_column_in_expressions(
+    edit: CatalogEdit, table: Table, column: CatalogColumn, name: str
+) -> None:
     """Rename the column, also in every expression text of the table that names it."""
 
-    def rename_in_text(text: str) -> str:
-        if column.slot not in find_read_slots(edit, table, text):
+    def rename_in_expression(text: str) -> str:
+        if column.slot not in find_expression_slots(edit, table, text):
             return text
-        return _replace_column_name(text, table.name, column.name, name)
+        return _replace_name_in_expression(text, table.name, column.name, name)
 
     columns = tuple(
         replace(
             one,
             name=name if one.slot == column.slot else one.name,
-            generated=None if one.generated is None else rename_in_text(one.generated),
+            generated=None if one.generated is None else rename_in_expression(one.generated),
         )
         for one in table.columns
     )
-    checks = tuple(replace(one, expression=rename_in_text(one.expression)) for one in table.checks)
+    checks = tuple(
+        replace(one, expression=rename_in_expression(one.expression)) for one in table.checks
+    )
     after = replace(table, columns=columns, checks=checks)
     indexes = [
-        _rename_in_index(one, rename_in_text) for one in edit.catalog.table_indexes(table.id)
+        _rename_in_index(one, rename_in_expression) for one in edit.catalog.table_indexes(table.id)
     ]
-    before = [find_read_slots(edit, table, text) for text in _list_expressions(edit, table)]
+    before = [
+        find_expression_slots(edit, table, text) for text in _list_expression_texts(edit, table)
+    ]
     edit.put(after)
     for index in indexes:
         if index != edit.catalog.get(index.id):
             edit.put(index)
-    _require_same_reads(edit, edit.catalog.table(table.id), before, column)
+    _require_same_read_slots(edit, edit.catalog.table(table.id), before, column)
 
 
 def _rename_in_index(index: Index, renamed: Callable[[str], str]) -> Index:
@@ -131,7 +139,7 @@ def _rename_in_index(index: Index, renamed: Callable[[str], str]) -> Index:
     return replace(index, parts=parts, where=where)
 
 
-def _list_expressions(edit: CatalogEdit, table: Table) -> list[str]:
+def _list_expression_texts(edit: CatalogEdit, table: Table) -> list[str]:
     """Every expression over the table's row, always in the same order."""
     texts = [check.expression for check in table.checks]
     texts += [one.generated for one in table.columns if one.generated is not None]
@@ -141,11 +149,13 @@ def _list_expressions(edit: CatalogEdit, table: Table) -> list[str]:
     return texts
 
 
-def _require_same_reads(
+def _require_same_read_slots(
     edit: CatalogEdit, table: Table, before: list[frozenset[int]], column: CatalogColumn
 ) -> None:
     try:
-        after = [find_read_slots(edit, table, text) for text in _list_expressions(edit, table)]
+        after = [
+            find_expression_slots(edit, table, text) for text in _list_expression_texts(edit, table)
+        ]
     except InvalidInput:
         after = []
     if after != before:
@@ -155,7 +165,7 @@ def _require_same_reads(
 _NO_COLUMN_AFTER = frozenset({"::", "as", "."})
 
 
-def _replace_column_name(text: str, table: str, old: str, new: str) -> str:
+def _replace_name_in_expression(text: str, table: str, old: str, new: str) -> str:
     """The text with the column's name replaced, except where the word is a function, a type, a
     typed constant, or a part of another name."""
     tokens = [token for token in tokenize(text) if token.kind != END]
@@ -173,7 +183,9 @@ def _replace_column_name(text: str, table: str, old: str, new: str) -> str:
     return render_tokens(made)
 
 
-def infer_expression_types(edit: CatalogEdit, table: Table, index: Index) -> dict[int, TypeName]:
+def infer_index_expression_types(
+    edit: CatalogEdit, table: Table, index: Index
+) -> dict[int, TypeName]:
     """The types that an index's expressions have over the table as it is now."""
     return {
         i: TypeName.from_type(bind.bind_row_expression(edit.catalog, table, part.expression).type)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from belvedere.session.session import Session
 
 
-def current_reader(session: Session) -> Reader:
+def open_or_published_reader(session: Session) -> Reader:
     transaction = session.transactions.open
-    return session.shared.published_reader() if transaction is None else transaction
+    return session.shared.get_published_reader() if transaction is None else transaction
 
 
-def scan_rows(session: Session, table: Table) -> Iterator[Row]:
-    reader = current_reader(session)
+def scan_table_rows(session: Session, table: Table) -> Iterator[Row]:
+    reader = open_or_published_reader(session)
     if table.id not in reader.catalog.objects:
         return
     compiled = compiled_table(reader.catalog, table.id)
@@ -38,23 +38,25 @@ def scan_rows(session: Session, table: Table) -> Iterator[Row]:
         yield from map(compiled.decode, values)
 
 
-def has_rows(session: Session, table: Table) -> bool:
-    return next(scan_rows(session, table), None) is not None
+def table_has_rows(session: Session, table: Table) -> bool:
+    return next(scan_table_rows(session, table), None) is not None
 
 
-def has_null(session: Session, table: Table, column: CatalogColumn) -> bool:
-    return any(row[column.slot] is None for row in scan_rows(session, table))
+def has_null_in_column(session: Session, table: Table, column: CatalogColumn) -> bool:
+    return any(row[column.slot] is None for row in scan_table_rows(session, table))
 
 
-def evaluate_default(session: Session, column: d.ColumnClause) -> Any:
+def evaluate_column_default(session: Session, column: d.ColumnClause) -> Any:
     """The value of the column in existing rows: its default, evaluated once."""
-    expression = bind.bind_default(session, column.default or "null", column.type)
-    return evaluate_expression(session, expression, ())
+    expression = bind.bind_default_expression(session, column.default or "null", column.type)
+    return evaluate_row_expression(session, expression, ())
 
 
 def has_volatile_default(session: Session, column: d.ColumnClause) -> bool:
     """Whether the column's default has to be evaluated for every row."""
-    stack: list[Any] = [bind.bind_default(session, column.default or "null", column.type)]
+    stack: list[Any] = [
+        bind.bind_default_expression(session, column.default or "null", column.type)
+    ]
     while stack:
         item = stack.pop()
         match item:
@@ -71,24 +73,26 @@ def has_volatile_default(session: Session, column: d.ColumnClause) -> bool:
     return False
 
 
-def evaluate_expression(session: Session, expression: e.Expression, row: Row) -> Any:
+def evaluate_row_expression(session: Session, expression: e.Expression, row: Row) -> Any:
     catalog = session.catalog
     context = CompileContext(catalog, lambda node: compile_plan(catalog, node))
-    return context.value_of(expression)(session.new_run(current_reader(session), ()))(row)
+    return context.value_of(expression)(
+        session.make_run_context(open_or_published_reader(session), ())
+    )(row)
 
 
 def require_check_holds(
     session: Session, catalog: Catalog, table: Table, name: str, text: str
 ) -> None:
     """23514 when an existing row, read by the changed catalog, violates a new CHECK."""
-    reader = current_reader(session)
+    reader = open_or_published_reader(session)
     if table.id not in reader.catalog.objects:
         return
     condition = bind.bind_row_expression(catalog, table, text)
     compiled = compiled_table(catalog, table.id)
     narrow = row_narrower(compiled)
     context = CompileContext(catalog, lambda node: compile_plan(catalog, node))
-    test = context.value_of(condition)(session.new_run(reader, ()))
+    test = context.value_of(condition)(session.make_run_context(reader, ()))
     values = chain.from_iterable(reader.scan_values(compiled.start, compiled.end))
     for row in map(compiled.decode, values):
         if test(narrow(row)) is False:
@@ -110,9 +114,9 @@ def require_parent_rows(session: Session, table: Table, wanted: d.ForeignKeyClau
     referenced = [by_name[name] for name in wanted.parent_columns if name in by_name]
     parents = {
         tuple([row[slot] for slot in referenced or parent.primary_key])
-        for row in scan_rows(session, parent)
+        for row in scan_table_rows(session, parent)
     }
-    for row in scan_rows(session, table):
+    for row in scan_table_rows(session, table):
         values = tuple([row[slot] for slot in slots])
         if None not in values and values not in parents:
             raise InvalidInput(

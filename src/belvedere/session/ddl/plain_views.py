@@ -14,7 +14,9 @@ from belvedere.sql.bind.statements.statement import bind_statement
 from belvedere.sql.parse.script import parse_script
 
 
-def require_valid_plain_views(before: Catalog, edit: CatalogEdit, *, cascade: bool = False) -> None:
+def refuse_or_drop_invalid_views(
+    before: Catalog, edit: CatalogEdit, *, cascade: bool = False
+) -> None:
     """Drop the plain views that the edit makes invalid, with CASCADE; 2BP01 without it."""
     while fallen := [
         one for one in _list_plain_views(edit.catalog) if _becomes_invalid(one, before, edit)
@@ -48,10 +50,10 @@ def _list_plain_views(catalog: Catalog) -> list[PlainView]:
 
 def _becomes_invalid(view: PlainView, before: Catalog, edit: CatalogEdit) -> bool:
     # A view that was invalid before does not block the change.
-    return not _is_valid(view, edit.catalog) and _is_valid(view, before)
+    return not _binds_under_catalog(view, edit.catalog) and _binds_under_catalog(view, before)
 
 
-def _is_valid(view: PlainView, catalog: Catalog) -> bool:
+def _binds_under_catalog(view: PlainView, catalog: Catalog) -> bool:
     try:
         bind_statement(parse_script(view.definition)[0].tree, catalog)
     except (InvalidInput, Unsupported):

@@ -28,27 +28,27 @@ from belvedere.sql.parse.tree import CteTree, TableRef
 PUBLIC = "public"
 
 
-def rename_in_views(edit: CatalogEdit, before: Table) -> None:
+def rewrite_dependent_definitions(edit: CatalogEdit, before: Table) -> None:
     """Rewrite the definitions of views over a renamed table, so that their meaning stays."""
     after = edit.catalog.table(before.id)
     schema = next(s.name for s in edit.catalog.schemas if s.id == before.schema)
     for view in edit.catalog.dependent_views(before.id):
         if before.id in view.inputs:
-            text = _rewrite_definition(view, before, after, schema)
+            text = _rewrite_definition_text(view, before, after, schema)
             if text != view.definition:
                 edit.put(msgspec.structs.replace(view, definition=text))
 
 
-def _rewrite_definition(view: View, before: Table, after: Table, schema: str) -> str:
+def _rewrite_definition_text(view: View, before: Table, after: Table, schema: str) -> str:
     (parsed,) = parse_script(view.definition)
-    found = list(_walk_tree(parsed.tree))
+    found = list(_walk_syntax_tree(parsed.tree))
     if any(isinstance(part, CteTree) and part.name == before.name for part in found):
         return view.definition  # the name means something else in places
     names = {(schema, before.name)} | ({(before.name,)} if schema == PUBLIC else set())
     places = [part for part in found if isinstance(part, TableRef) and part.name in names]
     width = view.widths[view.inputs.index(before.id)]
-    old = _visible_columns(before, width)
-    renamed = old != _visible_columns(after, width)
+    old = _list_visible_columns(before, width)
+    renamed = old != _list_visible_columns(after, width)
     text = view.definition
     for place in sorted(places, key=lambda part: -part.at):
         start, end = _locate_table_name(text, place)
@@ -80,7 +80,7 @@ def _format_table_reference(
     return f"(SELECT {made} FROM {name})"
 
 
-def _visible_columns(table: Table, width: int) -> list[CatalogColumn]:
+def _list_visible_columns(table: Table, width: int) -> list[CatalogColumn]:
     """The columns that the view's definition sees, by their names."""
     shown = [column for column in table.columns[:width] if not column.dropped and not column.hidden]
     return [CatalogColumn(column.name, column.type_name, column.slot) for column in shown]
@@ -93,11 +93,11 @@ def _locate_table_name(text: str, place: TableRef) -> tuple[int, int]:
     return place.at, tokens[first + 2 * (len(place.name) - 1)].end
 
 
-def _walk_tree(part: Any) -> Iterator[Any]:
+def _walk_syntax_tree(part: Any) -> Iterator[Any]:
     if isinstance(part, msgspec.Struct):
         yield part
         for field in part.__struct_fields__:
-            yield from _walk_tree(getattr(part, field))
+            yield from _walk_syntax_tree(getattr(part, field))
     elif isinstance(part, tuple | list):
         for one in part:
-            yield from _walk_tree(one)
+            yield from _walk_syntax_tree(one)

@@ -64,7 +64,7 @@ def _list_schema_objects(
     ]
 
 
-def alter_schema(edit: CatalogEdit, statement: d.Alter) -> None:
+def rename_schema(edit: CatalogEdit, statement: d.Alter) -> None:
     """RENAME TO; objects refer to their schema by id, but views name it in their text."""
     id_ = edit.catalog.schema_id(statement.name.name)
     for action in statement.actions:
@@ -77,7 +77,9 @@ def alter_schema(edit: CatalogEdit, statement: d.Alter) -> None:
         edit.put(replace(schema, name=action.new))
 
 
-def move_to_schema(edit: CatalogEdit, item: Table | PlainView | View | Sequence, name: str) -> None:
+def move_relation_to_schema(
+    edit: CatalogEdit, item: Table | PlainView | View | Sequence, name: str
+) -> None:
     """Move an object to a schema, a table with its indexes and column sequences."""
     schema = edit.catalog.schema_id(name)
     moved: list[Any] = [item]

@@ -27,7 +27,7 @@ def build_sequence_definition(
 ) -> wanted.SequenceDefinition:
     """A definition from the options, with PostgreSQL's defaults; 22023 when they contradict."""
     step = 1 if options.increment is None else options.increment
-    lowest, highest = _type_bounds(options.type or BIGINT)
+    lowest, highest = _integer_type_bounds(options.type or BIGINT)
     low = options.minimum if options.minimum is not None else 1 if step > 0 else lowest
     high = options.maximum if options.maximum is not None else highest if step > 0 else -1
     start = options.start if options.start is not None else low if step > 0 else high
@@ -35,7 +35,7 @@ def build_sequence_definition(
     return wanted.SequenceDefinition(name, schema, start, step, low, high, bool(options.cycle))
 
 
-def _type_bounds(type_: SqlType) -> tuple[int, int]:
+def _integer_type_bounds(type_: SqlType) -> tuple[int, int]:
     if type_.kind not in _BITS:
         raise InvalidInput(
             "sequence type must be smallint, integer, or bigint", sqlstate="22023", type=str(type_)
@@ -57,7 +57,7 @@ def create_sequence(edit: CatalogEdit, statement: d.CreateSequence) -> None:
         return
     made = edit.create_sequence(build_sequence_definition(name.name, schema, options))
     if options.owned_by:
-        _set_owner(edit, made, options.owned_by, schema)
+        _set_sequence_owner(edit, made, options.owned_by, schema)
 
 
 def alter_sequence(session: Session, edit: CatalogEdit, statement: d.AlterSequence) -> None:
@@ -69,7 +69,7 @@ def alter_sequence(session: Session, edit: CatalogEdit, statement: d.AlterSequen
         return
     sequence = edit.catalog.require_relation(Sequence, name.name, schema)
     numbers = session.host.sequences
-    _, highest = _type_bounds(options.type or BIGINT)
+    _, highest = _integer_type_bounds(options.type or BIGINT)
     step = sequence.increment if options.increment is None else options.increment
     made = replace(
         sequence,
@@ -89,14 +89,14 @@ def alter_sequence(session: Session, edit: CatalogEdit, statement: d.AlterSequen
         raise InvalidInput("RESTART value is out of the sequence's bounds", sqlstate="22023")
     edit.put(made)
     if options.owned_by is not None:
-        _set_owner(edit, made.id, options.owned_by, schema)
+        _set_sequence_owner(edit, made.id, options.owned_by, schema)
     if options.restarts:
         numbers.restart_after(made, value - made.increment)
     elif last is not None:
         numbers.restart_after(made, last)
 
 
-def _set_owner(edit: CatalogEdit, id_: int, column: tuple[str, ...], schema: str) -> None:
+def _set_sequence_owner(edit: CatalogEdit, id_: int, column: tuple[str, ...], schema: str) -> None:
     """OWNED BY `table.column`: the sequence is dropped with the table. No names: no owner."""
     sequence = edit.catalog.get(id_)
     assert isinstance(sequence, Sequence)
@@ -115,7 +115,7 @@ def _set_owner(edit: CatalogEdit, id_: int, column: tuple[str, ...], schema: str
 # -- identity columns ------------------------------------------------------------------------------
 
 
-def set_identity(edit: CatalogEdit, table: Table, action: d.SetColumnIdentity) -> None:
+def add_or_drop_identity(edit: CatalogEdit, table: Table, action: d.SetColumnIdentity) -> None:
     column = require_column(table, action.name)
     if action.identity is None:
         if column.identity is None:
@@ -143,13 +143,13 @@ def set_identity(edit: CatalogEdit, table: Table, action: d.SetColumnIdentity) -
     schema = next(one.name for one in edit.catalog.schemas if one.id == table.schema)
     name = edit.free_name(f"{table.name}_{column.name}_seq", schema)
     definition = build_sequence_definition(
-        name, schema, identity_sequence_options(action.sequence, column.type)
+        name, schema, build_identity_sequence_options(action.sequence, column.type)
     )
     made = edit.create_sequence(definition, owner=table.id)
     edit.replace_column(table.id, replace(column, identity=action.identity, sequence=made))
 
 
-def identity_sequence_options(
+def build_identity_sequence_options(
     options: d.SequenceOptions | None, type_: SqlType
 ) -> d.SequenceOptions:
     """The sequence options of an identity column: its bounds are those of the column's type."""

@@ -38,23 +38,23 @@ class _NodeTiming:
 def run_explain(session: Session, statement: s.Explain, parameters: Sequence[Any]) -> Result:
     data = statement.statement
     if isinstance(data, d.MaintainView | d.CreateMaterializedView):
-        lines = view.explain_view_statement(session, data)
+        lines = view.describe_view_statement(session, data)
         return Result("EXPLAIN", PLAN, [(line,) for line in lines], len(lines))
     if not isinstance(data, s.DataPlan):
         raise Unsupported(f"EXPLAIN of {type(data).__name__}")
     lines = []
     measures: dict[int, _NodeTiming] = {}
-    entry = _compile_measured(session, data, statement.source, measures)
+    entry = _compile_with_node_timing(session, data, statement.source, measures)
     data, choice = entry.data, entry.choice
     if statement.analyze:
         started = time.perf_counter()
-        session.run_data_statement(entry, parameters)
+        session.run_and_record_statement(entry, parameters)
         lines.append(f"execution time: {(time.perf_counter() - started) * 1000:.3f} ms")
         lines += getattr(entry.rows, "notes", ())
 
-    estimate = session.shared.make_estimator(session.catalog)
+    estimate = session.shared.make_row_estimator(session.catalog)
 
-    def annotate_node(node: n.Node) -> str:
+    def build_node_annotation(node: n.Node) -> str:
         text = f"(rows={max(1, round(estimate(node)))})"
         found = measures.get(id(node))
         if found is not None and found.loops:
@@ -62,26 +62,26 @@ def run_explain(session: Session, statement: s.Explain, parameters: Sequence[Any
             text += f" (actual rows={found.rows} loops={found.loops} time={spent:.3f} ms)"
         return text
 
-    lines = print_plan(data.plan, note=annotate_node).splitlines() + lines
+    lines = print_plan(data.plan, note=build_node_annotation).splitlines() + lines
     lines.append(f"tier: {choice.tier} ({choice.reason})")
     if choice.tier is Tier.DUCKDB:
-        lines += _list_duckdb_parts(session, data, parameters)
-    lines += freshness_policy.explain_deferred_reads(session, entry)
-    lines += view.explain_write_effects(session, data.plan)
+        lines += _describe_duckdb_split(session, data, parameters)
+    lines += freshness_policy.describe_deferred_reads(session, entry)
+    lines += view.describe_write_effects(session, data.plan)
     return Result("EXPLAIN", PLAN, [(line,) for line in lines], len(lines))
 
 
-def _compile_measured(
+def _compile_with_node_timing(
     session: Session, data: s.DataPlan, text: str, measures: dict[int, _NodeTiming]
 ) -> CompiledStatement:
-    def measure_node(node: n.Node, rows: Rows) -> Rows:
+    def wrap_node_with_timing(node: n.Node, rows: Rows) -> Rows:
         measure = measures.setdefault(id(node), _NodeTiming())
-        return lambda run: _measure_rows(rows, run, measure)
+        return lambda run: _yield_timed_rows(rows, run, measure)
 
-    return session.compile_statement(data, text, wrap=measure_node)
+    return session.compile_statement(data, text, wrap=wrap_node_with_timing)
 
 
-def _measure_rows(rows: Rows, run: Run, measure: _NodeTiming) -> Iterator[Row]:
+def _yield_timed_rows(rows: Rows, run: Run, measure: _NodeTiming) -> Iterator[Row]:
     measure.loops += 1
     clock = time.perf_counter
     started = clock()
@@ -97,15 +97,17 @@ def _measure_rows(rows: Rows, run: Run, measure: _NodeTiming) -> Iterator[Row]:
         yield row
 
 
-def _list_duckdb_parts(session: Session, data: s.DataPlan, parameters: Sequence[Any]) -> list[str]:
+def _describe_duckdb_split(
+    session: Session, data: s.DataPlan, parameters: Sequence[Any]
+) -> list[str]:
     """The SQL text of each part that DuckDB runs, and why the rest stays in Python."""
     from belvedere.execution.split_tiers import HybridReport, lower_hybrid  # heavy
 
     report = HybridReport()
     transaction = session.transactions.open
-    reader = session.shared.published_reader() if transaction is None else transaction
+    reader = session.shared.get_published_reader() if transaction is None else transaction
     given = tuple(parameters) or (None,) * len(data.parameters)
-    context = session.new_run(reader, given)
+    context = session.make_run_context(reader, given)
     lower_hybrid(session.catalog, data.plan, session.shared.engine, context, report)
     lines = [f"duckdb: {text}" for text in report.statements]
     lines += [f"reads {name}: {source}" for name, source in report.reads.items()]

@@ -15,7 +15,7 @@ from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.session.context.result import Result
-from belvedere.session.statement.bind import current_schema
+from belvedere.session.statement.bind import find_current_schema
 from belvedere.sql import definitions as d
 from belvedere.sql.bind.statements.statement import STORED_EXPRESSIONS, bind_statement
 from belvedere.sql.parse.script import parse_script
@@ -27,12 +27,12 @@ from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.rules.subqueries.decorrelate import decorrelate
 from belvedere.sql.statements import DataPlan
 from belvedere.views.build.backfill import BuildControl
-from belvedere.views.compile.compile_view import find_zoned_function
+from belvedere.views.compile.compile_view import find_zone_dependent_function
 from belvedere.views.compile.defined_view import BoundDefinition, NewView
-from belvedere.views.read.expand_views import expand_views, views_in
-from belvedere.views.registry.transitions import switch_maintenance
-from belvedere.views.registry.view_registry import pin_catalog
-from belvedere.views.state.build_state import is_backfilled_later
+from belvedere.views.read.expand_views import expand_views, list_views_read_by_plan
+from belvedere.views.registry.transitions import edit_view_maintenance
+from belvedere.views.registry.view_registry import hide_later_columns
+from belvedere.views.state.build_state import waits_for_backfill_command
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -49,36 +49,41 @@ _RULES = (
 )
 
 
-def bind_definition(catalog: Catalog, text: str) -> n.Node:
+def bind_simplified_definition(catalog: Catalog, text: str) -> n.Node:
     """The plan of a view's definition, as it is compiled."""
-    return _definition_plan(catalog, _bind_query(catalog, text))
+    return _simplify_definition_plan(catalog, _bind_query_text(catalog, text))
 
 
-def _definition_plan(catalog: Catalog, bound: n.Node) -> n.Node:
+def _simplify_definition_plan(catalog: Catalog, bound: n.Node) -> n.Node:
     """The plan of a definition over base tables, with sub-queries joined where they can be; those
     that stay read only the columns they use."""
-    plan, context = _over_tables(catalog, bound), OptimizerContext(catalog, STORED_EXPRESSIONS)
+    plan, context = (
+        _expand_to_base_tables(catalog, bound),
+        OptimizerContext(catalog, STORED_EXPRESSIONS),
+    )
     for rule in _RULES:
         plan = rule(plan, context)
 
-    def prune_subplan(inner: n.Node) -> n.Node:
-        return map_subplans(prune_columns(inner, context), prune_subplan)
+    def prune_subplan_columns(inner: n.Node) -> n.Node:
+        return map_subplans(prune_columns(inner, context), prune_subplan_columns)
 
-    return map_subplans(plan, prune_subplan)
+    return map_subplans(plan, prune_subplan_columns)
 
 
-def bind_as_written(catalog: Catalog, text: str) -> n.Node:
+def bind_query_as_written(catalog: Catalog, text: str) -> n.Node:
     """The plan of a query as it is written, over base tables."""
-    return _over_tables(catalog, _bind_query(catalog, text))
+    return _expand_to_base_tables(catalog, _bind_query_text(catalog, text))
 
 
-def _over_tables(catalog: Catalog, bound: n.Node) -> n.Node:
+def _expand_to_base_tables(catalog: Catalog, bound: n.Node) -> n.Node:
     return expand_views(
-        catalog, bound, lambda v, _: bind_as_written(pin_catalog(catalog, v), v.definition)
+        catalog,
+        bound,
+        lambda v, _: bind_query_as_written(hide_later_columns(catalog, v), v.definition),
     )
 
 
-def _bind_query(catalog: Catalog, text: str) -> n.Node:
+def _bind_query_text(catalog: Catalog, text: str) -> n.Node:
     (parsed,) = parse_script(text)
     bound = bind_statement(parsed.tree, catalog)
     if not isinstance(bound, DataPlan) or bound.changes:
@@ -101,20 +106,22 @@ def create_materialized_view(
     name, schema = statement.name.name, statement.name.schema or "public"
     if session.catalog.find_relation(name, schema) is not None:
         if statement.if_not_exists:
-            return _await_build(session, statement)
-    _require_maintainable(statement)
-    _require_zone_independent(session, statement.plan)
+            return _await_build_or_create(session, statement)
+    _require_maintainable_query(statement)
+    _require_zone_independent_query(session, statement.plan)
     state.rollback()
-    with session.host.views.backfills.watch_build(_make_build(session, name, statement.plan)):
-        new = new_view(session, statement)
+    with session.host.views.backfills.use_build_control(
+        _make_build_control(session, name, statement.plan)
+    ):
+        new = build_new_view(session, statement)
         session.host.views.create_views([replace(new, replaces=replaces)])
     return Result("CREATE MATERIALIZED VIEW")
 
 
-def new_view(session: Session, statement: d.CreateMaterializedView) -> NewView:
+def build_new_view(session: Session, statement: d.CreateMaterializedView) -> NewView:
     """What the statement asks for, with the plan of its definition."""
     options, catalog = check_options(dict(statement.options)), session.catalog
-    bound = _bound_query(session, catalog, statement)
+    bound = _reuse_or_rebind_query(session, catalog, statement)
     return NewView(
         statement.name.name,
         statement.query,
@@ -122,25 +129,27 @@ def new_view(session: Session, statement: d.CreateMaterializedView) -> NewView:
         statement.name.schema or "public",
         options,
         columns=tuple(column.name for column in statement.columns),
-        reads=tuple(view.id for view in views_in(catalog, bound)),
-        bound=BoundDefinition(_definition_plan(catalog, bound), catalog.version),
+        reads=tuple(view.id for view in list_views_read_by_plan(catalog, bound)),
+        bound=BoundDefinition(_simplify_definition_plan(catalog, bound), catalog.version),
     )
 
 
-def _bound_query(session: Session, catalog: Catalog, statement: d.CreateMaterializedView) -> n.Node:
+def _reuse_or_rebind_query(
+    session: Session, catalog: Catalog, statement: d.CreateMaterializedView
+) -> n.Node:
     """The plan the statement was bound to; that of its text, as the catalog keeps it, where the two
     may differ: the catalog has changed since, or the session has a schema or a zone of its own."""
     own_zone = session.settings.zone is not datetime.UTC
-    own_schema = current_schema(session) != "public"
+    own_schema = find_current_schema(session) != "public"
     if own_zone or own_schema or statement.catalog_version != catalog.version:
-        return _bind_query(catalog, statement.query)
+        return _bind_query_text(catalog, statement.query)
     nodes = transform.walk_plan(statement.plan)
     if any(isinstance(node, n.Insert | n.Update | n.Delete) for node in nodes):
         raise InvalidInput(NO_QUERY, sqlstate="42601")
     return statement.plan
 
 
-def _require_maintainable(statement: d.CreateMaterializedView) -> None:
+def _require_maintainable_query(statement: d.CreateMaterializedView) -> None:
     """Refuse what no view can have: system tables, row locks, WITH NO DATA."""
     for node in transform.walk_plan(statement.plan):
         if isinstance(node, n.VirtualScan):
@@ -156,10 +165,10 @@ def _require_maintainable(statement: d.CreateMaterializedView) -> None:
         )
 
 
-def _require_zone_independent(session: Session, plan: n.Node) -> None:
+def _require_zone_independent_query(session: Session, plan: n.Node) -> None:
     """Refuse functions of the session's zone: definitions in the catalog are read in UTC."""
     if session.settings.zone is not datetime.UTC:
-        name = find_zoned_function(plan)
+        name = find_zone_dependent_function(plan)
         if name is not None:
             raise Unsupported(
                 "function of the session's time zone in a materialized view",
@@ -169,10 +178,10 @@ def _require_zone_independent(session: Session, plan: n.Node) -> None:
             )
 
 
-def _make_build(session: Session, name: str, plan: n.Node) -> BuildControl:
+def _make_build_control(session: Session, name: str, plan: n.Node) -> BuildControl:
     """A build that the statement's cancellation stops, and that reports progress to the session."""
     scans = [node for node in transform.walk_plan(plan) if isinstance(node, n.Scan)]
-    expected = sum(session.shared.estimate_rows(scan.relation) for scan in scans)
+    expected = sum(session.shared.estimate_table_rows(scan.relation) for scan in scans)
 
     def report_progress(rows: int) -> None:
         if session.on_progress is not None:
@@ -181,7 +190,7 @@ def _make_build(session: Session, name: str, plan: n.Node) -> BuildControl:
     return BuildControl(check=session.interrupt.check, progress=report_progress)
 
 
-def _await_build(session: Session, statement: d.CreateMaterializedView) -> Result:
+def _await_build_or_create(session: Session, statement: d.CreateMaterializedView) -> Result:
     """Wait until the view that another session is backfilling is ready; create it when that session
     gives up."""
     name, schema = statement.name.name, statement.name.schema or "public"
@@ -190,7 +199,7 @@ def _await_build(session: Session, statement: d.CreateMaterializedView) -> Resul
         if (
             not isinstance(found, View)
             or found.state is not ObjectState.BUILDING
-            or is_backfilled_later(found)
+            or waits_for_backfill_command(found)
         ):
             break
         session.interrupt.check()
@@ -201,32 +210,34 @@ def _await_build(session: Session, statement: d.CreateMaterializedView) -> Resul
     return Result("CREATE MATERIALIZED VIEW")
 
 
-def set_view_options(
+def apply_view_options(
     session: Session, edit: CatalogEdit, view: View, options: dict[str, str]
 ) -> None:
     """ALTER MATERIALIZED VIEW .. SET (maintenance = ..), online: the commit brings the state to its
     position. A deferred view is caught up first, so that little is left for the commit."""
-    merged = merge_alter_options(session, view, options)
+    merged = merge_and_check_alter_options(session, view, options)
     deferred_before = view.maintenance is Maintenance.DEFERRED
     if deferred_before and merged.maintenance is Maintenance.IMMEDIATE:
-        session.host.views.catch_up(view)
-    switch_maintenance(edit, view, merged.maintenance, merged)
+        session.host.views.catch_up_view(view)
+    edit_view_maintenance(edit, view, merged.maintenance, merged)
 
 
-def merge_alter_options(session: Session, view: View, given: dict[str, str]) -> ViewOptions:
+def merge_and_check_alter_options(
+    session: Session, view: View, given: dict[str, str]
+) -> ViewOptions:
     """The options of a view after ALTER."""
     if session.transactions.explicit:
         raise Unsupported("alter materialized view inside a transaction", hint="commit first")
     if view.kind is ViewKind.INDEX:
         raise Unsupported("options of an index", hint="drop it and create it again")
     # With what no user writes: a view that is to replace another is refused here.
-    options = check_options(_merge_options(view.stored_options, given))
+    options = check_options(_merge_option_texts(view.stored_options, given))
     if form_of(options, view.index) != view.form:
         raise Unsupported("another form of a view", hint="use CREATE OR REPLACE MATERIALIZED VIEW")
     return options
 
 
-def _merge_options(before: dict[str, str], given: dict[str, str]) -> dict[str, str]:
+def _merge_option_texts(before: dict[str, str], given: dict[str, str]) -> dict[str, str]:
     """The options of a view after ALTER: a new schedule replaces the old one, and an immediate view
     has none; keep_changes = 'off' ends the changefeed."""
     immediate = given.get("maintenance", "").lower() == Maintenance.IMMEDIATE.value
@@ -241,32 +252,38 @@ def _merge_options(before: dict[str, str], given: dict[str, str]) -> dict[str, s
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def plan_over_state(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
+def expand_views_to_state(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
     """The plan with views replaced by plans over their state."""
     if not catalog.views:
         return plan
-    plan = _push_into_colocated_scans(catalog, plan)
-    return expand_views(catalog, plan, partial(session.host.views.registry.plan_for_scan, catalog))
+    plan = _push_predicates_if_colocated(catalog, plan)
+    return expand_views(
+        catalog, plan, partial(session.host.views.registry.build_scan_reading_plan, catalog)
+    )
 
 
-def plan_bypassing_deferred(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
+def expand_deferred_to_definitions(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
     """The plan with deferred views replaced by their definitions, others by plans over state."""
 
-    def choose_view_plan(view: View, scan: n.Scan) -> n.Node:
+    def build_state_or_definition_plan(view: View, scan: n.Scan) -> n.Node:
         if view.maintenance is Maintenance.DEFERRED:
-            return bind_as_written(pin_catalog(catalog, view), view.definition)
-        return session.host.views.registry.plan_for_scan(catalog, view, scan)
+            return bind_query_as_written(hide_later_columns(catalog, view), view.definition)
+        return session.host.views.registry.build_scan_reading_plan(catalog, view, scan)
 
-    return expand_views(catalog, _push_into_colocated_scans(catalog, plan), choose_view_plan)
+    return expand_views(
+        catalog, _push_predicates_if_colocated(catalog, plan), build_state_or_definition_plan
+    )
 
 
-def _push_into_colocated_scans(catalog: Catalog, plan: n.Node) -> n.Node:
+def _push_predicates_if_colocated(catalog: Catalog, plan: n.Node) -> n.Node:
     """Co-located joins are told what is wanted of them before they become joins."""
-    told = any(view.options.colocated for view in views_in(catalog, plan))
+    told = any(view.options.colocated for view in list_views_read_by_plan(catalog, plan))
     return push_predicates(plan, OptimizerContext(catalog, STORED_EXPRESSIONS)) if told else plan
 
 
 def find_deferred_views(catalog: Catalog, plan: n.Node) -> tuple[View, ...]:
     if not catalog.views:
         return ()
-    return tuple(v for v in views_in(catalog, plan) if v.maintenance is Maintenance.DEFERRED)
+    return tuple(
+        v for v in list_views_read_by_plan(catalog, plan) if v.maintenance is Maintenance.DEFERRED
+    )

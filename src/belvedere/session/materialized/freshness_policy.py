@@ -29,7 +29,7 @@ from belvedere.sql.statements import DataPlan
 from belvedere.txn.contracts import Reader
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.views.cost import cost_model
-from belvedere.views.state.watermarks import required_position
+from belvedere.views.state.watermarks import require_applied_position
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -57,7 +57,7 @@ class ReadDecision(NamedTuple):
     reason: str = ""
 
 
-def choose_strategy(
+def choose_read_strategy(
     session: Session,
     catalog: Catalog,
     views: tuple[View, ...],
@@ -70,7 +70,7 @@ def choose_strategy(
     """`alone`: the statement reads nothing but these views, which are at one position, and its
     transaction has written nothing, unless the freshness is `any`. `seen`: the position up to which
     the session has read and written before, where reading at that position is enough."""
-    wanted: Freshness = session.freshness
+    wanted: Freshness = session.required_freshness
     mark = min(marks.values())
     behind = max(0, position - mark)
     if not behind or (alone and wanted.kind is FreshnessKind.ANY):
@@ -80,41 +80,43 @@ def choose_strategy(
     age = None
     if wanted.kind is FreshnessKind.BOUNDED:
         deferred = session.host.views.deferred
-        age = deferred.samples.age_at_most(mark, deferred.clock())
+        age = deferred.samples.max_commit_age_after(mark, deferred.clock())
         young = age is not None and age * 1e6 <= wanted.bound_us
         if alone and young and session.transactions.caught_up_position <= mark:
             return ReadDecision(ReadStrategy.READ, behind, {}, age)
-    costs = _estimate_costs(session, catalog, views, marks, position)
+    costs = _estimate_strategy_costs(session, catalog, views, marks, position)
     if behind < BYPASS_PENDING_MIN:
         few = f"fewer than {BYPASS_PENDING_MIN} commits are caught up with, whatever it costs"
         return ReadDecision(ReadStrategy.CATCH_UP, behind, costs, age, few)
     return ReadDecision(min(costs, key=lambda way: costs[way]), behind, costs, age)
 
 
-def _estimate_costs(
+def _estimate_strategy_costs(
     session: Session,
     catalog: Catalog,
     views: tuple[View, ...],
     marks: dict[int, int],
     position: int,
 ) -> dict[ReadStrategy, float]:
-    deferred, size_of = session.host.views.deferred, session.shared.estimate_rows
+    deferred, size_of = session.host.views.deferred, session.shared.estimate_table_rows
     unmeasured = cost_model.UNMEASURED_CHANGE_S
-    change_s = sum(deferred.statistics_of(view).seconds_per_change or unmeasured for view in views)
+    change_s = sum(
+        deferred.get_maintenance_statistics(view).seconds_per_change or unmeasured for view in views
+    )
     pending = max(position - mark for mark in marks.values())
-    costs = {ReadStrategy.CATCH_UP: cost_model.estimate_catch_up_s(pending, change_s)}
-    left = [deferred.seconds_left(view.group) for view in views]
+    costs = {ReadStrategy.CATCH_UP: cost_model.estimate_read_catch_up_s(pending, change_s)}
+    left = [deferred.busy_seconds_left(view.group) for view in views]
     if session.transactions.open is None and None not in left:
         costs[ReadStrategy.WAIT] = max((one for one in left if one is not None), default=0.0)
     rows = sum(size_of(relation) for view in views for relation in view.inputs)
-    costs[ReadStrategy.BYPASS] = cost_model.estimate_bypass_s(rows)
+    costs[ReadStrategy.BYPASS] = cost_model.estimate_view_bypass_s(rows)
     return costs
 
 
 # -- applying a strategy ---------------------------------------------------------------------------
 
 
-def prepare_read(
+def choose_statement_and_reader(
     session: Session, transaction: Transaction, entry: CompiledStatement
 ) -> tuple[CompiledStatement, Reader]:
     """The statement to run and the reader to run it on, so that views are as fresh as required."""
@@ -124,20 +126,20 @@ def prepare_read(
     if _reads_single_relation_at_any(session, entry):
         _require_no_view_errors(session, views)
         return entry, transaction
-    session.host.views.deferred.sample_position()
-    state, at = session.transactions, _situation(session, entry, transaction)
-    decision = _decide_in(session, entry, transaction, at)
+    session.host.views.deferred.sample_published_position()
+    state, at = session.transactions, _collect_read_situation(session, entry, transaction)
+    decision = _choose_strategy_in_transaction(session, entry, transaction, at)
     if decision.strategy is ReadStrategy.READ:
         if decision.behind:
             _require_no_view_errors(session, views)
-        if at.seen is not None and session.freshness.kind is FreshnessKind.SESSION:
+        if at.seen is not None and session.required_freshness.kind is FreshnessKind.SESSION:
             state.shown_position = max(at.seen, min(at.marks.values()))
         return entry, transaction
-    if session.freshness.kind is FreshnessKind.BOUNDED:
+    if session.required_freshness.kind is FreshnessKind.BOUNDED:
         state.caught_up_position = max(state.caught_up_position, transaction.position)
     if decision.strategy is ReadStrategy.BYPASS and entry.bypass is not None:
         return entry.bypass(session), transaction
-    return entry, session.host.views.with_pending(transaction, views)
+    return entry, session.host.views.open_caught_up_reader(transaction, views)
 
 
 def _require_no_view_errors(session: Session, views: tuple[View, ...]) -> None:
@@ -166,59 +168,63 @@ class BypassCompiler:
 
     def __call__(self, session: Session) -> CompiledStatement:
         if self._compiled is None:
-            plan = session.optimize_plan(self._data.plan, bypass=True)
-            self._compiled = session.compile_with_plan(self._data, plan, self._record, self._tier)
+            plan = session.expand_views_and_optimize(self._data.plan, bypass=True)
+            self._compiled = session.compile_optimized_plan(
+                self._data, plan, self._record, self._tier
+            )
         return self._compiled
 
 
-def wait_if_cheapest(session: Session, entry: CompiledStatement) -> None:
+def wait_for_batch_if_cheapest(session: Session, entry: CompiledStatement) -> None:
     """Before a statement's own transaction begins: wait for the worker's running batch, if that is
     the cheapest strategy."""
     views = entry.deferred
-    if session.freshness.kind is FreshnessKind.ANY:
+    if session.required_freshness.kind is FreshnessKind.ANY:
         return
     deferred = session.host.views.deferred
     seen = deferred.moves
-    if not any(deferred.seconds_left(view.group) is not None for view in views):
+    if not any(deferred.busy_seconds_left(view.group) is not None for view in views):
         return
-    decision = _decide_now(session, entry)
+    decision = _choose_strategy_now(session, entry)
     if decision is not None and decision.strategy is ReadStrategy.WAIT:
         deferred.wait_for_batch(seen, 2 * decision.costs_s[ReadStrategy.WAIT])
 
 
-def _decide_now(session: Session, entry: CompiledStatement) -> ReadDecision | None:
+def _choose_strategy_now(session: Session, entry: CompiledStatement) -> ReadDecision | None:
     """The decision for the open transaction, or for one that would begin at this moment."""
     with ExitStack() as stack:
         transaction = session.transactions.open or stack.enter_context(session.host.begin())
         if any(transaction.catalog.get(view.id) is not view for view in entry.deferred):
             return None  # planned anew first
-        at = _situation(session, entry, transaction)
-        return _decide_in(session, entry, transaction, at)
+        at = _collect_read_situation(session, entry, transaction)
+        return _choose_strategy_in_transaction(session, entry, transaction, at)
 
 
-class _Situation(NamedTuple):
-    """What a decision rests on, besides the freshness: see `choose_strategy`."""
+class _ReadSituation(NamedTuple):
+    """What a decision rests on, besides the freshness: see `choose_read_strategy`."""
 
     marks: dict[int, int]
     alone: bool
     seen: int | None
 
 
-def _situation(session: Session, entry: CompiledStatement, transaction: Transaction) -> _Situation:
-    marks = {view.id: required_position(transaction, view) for view in entry.deferred}
-    any_ = session.freshness.kind is FreshnessKind.ANY
+def _collect_read_situation(
+    session: Session, entry: CompiledStatement, transaction: Transaction
+) -> _ReadSituation:
+    marks = {view.id: require_applied_position(transaction, view) for view in entry.deferred}
+    any_ = session.required_freshness.kind is FreshnessKind.ANY
     alone = _reads_single_relation_at_any(session, entry) or (
         _reads_only_aligned_views(entry, marks) and (any_ or not transaction.changes)
     )
     state = session.transactions
     single = session.autocommit and not state.explicit and not entry.data.changes
-    return _Situation(marks, alone, state.seen_position_before if single else None)
+    return _ReadSituation(marks, alone, state.newest_seen_before_open if single else None)
 
 
-def _decide_in(
-    session: Session, entry: CompiledStatement, transaction: Transaction, at: _Situation
+def _choose_strategy_in_transaction(
+    session: Session, entry: CompiledStatement, transaction: Transaction, at: _ReadSituation
 ) -> ReadDecision:
-    decision = choose_strategy(
+    decision = choose_read_strategy(
         session,
         transaction.catalog,
         entry.deferred,
@@ -236,19 +242,19 @@ def _decide_in(
 
 def _reads_single_relation_at_any(session: Session, entry: CompiledStatement) -> bool:
     """Whether the statement reads one relation, at freshness `any`; also through an index."""
-    return session.freshness.kind is FreshnessKind.ANY and len(entry.data.relations) == 1
+    return session.required_freshness.kind is FreshnessKind.ANY and len(entry.data.relations) == 1
 
 
 def _reads_only_aligned_views(entry: CompiledStatement, marks: dict[int, int]) -> bool:
     return len(set(marks.values())) == 1 and set(entry.data.relations) == marks.keys()
 
 
-def explain_deferred_reads(session: Session, entry: CompiledStatement) -> list[str]:
+def describe_deferred_reads(session: Session, entry: CompiledStatement) -> list[str]:
     """How the deferred views of a statement would be read now, with the cost of each strategy."""
     if not entry.deferred:
         return []
-    session.host.views.deferred.sample_position()
-    decision = _decide_now(session, entry)
+    session.host.views.deferred.sample_published_position()
+    decision = _choose_strategy_now(session, entry)
     if decision is None:
         return []
     names = ", ".join(view.name for view in entry.deferred)

@@ -55,7 +55,9 @@ def create_or_replace_view(session: Session, statement: d.CreateMaterializedView
     def build_staged_view() -> None:
         create.create_materialized_view(session, named, replaces=old.id)
 
-    _replace_view(session, _Replacement(old, staged, statement.query), build_staged_view)
+    _build_and_publish_replacement(
+        session, _Replacement(old, staged, statement.query), build_staged_view
+    )
     return Result("CREATE MATERIALIZED VIEW")
 
 
@@ -67,16 +69,18 @@ def resume_replacements(session: Session) -> None:
             continue
         old = session.host.catalog.get(new.replaces)
         if isinstance(old, View) and old.state is ObjectState.READY:
-            _replace_view(session, _Replacement(old, new.name, new.definition), lambda: None)
+            _build_and_publish_replacement(
+                session, _Replacement(old, new.name, new.definition), lambda: None
+            )
         else:
-            session.host.change_schema(partial(_drop_view, id_=new.id))
+            session.host.change_schema(partial(_drop_view_cascade, id_=new.id))
 
 
-def _drop_view(edit: CatalogEdit, id_: int) -> None:
+def _drop_view_cascade(edit: CatalogEdit, id_: int) -> None:
     edit.drop_view(id_, cascade=True)
 
 
-def needs_replacement(session: Session, statement: d.Alter) -> bool:
+def alter_needs_view_rebuild(session: Session, statement: d.Alter) -> bool:
     """Whether an ALTER has to build its view again: it asks for the other maintenance, and a commit
     of this store cannot bring the state to its position."""
     if not session.host.row_atomic:
@@ -87,17 +91,17 @@ def needs_replacement(session: Session, statement: d.Alter) -> bool:
     (action,) = statement.actions
     if not isinstance(action, d.SetOptions):
         return False
-    wanted = create.merge_alter_options(session, found, dict(action.options))
+    wanted = create.merge_and_check_alter_options(session, found, dict(action.options))
     return wanted.maintenance is not found.maintenance
 
 
-def switch_maintenance(session: Session, statement: d.Alter) -> Result:
+def switch_maintenance_by_rebuild(session: Session, statement: d.Alter) -> Result:
     schema = statement.name.schema or "public"
     old = session.catalog.require_relation(View, statement.name.name, schema)
     (action,) = statement.actions
     assert isinstance(action, d.SetOptions)
-    options = create.merge_alter_options(session, old, dict(action.options))
-    if [field.type for field in _definition_fields(session.catalog, old)] != [
+    options = create.merge_and_check_alter_options(session, old, dict(action.options))
+    if [field.type for field in _bind_definition_fields(session.catalog, old)] != [
         c.type for c in old.columns
     ]:
         raise Unsupported(
@@ -120,13 +124,15 @@ def switch_maintenance(session: Session, statement: d.Alter) -> Result:
         session.host.views.create_views([new])
 
     session.transactions.rollback()
-    _replace_view(session, _Replacement(old, staged, old.definition), build_staged_view)
+    _build_and_publish_replacement(
+        session, _Replacement(old, staged, old.definition), build_staged_view
+    )
     return Result("ALTER")
 
 
-def _definition_fields(catalog: Catalog, view: View) -> Fields:
+def _bind_definition_fields(catalog: Catalog, view: View) -> Fields:
     try:
-        return create.bind_definition(catalog, view.definition).fields
+        return create.bind_simplified_definition(catalog, view.definition).fields
     except InvalidInput:
         return ()
 
@@ -137,28 +143,30 @@ def _make_staged_name(session: Session, name: str) -> str:
 
 def _require_no_dependents(catalog: Catalog, view: View) -> None:
     """2BP01 when another view reads this one, whose columns may change."""
-    others = [one for one in catalog.dependent_views(view.id) if not _is_index_of(one, view)]
+    others = [one for one in catalog.dependent_views(view.id) if not _is_index_of_view(one, view)]
     users = [f"view {one.name}" for one in others if not one.part]
     if users:
         raise dependents_error(view, users)
 
 
-def _is_index_of(one: View, view: View) -> bool:
+def _is_index_of_view(one: View, view: View) -> bool:
     return one.kind is ViewKind.INDEX and one.reads == (view.id,)
 
 
 # -- replacement -----------------------------------------------------------------------------------
 
 
-def _replace_view(
+def _build_and_publish_replacement(
     session: Session,
     pair: _Replacement,
     make: Callable[[], None],
 ) -> None:
     """`make` creates the new view under its staged name."""
     catalog = session.catalog
-    schema = _schema_name(catalog, pair.old)
-    indexes = [one for one in catalog.dependent_views(pair.old.id) if _is_index_of(one, pair.old)]
+    schema = _find_schema_name(catalog, pair.old)
+    indexes = [
+        one for one in catalog.dependent_views(pair.old.id) if _is_index_of_view(one, pair.old)
+    ]
     pairs: list[_Replacement] = []
     make()
     try:
@@ -167,7 +175,9 @@ def _replace_view(
             pairs.append(_Replacement(index, staged, ""))
             new = session.host.catalog.require_relation(View, pair.staged, schema)
             pairs[-1] = pairs[-1]._replace(
-                definition=view_indexes.copy_view_index(session, index, new, staged, pair.old.name)
+                definition=view_indexes.copy_index_to_new_view(
+                    session, index, new, staged, pair.old.name
+                )
             )
         session.host.change_schema(lambda edit: _publish_replacement(edit, schema, pair, pairs))
     except BaseException:
@@ -201,7 +211,7 @@ def _rename_staged_view(edit: CatalogEdit, made: View, pair: _Replacement) -> No
     for one in [edit.catalog.get(id_) for id_ in made.auxiliary_views]:
         if isinstance(one, View) and one.definition == made.definition:
             name = one.name.replace(pair.staged, pair.old.name)
-            free = edit.catalog.find_relation(name, _schema_name(edit.catalog, one)) is None
+            free = edit.catalog.find_relation(name, _find_schema_name(edit.catalog, one)) is None
             edit.put(
                 msgspec.structs.replace(
                     one, name=name if free else one.name, definition=pair.definition
@@ -209,7 +219,7 @@ def _rename_staged_view(edit: CatalogEdit, made: View, pair: _Replacement) -> No
             )
 
 
-def _schema_name(catalog: Catalog, view: View) -> str:
+def _find_schema_name(catalog: Catalog, view: View) -> str:
     return next(one.name for one in catalog.schemas if one.id == view.schema)
 
 

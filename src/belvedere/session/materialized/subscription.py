@@ -30,8 +30,8 @@ from belvedere.types import Row
 from belvedere.views.changefeed import entries as stream
 from belvedere.views.changefeed import row_atomic
 from belvedere.views.changefeed.related_entries import RelatedEntries, find_related_entry_rule
-from belvedere.views.registry.transitions import switch_maintenance
-from belvedere.views.state.watermarks import applied_position
+from belvedere.views.registry.transitions import edit_view_maintenance
+from belvedere.views.state.watermarks import read_applied_position
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -77,7 +77,7 @@ class Subscription:
     def __next__(self) -> ViewChange:
         """The next change; ends when there was none during the timeout, or after `close`."""
         if not self._ready:
-            self._ready.extend(self._fetch_changes(self._timeout_s))
+            self._ready.extend(self._wait_for_changes(self._timeout_s))
         if not self._ready or self._closed.is_set():
             raise StopIteration
         change = self._ready.popleft()
@@ -89,7 +89,7 @@ class Subscription:
 
     def poll(self, timeout_s: float | None = 0.0) -> list[ViewChange]:
         """All available changes; waits for some when there are none yet, without limit for None."""
-        found = [*self._ready, *([] if self._ready else self._fetch_changes(timeout_s))]
+        found = [*self._ready, *([] if self._ready else self._wait_for_changes(timeout_s))]
         self._ready.clear()
         self.position = self._read
         return found
@@ -106,7 +106,7 @@ class Subscription:
 
     # -- the work -----------------------------------------------------------------------------
 
-    def _fetch_changes(self, timeout_s: float | None) -> list[ViewChange]:
+    def _wait_for_changes(self, timeout_s: float | None) -> list[ViewChange]:
         deadline = None if timeout_s is None else self._clock() + timeout_s
         while not self._closed.is_set():
             host = self._session.host
@@ -121,10 +121,10 @@ class Subscription:
             left = POLL_S_MAX if deadline is None else deadline - self._clock()
             if left <= 0:
                 break
-            self._wait_for_commit(seen, moves, min(left, POLL_S_MAX))
+            self._wait_for_commit_or_batch(seen, moves, min(left, POLL_S_MAX))
         return []
 
-    def _wait_for_commit(self, seen: int, moves: int, timeout_s: float) -> None:
+    def _wait_for_commit_or_batch(self, seen: int, moves: int, timeout_s: float) -> None:
         host = self._session.host
         if self._view.maintenance is Maintenance.DEFERRED:
             host.views.deferred.wait_for_batch(moves, timeout_s)
@@ -137,7 +137,7 @@ class Subscription:
             view = reader.catalog.get(self._view.id)
             log = self._session.host.log
             kept = (
-                row_atomic.find_changefeed_start(log, reader, view)
+                row_atomic.find_retention_start(log, reader, view)
                 if isinstance(view, View)
                 else None
             )
@@ -148,37 +148,39 @@ class Subscription:
                     hint="it was dropped or replaced, or keep_changes was set to 'off'",
                     view=self._view.name,
                 )
-            require_retained(kept, self._read, view)
-            entries = row_atomic.read_entries(log, reader, view, self._read)
-            reached = applied_position(reader, view) if view.group else reader.position
+            require_position_retained(kept, self._read, view)
+            entries = row_atomic.read_logged_or_stored_entries(log, reader, view, self._read)
+            reached = read_applied_position(reader, view) if view.group else reader.position
             reached = max(reached or 0, entries[-1].position if entries else 0)
-            found = list(self._compute_changes(reader, view, entries)) if entries else []
+            found = list(self._compute_row_changes(reader, view, entries)) if entries else []
             self._read = max(self._read, reached)
             if not found:
                 self.position = self._read
             return found
 
-    def _compute_changes(
+    def _compute_row_changes(
         self, reader: Reader, view: View, entries: Sequence[stream.ChangefeedEntry]
     ) -> Iterator[ViewChange]:
         catalog = reader.catalog
-        rows = compile_plan(catalog, self._session.host.views.registry.reading_plan(catalog, view))
-        state = stream.undo_entries(reader, entries)
+        rows = compile_plan(
+            catalog, self._session.host.views.registry.build_reading_plan(catalog, view)
+        )
+        state = stream.compute_states_before(reader, entries)
         kinship = find_related_entry_rule(catalog, view)
         kin = None if kinship is None else RelatedEntries(kinship, reader, state)
         for entry in entries:
-            before, after = stream.apply_entry(state, entry)
-            beside = {} if kin is None else kin.find_related(before, state)
-            went = self._read_state_rows(rows, reader, view, before | beside)
-            came = self._read_state_rows(rows, reader, view, after | beside)
-            for row, weight in stream.net_row_changes(went, came):
+            before, after = stream.apply_entry_to_states(state, entry)
+            beside = {} if kin is None else kin.find_related_entries(before, state)
+            went = self._read_rows_from_state(rows, reader, view, before | beside)
+            came = self._read_rows_from_state(rows, reader, view, after | beside)
+            for row, weight in stream.compute_net_row_changes(went, came):
                 yield ViewChange(entry.position, row, weight)
 
-    def _read_state_rows(
+    def _read_rows_from_state(
         self, rows: Rows, reader: Reader, view: View, state: dict[bytes, bytes | None]
     ) -> list[Row]:
         only = stream.KeySubsetReader(reader, view.id, state)
-        return list(rows(self._session.new_run(only, ())))
+        return list(rows(self._session.make_run_context(only, ())))
 
 
 def open_subscription(
@@ -196,31 +198,31 @@ def open_subscription(
         session.host.change_schema(lambda edit: _enable_changefeed(edit, view))
         view = session.host.catalog.require_relation(View, last, schema or "public")
     with session.host.begin() as reader:
-        kept = row_atomic.find_changefeed_start(session.host.log, reader, view)
+        kept = row_atomic.find_retention_start(session.host.log, reader, view)
         assert kept is not None, "a view that keeps its changes says from where on"
         log = session.host.log
         at = (
-            applied_position(reader, view)
+            read_applied_position(reader, view)
             if view.group
-            else row_atomic.current_position(log, reader, view)
+            else row_atomic.find_shown_position(log, reader, view)
         )
         position = from_position if from_position is not None else at
         assert position is not None
-        require_retained(kept, position, view)
+        require_position_retained(kept, position, view)
     return Subscription(session, view, position, timeout_s, shown=shown)
 
 
 def _enable_changefeed(edit: CatalogEdit, view: View) -> None:
-    now = edit.catalog.require_relation(View, view.name, _schema_name(edit, view))
+    now = edit.catalog.require_relation(View, view.name, _find_schema_name(edit, view))
     options = now.options.with_text("keep_changes", str(stream.DEFAULT_RETAINED_POSITIONS))
-    switch_maintenance(edit, now, now.maintenance, options)
+    edit_view_maintenance(edit, now, now.maintenance, options)
 
 
-def _schema_name(edit: CatalogEdit, view: View) -> str:
+def _find_schema_name(edit: CatalogEdit, view: View) -> str:
     return next(schema.name for schema in edit.catalog.schemas if schema.id == view.schema)
 
 
-def require_retained(kept: int, position: int, view: View) -> None:
+def require_position_retained(kept: int, position: int, view: View) -> None:
     if position < kept:
         raise InvalidInput(
             "position is no longer kept for this view",

@@ -19,15 +19,15 @@ from belvedere.execution.python.context import row_keys
 from belvedere.execution.run import Rows
 from belvedere.plan import nodes as n
 from belvedere.plan.fields import Field, Fields
-from belvedere.session.context.notices import send_notice
+from belvedere.session.context.notices import add_notice_unless_silenced
 from belvedere.session.context.result import Result
 from belvedere.session.materialized import view_indexes
-from belvedere.session.materialized.create import bind_as_written, bind_definition
+from belvedere.session.materialized.create import bind_query_as_written, bind_simplified_definition
 from belvedere.sql import definitions as d
 from belvedere.txn.contracts import Reader
 from belvedere.types import BIGINT, BOOLEAN, TEXT, Row
 from belvedere.views.delta.tie_break import has_ambiguous_order, with_total_order
-from belvedere.views.registry.view_registry import pin_catalog
+from belvedere.views.registry.view_registry import hide_later_columns
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -42,21 +42,23 @@ VERIFY_FIELDS = (
 )
 
 
-def run_maintain_view(session: Session, statement: d.MaintainView) -> Result:
+def run_refresh_verify_or_repair(session: Session, statement: d.MaintainView) -> Result:
     view = session.catalog.require_relation(
         View, statement.name.name, statement.name.schema or "public"
     )
     match statement.verb:
         case "refresh":
             if view.maintenance is Maintenance.DEFERRED:
-                view_indexes.refresh_with_indexes(session, view)
+                view_indexes.refresh_view_and_indexes(session, view)
             else:
-                send_notice(session, f'view "{view.name}" is immediate, it is always up to date')
+                add_notice_unless_silenced(
+                    session, f'view "{view.name}" is immediate, it is always up to date'
+                )
             return Result("REFRESH MATERIALIZED VIEW")
         case "verify":
             return Result("VERIFY", VERIFY_FIELDS, [verify_view(session, view)], 1)
         case _:
-            session.host.views.repair(view)
+            session.host.views.repair_view(view)
             return Result("REPAIR", VERIFY_FIELDS, [verify_view(session, view)], 1)
 
 
@@ -65,34 +67,38 @@ def verify_view(session: Session, view: View) -> Row:
     host = session.host
     with host.begin() as transaction:
         catalog = transaction.catalog
-        tables, position = host.views.at_watermark(transaction, view)
-        kept = host.views.registry.compiled_definition(catalog, view).auxiliary_definition
-        definition = _plan_definition(catalog, view) if kept is None else with_total_order(kept)
+        tables, position = host.views.open_reader_at_watermark(transaction, view)
+        kept = host.views.registry.get_maintenance_plan(catalog, view).auxiliary_definition
+        definition = (
+            _build_reference_plan(catalog, view) if kept is None else with_total_order(kept)
+        )
         choice = ExecutionChoice(Tier.DUCKDB, "verify", 0)
         recomputed = compile_for_tier(catalog, definition, choice, session.shared.engine)
-        reading = compile_plan(catalog, host.views.registry.reading_plan(catalog, view))
-        expected = _count_rows(session, tables, recomputed, definition.fields)
-        found = _count_rows(session, transaction, reading, definition.fields)
+        reading = compile_plan(catalog, host.views.registry.build_reading_plan(catalog, view))
+        expected = _collect_row_counts(session, tables, recomputed, definition.fields)
+        found = _collect_row_counts(session, transaction, reading, definition.fields)
     missing, unexpected = (expected - found).total(), (found - expected).total()
     said = f"{missing} missing, {unexpected} unexpected" if missing + unexpected else "ok"
     host.views.deferred.verified[view.id] = f"{said} at {position}"
     return (view.name, position, found.total(), missing, unexpected, not missing + unexpected)
 
 
-def _plan_definition(catalog: Catalog, view: View) -> n.Node:
+def _build_reference_plan(catalog: Catalog, view: View) -> n.Node:
     """The plan of the definition as it is written; where its order leaves ties, over the columns
     that it uses, with ties broken as the view breaks them."""
-    seen = pin_catalog(catalog, view)
-    plan = bind_as_written(seen, view.definition)
+    seen = hide_later_columns(catalog, view)
+    plan = bind_query_as_written(seen, view.definition)
     return (
-        with_total_order(bind_definition(seen, view.definition))
+        with_total_order(bind_simplified_definition(seen, view.definition))
         if has_ambiguous_order(plan)
         else plan
     )
 
 
-def _count_rows(session: Session, reader: Reader, rows: Rows, fields: Fields) -> Counter[Row]:
-    found = rows(session.new_run(reader, ()))
+def _collect_row_counts(
+    session: Session, reader: Reader, rows: Rows, fields: Fields
+) -> Counter[Row]:
+    found = rows(session.make_run_context(reader, ()))
     table = getattr(found, "table", None)
     types = tuple(field.type for field in fields)
     listed = found if table is None else rows_of(table, types)

@@ -22,12 +22,12 @@ from belvedere.catalog.view_options import (
 )
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.context.result import Result
-from belvedere.session.materialized.index_views import require_known_options
+from belvedere.session.materialized.table_index_views import require_known_index_options
 from belvedere.sql import definitions as d
 from belvedere.values.quoting import quote_identifier
 from belvedere.views.compile.defined_view import NewView
-from belvedere.views.indexes.unique import require_unique
-from belvedere.views.registry.transitions import switch_maintenance
+from belvedere.views.indexes.unique_view_index import require_unique_index_rows
+from belvedere.views.registry.transitions import edit_view_maintenance
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -44,18 +44,18 @@ def find_indexed_view(catalog: Catalog, statement: d.CreateIndex) -> View | None
 def create_view_index(session: Session, statement: d.CreateIndex, view: View) -> Result:
     if session.transactions.explicit:
         raise Unsupported("create index on a view inside a transaction", hint="commit first")
-    names = _require_index_columns(statement, view)
+    names = _require_index_column_names(statement, view)
     schema = statement.table.schema or "public"
     name = statement.name or f"{view.name}_{'_'.join(names)}_idx"
     if session.catalog.find_relation(name, schema) is not None and statement.if_not_exists:
         return Result("CREATE INDEX")
     every = [column.name for column in view.columns]
     columns = [*names, *(column for column in every if column not in names)]
-    options = _build_options(statement, view)
+    options = _build_index_options(statement, view)
     slots = tuple(every.index(column) for column in columns)
     new = NewView(
         name,
-        _build_definition(schema, view.name, columns),
+        _build_index_query_text(schema, view.name, columns),
         options.maintenance,
         schema,
         options,
@@ -65,11 +65,11 @@ def create_view_index(session: Session, statement: d.CreateIndex, view: View) ->
     session.transactions.rollback()
     session.host.views.create_views([new])
     if statement.unique:
-        _require_unique_keys(session, name, schema)
+        _drop_index_unless_unique(session, name, schema)
     return Result("CREATE INDEX")
 
 
-def copy_view_index(session: Session, index: View, view: View, name: str, final: str) -> str:
+def copy_index_to_new_view(session: Session, index: View, view: View, name: str, final: str) -> str:
     """Create on `view`, which will replace another view, an index like `index` of that other view;
     returns its definition for when the view is called `final`. 2BP01 when the view lacks a key
     column of the index."""
@@ -88,10 +88,10 @@ def copy_view_index(session: Session, index: View, view: View, name: str, final:
             column=lost[0],
         )
     columns = [*keys, *(column for column in every if column not in keys)]
-    options = _inherit_schedule(session.host.catalog, index, view)
+    options = _build_inherited_options(session.host.catalog, index, view)
     new = NewView(
         name,
-        _build_definition(schema, view.name, columns),
+        _build_index_query_text(schema, view.name, columns),
         options.maintenance,
         schema,
         options,
@@ -101,16 +101,16 @@ def copy_view_index(session: Session, index: View, view: View, name: str, final:
     )
     session.host.views.create_views([new])
     if index.is_unique:
-        _require_unique_keys(session, name, schema)
-    return _build_definition(schema, final, columns)
+        _drop_index_unless_unique(session, name, schema)
+    return _build_index_query_text(schema, final, columns)
 
 
-def _build_definition(schema: str, view: str, columns: list[str]) -> str:
+def _build_index_query_text(schema: str, view: str, columns: list[str]) -> str:
     listed = ", ".join(map(quote_identifier, columns))
     return f"SELECT {listed} FROM {quote_identifier(schema, view)}"
 
 
-def _build_options(statement: d.CreateIndex, view: View) -> ViewOptions:
+def _build_index_options(statement: d.CreateIndex, view: View) -> ViewOptions:
     given = dict(statement.options)
     if statement.unique:
         if given.get("maintenance", "immediate").lower() != "immediate" or "placement" in given:
@@ -124,8 +124,8 @@ def _build_options(statement: d.CreateIndex, view: View) -> ViewOptions:
     return options.with_text("maintenance", options.maintenance.value)
 
 
-def _require_index_columns(statement: d.CreateIndex, view: View) -> list[str]:
-    require_known_options(statement)
+def _require_index_column_names(statement: d.CreateIndex, view: View) -> list[str]:
+    require_known_index_options(statement)
     if statement.where is not None or any(part.column is None for part in statement.parts):
         raise Unsupported(
             "a condition or an expression in an index of a view",
@@ -141,13 +141,13 @@ def _require_index_columns(statement: d.CreateIndex, view: View) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _require_unique_keys(session: Session, name: str, schema: str) -> None:
+def _drop_index_unless_unique(session: Session, name: str, schema: str) -> None:
     """Drop the new index when existing rows have equal keys; from its creation on no commit adds
     such rows."""
     index = session.host.catalog.require_relation(View, name, schema)
     try:
         with session.host.begin() as reader:
-            require_unique(reader, index)
+            require_unique_index_rows(reader, index)
     except BaseException:
         session.host.change_schema(lambda edit: edit.drop_view(index.id))
         raise
@@ -168,29 +168,31 @@ def drop_view_indexes(edit: CatalogEdit, view: View) -> None:
         edit.drop_view(index.id)
 
 
-def refresh_with_indexes(session: Session, view: View) -> None:
+def refresh_view_and_indexes(session: Session, view: View) -> None:
     """Bring a deferred view and its indexes to the newest position."""
     for one in (view, *list_view_indexes(session.catalog, view)):
         if one.maintenance is Maintenance.DEFERRED:
-            session.host.views.catch_up(one)
+            session.host.views.catch_up_view(one)
 
 
-def switch_view_indexes(session: Session, before: Catalog, edit: CatalogEdit, id_: int) -> None:
+def switch_index_maintenance(
+    session: Session, before: Catalog, edit: CatalogEdit, id_: int
+) -> None:
     """Switch the maintenance of a view's indexes to what the view has now."""
-    view = _get_view(edit.catalog, id_)
+    view = _require_view(edit.catalog, id_)
     for index in list_view_indexes(edit.catalog, view):
-        options = _inherit_schedule(before, index, view)
+        options = _build_inherited_options(before, index, view)
         maintenance = options.maintenance
         if options != index.options:
             if index.maintenance is not maintenance is Maintenance.IMMEDIATE:
-                session.host.views.catch_up(index)
-            switch_maintenance(edit, index, maintenance, options)
+                session.host.views.catch_up_view(index)
+            edit_view_maintenance(edit, index, maintenance, options)
 
 
-def _inherit_schedule(before: Catalog, index: View, new: View) -> ViewOptions:
+def _build_inherited_options(before: Catalog, index: View, new: View) -> ViewOptions:
     """The options of an index beside the view as it is now: those of the view, unless it was not
     kept like the view before."""
-    old = _get_view(before, index.reads[0])
+    old = _require_view(before, index.reads[0])
     alike = index.options.schedule == old.options.schedule
     if index.is_unique or index.maintenance is not old.maintenance or not alike:
         return index.options
@@ -199,7 +201,7 @@ def _inherit_schedule(before: Catalog, index: View, new: View) -> ViewOptions:
     return parse_options(own | schedule | {"maintenance": new.maintenance.value})
 
 
-def _get_view(catalog: Catalog, id_: int) -> View:
+def _require_view(catalog: Catalog, id_: int) -> View:
     found = catalog.get(id_)
     assert isinstance(found, View)
     return found

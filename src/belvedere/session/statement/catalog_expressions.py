@@ -16,7 +16,7 @@ from belvedere.session.statement import bind
 from belvedere.types import Row
 
 
-def compile_table_expression(catalog: Catalog, table: Table, text: str) -> Callable[[Row], Any]:
+def compile_row_expression(catalog: Catalog, table: Table, text: str) -> Callable[[Row], Any]:
     """Compile an immutable expression over a table's stored row."""
     expression = bind.bind_row_expression(catalog, table, text)
     context = CompileContext(catalog, lambda node: compile_plan(catalog, node))

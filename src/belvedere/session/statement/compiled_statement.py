@@ -31,7 +31,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan.functions.core.function import Function
 from belvedere.session.context.shared_state import SharedState
 from belvedere.session.context.statement_statistics import StatementRecord
-from belvedere.session.statement.parameters import make_converter
+from belvedere.session.statement.parameters import make_parameter_converter
 from belvedere.sql.statements import DataPlan
 from belvedere.types import Kind, Row
 
@@ -78,8 +78,10 @@ class CompiledStatement:
         self.position = shared.host.position
         self.record = record
         self.text = record.text
-        self.convert: Callable[[Sequence[Any]], Row] = make_converter(data.parameters, data.zone)
-        self.needs_environment = _uses_environment(data.plan)
+        self.convert: Callable[[Sequence[Any]], Row] = make_parameter_converter(
+            data.parameters, data.zone
+        )
+        self.needs_environment = _calls_environment_functions(data.plan)
         kinds = {(field.type.element or field.type).kind for field in data.plan.fields}
         self.plain = Kind.INTERVAL not in kinds
         if data.zone is not datetime.UTC and Kind.TIMESTAMPTZ in kinds:
@@ -87,7 +89,7 @@ class CompiledStatement:
         self.fast_read: FastPathRead | None = None
         self.single_row_write: FastPathWrite | None = None
         self.single_row_commit: FastPathCommit | None = None
-        self.target = _find_target_node(data.plan)
+        self.target = _unwrap_with_nodes(data.plan)
         if wrap is None and not deferred and tier is not Tier.DUCKDB:
             if not data.changes:
                 self.fast_read = compile_fast_read(catalog, data.plan)
@@ -99,7 +101,7 @@ class CompiledStatement:
                 if shared.host.single_row_commits is not None:
                     self.single_row_commit = compile_fast_commit(catalog, data.plan)
         self.choice: ExecutionChoice = choose_tier(
-            data.plan, tier, shared.estimate_rows, shared.make_estimator(catalog)
+            data.plan, tier, shared.estimate_table_rows, shared.make_row_estimator(catalog)
         )
         self.rows: Rows = compile_for_tier(catalog, data.plan, self.choice, shared.engine, wrap)
         record.tier = self.choice.tier.value
@@ -110,22 +112,22 @@ class CompiledStatement:
         return chosen and position > self.position
 
 
-def _find_target_node(node: n.Node) -> n.Node:
+def _unwrap_with_nodes(node: n.Node) -> n.Node:
     """The node whose changes the statement counts as affected rows."""
     while isinstance(node, n.With):
         node = node.body
     return node
 
 
-def _uses_environment(node: n.Node) -> bool:
+def _calls_environment_functions(node: n.Node) -> bool:
     for item, _ in walk_plan(node, 0):
-        for part in _list_functions(item):
+        for part in _list_called_functions(item):
             if part.environment:
                 return True
     return False
 
 
-def _list_functions(item: Any) -> tuple[Function, ...]:
+def _list_called_functions(item: Any) -> tuple[Function, ...]:
     match item:
         case e.Call() | e.Cast() | e.AggregateCall() | e.WindowCall() | n.TableCall():
             return (item.function,)

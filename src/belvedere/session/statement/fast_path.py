@@ -33,18 +33,18 @@ def run_fast_read(
     transaction = session.transactions.open
     reader: Reader
     if transaction is None and session.autocommit:
-        reader = session.shared.published_reader()
+        reader = session.shared.get_published_reader()
     else:
-        reader = transaction or session.begin_implicit()
+        reader = transaction or session.begin_implicit_transaction()
     if reader.catalog is not entry.catalog:
-        return session.run_guarded(lambda: session.run_cached(entry, parameters))
+        return session.run_with_timeout(lambda: session.run_cached_statement(entry, parameters))
     try:
         rows = read(reader, FastPathRun(entry.convert(parameters), session.services))
     except BaseException:
-        session.mark_failed()
+        session.mark_transaction_failed()
         raise
     if rows is None:
-        return session.run_guarded(lambda: session.run_cached(entry, parameters))
+        return session.run_with_timeout(lambda: session.run_cached_statement(entry, parameters))
     session.transactions.last_reader = reader
     record = entry.record
     record.calls += 1
@@ -64,7 +64,7 @@ def run_single_row_commit(
         session.host.single_row_commits,
     )
     position = None
-    if single_row_commits is not None and not state.defaults_read_only:
+    if single_row_commits is not None and not state.is_read_only_by_default:
         run = FastPathRun(entry.convert(parameters), session.services)
         try:
             position = swap(single_row_commits, run)
@@ -101,9 +101,11 @@ def run_single_row_write(
         try:
             if locks:
                 transaction.acquire_first(locks)
-            if transaction.catalog is not entry.catalog or state.defaults_read_only:
+            if transaction.catalog is not entry.catalog or state.is_read_only_by_default:
                 transaction.rollback()
-                return session.run_guarded(lambda: session.run_cached(entry, parameters))
+                return session.run_with_timeout(
+                    lambda: session.run_cached_statement(entry, parameters)
+                )
             affected = write(transaction, run)
             state.position = transaction.commit().position
             break

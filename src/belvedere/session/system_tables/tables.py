@@ -13,7 +13,7 @@ from belvedere.catalog.model import CatalogColumn, Index, PlainView, Sequence, T
 from belvedere.errors import InvalidInput
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions import text_formatter
-from belvedere.session.system_tables import views
+from belvedere.session.system_tables import views_table
 from belvedere.types import (
     BIGINT,
     BOOLEAN,
@@ -46,11 +46,11 @@ class SystemTables:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def find_fields(self, schema: str, name: str) -> Fields | None:
+    def find_table_fields(self, schema: str, name: str) -> Fields | None:
         found = TABLES.get((schema, name))
         return None if found is None else found.fields
 
-    def read_rows(self, schema: str, name: str) -> Iterable[Row]:
+    def read_table_rows(self, schema: str, name: str) -> Iterable[Row]:
         found = TABLES.get((schema, name))
         if found is None:
             raise InvalidInput("relation does not exist", sqlstate="42P01", name=f"{schema}.{name}")
@@ -62,7 +62,7 @@ def _make_fields(text: str, **others: SqlType) -> Fields:
     return tuple(Field(name, others.get(name, TEXT)) for name in text.split())
 
 
-def _schema_names(catalog: Catalog) -> dict[int, str]:
+def _map_schema_ids_to_names(catalog: Catalog) -> dict[int, str]:
     return {schema.id: schema.name for schema in catalog.schemas}
 
 
@@ -70,13 +70,17 @@ def _schema_names(catalog: Catalog) -> dict[int, str]:
 
 
 def _list_schemata(session: Session) -> Iterator[Row]:
-    for name in [*_schema_names(session.catalog).values(), "information_schema", DATABASE]:
+    for name in [
+        *_map_schema_ids_to_names(session.catalog).values(),
+        "information_schema",
+        DATABASE,
+    ]:
         yield DATABASE, name, DATABASE
 
 
-def _list_tables(session: Session) -> Iterator[Row]:
+def _list_tables_and_views(session: Session) -> Iterator[Row]:
     catalog = session.catalog
-    names = _schema_names(catalog)
+    names = _map_schema_ids_to_names(catalog)
     for item in catalog.objects.values():
         if isinstance(item, Table) and catalog.find_relation(item.name, names[item.schema]) is item:
             yield DATABASE, names[item.schema], item.name, "BASE TABLE", "YES"
@@ -91,7 +95,7 @@ def _list_tables(session: Session) -> Iterator[Row]:
 
 def _list_columns(session: Session) -> Iterator[Row]:
     catalog = session.catalog
-    names = _schema_names(catalog)
+    names = _map_schema_ids_to_names(catalog)
     for item in catalog.objects.values():
         if not isinstance(item, Table | View | PlainView) or (isinstance(item, View) and item.part):
             continue
@@ -99,10 +103,10 @@ def _list_columns(session: Session) -> Iterator[Row]:
             continue
         shown = [c for c in item.columns if not c.dropped and not c.hidden]
         for number, column in enumerate(shown, 1):
-            yield (DATABASE, names[item.schema], item.name, *_describe_column(column, number))
+            yield (DATABASE, names[item.schema], item.name, *_build_column_values(column, number))
 
 
-def _describe_column(column: CatalogColumn, number: int) -> Row:
+def _build_column_values(column: CatalogColumn, number: int) -> Row:
     sql_type = column.type
     precision = _PRECISIONS.get(sql_type.kind)
     if sql_type.kind is Kind.NUMERIC:
@@ -119,7 +123,7 @@ def _describe_column(column: CatalogColumn, number: int) -> Row:
         sql_type.length,
         precision,
         scale,
-        _second_digits(sql_type),
+        _datetime_precision(sql_type),
         "YES" if column.identity else "NO",
         None if column.identity is None else column.identity.upper(),
         "ALWAYS" if column.generated else "NEVER",
@@ -128,7 +132,7 @@ def _describe_column(column: CatalogColumn, number: int) -> Row:
     )
 
 
-def _second_digits(sql_type: SqlType) -> int | None:
+def _datetime_precision(sql_type: SqlType) -> int | None:
     if sql_type.kind is Kind.DATE:
         return 0
     if sql_type.kind not in TIMED_KINDS:
@@ -136,12 +140,12 @@ def _second_digits(sql_type: SqlType) -> int | None:
     return SECOND_DIGITS_MAX if sql_type.precision is None else sql_type.precision
 
 
-def _list_constraints(session: Session) -> Iterator[Row]:
-    names = _schema_names(session.catalog)
+def _list_table_constraints(session: Session) -> Iterator[Row]:
+    names = _map_schema_ids_to_names(session.catalog)
     for table in session.catalog.tables:
         head = (DATABASE, names[table.schema])
         tail = (*head, table.name)
-        if not _has_row_id(table):
+        if not _has_hidden_row_id(table):
             yield *head, table.primary_key_name, *tail, "PRIMARY KEY", "NO", "NO", "YES"
         for index in session.catalog.table_indexes(table.id):
             if index.constraint:
@@ -153,16 +157,16 @@ def _list_constraints(session: Session) -> Iterator[Row]:
             yield *head, check.name, *tail, "CHECK", "NO", "NO", "YES"
 
 
-def _has_row_id(table: Table) -> bool:
+def _has_hidden_row_id(table: Table) -> bool:
     return any(table.columns[slot].hidden for slot in table.primary_key)
 
 
-def _list_key_columns(session: Session) -> Iterator[Row]:
-    names = _schema_names(session.catalog)
+def _list_key_column_usage(session: Session) -> Iterator[Row]:
+    names = _map_schema_ids_to_names(session.catalog)
     for table in session.catalog.tables:
         schema = names[table.schema]
         keys: list[tuple[str, tuple[int | None, ...], bool]] = []
-        if not _has_row_id(table):
+        if not _has_hidden_row_id(table):
             keys.append((table.primary_key_name, table.primary_key, False))
         for index in session.catalog.table_indexes(table.id):
             if index.constraint:
@@ -175,8 +179,8 @@ def _list_key_columns(session: Session) -> Iterator[Row]:
                 yield DATABASE, schema, name, DATABASE, schema, table.name, column, number, place
 
 
-def _list_references(session: Session) -> Iterator[Row]:
-    catalog, names = session.catalog, _schema_names(session.catalog)
+def _list_referential_constraints(session: Session) -> Iterator[Row]:
+    catalog, names = session.catalog, _map_schema_ids_to_names(session.catalog)
     for table in catalog.tables:
         for key in table.foreign_keys:
             parent = catalog.table(key.parent)
@@ -190,22 +194,22 @@ def _list_references(session: Session) -> Iterator[Row]:
             yield *own, *other, "NONE", *rules
 
 
-def _list_checks(session: Session) -> Iterator[Row]:
-    names = _schema_names(session.catalog)
+def _list_check_constraints(session: Session) -> Iterator[Row]:
+    names = _map_schema_ids_to_names(session.catalog)
     for table in session.catalog.tables:
         for check in table.checks:
             yield DATABASE, names[table.schema], check.name, check.expression
 
 
 def _list_plain_views(session: Session) -> Iterator[Row]:
-    catalog, names = session.catalog, _schema_names(session.catalog)
+    catalog, names = session.catalog, _map_schema_ids_to_names(session.catalog)
     for item in catalog.objects.values():
         if isinstance(item, PlainView):
             yield DATABASE, names[item.schema], item.name, item.definition, "NONE", "NO", "NO"
 
 
 def _list_sequences(session: Session) -> Iterator[Row]:
-    names = _schema_names(session.catalog)
+    names = _map_schema_ids_to_names(session.catalog)
     for item in session.catalog.objects.values():
         if isinstance(item, Sequence):
             limits = (str(item.start), str(item.minimum), str(item.maximum), str(item.increment))
@@ -217,16 +221,16 @@ def _list_sequences(session: Session) -> Iterator[Row]:
 
 
 def _list_belvedere_tables(session: Session) -> Iterator[Row]:
-    catalog, names = session.catalog, _schema_names(session.catalog)
+    catalog, names = session.catalog, _map_schema_ids_to_names(session.catalog)
     for table in catalog.tables:
         indexes = len([i for i in catalog.table_indexes(table.id) if not i.hidden])
-        rows = int(session.shared.estimate_rows(table.id))
+        rows = int(session.shared.estimate_table_rows(table.id))
         yield names[table.schema], table.name, table.id, rows, indexes, table.partitions
 
 
-def _list_statistics(session: Session) -> Iterator[Row]:
+def _list_column_statistics(session: Session) -> Iterator[Row]:
     """The optimizer's column statistics, from its newest sample of each table."""
-    catalog, names = session.catalog, _schema_names(session.catalog)
+    catalog, names = session.catalog, _map_schema_ids_to_names(session.catalog)
     known = session.shared.table_statistics
     for table in catalog.tables:
         for column in table.columns:
@@ -245,7 +249,7 @@ def _list_statistics(session: Session) -> Iterator[Row]:
             yield (*where, *counts, lowest, highest, listed)
 
 
-def _list_statements(session: Session) -> Iterator[Row]:
+def _list_statement_statistics(session: Session) -> Iterator[Row]:
     for one in session.shared.statistics.list_records():
         mean = one.total_us / one.calls / 1000 if one.calls else 0.0
         longest = one.max_us / 1000
@@ -267,13 +271,13 @@ def _list_locks(session: Session) -> Iterator[Row]:
         yield held.kind, held.key.hex(), held.owner.hex(), mode, held.granted
 
 
-def _housekeeping(session: Session) -> Iterator[Row]:
+def _list_housekeeping_failures(session: Session) -> Iterator[Row]:
     failure = session.host.housekeeping_failure
     task = "heartbeat and sweep" if session.host.row_atomic else "trimming"
     yield task, None if failure is None else str(failure), failure and failure.sqlstate
 
 
-def _list_log(session: Session) -> Iterator[Row]:
+def _list_log_records(session: Session) -> Iterator[Row]:
     log = session.host.log
     start = max(log.first_position - 1, session.host.position - LOG_ROWS_MAX)
     for record in log.read(start):
@@ -281,8 +285,8 @@ def _list_log(session: Session) -> Iterator[Row]:
 
 
 def _list_settings(session: Session) -> Iterator[Row]:
-    for name, setting in sorted(session.settings.list_settings().items()):
-        yield name, session.settings.show(name), setting.description
+    for name, setting in sorted(session.settings.settings_by_name().items()):
+        yield name, session.settings.get_shown_text(name), setting.description
 
 
 TABLES: dict[tuple[str, str], SystemTable] = {
@@ -291,7 +295,7 @@ TABLES: dict[tuple[str, str], SystemTable] = {
     ),
     ("information_schema", "tables"): SystemTable(
         _make_fields("table_catalog table_schema table_name table_type is_insertable_into"),
-        _list_tables,
+        _list_tables_and_views,
     ),
     ("information_schema", "columns"): SystemTable(
         _make_fields(
@@ -312,7 +316,7 @@ TABLES: dict[tuple[str, str], SystemTable] = {
             "constraint_catalog constraint_schema constraint_name table_catalog table_schema "
             "table_name constraint_type is_deferrable initially_deferred enforced"
         ),
-        _list_constraints,
+        _list_table_constraints,
     ),
     ("information_schema", "key_column_usage"): SystemTable(
         _make_fields(
@@ -321,18 +325,18 @@ TABLES: dict[tuple[str, str], SystemTable] = {
             ordinal_position=INTEGER,
             position_in_unique_constraint=INTEGER,
         ),
-        _list_key_columns,
+        _list_key_column_usage,
     ),
     ("information_schema", "referential_constraints"): SystemTable(
         _make_fields(
             "constraint_catalog constraint_schema constraint_name unique_constraint_catalog "
             "unique_constraint_schema unique_constraint_name match_option update_rule delete_rule"
         ),
-        _list_references,
+        _list_referential_constraints,
     ),
     ("information_schema", "check_constraints"): SystemTable(
         _make_fields("constraint_catalog constraint_schema constraint_name check_clause"),
-        _list_checks,
+        _list_check_constraints,
     ),
     ("information_schema", "views"): SystemTable(
         _make_fields(
@@ -370,9 +374,9 @@ TABLES: dict[tuple[str, str], SystemTable] = {
             distinct_estimate=BIGINT,
             null_share=DOUBLE,
         ),
-        _list_statistics,
+        _list_column_statistics,
     ),
-    (DATABASE, "views"): SystemTable(views.FIELDS, views.list_view_rows),
+    (DATABASE, "views"): SystemTable(views_table.FIELDS, views_table.list_view_status_rows),
     (DATABASE, "statements"): SystemTable(
         _make_fields(
             "text calls errors rows total_ms mean_ms max_ms tier",
@@ -383,12 +387,14 @@ TABLES: dict[tuple[str, str], SystemTable] = {
             mean_ms=DOUBLE,
             max_ms=DOUBLE,
         ),
-        _list_statements,
+        _list_statement_statistics,
     ),
     (DATABASE, "locks"): SystemTable(
         _make_fields("kind key transaction mode granted", granted=BOOLEAN), _list_locks
     ),
-    (DATABASE, "housekeeping"): SystemTable(_make_fields("task error sqlstate"), _housekeeping),
+    (DATABASE, "housekeeping"): SystemTable(
+        _make_fields("task error sqlstate"), _list_housekeeping_failures
+    ),
     (DATABASE, "log"): SystemTable(
         _make_fields(
             "position committed_us catalog_version changes",
@@ -397,7 +403,7 @@ TABLES: dict[tuple[str, str], SystemTable] = {
             catalog_version=BIGINT,
             changes=BIGINT,
         ),
-        _list_log,
+        _list_log_records,
     ),
     (DATABASE, "settings"): SystemTable(_make_fields("name setting description"), _list_settings),
 }

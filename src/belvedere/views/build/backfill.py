@@ -27,19 +27,19 @@ from belvedere.kv.batch import SCAN_BATCH_ROWS, Write
 from belvedere.txn.contracts import CommitProtocol, Reader
 from belvedere.txn.history.readers import ReaderWrapper
 from belvedere.types import Row
-from belvedere.views.build.backfill_plan import BackfillPlan, ViewBackfill, choose_plan
+from belvedere.views.build.backfill_plan import BackfillPlan, ViewBackfill, choose_backfill_plan
 from belvedere.views.changefeed.entries import Addition
 from belvedere.views.delta.delta_tree import collect_relations
 from belvedere.views.maintain.maintainer import ViewMaintainer
 from belvedere.views.operators.backfill_parts import KeyList
-from belvedere.views.registry.maintainers import Maintainers
-from belvedere.views.state.additions import state_rows
+from belvedere.views.registry.maintainer_provider import MaintainerProvider
+from belvedere.views.state.additions import build_state_row_writes
 from belvedere.views.state.backfill_progress import (
     BackfillProgress,
     key_list_range,
-    read_progress,
+    read_backfill_progress,
 )
-from belvedere.views.state.state_update import StateUpdate, write_update
+from belvedere.views.state.state_update import StateUpdate, commit_state_update
 from belvedere.views.state.watermarks import read_watermark
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ class BuildControl:
     rows: int = 0
     backfilled_ids: set[int] = field(default_factory=set)
 
-    def report_rows(self, rows: int, spent_s: float) -> None:
+    def report_rows_and_throttle(self, rows: int, spent_s: float) -> None:
         """Report rows read, in so much time: checks for a stop, and sleeps to keep the share."""
         self.rows += rows
         self.progress(self.rows)
@@ -77,7 +77,7 @@ class BuildControl:
 
 def backfill_views(
     commits: CommitProtocol,
-    registry: Maintainers,
+    registry: MaintainerProvider,
     views: Sequence[View],
     reader: Reader,
     build: BuildControl,
@@ -85,14 +85,16 @@ def backfill_views(
     """Write the state of these views as of `reader`, with their watermarks. A backfill that was
     begun before continues from its progress; `reader` is then at the views' watermark."""
     position = reader.position
-    places = {view.id: read_progress(open_newest_reader(commits), view.id) for view in views}
+    places = {
+        view.id: read_backfill_progress(open_newest_reader(commits), view.id) for view in views
+    }
     readers = (reader, ProgressReader(reader, build))
     walks: dict[tuple[int, bytes], list[ViewBackfill]] = {}
     alone: list[tuple[ViewBackfill, BackfillProgress]] = []
     begun: dict[int, BackfillProgress | None] = {}
     for view in views:
-        maintainer = registry.maintainer_for(reader.catalog, view)
-        way = plan_backfill(registry, maintainer, begun=places[view.id] is not None)
+        maintainer = registry.get_view_maintainer(reader.catalog, view)
+        way = plan_view_backfill(registry, maintainer, begun=places[view.id] is not None)
         place = places[view.id] or BackfillProgress(way.name)
         assert place.plan_name == way.name, "a place has a meaning on its way alone"
         fill = ViewBackfill(view, maintainer, way, readers)
@@ -103,31 +105,31 @@ def backfill_views(
         else:
             walks.setdefault((way.table, place.after), []).append(fill)
     start = StateUpdate((), progress=begun, watermarks=dict.fromkeys(begun, position))
-    write_update(commits, lambda newest: start)
+    commit_state_update(commits, lambda newest: start)
     filling = BackfillRunner(commits, reader, build, _BatchSink(commits))
     for fill, place in alone:
-        filling.run_phases(fill, place)
+        filling.run_view_phases(fill, place)
     for (table, after), fills in walks.items():
-        filling.walk_table(fills, 0, table, after)
+        filling.walk_table_for_views(fills, 0, table, after)
 
 
-def plan_backfill(
-    registry: Maintainers, maintainer: ViewMaintainer, *, begun: bool
+def plan_view_backfill(
+    registry: MaintainerProvider, maintainer: ViewMaintainer, *, begun: bool
 ) -> BackfillPlan:
     """How a view is filled; one that was begun goes on as it began."""
     if begun or maintainer.driving_table is not None:  # nobody needs to know how large it is
-        return choose_plan(maintainer, small=False)
+        return choose_backfill_plan(maintainer, small=False)
     rows = sum(map(registry.tiers.row_counts.count_rows, collect_relations(maintainer.tree)))
-    return choose_plan(maintainer, small=rows <= ROWS_MAX)
+    return choose_backfill_plan(maintainer, small=rows <= ROWS_MAX)
 
 
-def can_resume(registry: Maintainers, reader: Reader, view: View) -> bool:
+def can_resume_backfill(registry: MaintainerProvider, reader: Reader, view: View) -> bool:
     """Whether something of a fill was saved, and this program would go on in the same way."""
-    place = read_progress(reader, view.id)
-    if place is None or place.is_start or read_watermark(reader, view.id) is None:
+    place = read_backfill_progress(reader, view.id)
+    if place is None or place.is_at_start or read_watermark(reader, view.id) is None:
         return False
-    maintainer = registry.maintainer_for(reader.catalog, view)
-    return plan_backfill(registry, maintainer, begun=True).name == place.plan_name
+    maintainer = registry.get_view_maintainer(reader.catalog, view)
+    return plan_view_backfill(registry, maintainer, begun=True).name == place.plan_name
 
 
 NextStep = tuple[int, bytes] | None
@@ -137,7 +139,9 @@ NextStep = tuple[int, bytes] | None
 class BackfillSink(Protocol):
     """Writes the sums of backfills, and their progress, atomically."""
 
-    def write(self, fills: Sequence[ViewBackfill], following: NextStep) -> None: ...
+    def write_sums_and_progress(
+        self, fills: Sequence[ViewBackfill], following: NextStep
+    ) -> None: ...
 
 
 class BackfillRunner:
@@ -152,26 +156,26 @@ class BackfillRunner:
         self._build = build
         self._sink = sink
 
-    def run_phases(self, fill: ViewBackfill, place: BackfillProgress) -> None:
+    def run_view_phases(self, fill: ViewBackfill, place: BackfillProgress) -> None:
         """Run all phases of one view, from its progress on."""
         if not fill.plan.phases:
-            update = fill.compute_in_one_step()
-            write_update(self._commits, lambda newest: update)
+            update = fill.compute_full_state_update()
+            commit_state_update(self._commits, lambda newest: update)
             return
         for number in range(place.phase, fill.plan.phase_count):
             after = place.after if number == place.phase else b""
             phase = fill.plan.phases[number]
             if isinstance(phase.part.driver, int):
-                self.walk_table([fill], number, phase.part.driver, after)
+                self.walk_table_for_views([fill], number, phase.part.driver, after)
             elif phase.part.driver is None:
-                fill.add_rows(number, ())
-                self._end_phase([fill], number)
+                fill.sum_walked_rows(number, ())
+                self._write_phase_end([fill], number)
             else:
-                self._walk_keys(fill, number, phase.part.driver, after)
+                self._walk_key_list(fill, number, phase.part.driver, after)
         if fill.plan.has_key_lists:
             self._delete_key_lists(fill)
 
-    def walk_table(
+    def walk_table_for_views(
         self, fills: Sequence[ViewBackfill], number: int, table: int, after: bytes
     ) -> None:
         """Walk a table once for several views."""
@@ -179,22 +183,24 @@ class BackfillRunner:
         key_of, decode = compiled.key_of, compiled.decode
         start = after or compiled.start
         batches = self._reader.scan_values(start, compiled.end, batch_rows=BATCH_ROWS)
-        self._walk_batches(fills, number, batches, lambda value: key_of(decode(value)))
+        self._add_batches_and_write(fills, number, batches, lambda value: key_of(decode(value)))
 
-    def _walk_keys(self, fill: ViewBackfill, number: int, listed: KeyList, after: bytes) -> None:
+    def _walk_key_list(
+        self, fill: ViewBackfill, number: int, listed: KeyList, after: bytes
+    ) -> None:
         """Walk the keys that earlier phases have listed."""
         start, end = key_list_range(fill.view.id, fill.plan.phases[number].input_list)
         pairs = open_newest_reader(self._commits).scan(after or start, end, batch_rows=BATCH_ROWS)
         last: list[bytes] = []
 
-        def decode_keys() -> Iterator[list[Row]]:
+        def decode_key_batches() -> Iterator[list[Row]]:
             for batch in pairs:
                 last[:] = [batch[-1][0]]
-                yield [listed.decode(value) for _, value in batch]
+                yield [listed.decode_key(value) for _, value in batch]
 
-        self._walk_batches([fill], number, decode_keys(), lambda _: last[0])
+        self._add_batches_and_write([fill], number, decode_key_batches(), lambda _: last[0])
 
-    def _walk_batches(
+    def _add_batches_and_write(
         self,
         fills: Sequence[ViewBackfill],
         number: int,
@@ -210,23 +216,23 @@ class BackfillRunner:
             since += len(batch)
             if len(walked) >= together:
                 for fill in fills:
-                    fill.add_rows(number, walked)
+                    fill.sum_walked_rows(number, walked)
                 if since >= ROWS_MAX or max(map(len, fills)) >= GROUPS_MAX:
-                    self._write_progress(fills, (number, key_of(walked[-1]) + b"\0"))
+                    self._write_sums_and_progress(fills, (number, key_of(walked[-1]) + b"\0"))
                     since = 0
                 walked = []
-            self._build.report_rows(len(batch), time.perf_counter() - started)
+            self._build.report_rows_and_throttle(len(batch), time.perf_counter() - started)
         for fill in fills:
-            fill.add_rows(number, walked)
-        self._end_phase(fills, number)
+            fill.sum_walked_rows(number, walked)
+        self._write_phase_end(fills, number)
 
-    def _end_phase(self, fills: Sequence[ViewBackfill], number: int) -> None:
+    def _write_phase_end(self, fills: Sequence[ViewBackfill], number: int) -> None:
         """End a phase; the last one also ends the backfill, unless key lists remain to delete."""
         over = number + 1 == fills[0].plan.phase_count and not fills[0].plan.has_key_lists
-        self._write_progress(fills, None if over else (number + 1, b""))
+        self._write_sums_and_progress(fills, None if over else (number + 1, b""))
 
-    def _write_progress(self, fills: Sequence[ViewBackfill], following: NextStep) -> None:
-        self._sink.write(fills, following)
+    def _write_sums_and_progress(self, fills: Sequence[ViewBackfill], following: NextStep) -> None:
+        self._sink.write_sums_and_progress(fills, following)
         if failpoints.armed and following is not None:
             failpoints.hit("backfill.chunk")
 
@@ -235,7 +241,7 @@ class BackfillRunner:
         for batch in looked.scan(*key_list_range(fill.view.id)):
             gone: list[Write] = [(key, None) for key, _ in batch]
             self._commits.derive(lambda newest, gone=gone: gone)  # type: ignore[misc]
-        self._write_progress([fill], None)
+        self._write_sums_and_progress([fill], None)
 
 
 class _BatchSink:
@@ -244,18 +250,18 @@ class _BatchSink:
     def __init__(self, commits: CommitProtocol) -> None:
         self._commits = commits
 
-    def write(self, fills: Sequence[ViewBackfill], following: NextStep) -> None:
+    def write_sums_and_progress(self, fills: Sequence[ViewBackfill], following: NextStep) -> None:
         """Add what was added up to what is stored. Nobody else writes a view that is being built,
         so that its rows can be read outside of the section."""
         additions: list[Addition] = []
         keys: list[Write] = []
         for fill in fills:
-            added, found = fill.take_additions()
+            added, found = fill.take_additions_and_key_entries()
             additions += added
             keys += found
         update = StateUpdate(
             additions,
-            state_rows=state_rows(open_newest_reader(self._commits), additions),
+            state_rows=build_state_row_writes(open_newest_reader(self._commits), additions),
             progress={
                 fill.view.id: None
                 if following is None
@@ -264,7 +270,7 @@ class _BatchSink:
             },
             others=keys,
         )
-        write_update(self._commits, lambda newest: update)
+        commit_state_update(self._commits, lambda newest: update)
 
 
 def open_newest_reader(commits: CommitProtocol) -> Reader:
@@ -288,5 +294,5 @@ class ProgressReader(ReaderWrapper):
         for batch in batches:
             yield batch
             now = time.perf_counter()
-            self._build.report_rows(len(batch), now - started)
+            self._build.report_rows_and_throttle(len(batch), now - started)
             started = now

@@ -18,9 +18,9 @@ from belvedere.views.changefeed.entries import Addition
 from belvedere.views.codegen.group_sums import GroupSums
 from belvedere.views.codegen.lookup_chain import LookupCache
 from belvedere.views.maintain.maintainer import ViewMaintainer
-from belvedere.views.operators.backfill_parts import BackfillPhase, plan_phases
-from belvedere.views.state.additions import AdditionRecorder, EmptyReader, state_rows
-from belvedere.views.state.backfill_progress import key_list_entry
+from belvedere.views.operators.backfill_parts import BackfillPhase, plan_backfill_phases
+from belvedere.views.state.additions import AdditionRecorder, EmptyReader, build_state_row_writes
+from belvedere.views.state.backfill_progress import build_key_list_entry_key
 from belvedere.views.state.state_update import StateUpdate
 
 IN_ONE_STEP = "as a whole"
@@ -45,14 +45,14 @@ class BackfillPlan(NamedTuple):
         return any(phase.output_keys is not None for phase in self.phases)
 
 
-def choose_plan(maintainer: ViewMaintainer, *, small: bool) -> BackfillPlan:
+def choose_backfill_plan(maintainer: ViewMaintainer, *, small: bool) -> BackfillPlan:
     """Choose the backfill plan. `small`: parts that take longer than one step are not used."""
     if maintainer.driving_table is not None:
         return BackfillPlan(f"rows of {maintainer.driving_table}", maintainer.driving_table)
-    parts = maintainer.backfill_parts()
+    parts = maintainer.list_backfill_parts()
     if parts is None or (small and any(part.costly_in_chunks for part in parts)):
         return BackfillPlan(IN_ONE_STEP, None)
-    phases = tuple(plan_phases(parts))
+    phases = tuple(plan_backfill_phases(parts))
     driver = phases[0].part.driver
     only = len(phases) == 1 and isinstance(driver, int)
     name = "; ".join(phase.part.name for phase in phases)
@@ -83,33 +83,33 @@ class ViewBackfill:
 
     def rows_per_step(self, number: int) -> int:
         """How many rows a phase adds at once."""
-        return self.plan.phases[number].part.batch_rows if self.plan.phases else 1
+        return self.plan.phases[number].part.batch_row_count if self.plan.phases else 1
 
-    def add_rows(self, number: int, walked: Sequence[Any]) -> None:
+    def sum_walked_rows(self, number: int, walked: Sequence[Any]) -> None:
         """Add rows of the table, or keys of the key list, that a phase walks."""
         if not self.plan.phases:
-            self._maintainer.sum_rows(walked, self._partners, self.sums)
+            self._maintainer.add_driving_table_rows(walked, self._partners, self.sums)
             return
         phase = self.plan.phases[number]
         rows = phase.part.make_rows(self._watched if phase.part.scans else self._reader, walked)
         if phase.keys is None:
-            self._maintainer.add_rows(rows, self.sums)
+            self._maintainer.add_output_rows(rows, self.sums)
         else:
             assert phase.output_keys is not None
             for key in phase.keys(rows, self._reader):
-                name, value = phase.output_keys.encode_entry(key)
-                self._keys[key_list_entry(self.view.id, phase.output_list, name)] = value
+                name, value = phase.output_keys.encode_key_entry(key)
+                self._keys[build_key_list_entry_key(self.view.id, phase.output_list, name)] = value
 
-    def take_additions(self) -> tuple[list[Addition], list[Write]]:
+    def take_additions_and_key_entries(self) -> tuple[list[Addition], list[Write]]:
         """Take the sums since the last call: additions to the view, and entries of key lists."""
         recorder, keys = AdditionRecorder(), list(self._keys.items())
-        self._maintainer.write_sums(self.sums, recorder)
+        self._maintainer.write_sums_as_additions(self.sums, recorder)
         self.sums, self._keys = {}, {}
         return recorder.additions, [*keys]
 
-    def compute_in_one_step(self) -> StateUpdate:
+    def compute_full_state_update(self) -> StateUpdate:
         """Everything at once."""
         recorder = AdditionRecorder()
         self._maintainer.backfill_state(self._watched, recorder)
-        rows = state_rows(EmptyReader(self._reader.catalog), recorder.additions)
+        rows = build_state_row_writes(EmptyReader(self._reader.catalog), recorder.additions)
         return StateUpdate(recorder.additions, state_rows=rows, progress={self.view.id: None})

@@ -1,6 +1,6 @@
 """Backfills on a batch-atomic store: which views are filled together, and from which position.
 
-How one goes is in `views.build.backfill`, and in `views.build.index` for an index.
+How one goes is in `views.build.backfill`, and in `views.build.index_backfill` for an index.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from belvedere.txn.contracts import Reader
 from belvedere.views.build.backfill import (
     BuildControl,
     backfill_views,
-    can_resume,
-    plan_backfill,
+    can_resume_backfill,
+    plan_view_backfill,
 )
 from belvedere.views.build.contracts import HostDatabase
-from belvedere.views.build.index import backfill_index
-from belvedere.views.maintain.log_window import consolidate_log, state_before
+from belvedere.views.build.index_backfill import backfill_index
+from belvedere.views.maintain.log_window import build_reader_before_changes, consolidate_net_changes
 from belvedere.views.state.backfill_progress import (
+    build_progress_write,
     key_list_range,
-    progress_write,
-    read_progress,
+    read_backfill_progress,
 )
-from belvedere.views.state.watermarks import read_watermark, watermark_write
+from belvedere.views.state.watermarks import build_watermark_write, read_watermark
 
 
 class ResumePoint(NamedTuple):
@@ -43,7 +43,7 @@ class BatchAtomicBackfill:
     def __init__(self, host: HostDatabase) -> None:
         self._host = host
 
-    def backfill_item(
+    def backfill_index_or_view(
         self, item: Index | View, among: Sequence[View], build: BuildControl
     ) -> Sequence[View]:
         """Fill an index; or a view, and with it those of `among` that the same scan can fill."""
@@ -51,38 +51,38 @@ class BatchAtomicBackfill:
         if isinstance(item, Index):
             backfill_index(host.commits, host.catalog, item, host.compile_expression)
             return ()
-        if self._is_filled(item):
+        if self._has_backfill_ended(item):
             return (item,)
-        with self._resumed_reader(item) as (reader, begun):
-            together = self._scanned_together(item, among, reader, begun)
+        with self._open_backfill_reader(item) as (reader, begun):
+            together = self._list_views_of_same_scan(item, among, reader, begun)
             self.backfill_views(together, reader, build)
         return together
 
     def backfill_views(self, views: Sequence[View], reader: Reader, build: BuildControl) -> None:
         backfill_views(self._host.commits, self._host.registry, views, reader, build)
 
-    def take_over(self) -> Sequence[Index | View]:
+    def take_over_orphaned_builds(self) -> Sequence[Index | View]:
         """Nothing: what was left by a process that died is resumed when the store is opened."""
         return ()
 
-    def may_drop(self, ids: Sequence[int]) -> bool:
+    def may_drop_builds(self, ids: Sequence[int]) -> bool:
         return True
 
-    def forget_progress(self, ids: Sequence[int]) -> None:
+    def erase_backfill_progress(self, ids: Sequence[int]) -> None:
         for id_ in ids:
             self._host.engine.erase_range(*key_list_range(id_))
 
-    def _is_filled(self, view: View) -> bool:
+    def _has_backfill_ended(self, view: View) -> bool:
         """Whether it was filled, in the scan of another one or before the process died: it has a
         watermark, and no rest."""
         with self._host.begin() as reader:
             return (
                 read_watermark(reader, view.id) is not None
-                and read_progress(reader, view.id) is None
+                and read_backfill_progress(reader, view.id) is None
             )
 
     @contextmanager
-    def _resumed_reader(self, view: View) -> Iterator[tuple[Reader, ResumePoint | None]]:
+    def _open_backfill_reader(self, view: View) -> Iterator[tuple[Reader, ResumePoint | None]]:
         """A reader for the fill, of now; or, where one was cut short and can go on, of where that
         had begun, and what it had reached."""
         log = self._host.log
@@ -91,37 +91,49 @@ class BatchAtomicBackfill:
             pin = log.pin(looked.position if begun is None else begun.position)
             try:
                 if begun is None:
-                    self._begin_again(looked, view)
+                    self._discard_partial_backfill(looked, view)
                     yield looked, None
                 else:
                     records = log.read_bytes(begun.position, looked.position)
-                    changes = consolidate_log(records, begun.position, frozenset(view.inputs))
-                    yield state_before(looked, changes, self._host.registry.indexes), begun
+                    changes = consolidate_net_changes(
+                        records, begun.position, frozenset(view.inputs)
+                    )
+                    yield (
+                        build_reader_before_changes(looked, changes, self._host.registry.indexes),
+                        begun,
+                    )
             finally:
                 log.unpin(pin)
 
     def _find_resume_point(self, reader: Reader, view: View) -> ResumePoint | None:
         """Where a fill that can go on had begun, and what it had reached."""
-        place, position = read_progress(reader, view.id), read_watermark(reader, view.id)
-        if place is None or position is None or not can_resume(self._host.registry, reader, view):
+        place, position = read_backfill_progress(reader, view.id), read_watermark(reader, view.id)
+        if (
+            place is None
+            or position is None
+            or not can_resume_backfill(self._host.registry, reader, view)
+        ):
             return None
         return ResumePoint(position, place.phase, place.after)
 
-    def _begin_again(self, reader: Reader, view: View) -> None:
+    def _discard_partial_backfill(self, reader: Reader, view: View) -> None:
         """Forget a fill that cannot go on."""
-        if read_progress(reader, view.id) is not None:
+        if read_backfill_progress(reader, view.id) is not None:
             self._host.engine.erase_range(*keyspace.relation_range(view.id))
             self._host.engine.erase_range(*key_list_range(view.id))
             self._host.commits.derive(
-                lambda newest: [watermark_write(view.id, None), progress_write(view.id, None)]
+                lambda newest: [
+                    build_watermark_write(view.id, None),
+                    build_progress_write(view.id, None),
+                ]
             )
 
-    def _scanned_together(
+    def _list_views_of_same_scan(
         self, view: View, among: Sequence[View], reader: Reader, begun: ResumePoint | None
     ) -> list[View]:
         """The view, and others that are filled by the same walk of the same table, from the same
         place."""
-        table = self._scanned_table(reader, view, begun)
+        table = self._find_only_scanned_table(reader, view, begun)
         if table is None:
             return [view]
         with self._host.begin() as looked:
@@ -129,15 +141,17 @@ class BatchAtomicBackfill:
                 one
                 for one in among
                 if one.id != view.id
-                and not self._is_filled(one)
+                and not self._has_backfill_ended(one)
                 and self._find_resume_point(looked, one) == begun
-                and self._scanned_table(reader, one, begun) == table
+                and self._find_only_scanned_table(reader, one, begun) == table
             ]
             for one in others if begun is None else ():
-                self._begin_again(looked, one)
+                self._discard_partial_backfill(looked, one)
         return [view, *others]
 
-    def _scanned_table(self, reader: Reader, view: View, begun: ResumePoint | None) -> int | None:
+    def _find_only_scanned_table(
+        self, reader: Reader, view: View, begun: ResumePoint | None
+    ) -> int | None:
         """The table whose walk is all there is to the fill of a view."""
-        maintainer = self._host.registry.maintainer_for(reader.catalog, view)
-        return plan_backfill(self._host.registry, maintainer, begun=begun is not None).table
+        maintainer = self._host.registry.get_view_maintainer(reader.catalog, view)
+        return plan_view_backfill(self._host.registry, maintainer, begun=begun is not None).table

@@ -54,7 +54,7 @@ class HostDatabase:
     def log(self) -> ChangeLog:
         return self.engine.log
 
-    def as_of(self, position: int) -> AbstractContextManager[Reader]:
+    def open_past_reader(self, position: int) -> AbstractContextManager[Reader]:
         """A reader of base tables at a past position that the log still reaches."""
         return self.engine.open_past_reader(position, self.begin)
 
@@ -63,17 +63,17 @@ class StoreBackfill(Protocol):
     """How indexes and views are filled on one kind of store. Two of them:
     `views.build.batch_atomic_backfill` and `views.build.row_atomic_backfill`."""
 
-    def backfill_item(
+    def backfill_index_or_view(
         self, item: Index | View, among: Sequence[View], build: BuildControl
     ) -> Sequence[View]:
         """Write what an index or view being built holds; with a view perhaps others of `among`.
         Returns the views that have to catch up from the log before they can be read."""
 
-    def take_over(self) -> Sequence[Index | View]:
+    def take_over_orphaned_builds(self) -> Sequence[Index | View]:
         """What dead processes were building, and this one builds from now on."""
 
-    def may_drop(self, ids: Sequence[int]) -> bool:
+    def may_drop_builds(self, ids: Sequence[int]) -> bool:
         """Whether nobody else builds any of these."""
 
-    def forget_progress(self, ids: Sequence[int]) -> None:
+    def erase_backfill_progress(self, ids: Sequence[int]) -> None:
         """Remove what backfills of these have written for themselves; they are dropped."""

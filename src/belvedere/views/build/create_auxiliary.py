@@ -12,13 +12,13 @@ from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Maintenance, View
 from belvedere.catalog.view_options import FORM_NAMES, IndexColumns, parse_options
 from belvedere.views.compile.auxiliary_containment import contains_auxiliary
-from belvedere.views.compile.auxiliary_views import Auxiliary, find_auxiliaries
+from belvedere.views.compile.auxiliary_views import Auxiliary, find_required_auxiliaries
 from belvedere.views.compile.compile_view import MaintenancePlan, compile_auxiliary
 from belvedere.views.compile.defined_view import DefinedView
 from belvedere.views.registry.view_registry import ViewRegistry
 
 
-def create_auxiliaries(
+def find_or_create_auxiliaries(
     registry: ViewRegistry, edit: CatalogEdit, defined: DefinedView
 ) -> tuple[int, ...]:
     """The ids of what the view wants kept, in the order of its parts; what an earlier view keeps
@@ -26,12 +26,12 @@ def create_auxiliaries(
     made: list[tuple[Auxiliary, int]] = []
     wanted = defined.definition
     for part, one in enumerate(defined.compiled.required_auxiliaries, 1):
-        shared = _find_shared(registry, edit.catalog, one, wanted)
+        shared = _find_shared_auxiliary(registry, edit.catalog, one, wanted)
         made.append((one, shared or _create_auxiliary(registry, edit, wanted, part, one, made)))
     return tuple(id_ for _, id_ in made)
 
 
-def _find_shared(
+def _find_shared_auxiliary(
     registry: ViewRegistry, catalog: Catalog, one: Auxiliary, wanted: ViewDefinition
 ) -> int | None:
     """An existing auxiliary view that contains the required one, and depends only on relations that
@@ -39,7 +39,7 @@ def _find_shared(
     for view in catalog.views:
         on_same = set(view.inputs) <= set(wanted.inputs) and set(view.reads) <= set(wanted.reads)
         if view.part and on_same:
-            if contains_auxiliary(registry.auxiliary_definition(catalog, view), one):
+            if contains_auxiliary(registry.get_auxiliary_definition(catalog, view), one):
                 return view.id
     return None
 
@@ -54,16 +54,16 @@ def _create_auxiliary(
 ) -> int:
     compiled = compile_auxiliary(one)
     auxiliary_views = tuple(
-        next(id_ for known, id_ in made if known.is_same_as(nested))
-        for nested in find_auxiliaries(compiled.tree)
+        next(id_ for known, id_ in made if known.has_same_definition(nested))
+        for nested in find_required_auxiliaries(compiled.tree)
     )
-    fields = compiled.build_reading(0).fields
+    fields = compiled.build_read_plan(0).fields
     definition = replace(
         parent,
         name=f"{parent.name} (auxiliary {part})",
         columns=tuple((f"{i} {field.name}", field.type) for i, field in enumerate(fields)),
         stored=tuple((f"{i} {field.name}", field.type) for i, field in enumerate(compiled.stored)),
-        key_columns=compiled.key_columns,
+        key_columns=compiled.key_column_count,
         amounts=compiled.amounts,
         supporting_objects=auxiliary_views,
         maintenance=Maintenance.IMMEDIATE,
@@ -75,14 +75,14 @@ def _create_auxiliary(
     id_ = edit.create_view(definition)
     view, orders = (
         edit.catalog.require_relation(View, definition.name, parent.schema),
-        _key_orders(compiled),
+        _list_key_orders(compiled),
     )
     edit.put(
         msgspec.structs.replace(view, part=part, auxiliary_views=auxiliary_views, orders=orders)
     )
-    registry.reuse_compiled(edit.catalog, id_, compiled, one)
+    registry.cache_compiled_definition(edit.catalog, id_, compiled, one)
     return id_
 
 
-def _key_orders(compiled: MaintenancePlan) -> tuple[tuple[bool, bool], ...]:
+def _list_key_orders(compiled: MaintenancePlan) -> tuple[tuple[bool, bool], ...]:
     return tuple((key.descending, key.nulls_first) for key in compiled.key_order)

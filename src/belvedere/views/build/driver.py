@@ -1,9 +1,10 @@
 """The driver of backfills: it brings indexes and views that were made to READY, or drops them.
 
-    a change of the catalog   puts them there in state BUILDING; then `finish_builds`
-    a process that died       leaves some unfinished: `resume_builds` when the store is opened, on a
-                              row-atomic store `adopt_builds` on any other node
-    a restore                 makes the state of every view again: `rebuild_views`
+    a change of the catalog   puts them there in state BUILDING; then `backfill_and_mark_ready` a
+    process that died       leaves some unfinished: `resume_or_drop_builds` when the store is
+    opened, on a
+                              row-atomic store `adopt_orphaned_builds` on any other node
+    a restore                 makes the state of every view again: `rebuild_all_views`
     another process           fills those that wait for it: `views.build.external_backfill`
 
 How they are filled depends on the kind of store: `StoreBackfill`.
@@ -23,11 +24,11 @@ from belvedere.kv.batch import Write
 from belvedere.txn.contracts import Reader
 from belvedere.views.build.backfill import BuildControl
 from belvedere.views.build.contracts import HostDatabase, StoreBackfill
-from belvedere.views.changefeed.entries import changefeed_start_write
+from belvedere.views.changefeed.entries import build_start_write
 from belvedere.views.deferred.driver import DeferredMaintenance
-from belvedere.views.state.build_owner import TAKEN_OVER
-from belvedere.views.state.build_state import resumable_builds, unfinished_builds
-from belvedere.views.state.watermarks import required_position, watermark_write
+from belvedere.views.state.build_state import list_unfinished_builds, select_resumed_builds
+from belvedere.views.state.builder_node import TAKEN_OVER
+from belvedere.views.state.watermarks import build_watermark_write, require_applied_position
 
 _builds = threading.local()
 
@@ -48,7 +49,7 @@ class BackfillDriver:
         self._share = share
 
     @contextmanager
-    def watch_build(self, build: BuildControl) -> Iterator[None]:
+    def use_build_control(self, build: BuildControl) -> Iterator[None]:
         """Views made in this thread meanwhile are filled under the eyes of `build`."""
         build.share = self._share
         _builds.build = build
@@ -59,111 +60,119 @@ class BackfillDriver:
 
     # -- builds -------------------------------------------------------------------------------
 
-    def finish_builds(self, ids: Sequence[int]) -> None:
+    def backfill_and_mark_ready(self, ids: Sequence[int]) -> None:
         """Fill what one change of the catalog made and let it be read, one after the other; when
         one fails, all of them are dropped."""
         for id_ in ids:
-            self._finish(id_, ids)
+            self._finish_build_or_drop(id_, ids)
 
-    def resume_builds(self, *, compiled: bool) -> None:
+    def resume_or_drop_builds(self, *, compiled: bool) -> None:
         """Go on with what was unfinished when the store was last closed, or drop it. Definitions
         that are not `compiled` here are left for a process that can."""
-        left = unfinished_builds(self._host.catalog)
-        kept = self._drop_others(left, resumable_builds(left, every=self._host.resume_builds))
+        left = list_unfinished_builds(self._host.catalog)
+        kept = self._drop_all_but_resumable(
+            left, select_resumed_builds(left, every=self._host.resume_builds)
+        )
         if compiled:
-            self._finish_again(kept)
+            self._finish_resumed_builds(kept)
 
-    def adopt_builds(self) -> int:
+    def adopt_orphaned_builds(self) -> int:
         """On a row-atomic store: finish, or drop, what nodes that died were building. Returns how
         many indexes and views that were. A node calls it by itself from time to time."""
-        taken = self.store.take_over()
+        taken = self.store.take_over_orphaned_builds()
         kept = [
             item
-            for item in resumable_builds(taken, every=self._host.resume_builds)
+            for item in select_resumed_builds(taken, every=self._host.resume_builds)
             if not isinstance(item, View) or item.replaces is None
         ]
-        self._finish_again(self._drop_others(taken, kept))
+        self._finish_resumed_builds(self._drop_all_but_resumable(taken, kept))
         return len(taken)
 
-    def adopt_while_open(self) -> None:
+    def adopt_orphans_until_closed(self) -> None:
         """The same, until the database is closed."""
-        with self.watch_build(BuildControl(check=self._require_open)):
-            self.adopt_builds()
+        with self.use_build_control(BuildControl(check=self._require_database_open)):
+            self.adopt_orphaned_builds()
 
-    def _require_open(self) -> None:
+    def _require_database_open(self) -> None:
         if self._host.is_closed():
             raise Unavailable("the database is closed", sqlstate="08003")
 
-    def _drop_others(
+    def _drop_all_but_resumable(
         self, left: Sequence[Index | View], kept: Sequence[Index | View]
     ) -> Sequence[Index | View]:
         if len(kept) < len(left):
-            self._drop_unfinished([item.id for item in left if item not in kept])
+            self._drop_unfinished_builds([item.id for item in left if item not in kept])
         return kept
 
-    def _finish_again(self, kept: Sequence[Index | View]) -> None:
+    def _finish_resumed_builds(self, kept: Sequence[Index | View]) -> None:
         for item in kept:
-            self._finish(item.id, [one.id for one in kept if one.version == item.version])
+            self._finish_build_or_drop(
+                item.id, [one.id for one in kept if one.version == item.version]
+            )
 
-    def _finish(self, id_: int, made: Sequence[int]) -> None:
+    def _finish_build_or_drop(self, id_: int, made: Sequence[int]) -> None:
         """Fill an index or view and let it be read; on failure drop all that were made with it."""
         try:
             item = self._host.catalog.get(id_)
             if not isinstance(item, Index | View) or item.state is not ObjectState.BUILDING:
                 return
-            self._backfill_item(item)
-            self._host.change_schema(lambda edit: _let_be_read(edit, id_))
+            self._backfill_index_or_view(item)
+            self._host.change_schema(lambda edit: _set_build_ready(edit, id_))
         except BaseException as error:
             if not (isinstance(error, Unavailable) and error.message == TAKEN_OVER):
-                self._drop_unfinished(made)
+                self._drop_unfinished_builds(made)
             raise
 
-    def _drop_unfinished(self, ids: Sequence[int]) -> None:
-        if self.store.may_drop(ids):
-            self._host.change_schema(lambda edit: _drop(edit, ids))
-            self.store.forget_progress(ids)
+    def _drop_unfinished_builds(self, ids: Sequence[int]) -> None:
+        if self.store.may_drop_builds(ids):
+            self._host.change_schema(lambda edit: _drop_indexes_and_views(edit, ids))
+            self.store.erase_backfill_progress(ids)
 
     # -- filling ------------------------------------------------------------------------------
 
-    def _backfill_item(self, item: Index | View, among: Sequence[View] | None = None) -> None:
+    def _backfill_index_or_view(
+        self, item: Index | View, among: Sequence[View] | None = None
+    ) -> None:
         """Fill an index; or a view, and with it those of its transaction (or `among`) that the same
         scan can fill."""
         build = getattr(_builds, "build", None) or BuildControl(share=self._share)
         if item.id in build.backfilled_ids:
             return
-        others = self._made_with(item) if among is None else among
-        for view in self.store.backfill_item(item, others, build):
-            self._deferred.catch_up_unit(view)
+        others = self._list_views_made_with(item) if among is None else among
+        for view in self.store.backfill_index_or_view(item, others, build):
+            self._deferred.catch_up_unit_of_view(view)
             build.backfilled_ids.add(view.id)
 
-    def _made_with(self, item: Index | View) -> list[View]:
+    def _list_views_made_with(self, item: Index | View) -> list[View]:
         made = [one for one in self._host.catalog.views if one.version == item.version]
         return [one for one in made if one.state is ObjectState.BUILDING]
 
-    def rebuild_views(self) -> None:
+    def rebuild_all_views(self) -> None:
         """Make the state of every view again from its tables, while nobody else is here."""
         commits, store = self._host.commits, self._host.engine.store
         ready = [view for view in self._host.catalog.views if view.state is ObjectState.READY]
         commits.derive(
-            lambda reader: [watermark_write(mark, None) for v in ready for mark in (v.id, v.group)]
+            lambda reader: [
+                build_watermark_write(mark, None) for v in ready for mark in (v.id, v.group)
+            ]
         )
         for view in ready:
             store.delete_range(*keyspace.relation_range(view.id))
             store.delete_range(*keyspace.stream_range(view.id))
-        with self.watch_build(BuildControl()):
+        with self.use_build_control(BuildControl()):
             for view in ready:
-                self._backfill_item(view, ready)
-        commits.derive(lambda reader: list(_rejoin_writes(reader, ready)))
+                self._backfill_index_or_view(view, ready)
+        commits.derive(lambda reader: list(_build_rejoin_writes(reader, ready)))
 
 
-def _let_be_read(edit: CatalogEdit, id_: int) -> None:
+def _set_build_ready(edit: CatalogEdit, id_: int) -> None:
     item = edit.catalog.get(id_)
     if not isinstance(item, Index | View) or item.state is not ObjectState.BUILDING:
         raise Unavailable(TAKEN_OVER, sqlstate="55006")
     edit.set_state(id_, ObjectState.READY)
 
 
-def _drop(edit: CatalogEdit, ids: Sequence[int]) -> None:
+def _drop_indexes_and_views(edit: CatalogEdit, ids: Sequence[int]) -> None:
     for id_ in ids:
         item = edit.catalog.get(id_)
         if isinstance(item, Index) and item.state is not ObjectState.DROPPED:
@@ -172,11 +181,11 @@ def _drop(edit: CatalogEdit, ids: Sequence[int]) -> None:
             edit.drop_view(id_, cascade=True)
 
 
-def _rejoin_writes(reader: Reader, views: Sequence[View]) -> Iterator[Write]:
+def _build_rejoin_writes(reader: Reader, views: Sequence[View]) -> Iterator[Write]:
     """Writes that let rebuilt views share their groups' watermarks, all at one position."""
     for view in views:
-        yield watermark_write(view.id, None)
+        yield build_watermark_write(view.id, None)
         if view.group:
-            yield watermark_write(view.group, required_position(reader, view))
+            yield build_watermark_write(view.group, require_applied_position(reader, view))
         if view.options.keep_changes is not None:
-            yield changefeed_start_write(view.id, required_position(reader, view))
+            yield build_start_write(view.id, require_applied_position(reader, view))

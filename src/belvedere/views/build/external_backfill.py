@@ -3,13 +3,15 @@
     begin_job    holds a position for the scan of the tables; the log is kept from it
     finish_job   takes the made state in, catches up from the log, lets the view be read
 
-A view that waits is in state BUILDING: nobody reads or maintains it. `begin_job` makes it empty and
-sets its watermark before the position is chosen, so that no change is lost between the two.
+A view that waits is in state BUILDING: nobody reads or maintains it. `begin_backfill_job` makes it
+empty and sets its watermark before the position is chosen, so that no change is lost between the
+two.
 
-`finish_job` may be asked again after a crash, wherever it was. While the watermark is the position
-of the scan nothing was added since, and taking the same files in once more changes nothing (they
-are linked, not moved, so they are still there). Catching up moves the watermark; that the files
-were in by then is said by a file of the job, `VIEW.taken`, which the next `begin_job` removes.
+`finish_backfill_job` may be asked again after a crash, wherever it was. While the watermark is the
+position of the scan nothing was added since, and taking the same files in once more changes nothing
+(they are linked, not moved, so they are still there). Catching up moves the watermark; that the
+files were in by then is said by a file of the job, `VIEW.taken`, which the next
+`begin_backfill_job` removes.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ from belvedere.kv.files import sync_directory
 from belvedere.txn.contracts import Reader
 from belvedere.views.build.contracts import HostDatabase
 from belvedere.views.deferred.driver import DeferredMaintenance
-from belvedere.views.state.build_state import is_backfilled_later
-from belvedere.views.state.watermarks import read_watermark, watermark_write
+from belvedere.views.state.build_state import waits_for_backfill_command
+from belvedere.views.state.watermarks import build_watermark_write, read_watermark
 
 
 class HeldPosition(Protocol):
@@ -63,15 +65,15 @@ class ExternalBackfill:
         self._mutex = threading.Lock()  # one job begins or ends at a time
 
     @property
-    def _work(self) -> Path:
+    def _jobs_directory(self) -> Path:
         return self._directory.resolve()
 
-    def begin_job(self, ids: Sequence[object], hold: Callable[[], Held]) -> Held:
+    def begin_backfill_job(self, ids: Sequence[object], hold: Callable[[], Held]) -> Held:
         """Make the views empty; then `hold` the position that they are filled from."""
-        views = [self._expect_waiting(id_) for id_ in ids]
+        views = [self._require_waiting_view(id_) for id_ in ids]
         with self._mutex:
             for view in views:
-                for taken in self._work.glob(f"*/{view.id}.taken"):
+                for taken in self._jobs_directory.glob(f"*/{view.id}.taken"):
                     taken.unlink()
                     sync_directory(taken.parent)
                 self._host.engine.store.delete_range(*keyspace.relation_range(view.id))
@@ -82,35 +84,39 @@ class ExternalBackfill:
             _hit_failpoint("fill.marked")
         return held
 
-    def is_current(self, job: ExternalJob) -> bool:
+    def is_job_current(self, job: ExternalJob) -> bool:
         """Whether what a job has made is still what the view needs."""
         view = self._host.catalog.get(job.view)
-        return isinstance(view, View) and is_backfilled_later(view) and self._is_as_left(job)
+        return (
+            isinstance(view, View)
+            and waits_for_backfill_command(view)
+            and self._is_unchanged_since_job(job)
+        )
 
-    def finish_job(self, job: ExternalJob, files: Sequence[str]) -> int:
+    def finish_backfill_job(self, job: ExternalJob, files: Sequence[str]) -> int:
         """Take the files of a job in; returns the position that the view has caught up to."""
-        view = self._expect_waiting(job.view)
+        view = self._require_waiting_view(job.view)
         with self._mutex:
-            if not self._is_as_left(job):
+            if not self._is_unchanged_since_job(job):
                 raise Unavailable(
                     "another job has begun to fill the view",
                     sqlstate="55006",
                     view=view.name,
                     position=job.position,
                 )
-            if not self._marker_file(job).exists():
-                self._ingest_files(job, [self._require_own_file(name) for name in files])
-            reached = self._deferred.catch_up_unit(view)
+            if not self._taken_marker_path(job).exists():
+                self._ingest_files(job, [self._require_job_file(name) for name in files])
+            reached = self._deferred.catch_up_unit_of_view(view)
             _hit_failpoint("fill.caught_up")
             self._host.change_schema(lambda edit: edit.set_state(view.id, ObjectState.READY))
             _hit_failpoint("fill.published")
         return reached
 
-    def _expect_waiting(self, id_: object) -> View:
+    def _require_waiting_view(self, id_: object) -> View:
         view = self._host.catalog.get(id_) if isinstance(id_, int) else None
         if not isinstance(view, View):
             raise InvalidInput("no such view", sqlstate="42P01", id=id_)
-        if not is_backfilled_later(view):
+        if not waits_for_backfill_command(view):
             raise InvalidInput(
                 "view is filled already",
                 sqlstate="55000",
@@ -121,20 +127,20 @@ class ExternalBackfill:
         return view
 
     def _write_watermarks(self, views: Sequence[View], position: int) -> None:
-        def make(reader: Reader) -> list[Write]:
-            return [watermark_write(view.id, position) for view in views]
+        def build_watermark_writes(reader: Reader) -> list[Write]:
+            return [build_watermark_write(view.id, position) for view in views]
 
-        self._host.commits.derive(make)
+        self._host.commits.derive(build_watermark_writes)
 
-    def _is_as_left(self, job: ExternalJob) -> bool:
+    def _is_unchanged_since_job(self, job: ExternalJob) -> bool:
         """Whether the view is as this job left it."""
         with self._host.begin() as reader:
             at = read_watermark(reader, job.view)
-        return at == job.position or self._marker_file(job).exists()
+        return at == job.position or self._taken_marker_path(job).exists()
 
     def _ingest_files(self, job: ExternalJob, files: Sequence[Path]) -> None:
         """Take the files in, and say so where a crash does not reach."""
-        taken = self._marker_file(job)
+        taken = self._taken_marker_path(job)
         links = taken.with_suffix(".links")
         shutil.rmtree(links, ignore_errors=True)
         links.mkdir()
@@ -147,16 +153,16 @@ class ExternalBackfill:
         sync_directory(taken.parent)
         _hit_failpoint("fill.taken")
 
-    def _marker_file(self, job: ExternalJob) -> Path:
-        directory = (self._work / job.name).resolve()
-        if directory.parent != self._work or not directory.is_dir():
+    def _taken_marker_path(self, job: ExternalJob) -> Path:
+        directory = (self._jobs_directory / job.name).resolve()
+        if directory.parent != self._jobs_directory or not directory.is_dir():
             raise InvalidInput("not a job of this store", sqlstate="22023", job=directory.name)
         return directory / f"{job.view}.taken"
 
-    def _require_own_file(self, name: str) -> Path:
+    def _require_job_file(self, name: str) -> Path:
         """Only what a job has put beside the store is taken in."""
         path = Path(name).resolve()
-        if self._work not in path.parents or not path.is_file():
+        if self._jobs_directory not in path.parents or not path.is_file():
             raise InvalidInput("not a file of a job", sqlstate="22023", path=name)
         return path
 

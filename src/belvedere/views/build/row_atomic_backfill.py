@@ -14,7 +14,7 @@ A view that is to be resumed is filled in steps, which another node can go on wi
     3  the tables are walked as of s (`views.build.backfill_plan`). After some rows the sums are
     added to the
        view, with the progress, by a maintenance batch: a record of the log, written once, and only
-       while this node is the builder (`views.state.build_owner`)
+       while this node is the builder (`views.state.builder_node`)
     4  the view becomes ready; the watermark of an immediate view is deleted
 
 A backfill that cannot be resumed (its plan has changed) begins at 1 again: the zeros of the later
@@ -44,20 +44,24 @@ from belvedere.views.build.backfill import (
     NextStep,
     ProgressReader,
 )
-from belvedere.views.build.backfill_plan import IN_ONE_STEP, ViewBackfill, choose_plan
+from belvedere.views.build.backfill_plan import IN_ONE_STEP, ViewBackfill, choose_backfill_plan
 from belvedere.views.build.contracts import HostDatabase
 from belvedere.views.indexes.entries import CompileExpression, IndexParticipant
 from belvedere.views.registry.view_registry import ViewRegistry
 from belvedere.views.state.additions import EmptyReader
-from belvedere.views.state.backfill_progress import BackfillProgress, read_progress
-from belvedere.views.state.build_owner import (
-    is_built_elsewhere,
-    require_builder,
-    take_over_orphans,
+from belvedere.views.state.backfill_progress import BackfillProgress, read_backfill_progress
+from belvedere.views.state.build_state import list_unfinished_builds, select_resumed_builds
+from belvedere.views.state.builder_node import (
+    is_built_by_other_node,
+    require_builder_node,
+    take_over_orphaned_builds,
 )
-from belvedere.views.state.build_state import resumable_builds, unfinished_builds
-from belvedere.views.state.state_update import StateUpdate, add_update, write_update
-from belvedere.views.state.watermarks import read_watermark, watermark_write
+from belvedere.views.state.state_update import (
+    StateUpdate,
+    commit_state_update,
+    commit_update_as_additions,
+)
+from belvedere.views.state.watermarks import build_watermark_write, read_watermark
 
 AsOf = Callable[[int], AbstractContextManager[Reader]]
 
@@ -69,43 +73,43 @@ class RowAtomicBackfill:
         self._commits = commits
         self._host = host
 
-    def backfill_item(
+    def backfill_index_or_view(
         self, item: Index | View, among: Sequence[View], build: BuildControl
     ) -> Sequence[View]:
         """Fill an index, or a view by itself. Its commits maintain it already, so that none has to
         catch up."""
         commits, host = self._commits, self._host
         if isinstance(item, Index):
-            backfill_index_cells(commits, host.begin, item.id, host.compile_expression)
-        elif not self._is_resumable(item) or not backfill_in_steps(
-            commits, host.begin, host.as_of, host.registry, item, build
+            backfill_index_at_snapshot(commits, host.begin, item.id, host.compile_expression)
+        elif not self._is_resumable_build(item) or not backfill_view_in_steps(
+            commits, host.begin, host.open_past_reader, host.registry, item, build
         ):
-            backfill_view_cells(commits, host.begin, host.registry, item.id, build)
+            backfill_view_in_one_step(commits, host.begin, host.registry, item.id, build)
         return ()
 
-    def _is_resumable(self, view: View) -> bool:
-        left = resumable_builds(
-            unfinished_builds(self._host.catalog), every=self._host.resume_builds
+    def _is_resumable_build(self, view: View) -> bool:
+        left = select_resumed_builds(
+            list_unfinished_builds(self._host.catalog), every=self._host.resume_builds
         )
         return view.id in [one.id for one in left]
 
-    def take_over(self) -> Sequence[Index | View]:
+    def take_over_orphaned_builds(self) -> Sequence[Index | View]:
         with self._host.begin(at_least=self._host.position) as reader:
-            return take_over_orphans(self._commits, reader.catalog, reader)
+            return take_over_orphaned_builds(self._commits, reader.catalog, reader)
 
-    def may_drop(self, ids: Sequence[int]) -> bool:
+    def may_drop_builds(self, ids: Sequence[int]) -> bool:
         """Another node may have taken some over; what is ready of them serves it."""
         with self._host.begin(at_least=self._host.position) as reader:
-            return not is_built_elsewhere(reader, ids, self._commits.node.id)
+            return not is_built_by_other_node(reader, ids, self._commits.node.id)
 
-    def forget_progress(self, ids: Sequence[int]) -> None:
-        """Nothing: the commit that drops them has done so (`views.state.build_owner`)."""
+    def erase_backfill_progress(self, ids: Sequence[int]) -> None:
+        """Nothing: the commit that drops them has done so (`views.state.builder_node`)."""
 
 
 # -- whole -----------------------------------------------------------------------------------------
 
 
-def backfill_index_cells(
+def backfill_index_at_snapshot(
     commits: RowCommit,
     begin: Callable[[], Transaction],
     index: int,
@@ -113,34 +117,34 @@ def backfill_index_cells(
 ) -> None:
     """Write the entries of every row of an index's table; 23505 when values are not unique."""
     with begin() as snapshot:
-        for writes in _entries(snapshot, index, compile_expression):
+        for writes in _build_entry_batches(snapshot, index, compile_expression):
             commits.write_backfill(snapshot.snapshot.batch, writes)
-        unique = _index(snapshot.catalog, index).unique
+        unique = _get_index(snapshot.catalog, index).unique
     if unique:
         # Whoever looked for a value before its entry was written is over now, and seen.
         commits.wait_for_lock_holders()
         with begin() as later:
-            for _ in _entries(later, index, compile_expression):
+            for _ in _build_entry_batches(later, index, compile_expression):
                 pass
 
 
-def _index(catalog: Catalog, id_: int) -> Index:
+def _get_index(catalog: Catalog, id_: int) -> Index:
     index = catalog.get(id_)
     assert isinstance(index, Index)
     return index
 
 
-def _entries(
+def _build_entry_batches(
     snapshot: Transaction, id_: int, compile_expression: CompileExpression
 ) -> Iterator[list[RowWrite]]:
-    index = _index(snapshot.catalog, id_)
+    index = _get_index(snapshot.catalog, id_)
     table = compiled_table(snapshot.catalog, index.table)
     participant = IndexParticipant(snapshot.catalog, index, compile_expression)
     seen: set[bytes] = set()
     for values in snapshot.scan_values(table.start, table.end):
         writes = []
         for value in values:
-            entry = participant.build_entry(value)
+            entry = participant.build_index_entry(value)
             if entry is None:
                 continue
             if index.unique and entry[0] in seen:
@@ -151,7 +155,7 @@ def _entries(
         yield writes
 
 
-def backfill_view_cells(
+def backfill_view_in_one_step(
     commits: RowCommit,
     begin: Callable[[], Transaction],
     registry: ViewRegistry,
@@ -163,7 +167,7 @@ def backfill_view_cells(
         view = snapshot.catalog.get(id_)
         assert isinstance(view, View)
         writer = DerivedRows(EmptyReader(snapshot.catalog))
-        registry.maintainer_for(snapshot.catalog, view).backfill_state(
+        registry.get_view_maintainer(snapshot.catalog, view).backfill_state(
             ProgressReader(snapshot, build), writer
         )
         wanted = dict(writer.writes())
@@ -172,13 +176,13 @@ def backfill_view_cells(
             for key, state in wanted.items()
             if state is not None
         ]
-        writes += _zero_writes(commits, snapshot, id_, wanted)
+        writes += _build_zero_sum_writes(commits, snapshot, id_, wanted)
         if view.maintenance is Maintenance.DEFERRED:
-            writes.append(single_cell_write(*watermark_write(view.id, snapshot.position)))
+            writes.append(single_cell_write(*build_watermark_write(view.id, snapshot.position)))
         commits.write_backfill(snapshot.snapshot.batch, writes)
 
 
-def _zero_writes(
+def _build_zero_sum_writes(
     commits: RowCommit, snapshot: Transaction, id_: int, wanted: dict[bytes, bytes | None]
 ) -> list[RowWrite]:
     """Sums of additions since the view is maintained, of groups that have no rows at all."""
@@ -194,7 +198,7 @@ def _zero_writes(
 # -- in steps --------------------------------------------------------------------------------------
 
 
-def backfill_in_steps(
+def backfill_view_in_steps(
     commits: RowCommit,
     begin: Callable[[], Transaction],
     as_of: AsOf,
@@ -204,25 +208,28 @@ def backfill_in_steps(
 ) -> bool:
     """Backfill a view, or resume its backfill; False when it has to be done in one step."""
     with begin() as snapshot:
-        maintainer = registry.maintainer_for(snapshot.catalog, view)
-        way = choose_plan(maintainer, small=False)
+        maintainer = registry.get_view_maintainer(snapshot.catalog, view)
+        way = choose_backfill_plan(maintainer, small=False)
         if way.name == IN_ONE_STEP:
             return False
-        place, position = read_progress(snapshot, view.id), read_watermark(snapshot, view.id)
+        place, position = (
+            read_backfill_progress(snapshot, view.id),
+            read_watermark(snapshot, view.id),
+        )
         if place is None or position is None or place.plan_name != way.name:
             place, position = BackfillProgress(way.name), snapshot.position
-            _begin_backfill(commits, snapshot, view, place)
+            _reset_sums_and_begin(commits, snapshot, view, place)
     with as_of(position) as reader:
         fill = ViewBackfill(view, maintainer, way, (reader, ProgressReader(reader, build)))
         steps = BackfillRunner(commits, reader, build, _LogRecordSink(commits))
         if way.table is None:
-            steps.run_phases(fill, place)
+            steps.run_view_phases(fill, place)
         elif place.phase == 0:
-            steps.walk_table([fill], 0, way.table, place.after)
+            steps.walk_table_for_views([fill], 0, way.table, place.after)
     return True
 
 
-def _begin_backfill(
+def _reset_sums_and_begin(
     commits: RowCommit, snapshot: Transaction, view: View, place: BackfillProgress
 ) -> None:
     at = snapshot.position
@@ -233,11 +240,11 @@ def _begin_backfill(
     ]
     commits.write_backfill(at, zeros)
 
-    def start_writes(newest: Reader) -> StateUpdate:
-        require_builder(newest, view.id, commits.node.id)
+    def build_start_update(newest: Reader) -> StateUpdate:
+        require_builder_node(newest, view.id, commits.node.id)
         return StateUpdate((), progress={view.id: place}, watermarks={view.id: at})
 
-    write_update(commits, start_writes)
+    commit_state_update(commits, build_start_update)
     if failpoints.armed:
         failpoints.hit("backfill.chunk")
 
@@ -248,18 +255,18 @@ class _LogRecordSink:
     def __init__(self, commits: RowCommit) -> None:
         self._commits = commits
 
-    def write(self, fills: Sequence[ViewBackfill], following: NextStep) -> None:
+    def write_sums_and_progress(self, fills: Sequence[ViewBackfill], following: NextStep) -> None:
         """Add the sums and write the progress. A backfill that has ended keeps its final progress
         until the view is ready."""
         (fill,) = fills
-        additions, keys = fill.take_additions()
+        additions, keys = fill.take_additions_and_key_entries()
         phase, after = following or (fill.plan.phase_count, b"")
         node, id_ = self._commits.node.id, fill.view.id
         progress = {id_: BackfillProgress(fill.plan.name, phase, after)}
         update = StateUpdate(additions, progress=progress, others=keys)
 
-        def step_writes(newest: Reader) -> StateUpdate:
-            require_builder(newest, id_, node)
+        def build_step_update(newest: Reader) -> StateUpdate:
+            require_builder_node(newest, id_, node)
             return update
 
-        add_update(self._commits, step_writes)
+        commit_update_as_additions(self._commits, build_step_update)

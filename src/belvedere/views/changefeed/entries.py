@@ -47,7 +47,9 @@ class ChangefeedEntry(NamedTuple):
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def encode_entry(view: int, position: int, additions: Sequence[Addition], number: int = 0) -> Write:
+def build_entry_write(
+    view: int, position: int, additions: Sequence[Addition], number: int = 0
+) -> Write:
     listed = [(key, accumulator.encode(payload, amounts)) for key, payload, amounts in additions]
     return keyspace.stream_key(view, position, number), _encode(listed)
 
@@ -61,12 +63,12 @@ def build_changefeed_writes(
             prefix = keyspace.row_prefix(view.id)
             mine = [addition for addition in additions if addition[0].startswith(prefix)]
             if mine:
-                yield encode_entry(
-                    view.id, position, mine, _next_free_number(reader, view.id, position)
+                yield build_entry_write(
+                    view.id, position, mine, _find_free_entry_number(reader, view.id, position)
                 )
 
 
-def _next_free_number(reader: Reader, view: int, position: int) -> int:
+def _find_free_entry_number(reader: Reader, view: int, position: int) -> int:
     """The next free number at a position: a repair may add where an entry exists already."""
     number = 0
     while reader.get(keyspace.stream_key(view, position, number)) is not None:
@@ -93,7 +95,7 @@ class ChangefeedParticipant:
         noted = RecordingWriter(writer)
         self._view_participant.writes(changes, reader, noted)
         if noted.additions:
-            key, value = encode_entry(self._view, reader.position + 1, noted.additions)
+            key, value = build_entry_write(self._view, reader.position + 1, noted.additions)
             assert value is not None
             writer.put(key, value)
 
@@ -118,18 +120,18 @@ def start_changefeed(writer: Writer, view: int, position: int) -> None:
     writer.put(keyspace.stream_key(view, 0), _POSITION.pack(position))
 
 
-def changefeed_start_write(view: int, position: int) -> Write:
+def build_start_write(view: int, position: int) -> Write:
     return keyspace.stream_key(view, 0), _POSITION.pack(position)
 
 
-def end_changefeed(reader: Reader, writer: Writer, view: int) -> None:
+def delete_changefeed(reader: Reader, writer: Writer, view: int) -> None:
     for key in _scan_keys(reader, keyspace.stream_key(view, 0), keyspace.stream_range(view)[1]):
         writer.delete(key)
 
 
-def trim_changefeed(reader: Reader, view: int, through: int, entries_max: int) -> list[Write]:
+def build_trim_writes(reader: Reader, view: int, through: int, entries_max: int) -> list[Write]:
     """Writes that delete the oldest entries, up to `through`."""
-    start = find_changefeed_start(reader, view)
+    start = read_retention_start(reader, view)
     if start is None or start >= through:
         return []
     low, high = keyspace.stream_range(view, start, through)
@@ -140,7 +142,7 @@ def trim_changefeed(reader: Reader, view: int, through: int, entries_max: int) -
         assert isinstance(last, keyspace.StreamKey)
         reached = last.position
         gone += [
-            key for key in _scan_keys(reader, *_position_range(view, reached)) if key > gone[-1]
+            key for key in _scan_keys(reader, *_position_key_range(view, reached)) if key > gone[-1]
         ]
     return [
         (keyspace.stream_key(view, 0), _POSITION.pack(reached)),
@@ -148,7 +150,7 @@ def trim_changefeed(reader: Reader, view: int, through: int, entries_max: int) -
     ]
 
 
-def _position_range(view: int, position: int) -> tuple[bytes, bytes]:
+def _position_key_range(view: int, position: int) -> tuple[bytes, bytes]:
     return keyspace.stream_range(view, position - 1, position)
 
 
@@ -163,13 +165,13 @@ def _scan_keys(
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def find_changefeed_start(reader: Reader, view: int) -> int | None:
+def read_retention_start(reader: Reader, view: int) -> int | None:
     """The position after which the view's changes are retained; None: they are not."""
     value = reader.get(keyspace.stream_key(view, 0))
     return None if value is None else int(_POSITION.unpack(value)[0])
 
 
-def read_entries(
+def read_stored_entries(
     reader: Reader, view: int, after: int, limit: int | None = None
 ) -> list[ChangefeedEntry]:
     """The additions after a position, one entry for each position, in order. A limit on the stored
@@ -182,19 +184,19 @@ def read_entries(
             parsed = keyspace.parse_key(key)
             assert isinstance(parsed, keyspace.StreamKey)
             if limit is not None and seen >= limit and parsed.position not in found:
-                return _build_entries(found)
+                return _to_changefeed_entries(found)
             seen += 1
             there = found.setdefault(parsed.position, [])
             for state_key, addition in _decode(value):
                 there.append((state_key, *accumulator.decode(addition)))
-    return _build_entries(found)
+    return _to_changefeed_entries(found)
 
 
-def _build_entries(found: dict[int, list[Addition]]) -> list[ChangefeedEntry]:
+def _to_changefeed_entries(found: dict[int, list[Addition]]) -> list[ChangefeedEntry]:
     return [ChangefeedEntry(position, tuple(additions)) for position, additions in found.items()]
 
 
-def undo_entries(
+def compute_states_before(
     reader: Reader, all_entries: Sequence[ChangefeedEntry]
 ) -> dict[bytes, bytes | None]:
     """The state of the touched keys before these entries; `reader` shows the state after them."""
@@ -213,7 +215,7 @@ def undo_entries(
     }
 
 
-def apply_entry(
+def apply_entry_to_states(
     state: dict[bytes, bytes | None], entry: ChangefeedEntry
 ) -> tuple[dict[bytes, bytes | None], dict[bytes, bytes | None]]:
     """The states of the keys an entry touches, before and after it; applies it to `state`."""
@@ -224,7 +226,7 @@ def apply_entry(
     return before, {key: state[key] for key in before}
 
 
-def net_row_changes(before: Iterable[Row], after: Iterable[Row]) -> list[tuple[Row, int]]:
+def compute_net_row_changes(before: Iterable[Row], after: Iterable[Row]) -> list[tuple[Row, int]]:
     """Deleted rows (negative) and inserted ones, with their weights; unchanged rows are left
     out."""
     counts: Counter[str] = Counter()

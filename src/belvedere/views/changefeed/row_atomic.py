@@ -17,29 +17,29 @@ from belvedere.views.changefeed import entries
 from belvedere.views.changefeed.entries import ChangefeedEntry
 
 
-def find_entry_log(log: ChangeLog, view: View) -> AdditionLog | None:
+def find_addition_log(log: ChangeLog, view: View) -> AdditionLog | None:
     """The log that has the entries of a view; None: they are kept by themselves."""
     return log.additions if view.maintenance is Maintenance.IMMEDIATE else None
 
 
-def find_changefeed_start(log: ChangeLog, reader: Transaction, view: View) -> int | None:
+def find_retention_start(log: ChangeLog, reader: Transaction, view: View) -> int | None:
     """The position after which the view's changes are retained; None: they are not."""
-    first, cells = entries.find_changefeed_start(reader, view.id), find_entry_log(log, view)
+    first, cells = entries.read_retention_start(reader, view.id), find_addition_log(log, view)
     return first if first is None or cells is None else max(first, cells.first_position - 1)
 
 
-def read_entries(
+def read_logged_or_stored_entries(
     log: ChangeLog, reader: Transaction, view: View, after: int
 ) -> list[ChangefeedEntry]:
     """The additions after a position, one entry for each position, in order."""
-    cells = find_entry_log(log, view)
+    cells = find_addition_log(log, view)
     if cells is None:
-        return entries.read_entries(reader, view.id, after)
+        return entries.read_stored_entries(reader, view.id, after)
     start, end = keyspace.relation_range(view.id)
     found = cells.read_additions(start, end, after, reader.snapshot.batch)
     return [ChangefeedEntry(position, additions) for position, additions in found]
 
 
-def current_position(log: ChangeLog, reader: Transaction, view: View) -> int:
+def find_shown_position(log: ChangeLog, reader: Transaction, view: View) -> int:
     """The position up to which the reader shows an immediate view's changes."""
-    return reader.position if find_entry_log(log, view) is None else reader.snapshot.batch
+    return reader.position if find_addition_log(log, view) is None else reader.snapshot.batch

@@ -24,7 +24,7 @@ AddEntries = Callable[[GroupSums, WeightedEntries], None]
 AddRows = Callable[[GroupSums, Sequence[Row], Get], None]
 
 
-def compile_adder(width: int) -> AddEntries:
+def compile_group_adder(width: int) -> AddEntries:
     """A function that adds up groups with this many amounts."""
     names = [f"a{i}" for i in range(width)]
     taken = f"({', '.join(names)},)"
@@ -41,7 +41,7 @@ def compile_adder(width: int) -> AddEntries:
     return compile_function("add_up", "sums, found", lines, {})
 
 
-def generate_addition(amounts: list[str], sign: str) -> list[str]:
+def generate_group_addition_lines(amounts: list[str], sign: str) -> list[str]:
     """Lines that add amounts to those of the group `g`, or subtract them."""
     minus = "-" if sign == "-" else ""
     if any(text.startswith("*") for text in amounts):

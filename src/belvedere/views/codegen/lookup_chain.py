@@ -32,13 +32,13 @@ from belvedere.plan import nodes as n
 from belvedere.plan.representation import python_equal_may_differ
 from belvedere.txn.contracts import Get, RowChange
 from belvedere.types import Row
-from belvedere.views.codegen.group_sums import AddRows, generate_addition
-from belvedere.views.codegen.state_entry import generate_entry_parts
-from belvedere.views.delta.delta_plan import DeltaTerm, build_delta_terms
+from belvedere.views.codegen.group_sums import AddRows, generate_group_addition_lines
+from belvedere.views.codegen.state_entry import generate_group_and_amount_texts
+from belvedere.views.delta.delta_plan import DeltaTerm, build_terms_and_requirements
 from belvedere.views.delta.delta_tree import DeltaTree, LinearCore
-from belvedere.views.delta.detached_run import run_without_reader
 from belvedere.views.delta.linear_aggregates import AggregateGrouping
 from belvedere.views.delta.linear_core import CoreLeaf, Expressions
+from belvedere.views.delta.sessionless_run import make_run_without_reader
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
 CACHED_ROWS_MAX = 50_000
@@ -89,7 +89,7 @@ class LookupCache(dict[bytes, bytes | None]):
         return value
 
 
-class SingleRowPlans:
+class TreeLookupChains:
     """The look-up chains of a tree. `chains_by_table` are those of each table, by the prefix of its
     keys."""
 
@@ -110,7 +110,7 @@ class SingleRowPlans:
     def chains_by_table(self) -> dict[bytes, tuple[LookupChain, ...]]:
         if not isinstance(self._tree, LinearCore):
             return {}
-        return _build_chains(self._catalog, self._tree, self._group)
+        return _build_chains_by_table(self._catalog, self._tree, self._group)
 
     @property
     def driving_table(self) -> int | None:
@@ -124,9 +124,11 @@ class SingleRowPlans:
 
     def covers_changes(self, changes: Sequence[RowChange]) -> bool:
         """Whether a chain covers every change: in no branch two tables change together."""
-        return self._is_core and self.covers_tables(frozenset([c[0][:PREFIX] for c in changes]))
+        return self._is_core and self.covers_changed_tables(
+            frozenset([c[0][:PREFIX] for c in changes])
+        )
 
-    def covers_tables(self, changed: frozenset[bytes]) -> bool:
+    def covers_changed_tables(self, changed: frozenset[bytes]) -> bool:
         """The same for a set of changed tables, by their key prefixes."""
         if not self._is_core:
             return False
@@ -140,7 +142,7 @@ class SingleRowPlans:
         return found
 
 
-def _build_chains(
+def _build_chains_by_table(
     catalog: Catalog, tree: LinearCore, group: AggregateGrouping | None
 ) -> dict[bytes, tuple[LookupChain, ...]]:
     """The chains by table; a table with a leaf that has no chain has none at all."""
@@ -148,15 +150,15 @@ def _build_chains(
     only = len(tree.branches) == 1
     single = [
         t
-        for t in build_delta_terms(tree.branches, tree.plan.fields, catalog)[0]
-        if _is_single_leaf(tree, t)
+        for t in build_terms_and_requirements(tree.branches, tree.plan.fields, catalog)[0]
+        if _is_single_leaf_term(tree, t)
     ]
     for number, branch in enumerate(tree.branches):
         for at, leaf in enumerate(branch.leaves):
             if leaf.constant is not None:
                 continue
             terms = [t for t in single if (t.branch, t.changed) == (number, (at,))]
-            leg = _build_chain(catalog, leaf, terms[0].plan, group, only) if terms else None
+            leg = _build_leaf_chain(catalog, leaf, terms[0].plan, group, only) if terms else None
             known = found.setdefault(leaf.relation, [])
             if leg is None or known is None:
                 found[leaf.relation] = None
@@ -165,14 +167,14 @@ def _build_chains(
     return {keyspace.row_prefix(r): tuple(legs) for r, legs in found.items() if legs}
 
 
-def _is_single_leaf(tree: LinearCore, term: DeltaTerm) -> bool:
+def _is_single_leaf_term(tree: LinearCore, term: DeltaTerm) -> bool:
     """Whether the term's table has a single leaf in the branch, and it is the only changed one."""
     relations = [leaf.relation for leaf in tree.branches[term.branch].leaves if not leaf.constant]
     changed = tree.branches[term.branch].leaves[term.changed[0]]
     return len(term.changed) == 1 and relations.count(changed.relation) == 1
 
 
-def _build_chain(
+def _build_leaf_chain(
     catalog: Catalog, leaf: CoreLeaf, plan: n.Node, group: AggregateGrouping | None, only: bool
 ) -> LookupChain | None:
     """The chain of a leaf; None where its plan is not one. `only`: the view has no other branch."""
@@ -182,18 +184,18 @@ def _build_chain(
     layout = compiled_table(catalog, leaf.relation).layout
     project = layout.projector(leaf.slots)
     disguised = any(python_equal_may_differ(field.type) for field in leaf.fields)
-    held = {leaf.slots[c.index] for c in plan.expressions if _is_changed_column(c, leaf)}
+    held = {leaf.slots[c.index] for c in plan.expressions if _is_changed_row_column(c, leaf)}
     sole = only and group is None and held.issuperset(catalog.table(leaf.relation).primary_key)
     table = catalog.table(leaf.relation)
     certain = frozenset(i for i, slot in enumerate(leaf.slots) if table.columns[slot].not_null)
-    come, gone = _generate_adders(catalog, chain, plan, group, certain)
+    come, gone = _compile_chain_adders(catalog, chain, plan, group, certain)
     return LookupChain(
         project, layout, leaf.slots, come, gone, disguised, tuple(chain), plan.expressions, sole,
         certain,
     )  # fmt: skip
 
 
-def _is_changed_column(expression: e.Expression, leaf: CoreLeaf) -> TypeGuard[e.Column]:
+def _is_changed_row_column(expression: e.Expression, leaf: CoreLeaf) -> TypeGuard[e.Column]:
     """Whether it is a column of the changed row, which is the first of a chain."""
     return isinstance(expression, e.Column) and expression.index < len(leaf.slots)
 
@@ -220,7 +222,7 @@ def _match_lookup_steps(node: n.Node) -> list[LookupStep] | None:
             return None
 
 
-def _generate_adders(
+def _compile_chain_adders(
     catalog: Catalog,
     chain: list[LookupStep],
     plan: n.Project,
@@ -229,39 +231,43 @@ def _generate_adders(
 ) -> tuple[AddRows, AddRows]:
     """The generated functions of a chain: for inserted rows, for deleted rows."""
     source = GeneratedFunction()
-    texts = build_step_writer(source, catalog, chain, "r")
+    texts = build_step_expression_writer(source, catalog, chain, "r")
     lines: list[str] = []
     for number, step in enumerate(chain):
         if step.scan is not None:
-            lines += _generate_fetch(catalog, source, texts, step, number)
+            lines += _generate_fetch_lines(catalog, source, texts, step, number)
         texts.row = "(" + " + ".join(f"r{i}" for i in range(number + 1)) + ")"
         if step.condition is not None:
             lines += [f"if not {texts.write_truth(step.condition)}: continue"]
-    stored, amounts = generate_entry_parts(source, texts, group, plan.expressions, certain)
+    stored, amounts = generate_group_and_amount_texts(
+        source, texts, group, plan.expressions, certain
+    )
     lines += [f"g = {stored}"]
     body: list[str] = []
     for name, sign in (("come", "+"), ("gone", "-")):
         body += [f"def {name}(sums, rows, get):", "    known_of = sums.get", "    for r0 in rows:"]
-        body += indent([*lines, *generate_addition(amounts, sign)], 2)
+        body += indent([*lines, *generate_group_addition_lines(amounts, sign)], 2)
     adders: tuple[AddRows, AddRows]
-    adders = source.build_function("bind", [*body, "return come, gone"])(run_without_reader())
+    adders = source.build_function("bind", [*body, "return come, gone"])(make_run_without_reader())
     return adders
 
 
-def build_step_writer(
+def build_step_expression_writer(
     source: GeneratedFunction, catalog: Catalog, steps: Sequence[LookupStep], letter: str
 ) -> Texts:
     """A writer of expressions over the rows of all steps; row i is named by the letter and i."""
     starts = [sum(step.width for step in steps[:i]) for i in range(len(steps))]
 
-    def name_column(index: int) -> str:
+    def write_column_reference(index: int) -> str:
         at = max(i for i, start in enumerate(starts) if start <= index)
         return f"{letter}{at}[{index - starts[at]}]"
 
-    return Texts(source, lambda node: compile_plan(catalog, node), name_column, f"{letter}0")
+    return Texts(
+        source, lambda node: compile_plan(catalog, node), write_column_reference, f"{letter}0"
+    )
 
 
-def _generate_fetch(
+def _generate_fetch_lines(
     catalog: Catalog, source: GeneratedFunction, texts: Texts, step: LookupStep, number: int
 ) -> list[str]:
     """Lines that get the row of a step by its key; a NULL in the key or no row ends the chain."""

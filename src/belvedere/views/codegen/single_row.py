@@ -33,13 +33,17 @@ from belvedere.execution.python.expressions.generated_function import (
 )
 from belvedere.plan import access as paths
 from belvedere.txn.contracts import SingleRowWrites
-from belvedere.views.codegen.lookup_chain import LookupChain, LookupStep, build_step_writer
-from belvedere.views.codegen.state_entry import ONE_TEXT, generate_entry_parts
-from belvedere.views.delta.detached_run import run_without_reader
+from belvedere.views.codegen.lookup_chain import (
+    LookupChain,
+    LookupStep,
+    build_step_expression_writer,
+)
+from belvedere.views.codegen.state_entry import ONE_TEXT, generate_group_and_amount_texts
 from belvedere.views.delta.linear_aggregates import AggregateGrouping
+from belvedere.views.delta.sessionless_run import make_run_without_reader
 
 
-def generate_single_row_function(
+def compile_single_row_function(
     catalog: Catalog, leg: LookupChain, group: AggregateGrouping | None, stored: CompiledView
 ) -> SingleRowWrites:
     """The function that applies a change of a single row of the chain's table to the state."""
@@ -55,23 +59,23 @@ def generate_single_row_function(
     lines += ["if old is not None:"]
     lines += indent([*went, "if new is not None:"])
     lines += indent([*came, f"if {same}: return"], 2)
-    lines += indent(_generate_side(catalog, source, leg, group, "a"))
+    lines += indent(_generate_side_lines(catalog, source, leg, group, "a"))
     lines += ["if new is not None:"]
     if came:
         lines += ["    if old is None:", *indent(came, 2)]
-    lines += indent(_generate_side(catalog, source, leg, group, "b"))
-    names = _name_amounts(source, leg, group, catalog, stored.view.amounts)
+    lines += indent(_generate_side_lines(catalog, source, leg, group, "b"))
+    names = _choose_amount_names(source, leg, group, catalog, stored.view.amounts)
     lines += (
-        _generate_replacement(source, stored, names)
+        _generate_replacement_lines(source, stored, names)
         if leg.one_to_one
-        else _generate_additions(source, stored, names)
+        else _generate_net_addition_lines(source, stored, names)
     )
     body = ["def alone(old, new, get, rows):", *indent(lines), "return alone"]
-    function: SingleRowWrites = source.build_function("bind", body)(run_without_reader())
+    function: SingleRowWrites = source.build_function("bind", body)(make_run_without_reader())
     return function
 
 
-def _generate_side(
+def _generate_side_lines(
     catalog: Catalog,
     source: GeneratedFunction,
     leg: LookupChain,
@@ -80,34 +84,34 @@ def _generate_side(
 ) -> list[str]:
     """Lines that set the group and the amounts of one side, a (old row) or b (new row); where the
     side adds nothing they stay unset."""
-    texts = _build_side_writer(catalog, source, leg, side)
+    texts = _build_side_expression_writer(catalog, source, leg, side)
     first = texts.row
     lines: list[str] = []
     for number, step in enumerate(leg.steps):
         if step.scan is not None:
-            lines += _generate_fetch(catalog, source, texts, step, number, side)
+            lines += _generate_partner_fetch_lines(catalog, source, texts, step, number, side)
         rows = [first, *(f"{side}{i}" for i in range(1, number + 1))]
         texts.row = "(" + " + ".join(rows) + ")"
         if step.condition is not None:
             lines += [f"if not {texts.write_truth(step.condition)}: break"]
-    kept, amounts = generate_entry_parts(source, texts, group, leg.columns, leg.not_null)
-    entry = [f"{side}g = {kept}", *_assign_amounts(amounts, side)]
+    kept, amounts = generate_group_and_amount_texts(source, texts, group, leg.columns, leg.not_null)
+    entry = [f"{side}g = {kept}", *_generate_amount_assignments(amounts, side)]
     return ["while True:", *indent([*lines, *entry, "break"])] if lines else entry
 
 
-def _build_side_writer(
+def _build_side_expression_writer(
     catalog: Catalog, source: GeneratedFunction, leg: LookupChain, side: str
 ) -> Texts:
     """A writer of expressions over the columns of the changed row, by name, and over the rows of
     the steps."""
-    texts = build_step_writer(source, catalog, leg.steps, side)
+    texts = build_step_expression_writer(source, catalog, leg.steps, side)
     columns, of_steps = [f"{side}0_{i}" for i in range(len(leg.slots))], texts.column
     texts.column = lambda index: columns[index] if index < len(columns) else of_steps(index)
     texts.row = tuple_source(columns)
     return texts
 
 
-def _assign_amounts(amounts: list[str], side: str) -> list[str]:
+def _generate_amount_assignments(amounts: list[str], side: str) -> list[str]:
     """Lines that set the amounts of a side: each by its own name, without the constant ones."""
     if any(text.startswith("*") for text in amounts):
         return [f"{side}a = {tuple_source(amounts)}"]
@@ -120,19 +124,21 @@ class _AmountNames(NamedTuple):
     unpacked: dict[str, list[str]]  # by side, lines that unpack a tuple, if there is one
     names: dict[str, list[str]]
 
-    def tuple_text(self, side: str) -> str:
+    def amounts_tuple_text(self, side: str) -> str:
         return "(" + ", ".join(self.names[side]) + ",)"
 
 
-def _name_amounts(
+def _choose_amount_names(
     source: GeneratedFunction,
     leg: LookupChain,
     group: AggregateGrouping | None,
     catalog: Catalog,
     width: int,
 ) -> _AmountNames:
-    texts = _build_side_writer(catalog, GeneratedFunction(), leg, "a")
-    _, amounts = generate_entry_parts(GeneratedFunction(), texts, group, leg.columns, leg.not_null)
+    texts = _build_side_expression_writer(catalog, GeneratedFunction(), leg, "a")
+    _, amounts = generate_group_and_amount_texts(
+        GeneratedFunction(), texts, group, leg.columns, leg.not_null
+    )
     if any(text.startswith("*") for text in amounts):
         names = {side: [f"{side}m{i}" for i in range(width)] for side in "ab"}
         return _AmountNames({s: [f"{', '.join(names[s])}, = {s}a"] for s in "ab"}, names)
@@ -143,7 +149,7 @@ def _name_amounts(
     return _AmountNames({"a": [], "b": []}, names)
 
 
-def _generate_fetch(
+def _generate_partner_fetch_lines(
     catalog: Catalog,
     source: GeneratedFunction,
     texts: Texts,
@@ -173,7 +179,7 @@ def _generate_fetch(
     return [*lines, f"if {key} == ak{number}:", *indent(known), "else:", *indent(found)]
 
 
-def _generate_replacement(
+def _generate_replacement_lines(
     source: GeneratedFunction, stored: CompiledView, names: _AmountNames
 ) -> list[str]:
     """Lines for a state row that belongs to one row of the table: it exists once or not at all, so
@@ -186,12 +192,12 @@ def _generate_replacement(
         f"    other = {stored.key.inline_encode('bg', source.add_constant)}",
         "    if other == key: return",
         *indent(names.unpacked["b"]),
-        f"    rows[other] = {add}(None, {encode_row}(bg), {names.tuple_text('b')})",
+        f"    rows[other] = {add}(None, {encode_row}(bg), {names.amounts_tuple_text('b')})",
         "if key is not None: rows[key] = None",
     ]
 
 
-def _generate_additions(
+def _generate_net_addition_lines(
     source: GeneratedFunction, stored: CompiledView, names: _AmountNames
 ) -> list[str]:
     """Lines that subtract the old row's amounts and add the new row's: to one state row it is one
@@ -199,20 +205,20 @@ def _generate_additions(
     key_went, key_came = (
         stored.key.inline_encode(group, source.add_constant) for group in ("ag", "bg")
     )
-    came = _generate_addition(source, stored, "bg", names.tuple_text("b"))
+    came = _generate_addition_lines(source, stored, "bg", names.amounts_tuple_text("b"))
     minus = "(" + ", ".join(f"-{name}" for name in names.names["a"]) + ",)"
     lines = ["if bg is not None:", *indent(names.unpacked["b"])] if names.unpacked["b"] else []
     lines += ["if ag is None:", "    if bg is None: return"]
     lines += indent([f"key = {key_came}", *came, "return"])
     lines += [f"key = {key_went}", *names.unpacked["a"], "if bg is not None:"]
     lines += indent([f"other = key if ag == bg else {key_came}", "if other == key:"])
-    lines += indent([*_generate_difference(source, stored, names), "return"], 2)
-    lines += _generate_addition(source, stored, "ag", minus)
+    lines += indent([*_generate_difference_lines(source, stored, names), "return"], 2)
+    lines += _generate_addition_lines(source, stored, "ag", minus)
     lines += ["if bg is not None:", "    key = other"]
     return [*lines, *indent(came)]
 
 
-def _generate_difference(
+def _generate_difference_lines(
     source: GeneratedFunction, stored: CompiledView, names: _AmountNames
 ) -> list[str]:
     """Lines for the most frequent case, an update that stays in its group: the difference."""
@@ -234,7 +240,7 @@ def _generate_difference(
     ]
 
 
-def _generate_addition(
+def _generate_addition_lines(
     source: GeneratedFunction, stored: CompiledView, group: str, amounts: str
 ) -> list[str]:
     """Lines that add amounts to the state under `key`, as `DerivedRows.add` does."""

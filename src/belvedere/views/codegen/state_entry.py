@@ -23,18 +23,18 @@ from belvedere.views.delta.linear_core import Expressions
 ONE_TEXT = "1"  # the amount that every row adds, whatever its values
 
 
-def generate_entry(
+def generate_entry_text(
     source: GeneratedFunction,
     texts: Texts,
     group: AggregateGrouping | None,
     columns: Expressions | None,
 ) -> str:
     """Text of (stored columns, amounts)."""
-    stored, amounts = generate_entry_parts(source, texts, group, columns)
+    stored, amounts = generate_group_and_amount_texts(source, texts, group, columns)
     return f"{stored}, {tuple_source(amounts)}"
 
 
-def generate_entry_parts(
+def generate_group_and_amount_texts(
     source: GeneratedFunction,
     texts: Texts,
     group: AggregateGrouping | None,
@@ -61,12 +61,12 @@ def generate_entry_parts(
         condition = (
             None if call.filter is None else texts.write_truth(substitute_columns(call.filter))
         )
-        whole = not call.arguments or _is_not_null(substitute_columns(call.arguments[0]), certain)
-        amounts += _generate_amounts(source, keep, value, condition, whole)
+        whole = not call.arguments or _is_never_null(substitute_columns(call.arguments[0]), certain)
+        amounts += _generate_amount_texts(source, keep, value, condition, whole)
     return tuple_source(texts.write_value(substitute_columns(one)) for one in group.groups), amounts
 
 
-def _is_not_null(expression: e.Expression, certain: Collection[int]) -> bool:
+def _is_never_null(expression: e.Expression, certain: Collection[int]) -> bool:
     """Whether it is never NULL: such columns, constants, and integer sums of these."""
     match expression:
         case e.Column():
@@ -77,12 +77,12 @@ def _is_not_null(expression: e.Expression, certain: Collection[int]) -> bool:
             types = tuple([argument.type for argument in expression.arguments])
             if python_form(expression.function, types) not in PYTHON_OPERATORS:
                 return False
-            return all(_is_not_null(argument, certain) for argument in expression.arguments)
+            return all(_is_never_null(argument, certain) for argument in expression.arguments)
         case _:
             return False
 
 
-def _generate_amounts(
+def _generate_amount_texts(
     source: GeneratedFunction, keep: LinearAggregate, value: str, condition: str | None, whole: bool
 ) -> list[str]:
     if condition is not None:

@@ -37,53 +37,59 @@ class _CoreSignature(NamedTuple):
 def contains_auxiliary(kept: Auxiliary, wanted: Auxiliary) -> bool:
     """Whether the stored auxiliary view `kept` has all that `wanted` needs."""
     if isinstance(kept, AuxiliaryRows) and isinstance(wanted, AuxiliaryRows):
-        return locate_columns(kept, wanted) is not None
+        return locate_contained_columns(kept, wanted) is not None
     if isinstance(kept, AuxiliaryGroups) and isinstance(wanted, AuxiliaryGroups):
-        return locate_calls(kept, wanted) is not None
+        return locate_contained_calls(kept, wanted) is not None
     return False
 
 
-def locate_columns(kept: AuxiliaryRows, wanted: AuxiliaryRows) -> tuple[int, ...] | None:
+def locate_contained_columns(kept: AuxiliaryRows, wanted: AuxiliaryRows) -> tuple[int, ...] | None:
     """The positions of the wanted rows' columns in the stored rows; None: not contained."""
     width = len(wanted.tree.plan.fields)
-    if kept.is_same_as(wanted):
+    if kept.has_same_definition(wanted):
         return tuple(range(width))
-    one, other = _compute_signature(kept.tree), _compute_signature(wanted.tree)
+    one, other = _compute_core_signature(kept.tree), _compute_core_signature(wanted.tree)
     if wanted.ordered or one is None or other is None or not _has_same_rows(one, other):
         return None
-    keys = [_substitute_key(key, one.columns) for key in kept.keys]
-    if [_substitute_key(key, other.columns) for key in wanted.keys] != keys[: len(wanted.keys)]:
+    keys = [_substitute_in_sort_key(key, one.columns) for key in kept.keys]
+    if [_substitute_in_sort_key(key, other.columns) for key in wanted.keys] != keys[
+        : len(wanted.keys)
+    ]:
         return None
-    return _locate_all(other.columns, one.columns)
+    return _find_all_positions(other.columns, one.columns)
 
 
-def locate_calls(kept: AuxiliaryGroups, wanted: AuxiliaryGroups) -> tuple[int, ...] | None:
+def locate_contained_calls(
+    kept: AuxiliaryGroups, wanted: AuxiliaryGroups
+) -> tuple[int, ...] | None:
     """The positions of the wanted aggregates among the stored ones; None: not contained."""
-    one, other = _find_common_columns(kept.tree, wanted.tree)
+    one, other = _express_over_common_columns(kept.tree, wanted.tree)
     if one is None or other is None:
         return None
     if [_substitute_columns(group, one) for group in kept.groups] != [
         _substitute_columns(g, other) for g in wanted.groups
     ]:
         return None
-    found = [_substitute_call(call, one) for call in kept.calls]
-    return _locate_all([_substitute_call(call, other) for call in wanted.calls], found)
+    found = [_substitute_in_aggregate_call(call, one) for call in kept.calls]
+    return _find_all_positions(
+        [_substitute_in_aggregate_call(call, other) for call in wanted.calls], found
+    )
 
 
-def _find_common_columns(
+def _express_over_common_columns(
     kept: DeltaTree, wanted: DeltaTree
 ) -> tuple[Expressions | None, Expressions | None]:
     """The columns of two trees as expressions over common columns; None: their rows differ."""
     if kept.plan == wanted.plan:
         own = tuple(e.Column(i, f.type) for i, f in enumerate(kept.plan.fields))
         return own, own
-    one, other = _compute_signature(kept), _compute_signature(wanted)
+    one, other = _compute_core_signature(kept), _compute_core_signature(wanted)
     if one is None or other is None or not _has_same_rows(one, other):
         return None, None
     return tuple(one.columns), tuple(other.columns)
 
 
-def _compute_signature(tree: DeltaTree) -> _CoreSignature | None:
+def _compute_core_signature(tree: DeltaTree) -> _CoreSignature | None:
     if not isinstance(tree, LinearCore) or len(tree.branches) != 1:
         return None
     (branch,) = tree.branches
@@ -115,17 +121,19 @@ def _substitute_columns(
     return transform.map_columns(expression, lambda column: columns[column.index])
 
 
-def _substitute_key(key: e.SortKey, columns: list[e.Expression]) -> e.SortKey:
+def _substitute_in_sort_key(key: e.SortKey, columns: list[e.Expression]) -> e.SortKey:
     return replace(key, expression=_substitute_columns(key.expression, columns))
 
 
-def _substitute_call(call: e.AggregateCall, columns: Expressions) -> e.AggregateCall:
+def _substitute_in_aggregate_call(call: e.AggregateCall, columns: Expressions) -> e.AggregateCall:
     condition = None if call.filter is None else _substitute_columns(call.filter, columns)
     arguments = tuple(_substitute_columns(one, columns) for one in call.arguments)
     return replace(call, arguments=arguments, filter=condition)
 
 
-def _locate_all(wanted: Sequence[object], found: Sequence[object]) -> tuple[int, ...] | None:
+def _find_all_positions(
+    wanted: Sequence[object], found: Sequence[object]
+) -> tuple[int, ...] | None:
     if any(one not in found for one in wanted):
         return None
     return tuple(found.index(one) for one in wanted)

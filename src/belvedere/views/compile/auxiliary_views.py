@@ -14,8 +14,9 @@ that another view needs (`views.compile.auxiliary_containment`).
 
     stores (city | rows, count) of people, and, ordered by it, the n of every city
 
-The auxiliary views of a tree are a function of the tree alone (`find_auxiliaries`), in an order in
-which each depends only on earlier ones, so the auxiliary views of a view have fixed numbers.
+The auxiliary views of a tree are a function of the tree alone (`find_required_auxiliaries`), in an
+order in which each depends only on earlier ones, so the auxiliary views of a view have fixed
+numbers.
 """
 
 from __future__ import annotations
@@ -47,14 +48,14 @@ from belvedere.views.delta.delta_tree import (
     Recompute,
     RecomputeInput,
     Union,
-    children,
+    child_trees,
 )
-from belvedere.views.delta.detached_run import run_without_reader
-from belvedere.views.delta.linear_aggregates import AggregateGrouping, linearize_call
-from belvedere.views.delta.linear_core import Expressions, unsupported_construct
-from belvedere.views.delta.min_max import match_min_max
+from belvedere.views.delta.linear_aggregates import AggregateGrouping, build_linear_aggregate
+from belvedere.views.delta.linear_core import Expressions, unsupported_construct_error
+from belvedere.views.delta.min_max import match_min_max_query
 from belvedere.views.delta.normalize import output_columns
 from belvedere.views.delta.plan_delta_tree import build_delta_tree
+from belvedere.views.delta.sessionless_run import make_run_without_reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class AuxiliaryRows:
     keys: tuple[e.SortKey, ...]
     ordered: bool = False
 
-    def is_same_as(self, other: Auxiliary) -> bool:
+    def has_same_definition(self, other: Auxiliary) -> bool:
         return (
             isinstance(other, AuxiliaryRows)
             and self.keys == other.keys
@@ -83,7 +84,7 @@ class AuxiliaryGroups:
     calls: tuple[e.AggregateCall, ...]
     fields: Fields
 
-    def is_same_as(self, other: Auxiliary) -> bool:
+    def has_same_definition(self, other: Auxiliary) -> bool:
         return (
             isinstance(other, AuxiliaryGroups)
             and (self.groups, self.calls) == (other.groups, other.calls)
@@ -92,7 +93,7 @@ class AuxiliaryGroups:
 
     @property
     def aggregate_grouping(self) -> AggregateGrouping:
-        keeps = [linearize_call(call) for call in self.calls]
+        keeps = [build_linear_aggregate(call) for call in self.calls]
         return AggregateGrouping(
             self.groups, self.calls, tuple(keep for keep in keeps if keep is not None)
         )
@@ -101,7 +102,7 @@ class AuxiliaryGroups:
 Auxiliary = AuxiliaryRows | AuxiliaryGroups
 
 
-def find_auxiliaries(tree: DeltaTree) -> tuple[Auxiliary, ...]:
+def find_required_auxiliaries(tree: DeltaTree) -> tuple[Auxiliary, ...]:
     """The auxiliary views that the maintenance of a tree requires, each once, after those that it
     depends on."""
     found: list[Auxiliary] = []
@@ -111,8 +112,8 @@ def find_auxiliaries(tree: DeltaTree) -> tuple[Auxiliary, ...]:
 
 def _collect_auxiliaries(tree: DeltaTree, found: list[Auxiliary]) -> None:
     """The tree of each auxiliary view is visited once: trees of views on views occur many times."""
-    for one in _find_required(tree):
-        at = next((i for i, known in enumerate(found) if one.is_same_as(known)), None)
+    for one in _find_tree_auxiliaries(tree):
+        at = next((i for i, known in enumerate(found) if one.has_same_definition(known)), None)
         if at is None:
             _collect_auxiliaries(one.tree, found)
             found.append(one)
@@ -120,57 +121,57 @@ def _collect_auxiliaries(tree: DeltaTree, found: list[Auxiliary]) -> None:
             found[at] = one
 
 
-def _find_required(tree: DeltaTree) -> Iterator[Auxiliary]:
+def _find_tree_auxiliaries(tree: DeltaTree) -> Iterator[Auxiliary]:
     match tree:
         case LinearCore() | FullRecompute():
             return
         case Map() | Union():
-            for child in children(tree):
-                yield from _find_required(child)
+            for child in child_trees(tree):
+                yield from _find_tree_auxiliaries(child)
         case Apply():
-            yield from _find_required(tree.left)
+            yield from _find_tree_auxiliaries(tree.left)
             for right in tree.rights:
-                yield from _find_required(right.tree)
-                yield from _find_for_keys(right.tree, right.keys)
-                yield from _find_for_keys(tree.left, right.left_keys)
+                yield from _find_tree_auxiliaries(right.tree)
+                yield from _find_key_lookup_auxiliary(right.tree, right.keys)
+                yield from _find_key_lookup_auxiliary(tree.left, right.left_keys)
         case Recompute():
             for one in tree.inputs:
-                yield from _find_required(one.tree)
-            yield from _find_for_recompute(tree)
+                yield from _find_tree_auxiliaries(one.tree)
+            yield from _find_recompute_auxiliaries(tree)
 
 
-def _find_for_recompute(tree: Recompute) -> Iterator[Auxiliary]:
-    top = define_ordered_rows(tree)
+def _find_recompute_auxiliaries(tree: Recompute) -> Iterator[Auxiliary]:
+    top = define_auxiliary_limit_rows(tree)
     if top is not None:
         yield top
     elif isinstance(tree.plan, n.SetOperation):
-        yield from define_row_counts(tree)
+        yield from define_set_operation_counts(tree)
     else:
-        parts = find_aggregate_auxiliaries(tree)
+        parts = define_aggregate_auxiliaries(tree)
         if parts is None:
-            yield from _find_for_keys(tree.inputs[0].tree, tree.inputs[0].keys)
+            yield from _find_key_lookup_auxiliary(tree.inputs[0].tree, tree.inputs[0].keys)
         else:
             yield from parts.all_auxiliaries
 
 
-def _find_for_keys(tree: DeltaTree, keys: Expressions) -> Iterator[Auxiliary]:
-    if keys and needs_full_scan(tree, keys):
-        kept = define_rows_by_keys(tree, keys)
+def _find_key_lookup_auxiliary(tree: DeltaTree, keys: Expressions) -> Iterator[Auxiliary]:
+    if keys and needs_full_scan_for_keys(tree, keys):
+        kept = define_auxiliary_rows_by_keys(tree, keys)
         if kept is not None:
             yield kept
 
 
-def define_rows_by_keys(tree: DeltaTree, keys: Expressions) -> AuxiliaryRows | None:
+def define_auxiliary_rows_by_keys(tree: DeltaTree, keys: Expressions) -> AuxiliaryRows | None:
     """The rows of a tree by these keys; None where a value has no encoding in keys."""
-    return _define_rows(tree, tuple(map(e.SortKey, keys)))
+    return _define_auxiliary_rows(tree, tuple(map(e.SortKey, keys)))
 
 
-def _define_rows(tree: DeltaTree, keys: tuple[e.SortKey, ...]) -> AuxiliaryRows | None:
+def _define_auxiliary_rows(tree: DeltaTree, keys: tuple[e.SortKey, ...]) -> AuxiliaryRows | None:
     types = [field.type for field in tree.plan.fields] + [key.expression.type for key in keys]
     return None if any(type_.kind in UNKEYED for type_ in types) else AuxiliaryRows(tree, keys)
 
 
-def needs_full_scan(tree: DeltaTree, keys: Expressions) -> bool:
+def needs_full_scan_for_keys(tree: DeltaTree, keys: Expressions) -> bool:
     """Whether rows with these keys can only be found by a full scan."""
     if not any(map(transform.columns_of, keys)):
         return False  # all rows have the same key
@@ -183,11 +184,11 @@ def needs_full_scan(tree: DeltaTree, keys: Expressions) -> bool:
         case FullRecompute():
             return True
         case Map(plan=n.Project(expressions=columns)):
-            return needs_full_scan(
+            return needs_full_scan_for_keys(
                 tree.input, tuple(_substitute_columns(key, columns) for key in keys)
             )
         case Map() | Union():
-            return any(needs_full_scan(child, keys) for child in children(tree))
+            return any(needs_full_scan_for_keys(child, keys) for child in child_trees(tree))
         case Apply():
             return _apply_needs_full_scan(tree, keys)
         case Recompute():
@@ -199,7 +200,7 @@ def needs_full_scan(tree: DeltaTree, keys: Expressions) -> bool:
                 not shared
                 or not whole
                 or any(
-                    needs_full_scan(
+                    needs_full_scan_for_keys(
                         one.tree, tuple(one.keys[tree.key_columns.index(c)] for c in shared)
                     )
                     for one in tree.inputs
@@ -219,19 +220,19 @@ def _apply_needs_full_scan(tree: Apply, keys: Expressions) -> bool:
     if len(columns) < len(keys) or not plain:
         return True
     if max(columns) < width:
-        return needs_full_scan(tree.left, keys)
+        return needs_full_scan_for_keys(tree.left, keys)
     inner = tree.join is not None and tree.join.kind is n.JoinKind.INNER
     if not inner or min(columns) < width:
         return True
     fields = tree.rights[0].tree.plan.fields
     moved = tuple(e.Column(c - width, fields[c - width].type) for c in columns)
-    return needs_full_scan(tree.rights[0].tree, moved)
+    return needs_full_scan_for_keys(tree.rights[0].tree, moved)
 
 
 # -- order by .. limit -----------------------------------------------------------------------------
 
 
-def define_ordered_rows(tree: Recompute) -> AuxiliaryRows | None:
+def define_auxiliary_limit_rows(tree: Recompute) -> AuxiliaryRows | None:
     """The input of a LIMIT in the LIMIT's order."""
     plan = tree.plan
     if isinstance(plan, n.TopN):
@@ -240,35 +241,39 @@ def define_ordered_rows(tree: Recompute) -> AuxiliaryRows | None:
         keys = plan.input.keys
     else:
         return None
-    kept = _define_rows(tree.inputs[0].tree, keys) if count_rows_needed(plan) is not None else None
+    kept = (
+        _define_auxiliary_rows(tree.inputs[0].tree, keys)
+        if compute_limit_row_count(plan) is not None
+        else None
+    )
     return None if kept is None else replace(kept, ordered=True)
 
 
-def count_rows_needed(plan: n.Node) -> int | None:
+def compute_limit_row_count(plan: n.Node) -> int | None:
     """How many rows a LIMIT reads, ties not counted; None: it has no known bound."""
     assert isinstance(plan, n.Limit | n.TopN)
     if plan.count is None:
         return None
-    count = _evaluate_constant(plan.count)
-    skipped = None if plan.offset is None else _evaluate_constant(plan.offset)
+    count = _evaluate_constant_integer(plan.count)
+    skipped = None if plan.offset is None else _evaluate_constant_integer(plan.offset)
     return None if count is None else count + (skipped or 0)
 
 
-def _evaluate_constant(expression: e.Expression) -> int | None:
+def _evaluate_constant_integer(expression: e.Expression) -> int | None:
     """The value of an expression without columns."""
     context = CompileContext(empty_catalog(), _refuse_subquery)
-    value = context.value_of(expression)(run_without_reader())(())
+    value = context.value_of(expression)(make_run_without_reader())(())
     return None if value is None else int(value)
 
 
 def _refuse_subquery(node: n.Node) -> Rows:
-    raise unsupported_construct("limit", "it is made by a sub-query")
+    raise unsupported_construct_error("limit", "it is made by a sub-query")
 
 
 # -- set operations --------------------------------------------------------------------------------
 
 
-def define_row_counts(tree: Recompute) -> tuple[AuxiliaryGroups, ...]:
+def define_set_operation_counts(tree: Recompute) -> tuple[AuxiliaryGroups, ...]:
     """The multiplicity of each row on either side of an INTERSECT or EXCEPT."""
     assert isinstance(tree.plan, n.SetOperation)
     if any(map(lacks_canonical_key, tree.plan.fields)):
@@ -297,28 +302,28 @@ class AggregateAuxiliaries:
         return (self.presence, *(one for one, _ in self.calls))
 
 
-def find_aggregate_auxiliaries(tree: Recompute) -> AggregateAuxiliaries | None:
+def define_aggregate_auxiliaries(tree: Recompute) -> AggregateAuxiliaries | None:
     """The auxiliary views that an aggregate is assembled from; None: it is computed from the rows
     of its groups."""
     plan = tree.plan
     if not isinstance(plan, n.Aggregate) or plan.grouping_sets is not None:
         return None
     fields = plan.fields[: len(plan.groups)]
-    if any(map(lacks_canonical_key, fields)) or match_min_max(tree) is not None:
+    if any(map(lacks_canonical_key, fields)) or match_min_max_query(tree) is not None:
         return None
     below = tree.inputs[0].tree
-    plain = tuple(call for call in plan.aggregates if linearize_call(call) is not None)
+    plain = tuple(call for call in plan.aggregates if build_linear_aggregate(call) is not None)
     presence = AuxiliaryGroups(below, plan.groups, plain, fields)
-    calls = [_find_call_auxiliary(below, presence, call) for call in plan.aggregates]
+    calls = [_define_call_auxiliary(below, presence, call) for call in plan.aggregates]
     if None in calls:
         return None
     return AggregateAuxiliaries(presence, tuple(one for one in calls if one is not None))
 
 
-def _find_call_auxiliary(
+def _define_call_auxiliary(
     below: DeltaTree, presence: AuxiliaryGroups, call: e.AggregateCall
 ) -> tuple[Auxiliary, int | None] | None:
-    if linearize_call(call) is not None:
+    if build_linear_aggregate(call) is not None:
         return presence, presence.calls.index(call)
     if call.order_by or len(call.arguments) != 1:
         return None
@@ -328,22 +333,22 @@ def _find_call_auxiliary(
         below = build_delta_tree(n.Filter(below.plan, call.filter))
     name, (value,) = call.function.name, call.arguments
     if name in ("min", "max") and value.type.kind not in SQL_EQUAL_KINDS:
-        rows = define_rows_by_keys(
-            _select_columns(below, (*presence.groups, value)),
-            _number_columns((*presence.groups, value)),
+        rows = define_auxiliary_rows_by_keys(
+            _project_to_columns(below, (*presence.groups, value)),
+            _make_numbered_columns((*presence.groups, value)),
         )
         return None if rows is None else (rows, None)
     once = replace(call, distinct=False, filter=None)
     if (
         call.distinct
-        and linearize_call(once) is not None
+        and build_linear_aggregate(once) is not None
         and not lacks_canonical_key(Field("", value.type))
     ):
-        return _define_distinct_groups(below, presence, once)
+        return _define_distinct_auxiliary(below, presence, once)
     return None
 
 
-def _define_distinct_groups(
+def _define_distinct_auxiliary(
     below: DeltaTree, presence: AuxiliaryGroups, call: e.AggregateCall
 ) -> tuple[Auxiliary, int | None]:
     """An aggregate over the distinct values of a group: over a DISTINCT of group and value."""
@@ -354,20 +359,20 @@ def _define_distinct_groups(
     once = Recompute(
         (RecomputeInput(below, keys),), lambda new: replace(plan, input=new[0]), plan, passed
     )
-    columns = _number_columns(keys)
+    columns = _make_numbered_columns(keys)
     kept = AuxiliaryGroups(
         once, columns[:-1], (replace(call, arguments=columns[-1:]),), presence.fields
     )
     return kept, 0
 
 
-def _select_columns(tree: DeltaTree, columns: Expressions) -> DeltaTree:
+def _project_to_columns(tree: DeltaTree, columns: Expressions) -> DeltaTree:
     """The tree with only these columns."""
     fields = tuple(Field(_name_expression(one), one.type) for one in columns)
-    return project_tree(tree, columns, fields)
+    return build_projected_tree(tree, columns, fields)
 
 
-def _number_columns(expressions: Expressions) -> Expressions:
+def _make_numbered_columns(expressions: Expressions) -> Expressions:
     return tuple(e.Column(i, one.type, _name_expression(one)) for i, one in enumerate(expressions))
 
 
@@ -375,7 +380,7 @@ def _name_expression(expression: e.Expression) -> str:
     return expression.name if isinstance(expression, e.Column) else print_expression(expression)
 
 
-def project_tree(tree: DeltaTree, columns: Expressions, fields: Fields) -> DeltaTree:
+def build_projected_tree(tree: DeltaTree, columns: Expressions, fields: Fields) -> DeltaTree:
     plan = n.Project(tree.plan, columns, fields)
     return build_delta_tree(plan) if isinstance(tree, LinearCore) else Map(tree, plan)
 
@@ -383,7 +388,7 @@ def project_tree(tree: DeltaTree, columns: Expressions, fields: Fields) -> Delta
 # -- as they are stored ----------------------------------------------------------------------------
 
 
-def build_stored_tree(kept: AuxiliaryRows) -> tuple[DeltaTree, Fields]:
+def build_stored_rows_tree(kept: AuxiliaryRows) -> tuple[DeltaTree, Fields]:
     """The tree of the stored rows: keys, columns, and the row's representation where equal rows may
     differ in it."""
     columns = output_columns(kept.tree.plan)
@@ -394,4 +399,4 @@ def build_stored_tree(kept: AuxiliaryRows) -> tuple[DeltaTree, Fields]:
     if any(map(lacks_canonical_key, kept.tree.plan.fields)):
         values.append(e.Call(REPRESENTATION, columns, TEXT))
         fields.append(Field("looks", TEXT))
-    return project_tree(kept.tree, tuple(values), tuple(fields)), tuple(fields)
+    return build_projected_tree(kept.tree, tuple(values), tuple(fields)), tuple(fields)

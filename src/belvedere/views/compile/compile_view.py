@@ -37,18 +37,18 @@ from belvedere.views.compile import colocated_layout, partitioned_layout
 from belvedere.views.compile.auxiliary_views import (
     Auxiliary,
     AuxiliaryRows,
-    build_stored_tree,
-    find_auxiliaries,
+    build_stored_rows_tree,
+    find_required_auxiliaries,
 )
 from belvedere.views.delta.delta_tree import DeltaTree, FullRecompute
 from belvedere.views.delta.linear_aggregates import (
     AMOUNT_TYPE,
     AggregateGrouping,
     LinearAggregate,
-    build_final_call,
-    linearize_call,
+    build_final_value_expression,
+    build_linear_aggregate,
 )
-from belvedere.views.delta.linear_core import unsupported_construct
+from belvedere.views.delta.linear_core import unsupported_construct_error
 from belvedere.views.delta.normalize import normalize_plan
 from belvedere.views.delta.plan_delta_tree import build_delta_tree
 
@@ -58,27 +58,27 @@ REMOTE = ViewForm()
 @dataclass(frozen=True)
 class MaintenancePlan:
     """A compiled view. `tree` gives the rows that are added to `group`, or to the bag of stored
-    rows; `build_reading` has one Scan leaf, of the view itself. `key_order` says how the first
+    rows; `build_read_plan` has one Scan leaf, of the view itself. `key_order` says how the first
     stored columns are ordered."""
 
     tree: DeltaTree
     group: AggregateGrouping | None
     stored: Fields
     amounts: int
-    build_reading: Callable[[int], n.Node]
+    build_read_plan: Callable[[int], n.Node]
     key_order: tuple[e.SortKey, ...] = ()
     auxiliary_definition: n.Node | None = None  # of an auxiliary view: the plan of its rows
-    build_narrowed_reading: Callable[[int, e.Expression], n.Node] | None = None
-    """`build_reading`, restricted to the state that a condition on the view's rows can need; None
+    build_narrowed_read_plan: Callable[[int, e.Expression], n.Node] | None = None
+    """`build_read_plan`, restricted to the state that a condition on the view's rows can need; None
     where that saves nothing."""
 
     @cached_property
     def required_auxiliaries(self) -> tuple[Auxiliary, ...]:
         """The auxiliary views that its maintenance requires."""
-        return find_auxiliaries(self.tree)
+        return find_required_auxiliaries(self.tree)
 
     @property
-    def key_columns(self) -> int:
+    def key_column_count(self) -> int:
         return len(self.stored)
 
 
@@ -98,11 +98,11 @@ def compile_view(
 
 def _compile_full_recompute(plan: n.Node) -> MaintenancePlan:
     """A view that is recomputed in full whenever one of its tables changes."""
-    _require_values(plan)
-    _require_keys(plan.fields)
+    _refuse_sequences_and_parameters(plan)
+    _require_key_encodable(plan.fields)
     scans = [item.relation for item, _ in walk_plan(plan, 0) if isinstance(item, n.Scan)]
     tree = FullRecompute(plan, tuple(dict.fromkeys(scans)))
-    return MaintenancePlan(tree, None, plan.fields, 1, _build_bag_reading(plan.fields))
+    return MaintenancePlan(tree, None, plan.fields, 1, _make_bag_read_plan_builder(plan.fields))
 
 
 def _compile_incremental(plan: n.Node, form: ViewForm, catalog: Catalog | None) -> MaintenancePlan:
@@ -116,35 +116,35 @@ def _compile_incremental(plan: n.Node, form: ViewForm, catalog: Catalog | None) 
         node = node.input
     plain = not any(map(transform.has_subplan, _collect_expressions(above)))
     if isinstance(node, n.Aggregate) and node.grouping_sets is None and plain:
-        keeps = tuple(linearize_call(call) for call in node.aggregates)
+        keeps = tuple(build_linear_aggregate(call) for call in node.aggregates)
         if None not in keeps and not form.colocated and not form.is_index:
             known = tuple(k for k in keeps if k is not None)
             return _compile_linear_aggregate(node, known, above, catalog if form.local else None)
     if form.colocated:
-        return _compile_colocated(plan)
+        return _compile_colocated_join(plan)
     return _compile_bag(plan, catalog if form.local else None)
 
 
 def compile_auxiliary(auxiliary: Auxiliary) -> MaintenancePlan:
     """How to maintain an auxiliary view."""
     if isinstance(auxiliary, AuxiliaryRows):
-        tree, stored = build_stored_tree(auxiliary)
-        _require_keys(stored)
+        tree, stored = build_stored_rows_tree(auxiliary)
+        _require_key_encodable(stored)
         return _compile_auxiliary_rows(auxiliary, tree, stored)
     group, fields = auxiliary.aggregate_grouping, auxiliary.fields
     amounts = 1 + sum(keep.width for keep in group.linear_aggregates)
-    _require_keys(fields)
+    _require_key_encodable(fields)
     values = tuple(Field(call.function.name, call.type) for call in group.calls)
     plan = n.Aggregate(auxiliary.tree.plan, group.groups, group.calls, fields + values)
 
-    def build_reading(view: int) -> n.Node:
-        state = _scan_state(view, stored=fields, amounts=amounts)
-        return _project_aggregates(
-            state if fields else _ensure_one_row(state, amounts), plan, group.linear_aggregates
+    def build_read_plan(view: int) -> n.Node:
+        state = _make_state_scan(view, stored=fields, amounts=amounts)
+        return _build_aggregate_projection(
+            state if fields else _build_one_row_plan(state, amounts), plan, group.linear_aggregates
         )
 
     return MaintenancePlan(
-        auxiliary.tree, group, fields, amounts, build_reading, auxiliary_definition=plan
+        auxiliary.tree, group, fields, amounts, build_read_plan, auxiliary_definition=plan
     )
 
 
@@ -154,12 +154,12 @@ def _compile_auxiliary_rows(
     """Its reading leaves out the keys and the rows' representation."""
     first, fields = len(kept.keys), kept.tree.plan.fields
     columns = tuple(e.Column(first + i, f.type, f.name) for i, f in enumerate(fields))
-    whole = _build_bag_reading(stored)
+    whole = _make_bag_read_plan_builder(stored)
 
-    def build_reading(view: int) -> n.Node:
+    def build_read_plan(view: int) -> n.Node:
         return n.Project(whole(view), columns, fields)
 
-    return MaintenancePlan(tree, None, stored, 1, build_reading, kept.keys, kept.tree.plan)
+    return MaintenancePlan(tree, None, stored, 1, build_read_plan, kept.keys, kept.tree.plan)
 
 
 def _collect_expressions(nodes: list[n.Filter | n.Project]) -> list[e.Expression]:
@@ -171,17 +171,19 @@ def _compile_bag(plan: n.Node, partitions: Catalog | None) -> MaintenancePlan:
     stored = plan.fields
     if partitions is None and any(field.type.kind is Kind.JSON for field in stored):
         return _compile_json_bag(plan)
-    _require_keys(stored)
+    _require_key_encodable(stored)
     if partitions is None:
-        return MaintenancePlan(build_delta_tree(plan), None, stored, 1, _build_bag_reading(stored))
+        return MaintenancePlan(
+            build_delta_tree(plan), None, stored, 1, _make_bag_read_plan_builder(stored)
+        )
     tree = partitioned_layout.add_partition_column(partitions, build_delta_tree(plan))
-    whole = _build_bag_reading(tree.plan.fields)
+    whole = _make_bag_read_plan_builder(tree.plan.fields)
     columns = tuple(e.Column(1 + i, f.type, f.name) for i, f in enumerate(stored))
 
-    def build_reading(view: int) -> n.Node:
+    def build_read_plan(view: int) -> n.Node:
         return n.Project(whole(view), columns, stored)
 
-    return MaintenancePlan(tree, None, tree.plan.fields, 1, build_reading)
+    return MaintenancePlan(tree, None, tree.plan.fields, 1, build_read_plan)
 
 
 _TEXT_OF_JSON = Function("text of json", (JSON,), TEXT, str)
@@ -192,14 +194,17 @@ def _compile_json_bag(plan: n.Node) -> MaintenancePlan:
     """Rows with JSON columns, which have neither order nor equality: stored as text."""
     fields = plan.fields
     stored = tuple(f._replace(type=TEXT) if f.type.kind is Kind.JSON else f for f in fields)
-    _require_keys(stored)
+    _require_key_encodable(stored)
     below = n.Project(plan, _convert_json_columns(fields, _TEXT_OF_JSON), stored)
-    whole, columns = _build_bag_reading(stored), _convert_json_columns(fields, _JSON_OF_TEXT)
+    whole, columns = (
+        _make_bag_read_plan_builder(stored),
+        _convert_json_columns(fields, _JSON_OF_TEXT),
+    )
 
-    def build_reading(view: int) -> n.Node:
+    def build_read_plan(view: int) -> n.Node:
         return n.Project(whole(view), columns, fields)
 
-    return MaintenancePlan(build_delta_tree(below), None, stored, 1, build_reading)
+    return MaintenancePlan(build_delta_tree(below), None, stored, 1, build_read_plan)
 
 
 def _convert_json_columns(fields: Fields, function: Function) -> tuple[e.Expression, ...]:
@@ -216,18 +221,20 @@ def _convert_json_columns(fields: Fields, function: Function) -> tuple[e.Express
     return tuple(columns)
 
 
-def _compile_colocated(plan: n.Node) -> MaintenancePlan:
+def _compile_colocated_join(plan: n.Node) -> MaintenancePlan:
     """A join as re-keyed rows of its tables, joined when it is read."""
     made = colocated_layout.build_colocated_join(build_delta_tree(plan))
-    _require_keys(made.stored)
-    state = _build_bag_reading(made.stored)
+    _require_key_encodable(made.stored)
+    state = _make_bag_read_plan_builder(made.stored)
 
-    def build_reading(view: int) -> n.Node:
-        return colocated_layout.plan_colocated_read(made, state(view), plan.fields)
+    def build_read_plan(view: int) -> n.Node:
+        return colocated_layout.build_colocated_read_plan(made, state(view), plan.fields)
 
-    def build_narrowed_reading(view: int, condition: e.Expression) -> n.Node:
-        return colocated_layout.plan_colocated_read(
-            made, colocated_layout.restrict_to_condition(made, state(view), condition), plan.fields
+    def build_narrowed_read_plan(view: int, condition: e.Expression) -> n.Node:
+        return colocated_layout.build_colocated_read_plan(
+            made,
+            colocated_layout.build_restricted_state_plan(made, state(view), condition),
+            plan.fields,
         )
 
     return MaintenancePlan(
@@ -235,14 +242,14 @@ def _compile_colocated(plan: n.Node) -> MaintenancePlan:
         None,
         made.stored,
         1,
-        build_reading,
-        build_narrowed_reading=build_narrowed_reading,
+        build_read_plan,
+        build_narrowed_read_plan=build_narrowed_read_plan,
     )
 
 
-def _build_bag_reading(stored: Fields) -> Callable[[int], n.Node]:
-    return lambda view: _repeat_by_count(
-        _scan_state(view, stored=stored, amounts=1), len(stored), stored
+def _make_bag_read_plan_builder(stored: Fields) -> Callable[[int], n.Node]:
+    return lambda view: _build_repeated_rows_plan(
+        _make_state_scan(view, stored=stored, amounts=1), len(stored), stored
     )
 
 
@@ -250,18 +257,18 @@ def require_deterministic(plan: n.Node) -> None:
     """Refuse functions whose result depends on more than the rows. PostgreSQL's output functions
     are stable because of settings that are fixed here, and those that read the time zone get that
     of the catalog, which is UTC: both count as immutable."""
-    for _, function, arguments in _find_mutable_calls(plan):
+    for _, function, arguments in _find_non_immutable_calls(plan):
         stable = function.volatility is Volatility.STABLE
         if not (stable and arguments and not function.environment):
-            raise unsupported_construct(
+            raise unsupported_construct_error(
                 f"function {function.name}", "its result depends on more than the rows"
             )
-    _require_values(plan)
+    _refuse_sequences_and_parameters(plan)
 
 
-def find_zoned_function(plan: n.Node) -> str | None:
+def find_zone_dependent_function(plan: n.Node) -> str | None:
     """The name of a function whose result depends on the time zone; None without one."""
-    for item, function, arguments in _find_mutable_calls(plan):
+    for item, function, arguments in _find_non_immutable_calls(plan):
         results = item.fields if isinstance(item, n.TableCall) else (item,)
         types = tuple(argument.type for argument in arguments)
         zoned = any(depends_on_zone(function, types, result.type) for result in results)
@@ -270,7 +277,9 @@ def find_zoned_function(plan: n.Node) -> str | None:
     return None
 
 
-def _find_mutable_calls(plan: n.Node) -> Iterator[tuple[Any, Function, tuple[e.Expression, ...]]]:
+def _find_non_immutable_calls(
+    plan: n.Node,
+) -> Iterator[tuple[Any, Function, tuple[e.Expression, ...]]]:
     """Every call of a function that is not immutable, with the function and its arguments."""
     for item, _ in walk_plan(plan, 0):
         function = getattr(item, "function", None)
@@ -279,10 +288,10 @@ def _find_mutable_calls(plan: n.Node) -> Iterator[tuple[Any, Function, tuple[e.E
             yield item, function, arguments
 
 
-def _require_values(plan: n.Node) -> None:
+def _refuse_sequences_and_parameters(plan: n.Node) -> None:
     for item, _ in walk_plan(plan, 0):
         if isinstance(item, e.SequenceCall | e.Parameter):
-            raise unsupported_construct(
+            raise unsupported_construct_error(
                 type(item).__name__.lower(), "its value is not that of a row"
             )
 
@@ -295,62 +304,62 @@ def _compile_linear_aggregate(
 ) -> MaintenancePlan:
     """Groups with amounts; operators above the aggregate are evaluated when the view is read."""
     stored = node.fields[: len(node.groups)]
-    _require_keys(stored)
+    _require_key_encodable(stored)
     amounts = 1 + sum(keep.width for keep in keeps)
     tree, group = (
         build_delta_tree(node.input),
         AggregateGrouping(node.groups, node.aggregates, keeps),
     )
-    state = partial(_scan_state, stored=stored, amounts=amounts)
+    state = partial(_make_state_scan, stored=stored, amounts=amounts)
     read: Callable[[int], n.Node] = state
     if partitions is not None:
         tree, group = (
             partitioned_layout.add_partition_column(partitions, tree),
-            _group_by_partition(group),
+            _add_partition_to_grouping(group),
         )
         state = partial(
-            _scan_state, stored=(partitioned_layout.PARTITION, *stored), amounts=amounts
+            _make_state_scan, stored=(partitioned_layout.PARTITION, *stored), amounts=amounts
         )
-        read = partitioned_layout.sum_partitions(state, len(stored))
+        read = partitioned_layout.make_partition_sum_plan_builder(state, len(stored))
 
-    def build_reading(view: int) -> n.Node:
+    def build_read_plan(view: int) -> n.Node:
         plan = read(view)
         if not node.groups and partitions is None:
-            plan = _ensure_one_row(plan, amounts)
-        plan = _project_aggregates(plan, node, keeps)
+            plan = _build_one_row_plan(plan, amounts)
+        plan = _build_aggregate_projection(plan, node, keeps)
         for upper in reversed(above):
             plan = replace(upper, input=plan)
         return plan
 
     kept = stored if partitions is None else (partitioned_layout.PARTITION, *stored)
-    return MaintenancePlan(tree, group, kept, amounts, build_reading)
+    return MaintenancePlan(tree, group, kept, amounts, build_read_plan)
 
 
-def _group_by_partition(group: AggregateGrouping) -> AggregateGrouping:
+def _add_partition_to_grouping(group: AggregateGrouping) -> AggregateGrouping:
     """The grouping with the partition before its own columns."""
     calls = [
         replace(
             call,
-            arguments=partitioned_layout.shift_expressions(call.arguments),
+            arguments=partitioned_layout.shift_past_partition_column(call.arguments),
             filter=None if call.filter is None else transform.shift_columns(call.filter, 1),
         )
         for call in group.calls
     ]
     partition = e.Column(0, partitioned_layout.PARTITION.type, partitioned_layout.PARTITION.name)
     return AggregateGrouping(
-        (partition, *partitioned_layout.shift_expressions(group.groups)),
+        (partition, *partitioned_layout.shift_past_partition_column(group.groups)),
         tuple(calls),
         group.linear_aggregates,
     )
 
 
-def _scan_state(view: int, *, stored: Fields, amounts: int) -> n.Scan:
+def _make_state_scan(view: int, *, stored: Fields, amounts: int) -> n.Scan:
     added = tuple(Field(f"amount {number}", AMOUNT_TYPE) for number in range(amounts))
     fields = stored + added
     return n.Scan(view, "state", tuple(range(len(fields))), fields)
 
 
-def _project_aggregates(
+def _build_aggregate_projection(
     plan: n.Node, node: n.Aggregate, keeps: tuple[LinearAggregate, ...]
 ) -> n.Project:
     """Groups and aggregate values, laid out as the Aggregate's own fields."""
@@ -359,18 +368,22 @@ def _project_aggregates(
     values: list[e.Expression] = list(columns[:groups])
     at = groups + 1
     for call, keep in zip(node.aggregates, keeps, strict=True):
-        values.append(build_final_call(keep.final, tuple(columns[at : at + keep.width]), call.type))
+        values.append(
+            build_final_value_expression(
+                keep.final, tuple(columns[at : at + keep.width]), call.type
+            )
+        )
         at += keep.width
     return n.Project(plan, tuple(values), node.fields)
 
 
-def _ensure_one_row(plan: n.Node, amounts: int) -> n.Node:
+def _build_one_row_plan(plan: n.Node, amounts: int) -> n.Node:
     """The state of a view without GROUP BY: one row, of zeros when nothing is stored."""
     zeros = n.Values((tuple(e.Literal(0, AMOUNT_TYPE) for _ in range(amounts)),), plan.fields)
     return n.Limit(n.SetOperation(n.SetKind.UNION, True, plan, zeros), e.Literal(1, AMOUNT_TYPE))
 
 
-def _repeat_by_count(plan: n.Node, columns: int, fields: Fields) -> n.Node:
+def _build_repeated_rows_plan(plan: n.Node, columns: int, fields: Fields) -> n.Node:
     """Each stored row as often as its row count says."""
     numbers = resolve("generate_series", (AMOUNT_TYPE, AMOUNT_TYPE))
     counter = (Field("number", AMOUNT_TYPE),)
@@ -383,9 +396,9 @@ def _repeat_by_count(plan: n.Node, columns: int, fields: Fields) -> n.Node:
     )
 
 
-def _require_keys(fields: Fields) -> None:
+def _require_key_encodable(fields: Fields) -> None:
     for field in fields:
         if field.type.kind in (Kind.JSON, Kind.ARRAY):
-            raise unsupported_construct(
+            raise unsupported_construct_error(
                 f"a {field.type} column", "rows of a view are found by their values"
             )

@@ -33,7 +33,7 @@ from belvedere.plan.functions.core.function import Accumulator, Function, Functi
 from belvedere.types import INTEGER, Row
 from belvedere.views.delta.delta_tree import DeltaTree, LinearCore
 from belvedere.views.delta.linear_aggregates import AMOUNT_TYPE
-from belvedere.views.delta.linear_core import CoreBranch, Expressions, unsupported_construct
+from belvedere.views.delta.linear_core import CoreBranch, Expressions, unsupported_construct_error
 from belvedere.views.delta.normalize import output_columns
 
 PARTITION = Field("partition", INTEGER)
@@ -43,24 +43,24 @@ def add_partition_column(catalog: Catalog, tree: DeltaTree) -> LinearCore:
     """The tree with the partition number of each row before its columns; Unsupported where its rows
     are of more than one table."""
     if not isinstance(tree, LinearCore):
-        raise unsupported_construct(
+        raise unsupported_construct_error(
             "placement = 'local'", "what is not linear does not add up over partitions"
         )
-    branches = tuple(_partition_branch(catalog, branch) for branch in tree.branches)
+    branches = tuple(_add_branch_partition_column(catalog, branch) for branch in tree.branches)
     if len({branch.leaves[0].relation for branch in branches}) > 1:
-        raise unsupported_construct(
+        raise unsupported_construct_error(
             "placement = 'local'", "its tables are partitioned by different keys"
         )
     fields = (PARTITION, *tree.plan.fields)
-    plan = _plan_branch(branches[0], fields)
+    plan = _build_branch_plan(branches[0], fields)
     for branch in branches[1:]:
-        plan = n.SetOperation(n.SetKind.UNION, True, plan, _plan_branch(branch, fields))
+        plan = n.SetOperation(n.SetKind.UNION, True, plan, _build_branch_plan(branch, fields))
     return LinearCore(branches, plan)
 
 
-def _partition_branch(catalog: Catalog, branch: CoreBranch) -> CoreBranch:
+def _add_branch_partition_column(catalog: Catalog, branch: CoreBranch) -> CoreBranch:
     if len(branch.leaves) != 1 or branch.leaves[0].constant is not None:
-        raise unsupported_construct(
+        raise unsupported_construct_error(
             "placement = 'local'", "rows of a join are in no partition of either table"
         )
     (leaf,) = branch.leaves
@@ -85,11 +85,11 @@ class PartitionFunction:
     partitions: int
 
     @cached_property
-    def _encode_key(self) -> Callable[[Row], bytes]:
+    def _key_encoder(self) -> Callable[[Row], bytes]:
         return KeyCodec(self.columns, self.prefix).encode
 
     def __call__(self, *key: Any) -> int:
-        return zlib.crc32(self._encode_key(key)) % self.partitions
+        return zlib.crc32(self._key_encoder(key)) % self.partitions
 
     def __reduce__(self) -> tuple[type[PartitionFunction], tuple[Any, ...]]:
         return PartitionFunction, (self.columns, self.prefix, self.partitions)
@@ -103,7 +103,7 @@ def _build_partition_function(catalog: Catalog, relation: int) -> Function:
     return Function("partition of", types, INTEGER, number, strict=False)
 
 
-def _plan_branch(branch: CoreBranch, fields: Fields) -> n.Node:
+def _build_branch_plan(branch: CoreBranch, fields: Fields) -> n.Node:
     (leaf,) = branch.leaves
     scan = n.Scan(leaf.relation, leaf.name, leaf.slots, leaf.fields)
     condition = transform.conjunction(list(branch.conditions))
@@ -111,7 +111,7 @@ def _plan_branch(branch: CoreBranch, fields: Fields) -> n.Node:
     return n.Project(below, branch.columns, fields)
 
 
-def shift_expressions(expressions: Expressions) -> Expressions:
+def shift_past_partition_column(expressions: Expressions) -> Expressions:
     """Expressions over the tree's row as ones over the row with the partition before it."""
     return tuple(transform.shift_columns(one, 1) for one in expressions)
 
@@ -125,10 +125,12 @@ _SUM_OF_AMOUNTS = Function(
 )
 
 
-def sum_partitions(scan: Callable[[int], n.Scan], columns: int) -> Callable[[int], n.Node]:
+def make_partition_sum_plan_builder(
+    scan: Callable[[int], n.Scan], columns: int
+) -> Callable[[int], n.Node]:
     """The state with its partitions added up: `columns` of its own, then the amounts."""
 
-    def build_reading(view: int) -> n.Node:
+    def build_sum_plan(view: int) -> n.Node:
         state = scan(view)
         found = output_columns(state)
         calls = tuple(
@@ -137,4 +139,4 @@ def sum_partitions(scan: Callable[[int], n.Scan], columns: int) -> Callable[[int
         )
         return n.Aggregate(state, found[1 : 1 + columns], calls, state.fields[1:])
 
-    return build_reading
+    return build_sum_plan

@@ -9,16 +9,16 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.views.compile.auxiliary_views import (
-    define_ordered_rows,
-    define_row_counts,
-    find_aggregate_auxiliaries,
-    needs_full_scan,
+    define_aggregate_auxiliaries,
+    define_auxiliary_limit_rows,
+    define_set_operation_counts,
+    needs_full_scan_for_keys,
 )
 from belvedere.views.compile.compile_view import MaintenancePlan
 from belvedere.views.delta.delta_plan import (
     IndexRequirement,
-    build_delta_terms,
-    find_restricted_indexes,
+    build_terms_and_requirements,
+    find_key_restriction_indexes,
 )
 from belvedere.views.delta.delta_tree import (
     Apply,
@@ -28,63 +28,70 @@ from belvedere.views.delta.delta_tree import (
     Map,
     Recompute,
     Union,
-    children,
+    child_trees,
 )
 from belvedere.views.delta.linear_core import Expressions
-from belvedere.views.delta.min_max import find_serving_index, match_min_max
+from belvedere.views.delta.min_max import find_index_ordered_by, match_min_max_query
 
 
-def required_indexes(catalog: Catalog, compiled: MaintenancePlan) -> tuple[IndexRequirement, ...]:
+def find_view_required_indexes(
+    catalog: Catalog, compiled: MaintenancePlan
+) -> tuple[IndexRequirement, ...]:
     """The indexes that would spare the view's maintenance a scan, the shortest for each table and
     set of columns."""
     trees = [compiled.tree, *(one.tree for one in compiled.required_auxiliaries)]
-    found = [requirement for tree in trees for requirement in find_required_indexes(catalog, tree)]
+    found = [
+        requirement for tree in trees for requirement in find_tree_required_indexes(catalog, tree)
+    ]
     return tuple(
         dict.fromkeys(w if w.ordered else IndexRequirement(w.relation, w.slots[:1]) for w in found)
     )
 
 
-def find_required_indexes(catalog: Catalog, tree: DeltaTree) -> Iterator[IndexRequirement]:
+def find_tree_required_indexes(catalog: Catalog, tree: DeltaTree) -> Iterator[IndexRequirement]:
     """Every index that would save a scan of a table, for terms and for touched keys."""
     match tree:
         case LinearCore():
-            yield from build_delta_terms(tree.branches, tree.plan.fields, catalog)[1]
+            yield from build_terms_and_requirements(tree.branches, tree.plan.fields, catalog)[1]
         case FullRecompute():
             return
         case Map() | Union():
-            for child in children(tree):
-                yield from find_required_indexes(catalog, child)
+            for child in child_trees(tree):
+                yield from find_tree_required_indexes(catalog, child)
         case Apply():
-            yield from find_required_indexes(catalog, tree.left)
+            yield from find_tree_required_indexes(catalog, tree.left)
             for right in tree.rights:
-                yield from find_required_indexes(catalog, right.tree)
+                yield from find_tree_required_indexes(catalog, right.tree)
                 for side, keys in ((right.tree, right.keys), (tree.left, right.left_keys)):
-                    if keys and not needs_full_scan(side, keys):
-                        yield from _find_key_indexes(catalog, side, keys)
+                    if keys and not needs_full_scan_for_keys(side, keys):
+                        yield from _find_key_lookup_indexes(catalog, side, keys)
         case Recompute():
-            extrema = match_min_max(tree)
-            for slots in () if extrema is None else extrema.index_columns:
+            extrema = match_min_max_query(tree)
+            for slots in () if extrema is None else extrema.required_index_columns:
                 assert extrema is not None
-                if find_serving_index(catalog, extrema.relation, slots) is None:
+                if find_index_ordered_by(catalog, extrema.relation, slots) is None:
                     yield IndexRequirement(extrema.relation, slots, ordered=True)
             for one in tree.inputs:
-                yield from find_required_indexes(catalog, one.tree)
+                yield from find_tree_required_indexes(catalog, one.tree)
                 if (
                     extrema is None
-                    and not _uses_auxiliaries(tree)
-                    and not needs_full_scan(one.tree, one.keys)
+                    and not _is_assembled_from_auxiliaries(tree)
+                    and not needs_full_scan_for_keys(one.tree, one.keys)
                 ):
-                    yield from _find_key_indexes(catalog, one.tree, one.keys)
+                    yield from _find_key_lookup_indexes(catalog, one.tree, one.keys)
 
 
-def _uses_auxiliaries(tree: Recompute) -> bool:
+def _is_assembled_from_auxiliaries(tree: Recompute) -> bool:
     """Whether the operator is assembled from auxiliary views, without its input's rows."""
     if isinstance(tree.plan, n.SetOperation):
-        return len(define_row_counts(tree)) == len(tree.inputs)
-    return find_aggregate_auxiliaries(tree) is not None or define_ordered_rows(tree) is not None
+        return len(define_set_operation_counts(tree)) == len(tree.inputs)
+    return (
+        define_aggregate_auxiliaries(tree) is not None
+        or define_auxiliary_limit_rows(tree) is not None
+    )
 
 
-def _find_key_indexes(
+def _find_key_lookup_indexes(
     catalog: Catalog, tree: DeltaTree, keys: Expressions
 ) -> Iterator[IndexRequirement]:
     """The indexes that would find a tree's rows by these keys: those that the look-up by key of the
@@ -93,25 +100,25 @@ def _find_key_indexes(
         return
     match tree:
         case LinearCore():
-            yield from find_restricted_indexes(tree.branches, tree.plan.fields, keys, catalog)
+            yield from find_key_restriction_indexes(tree.branches, tree.plan.fields, keys, catalog)
         case Map(plan=n.Project(expressions=columns)):
             below = tuple(transform.map_columns(k, lambda c: columns[c.index]) for k in keys)
-            yield from _find_key_indexes(catalog, tree.input, below)
+            yield from _find_key_lookup_indexes(catalog, tree.input, below)
         case Map() | Union():
-            for child in children(tree):
-                yield from _find_key_indexes(catalog, child, keys)
+            for child in child_trees(tree):
+                yield from _find_key_lookup_indexes(catalog, child, keys)
         case Apply():
-            columns_ = match_plain_columns(keys)
+            columns_ = match_plain_column_numbers(keys)
             if columns_ is not None and max(columns_) < len(tree.left.plan.fields):
-                yield from _find_key_indexes(catalog, tree.left, keys)
+                yield from _find_key_lookup_indexes(catalog, tree.left, keys)
         case Recompute():
-            shared = [c for c in match_plain_columns(keys) or () if c in tree.key_columns]
+            shared = [c for c in match_plain_column_numbers(keys) or () if c in tree.key_columns]
             for one in tree.inputs:
                 some = tuple(one.keys[tree.key_columns.index(c)] for c in shared)
-                yield from _find_key_indexes(catalog, one.tree, some)
+                yield from _find_key_lookup_indexes(catalog, one.tree, some)
 
 
-def match_plain_columns(keys: Expressions) -> list[int] | None:
+def match_plain_column_numbers(keys: Expressions) -> list[int] | None:
     """The index of each key's column; None unless all keys are columns."""
     found = [key.index for key in keys if isinstance(key, e.Column)]
     return found if len(found) == len(keys) else None

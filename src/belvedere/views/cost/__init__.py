@@ -3,7 +3,7 @@
 In reading order; an entry uses only those before it:
 
     batch_engine    the maintenance tiers, one of which computes a batch of a deferred view
-                    (`views.cost.choose_engine`)
+                    (`views.cost.tier_selector`)
     cost_model      how long maintaining and reading views takes: the one place with seconds in it
     row_counts      estimated row counts of relations, kept up to date without counting each time
     measured_costs  measured costs of the maintenance tiers, as factors of their estimates

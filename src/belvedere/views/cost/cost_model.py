@@ -4,7 +4,7 @@ The constants are of one machine. What a batch takes is corrected by what batche
 process (`views.cost.measured_costs`), what a change costs a reader by the seconds that the worker
 has measured.
 
-- a batch (`views.cost.choose_engine`): by Python, added up by DuckDB, or refilled
+- a batch (`views.cost.tier_selector`): by Python, added up by DuckDB, or refilled
 - a read of a deferred view that is behind (`session.materialized.freshness_policy`): caught up, or
   bypassed
 """
@@ -16,7 +16,7 @@ from belvedere.views.delta.delta_tree import (
     FullRecompute,
     LinearCore,
     Recompute,
-    children,
+    child_trees,
 )
 
 RECORD_S, DECODE_S = 4e-6, 1e-6
@@ -40,7 +40,7 @@ UNMEASURED_CHANGE_S = RECOMPUTE_S
 """A change of a view that was never measured is taken for the dearest kind."""
 
 
-def estimate_change_s(tree: DeltaTree) -> float:
+def estimate_python_change_s(tree: DeltaTree) -> float:
     """A change of a view, by Python."""
     match tree:
         case LinearCore():
@@ -49,24 +49,24 @@ def estimate_change_s(tree: DeltaTree) -> float:
         case Recompute() | FullRecompute():
             return RECOMPUTE_S
         case _:
-            return max([OPERATOR_S, *map(estimate_change_s, children(tree))])
+            return max([OPERATOR_S, *map(estimate_python_change_s, child_trees(tree))])
 
 
-def estimate_sums_s(changes: float, partner_rows: float) -> float:
+def estimate_duckdb_sums_s(changes: float, partner_rows: float) -> float:
     """A batch added up by DuckDB: a statement for old rows, one for new."""
     return 2 * STATEMENT_S + (changes + partner_rows) * ADDED_CHANGE_S
 
 
-def estimate_refill_s(rows: float, stored: float) -> float:
+def estimate_duckdb_refill_s(rows: float, stored: float) -> float:
     """A batch that runs the definition over so many rows, and compares the stored state with it."""
     return STATEMENT_S + rows * GROUPED_S + stored * COMPARED_S
 
 
-def estimate_catch_up_s(commits: int, change_s: float) -> float:
+def estimate_read_catch_up_s(commits: int, change_s: float) -> float:
     """A reader that puts so many commits on top of stored rows."""
     return commits * (RECORD_S + change_s)
 
 
-def estimate_bypass_s(rows: float) -> float:
+def estimate_view_bypass_s(rows: float) -> float:
     """A reader that runs the definition over so many rows of the tables."""
     return STATEMENT_S + rows * STORED_ROW_S

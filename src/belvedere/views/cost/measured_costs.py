@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 
-from belvedere.views.cost.batch_engine import MaintenanceTier
+from belvedere.views.cost.maintenance_tier import MaintenanceTier
 
 CHANGES_MIN = 500
 """A batch of fewer changes is too short to measure."""
@@ -35,12 +35,12 @@ class CostFactors:
     def __init__(self) -> None:
         self._factors: dict[tuple[int, MaintenanceTier] | MaintenanceTier | None, float] = {}
 
-    def estimate_seconds(self, view: int, way: MaintenanceTier, seconds: float) -> float:
+    def scale_to_measured_seconds(self, view: int, way: MaintenanceTier, seconds: float) -> float:
         """The seconds expected here of what takes `seconds` on the machine of the constants."""
         known = self._factors
-        return seconds * known.get((view, way), self._general_factor(way))
+        return seconds * known.get((view, way), self._tier_or_overall_factor(way))
 
-    def record_batch(
+    def record_batch_cost(
         self, view: int, way: MaintenanceTier, seconds: float, taken_s: float, changes: float
     ) -> None:
         """Record that a batch of so many changes, estimated at `seconds`, took `taken_s`."""
@@ -51,12 +51,14 @@ class CostFactors:
             known = self._factors.get(key)
             self._factors[key] = found if known is None else known + NEW_SHARE * (found - known)
 
-    def decay_factor(self, view: int, way: MaintenanceTier) -> None:
+    def decay_unused_factor(self, view: int, way: MaintenanceTier) -> None:
         """Decay the factor of a tier that a batch could have taken, and did not."""
         known = self._factors.get((view, way))
         if known is not None:
-            self._factors[view, way] = known + DECAY_SHARE * (self._general_factor(way) - known)
+            self._factors[view, way] = known + DECAY_SHARE * (
+                self._tier_or_overall_factor(way) - known
+            )
 
-    def _general_factor(self, way: MaintenanceTier) -> float:
+    def _tier_or_overall_factor(self, way: MaintenanceTier) -> float:
         known = self._factors
         return known.get(way, known.get(None, 1.0))

@@ -47,21 +47,23 @@ class RowCounts:
         self._tables: dict[int, _TableCount] = {}
         self._states: dict[int, _StateCount] = {}
 
-    def table_rows(self, relation: int, span: PositionSpan) -> float:
+    def estimate_table_rows(self, relation: int, span: PositionSpan) -> float:
         """About how many rows a table has at a position of the span."""
         known = self._tables.get(relation)
         if known is None or known.position < span.start:
             known = self._tables[relation] = _TableCount(span.end, self.count_rows(relation))
         return known.rows
 
-    def add_changes(self, span: PositionSpan, log_range: LogRange) -> None:
+    def add_changes_to_table_counts(self, span: PositionSpan, log_range: LogRange) -> None:
         """Add the changes of a span to the counts of tables that are known at its start."""
         for relation, known in list(self._tables.items()):
             if known.position == span.start and relation in log_range.relations:
-                rows = known.rows + _net_row_count(log_range.changes_of(frozenset((relation,))))
+                rows = known.rows + _count_net_inserted_rows(
+                    log_range.changes_of_relations(frozenset((relation,)))
+                )
                 self._tables[relation] = _TableCount(span.end, max(rows, 0.0))
 
-    def state_entries(self, view: int) -> float:
+    def estimate_state_entries(self, view: int) -> float:
         """About how many entries a view's state has."""
         known, started = self._states.get(view), self._clock()
         if known is None or started >= known.again_at:
@@ -70,11 +72,11 @@ class RowCounts:
             known = self._states[view] = _StateCount(now + (now - started) / SHARE, rows)
         return known.rows
 
-    def forget_counts(self) -> None:
+    def clear_counts(self) -> None:
         self._tables.clear()
         self._states.clear()
 
 
-def _net_row_count(changes: list[RowChange]) -> int:
+def _count_net_inserted_rows(changes: list[RowChange]) -> int:
     """The number of inserted rows less that of deleted ones."""
     return sum([(old is None) - (new is None) for _, old, new, _ in changes])

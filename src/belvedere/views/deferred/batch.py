@@ -24,23 +24,27 @@ from belvedere.errors import Error, Unavailable
 from belvedere.kv.batch import Write
 from belvedere.txn.contracts import ChangeLog, CommitProtocol, Reader, RowChange
 from belvedere.views.changefeed.entries import Addition
-from belvedere.views.cost.batch_engine import MaintenanceTier
-from belvedere.views.cost.choose_engine import TierChoice
+from belvedere.views.cost.maintenance_tier import MaintenanceTier
 from belvedere.views.cost.row_counts import PositionSpan
+from belvedere.views.cost.tier_selector import TierChoice
 from belvedere.views.maintain.gc_pause import pause_cycle_collector
-from belvedere.views.maintain.log_window import LogWindow, RecordLookahead, state_before
+from belvedere.views.maintain.log_window import (
+    LogWindow,
+    RecordLookahead,
+    build_reader_before_changes,
+)
 from belvedere.views.maintain.maintainer import ViewMaintainer
-from belvedere.views.registry.maintainers import Maintainers
+from belvedere.views.registry.maintainer_provider import MaintainerProvider
 from belvedere.views.state import claims
-from belvedere.views.state.additions import AdditionRecorder, state_rows
-from belvedere.views.state.state_update import ChangefeedStep, StateUpdate, write_update
+from belvedere.views.state.additions import AdditionRecorder, build_state_row_writes
+from belvedere.views.state.state_update import ChangefeedStep, StateUpdate, commit_state_update
 from belvedere.views.state.watermarks import (
-    group_members,
-    group_views,
-    next_epoch_write,
-    read_epoch,
+    build_next_epoch_write,
+    build_watermark_write,
+    list_attached_group_views,
+    list_group_views,
+    read_maintenance_epoch,
     read_watermark,
-    watermark_write,
 )
 
 POSITIONS_MAX = 100_000
@@ -74,7 +78,7 @@ class MaintenanceBatch(NamedTuple):
     choices: dict[int, TierChoice]
 
 
-def unit_of(reader: Reader, view: View) -> MaintenanceUnit | None:
+def find_view_unit(reader: Reader, view: View) -> MaintenanceUnit | None:
     """The unit a view belongs to; None when it no longer follows the log."""
     own = read_watermark(reader, view.id)
     if own is not None:
@@ -83,25 +87,27 @@ def unit_of(reader: Reader, view: View) -> MaintenanceUnit | None:
     return (
         None
         if mark is None
-        else MaintenanceUnit(view.group, view.group, mark, group_members(reader, view.group))
+        else MaintenanceUnit(
+            view.group, view.group, mark, list_attached_group_views(reader, view.group)
+        )
     )
 
 
-def group_units(reader: Reader, group: int) -> list[MaintenanceUnit]:
+def list_group_units(reader: Reader, group: int) -> list[MaintenanceUnit]:
     """The units of a group: the group itself, also when all its views are detached, then each
     detached view."""
     mark = read_watermark(reader, group)
-    together = group_members(reader, group)
+    together = list_attached_group_views(reader, group)
     found = [] if mark is None else [MaintenanceUnit(group, group, mark, together)]
-    for view in group_views(reader.catalog, group):
+    for view in list_group_views(reader.catalog, group):
         if view not in together:
-            unit = unit_of(reader, view)
+            unit = find_view_unit(reader, view)
             found += [] if unit is None else [unit]
     return found
 
 
-def compute_batches(
-    registry: Maintainers, log: ChangeLog, reader: Reader, units: Sequence[MaintenanceUnit]
+def compute_unit_batches(
+    registry: MaintainerProvider, log: ChangeLog, reader: Reader, units: Sequence[MaintenanceUnit]
 ) -> Iterator[MaintenanceBatch]:
     """Compute a batch for each of these units up to the reader's position, or a part of the way to
     it. The log is read and decoded once for all of them."""
@@ -109,12 +115,14 @@ def compute_batches(
     if not behind:
         return
     views = [view for unit in behind for view in unit.views]
-    maintainers = {view.id: _maintainer_or_error(registry, reader.catalog, view) for view in views}
-    reading = [view for view in views if _reads_state(maintainers[view.id])]
+    maintainers = {
+        view.id: _get_maintainer_or_error(registry, reader.catalog, view) for view in views
+    }
+    reading = [view for view in views if _reads_unchanged_rows(maintainers[view.id])]
     after = min(unit.start for unit in behind)
     through = reader.position
     records = RecordLookahead(log.read_bytes(after, through))
-    refilled = _refill_all(registry, reader, behind, maintainers, records)
+    refilled = _compute_refill_batches(registry, reader, behind, maintainers, records)
     if refilled is not None:
         yield from refilled
         return
@@ -122,29 +130,33 @@ def compute_batches(
         through = min(through, after + POSITIONS_MAX)
     relations = frozenset(r for view in views for r in view.inputs)
     starts = [unit.start for unit in behind if unit.start < through]
-    window = LogWindow(records.records_until(through), starts, through, relations)
+    window = LogWindow(records.read_batches_until(through), starts, through, relations)
     looked_at = frozenset(r for view in reading for r in view.inputs)
     befores: dict[int, Reader] = {}
     for unit in behind:
-        if unit.start >= through or not window.has_changes(unit.start):
+        if unit.start >= through or not window.has_changes_after(unit.start):
             continue
-        log_range = window.log_range(unit.start)
-        registry.tiers.row_counts.add_changes(PositionSpan(unit.start, through), log_range)
+        log_range = window.log_range_after(unit.start)
+        registry.tiers.row_counts.add_changes_to_table_counts(
+            PositionSpan(unit.start, through), log_range
+        )
         if unit.start not in befores and any(
-            _needs_state_before(maintainers[view.id], log_range.changes_of(frozenset(view.inputs)))
+            _needs_tables_before(
+                maintainers[view.id], log_range.changes_of_relations(frozenset(view.inputs))
+            )
             for view in unit.views
         ):
-            changed = log_range.changes_of(looked_at)
-            befores[unit.start] = state_before(reader, changed, registry.indexes)
+            changed = log_range.changes_of_relations(looked_at)
+            befores[unit.start] = build_reader_before_changes(reader, changed, registry.indexes)
         work = _BatchComputation(registry, reader, befores.get(unit.start, reader), unit, through)
         for view in unit.views:
-            changes = log_range.changes_of(frozenset(view.inputs))
-            work.compute_view(view, maintainers[view.id], changes, log_range.shared)
+            changes = log_range.changes_of_relations(frozenset(view.inputs))
+            work.compute_view_additions(view, maintainers[view.id], changes, log_range.shared)
         yield work.build_batch(log_range.logged)
 
 
-def _refill_all(
-    registry: Maintainers,
+def _compute_refill_batches(
+    registry: MaintainerProvider,
     reader: Reader,
     units: Sequence[MaintenanceUnit],
     maintainers: dict[int, ViewMaintainer | Error],
@@ -154,18 +166,18 @@ def _refill_all(
     decoding the log; None where it is not cheaper, or not possible."""
     tiers = registry.tiers
     least = tiers.refill_min_changes
-    if any(isinstance(one, Error) for one in maintainers.values()) or not records.has_at_least(
-        least
-    ):
+    if any(
+        isinstance(one, Error) for one in maintainers.values()
+    ) or not records.has_at_least_changes(least):
         return None
-    for from_of in (tiers.refill_lower_bound, tiers.refill_break_even):
+    for from_of in (tiers.refill_changes_lower_bound, tiers.refill_break_even_changes):
         wanted = [
             from_of(view, maintainer, PositionSpan(unit.start, reader.position))
             for unit in units
             for view in unit.views
             if isinstance(maintainer := maintainers[view.id], ViewMaintainer)
         ]
-        if not records.has_at_least(max(wanted, default=math.inf)):
+        if not records.has_at_least_changes(max(wanted, default=math.inf)):
             return None
     choice = TierChoice(
         MaintenanceTier.REFILL, f"at least {records.counted_changes} changes, not decoded"
@@ -176,36 +188,41 @@ def _refill_all(
         for view in unit.views:
             maintainer = maintainers[view.id]
             assert isinstance(maintainer, ViewMaintainer)
-            if not work.refill_view(view, maintainer, choice, records.counted_changes):
+            if not work.try_refill_view(view, maintainer, choice, records.counted_changes):
                 return None
         batches.append(work.build_batch(records.counted_changes))
     return batches
 
 
-def _maintainer_or_error(
-    registry: Maintainers, catalog: Catalog, view: View
+def _get_maintainer_or_error(
+    registry: MaintainerProvider, catalog: Catalog, view: View
 ) -> ViewMaintainer | Error:
     try:
-        return registry.maintainer_for(catalog, view)
+        return registry.get_view_maintainer(catalog, view)
     except Error as error:
         return error
 
 
-def _reads_state(maintainer: ViewMaintainer | Error) -> bool:
-    return isinstance(maintainer, ViewMaintainer) and maintainer.reads_state
+def _reads_unchanged_rows(maintainer: ViewMaintainer | Error) -> bool:
+    return isinstance(maintainer, ViewMaintainer) and maintainer.reads_unchanged_rows
 
 
-def _needs_state_before(maintainer: ViewMaintainer | Error, changes: Sequence[RowChange]) -> bool:
-    return isinstance(maintainer, ViewMaintainer) and maintainer.needs_state_before(changes)
+def _needs_tables_before(maintainer: ViewMaintainer | Error, changes: Sequence[RowChange]) -> bool:
+    return isinstance(maintainer, ViewMaintainer) and maintainer.needs_tables_before(changes)
 
 
 class _BatchComputation:
     """Computes the batch of one unit, view by view."""
 
     def __init__(
-        self, registry: Maintainers, reader: Reader, before: Reader, unit: MaintenanceUnit, end: int
+        self,
+        registry: MaintainerProvider,
+        reader: Reader,
+        before: Reader,
+        unit: MaintenanceUnit,
+        end: int,
     ) -> None:
-        self._epoch = read_epoch(reader)
+        self._epoch = read_maintenance_epoch(reader)
         self._tier_selector = registry.tiers
         self._reader = reader
         self._before = before
@@ -217,12 +234,12 @@ class _BatchComputation:
         self._seconds: dict[int, float] = {}
         self._choices: dict[int, TierChoice] = {}
 
-    def refill_view(
+    def try_refill_view(
         self, view: View, maintainer: ViewMaintainer, choice: TierChoice, changes: int
     ) -> bool:
         recorder, started = AdditionRecorder(), time.perf_counter()
         if (
-            self._tier_selector.record_refill(
+            self._tier_selector.record_refill_additions(
                 view, maintainer, self._reader, recorder, changes, self._span
             )
             is not None
@@ -233,7 +250,7 @@ class _BatchComputation:
         self._choices[view.id] = choice
         return True
 
-    def compute_view(
+    def compute_view_additions(
         self,
         view: View,
         maintainer: ViewMaintainer | Error,
@@ -248,7 +265,7 @@ class _BatchComputation:
         recorder = AdditionRecorder(shared)
         started = time.perf_counter()
         try:
-            self._choices[view.id] = self._tier_selector.record_changes(
+            self._choices[view.id] = self._tier_selector.record_additions_by_tier(
                 view,
                 maintainer,
                 changes,
@@ -272,7 +289,7 @@ class _BatchComputation:
             self._unit,
             self._end,
             self._reader.catalog,
-            state_rows(self._reader, self._additions),
+            build_state_row_writes(self._reader, self._additions),
             self._additions,
             self._failures,
             self._seconds,
@@ -285,17 +302,17 @@ class _BatchComputation:
 # -- applying --------------------------------------------------------------------------------------
 
 
-def apply_batch(commits: CommitProtocol, batch: MaintenanceBatch) -> bool:
+def write_batch_if_valid(commits: CommitProtocol, batch: MaintenanceBatch) -> bool:
     """Write a batch; False when somebody else has moved the unit, or it has changed."""
     unit = batch.unit
     alone = unit.mark != unit.group
     if alone and batch.failures:
         return False
 
-    def batch_writes(reader: Reader) -> StateUpdate | None:
-        if not _is_still_valid(reader, batch):
+    def build_batch_update(reader: Reader) -> StateUpdate | None:
+        if not _is_batch_still_valid(reader, batch):
             return None
-        joins = alone and _can_rejoin(reader, batch)
+        joins = alone and _can_rejoin_group(reader, batch)
         behind = dict.fromkeys(batch.failures, unit.start)
         return StateUpdate(
             batch.additions,
@@ -304,12 +321,15 @@ def apply_batch(commits: CommitProtocol, batch: MaintenanceBatch) -> bool:
             watermarks={**behind, unit.mark: None if joins else batch.end},
         )
 
-    return write_update(commits, batch_writes)
+    return commit_state_update(commits, build_batch_update)
 
 
-def _is_still_valid(reader: Reader, batch: MaintenanceBatch) -> bool:
+def _is_batch_still_valid(reader: Reader, batch: MaintenanceBatch) -> bool:
     unit = batch.unit
-    if read_watermark(reader, unit.mark) != unit.start or read_epoch(reader) != batch.epoch:
+    if (
+        read_watermark(reader, unit.mark) != unit.start
+        or read_maintenance_epoch(reader) != batch.epoch
+    ):
         return False
     if reader.catalog is not batch.catalog:
         if any(reader.catalog.get(view.id) != view for view in unit.views):
@@ -317,12 +337,12 @@ def _is_still_valid(reader: Reader, batch: MaintenanceBatch) -> bool:
     if unit.mark != unit.group:
         return True
     mine = {view.id for view in unit.views}
-    others = [view for view in group_views(reader.catalog, unit.group) if view.id not in mine]
+    others = [view for view in list_group_views(reader.catalog, unit.group) if view.id not in mine]
     beside = all(read_watermark(reader, view.id) is not None for view in others)
-    return beside and claims.current_claim(reader, unit.group) is None
+    return beside and claims.read_current_claim(reader, unit.group) is None
 
 
-def _can_rejoin(reader: Reader, batch: MaintenanceBatch) -> bool:
+def _can_rejoin_group(reader: Reader, batch: MaintenanceBatch) -> bool:
     """Whether a detached view rejoins its group: their watermarks are equal, the view can be read,
     and no external driver, which would not know of it, maintains the group."""
     (view,), group = batch.unit.views, batch.unit.group
@@ -330,39 +350,39 @@ def _can_rejoin(reader: Reader, batch: MaintenanceBatch) -> bool:
         return False
     if view.state is not ObjectState.READY or read_watermark(reader, group) != batch.end:
         return False
-    return claims.current_claim(reader, group) is None
+    return claims.read_current_claim(reader, group) is None
 
 
-def detach_view(commits: CommitProtocol, view: View) -> None:
+def detach_view_from_group(commits: CommitProtocol, view: View) -> None:
     """Detach a view from its group, at the group's present watermark."""
 
-    def detach_writes(reader: Reader) -> list[Write]:
+    def build_detach_writes(reader: Reader) -> list[Write]:
         at = read_watermark(reader, view.group)
         if at is None or read_watermark(reader, view.id) is not None:
             return []
         # A batch of the group that was computed with the view becomes void.
-        return [watermark_write(view.id, at), next_epoch_write(reader)]
+        return [build_watermark_write(view.id, at), build_next_epoch_write(reader)]
 
-    commits.derive(detach_writes)
+    commits.derive(build_detach_writes)
 
 
-def rejoin_group(commits: CommitProtocol, view: View) -> None:
+def rejoin_view_to_group(commits: CommitProtocol, view: View) -> None:
     """Let a detached view share its group's watermark again, if the two are equal."""
 
-    def rejoin_writes(reader: Reader) -> list[Write]:
+    def build_rejoin_writes(reader: Reader) -> list[Write]:
         own, now = read_watermark(reader, view.id), reader.catalog.get(view.id)
         if own is None or now != view or read_watermark(reader, view.group) != own:
             return []
-        if claims.current_claim(reader, view.group) is not None:
+        if claims.read_current_claim(reader, view.group) is not None:
             return []
-        return [watermark_write(view.id, None)]
+        return [build_watermark_write(view.id, None)]
 
-    commits.derive(rejoin_writes)
+    commits.derive(build_rejoin_writes)
 
 
-def catch_up(
+def advance_units_one_batch(
     commits: CommitProtocol,
-    registry: Maintainers,
+    registry: MaintainerProvider,
     log: ChangeLog,
     wanted: Callable[[Reader], Sequence[MaintenanceUnit]],
     applied: Callable[[MaintenanceBatch, bool], None],
@@ -374,9 +394,9 @@ def catch_up(
         reader = commits.reader(snapshot)
         units = wanted(reader)
         with pause_cycle_collector():
-            batches = list(compute_batches(registry, log, reader, units))
+            batches = list(compute_unit_batches(registry, log, reader, units))
     finally:
         commits.release(snapshot)
     for batch in batches:
-        applied(batch, apply_batch(commits, batch))
+        applied(batch, write_batch_if_valid(commits, batch))
     return bool(batches)

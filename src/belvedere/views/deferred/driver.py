@@ -1,9 +1,9 @@
 """The driver of deferred maintenance: which units are advanced when, with errors and statistics.
 
-`advance_groups` advances groups, with one read of the log for all of them; `catch_up_unit` advances
-the unit of one view at once. Views that fail are detached from their group and tried again, with a
-growing delay, until the log's net changes no longer hold what fails; their error is in `errors`
-until then.
+`advance_groups` advances groups, with one read of the log for all of them; `catch_up_unit_of_view`
+advances the unit of one view at once. Views that fail are detached from their group and tried
+again, with a growing delay, until the log's net changes no longer hold what fails; their error is
+in `errors` until then.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from belvedere.txn.contracts import ChangeLog, CommitProtocol, PublishedState, R
 from belvedere.views.deferred.batch import (
     MaintenanceBatch,
     MaintenanceUnit,
-    catch_up,
-    detach_view,
-    group_units,
-    rejoin_group,
-    unit_of,
+    advance_units_one_batch,
+    detach_view_from_group,
+    find_view_unit,
+    list_group_units,
+    rejoin_view_to_group,
 )
 from belvedere.views.deferred.lag import MaintenanceStatistics, PositionSamples
-from belvedere.views.registry.maintainers import Maintainers
+from belvedere.views.registry.maintainer_provider import MaintainerProvider
 from belvedere.views.state import claims
 from belvedere.views.state.schedule_groups import schedules_by_group
-from belvedere.views.state.watermarks import deferred_views
+from belvedere.views.state.watermarks import list_ready_deferred_views
 
 RETRY_S_MIN = 0.05
 RETRY_S_MAX = 2.0
@@ -65,7 +65,7 @@ class DeferredMaintenance:
         self,
         commits: CommitProtocol,
         log: ChangeLog,
-        registry: Maintainers,
+        registry: MaintainerProvider,
         published: PublishedState,
         errors: dict[int, Error],
         clock: Callable[[], float] = time.monotonic,
@@ -93,7 +93,7 @@ class DeferredMaintenance:
     def catalog(self) -> Catalog:
         return self._published.published_snapshot.catalog
 
-    def sample_position(self) -> int:
+    def sample_published_position(self) -> int:
         """Record the published position as a sample, and return it."""
         position = self._published.published_snapshot.position
         self.samples.add_sample(position, self.clock())
@@ -101,7 +101,7 @@ class DeferredMaintenance:
 
     def group_schedules(self) -> dict[int, Schedule]:
         """The schedule of every maintenance group."""
-        return schedules_by_group(deferred_views(self.catalog))
+        return schedules_by_group(list_ready_deferred_views(self.catalog))
 
     # -- advancing ----------------------------------------------------------------------------
 
@@ -111,28 +111,30 @@ class DeferredMaintenance:
         beside: list[View] = []
 
         def find_units(reader: Reader) -> list[MaintenanceUnit]:
-            found = [unit for group in groups for unit in group_units(reader, group)]
-            ours = [unit for unit in found if self._is_maintained_here(reader, unit)]
+            found = [unit for group in groups for unit in list_group_units(reader, group)]
+            ours = [unit for unit in found if self._may_advance_unit(reader, unit)]
             beside.extend(unit.views[0] for unit in ours if unit.mark != unit.group)
             for group in groups:
                 self.reached[group] = reader.position
-            self._busy = self._expected_ends(ours, reader.position)
+            self._busy = self._estimate_group_end_times(ours, reader.position)
             return ours
 
         def record_outcome(batch: MaintenanceBatch, written: bool) -> None:
-            self._record_batch(batch, written)
+            self._record_batch_outcome(batch, written)
             if written:
-                self._detach_slow_views(batch)
+                self._detach_views_slow_in_batch(batch)
             if not written or batch.end < self._published.published_snapshot.position:
                 late.append(batch.unit)
 
         try:
-            catch_up(self._commits, self._registry, self._log, find_units, record_outcome)
+            advance_units_one_batch(
+                self._commits, self._registry, self._log, find_units, record_outcome
+            )
         finally:
             self._busy = {}
         for view in beside:
             if view.id not in self._retry_delays and view.id not in self.slow:
-                rejoin_group(self._commits, view)
+                rejoin_view_to_group(self._commits, view)
         for unit in late:
             if unit.mark not in self._retry_delays:
                 self.reached[unit.group] = min(self.reached.get(unit.group, 0), unit.start)
@@ -144,18 +146,24 @@ class DeferredMaintenance:
         back: set[int] = set()
 
         def find_slow_units(reader: Reader) -> list[MaintenanceUnit]:
-            views = [view for view in deferred_views(reader.catalog) if view.id in self.slow]
+            views = [
+                view for view in list_ready_deferred_views(reader.catalog) if view.id in self.slow
+            ]
             self.slow &= {view.id for view in views}
-            found = [unit_of(reader, view) for view in views]
-            return [unit._replace(stays=True) for unit in found if unit and self._is_due(unit)]
+            found = [find_view_unit(reader, view) for view in views]
+            return [
+                unit._replace(stays=True) for unit in found if unit and self._is_retry_due(unit)
+            ]
 
         def record_outcome(batch: MaintenanceBatch, written: bool) -> None:
-            self._record_batch(batch, written)
+            self._record_batch_outcome(batch, written)
             if written and sum(batch.seconds.values()) < SLOW_S / 4:
                 self.slow.discard(batch.unit.mark)
                 back.add(batch.unit.group)
 
-        moved = catch_up(self._commits, self._registry, self._log, find_slow_units, record_outcome)
+        moved = advance_units_one_batch(
+            self._commits, self._registry, self._log, find_slow_units, record_outcome
+        )
         if back:
             self.advance_groups(back)
         return moved
@@ -163,47 +171,49 @@ class DeferredMaintenance:
     def detach_slow_view(self, view: View) -> None:
         """Maintain a view detached from its group from now on: it is too slow for the others."""
         self.slow.add(view.id)
-        detach_view(self._commits, view)
+        detach_view_from_group(self._commits, view)
 
-    def _detach_slow_views(self, batch: MaintenanceBatch) -> None:
+    def _detach_views_slow_in_batch(self, batch: MaintenanceBatch) -> None:
         total = sum(batch.seconds.values())
         for view in batch.unit.views:
             spent = batch.seconds.get(view.id, 0.0)
             if len(batch.unit.views) > 1 and spent > max(SLOW_S, total / 2):
                 self.detach_slow_view(view)
 
-    def catch_up_unit(self, view: View) -> int:
+    def catch_up_unit_of_view(self, view: View) -> int:
         """Bring the unit of a view to the published position, or beyond; returns its watermark
         then. Another thread may advance the same unit: the second to reach a log range skips it."""
-        goal, at = self.sample_position(), -1
+        goal, at = self.sample_published_position(), -1
         while at < goal:
             failed: list[Error] = []
             reached: list[int] = []
 
             def find_unit(reader: Reader, reached: list[int] = reached) -> list[MaintenanceUnit]:
-                unit = unit_of(reader, view)
+                unit = find_view_unit(reader, view)
                 reached[:] = [goal if unit is None else unit.start]  # dropped, or immediate by now
                 if unit is not None and unit.mark == unit.group:
-                    _require_unclaimed(reader, unit.group)
+                    _require_unclaimed_group(reader, unit.group)
                 return [] if unit is None else [unit]
 
             def record_outcome(
                 batch: MaintenanceBatch, written: bool, failed: list[Error] = failed
             ) -> None:
-                self._record_batch(batch, written)
+                self._record_batch_outcome(batch, written)
                 failed += [batch.failures[view.id]] if view.id in batch.failures else []
 
-            if not catch_up(self._commits, self._registry, self._log, find_unit, record_outcome):
+            if not advance_units_one_batch(
+                self._commits, self._registry, self._log, find_unit, record_outcome
+            ):
                 return max(goal, reached[0])  # the log has nothing more for it
             if failed:
                 raise failed[0]
             at = reached[0]
         return at
 
-    def _is_maintained_here(self, reader: Reader, unit: MaintenanceUnit) -> bool:
+    def _may_advance_unit(self, reader: Reader, unit: MaintenanceUnit) -> bool:
         if unit.mark != unit.group:
-            return unit.mark not in self.slow and self._is_due(unit)
-        held = claims.current_claim(reader, unit.group)
+            return unit.mark not in self.slow and self._is_retry_due(unit)
+        held = claims.read_current_claim(reader, unit.group)
         if held is None:
             self._claims.pop(unit.group, None)
             return True
@@ -211,47 +221,52 @@ class DeferredMaintenance:
         known = self._claims.get(unit.group)
         since = known.since if known is not None and known.claim == held else now
         self._claims[unit.group] = _ForeignClaim(held, since, now + CLAIM_POLL_S)
-        return now - since > CLAIM_EXPIRY_S and claims.expire_claim(self._commits, held)
+        return now - since > CLAIM_EXPIRY_S and claims.revoke_stalled_claim(self._commits, held)
 
-    def _is_due(self, unit: MaintenanceUnit) -> bool:
+    def _is_retry_due(self, unit: MaintenanceUnit) -> bool:
         trouble = self._retry_delays.get(unit.mark)
         return trouble is None or self.clock() >= trouble.again_at
 
     # -- errors and statistics ----------------------------------------------------------------
 
-    def _record_batch(self, batch: MaintenanceBatch, written: bool) -> None:
+    def _record_batch_outcome(self, batch: MaintenanceBatch, written: bool) -> None:
         now = self.clock()
-        lag = self.samples.age_about(batch.unit.start, now)
+        lag = self.samples.estimate_commit_age_after(batch.unit.start, now)
         for view in batch.unit.views:
             error = batch.failures.get(view.id)
             if error is not None:
-                self._record_failure(view, error, now)
+                self._record_view_failure(view, error, now)
             elif written:
                 self._retry_delays.pop(view.id, None)
                 self._errors.pop(view.id, None)
-                self.statistics_of(view).add_batch(
+                self.get_maintenance_statistics(view).add_batch(
                     batch.changes, batch.seconds.get(view.id, 0.0), lag
                 )
                 choice = batch.choices.get(view.id)
                 if choice is not None:
-                    self.statistics_of(view).last_choice = f"{choice.tier}: {choice.reason}"
+                    self.get_maintenance_statistics(
+                        view
+                    ).last_choice = f"{choice.tier}: {choice.reason}"
 
         if written:
             with self._moved:
                 self.moves += 1
                 self._moved.notify_all()
 
-    def _expected_ends(self, units: list[MaintenanceUnit], position: int) -> dict[int, float]:
+    def _estimate_group_end_times(
+        self, units: list[MaintenanceUnit], position: int
+    ) -> dict[int, float]:
         """When a step of these units is expected to end, by the measured cost of changes."""
         seconds = sum(
-            (position - unit.start) * (self.statistics_of(view).seconds_per_change or 0.0)
+            (position - unit.start)
+            * (self.get_maintenance_statistics(view).seconds_per_change or 0.0)
             for unit in units
             for view in unit.views
         )
         ends = self.clock() + seconds
         return {unit.group: ends for unit in units}
 
-    def seconds_left(self, group: int) -> float | None:
+    def busy_seconds_left(self, group: int) -> float | None:
         """For how much longer the worker will be busy with this group; None when it is not."""
         ends = self._busy.get(group)
         return None if ends is None else max(0.0, ends - self.clock())
@@ -261,7 +276,7 @@ class DeferredMaintenance:
         with self._moved:
             self._moved.wait_for(lambda: self.moves != seen, timeout_s)
 
-    def _record_failure(self, view: View, error: Error, now: float) -> None:
+    def _record_view_failure(self, view: View, error: Error, now: float) -> None:
         if is_dropped(self.catalog.objects.get(view.id, view)):
             return
         known = self._retry_delays.get(view.id)
@@ -269,45 +284,47 @@ class DeferredMaintenance:
         self._retry_delays[view.id] = _RetryDelay(wait, now + wait)
         self._errors[view.id] = error
 
-    def statistics_of(self, view: View) -> MaintenanceStatistics:
+    def get_maintenance_statistics(self, view: View) -> MaintenanceStatistics:
         with self._mutex:
             return self.upkeep.setdefault(view.id, MaintenanceStatistics())
 
-    def next_retry_at(self) -> float | None:
+    def find_next_retry_time(self) -> float | None:
         """When a failed view, or a group with an external driver, is to be tried again."""
-        views = deferred_views(self.catalog)
-        _drop_unknown(self._retry_delays, {view.id for view in views})
-        _drop_unknown(self._claims, {view.group for view in views})
+        views = list_ready_deferred_views(self.catalog)
+        _drop_unknown_ids(self._retry_delays, {view.id for view in views})
+        _drop_unknown_ids(self._claims, {view.group for view in views})
         times = [one.again_at for one in list(self._retry_delays.values())]
         times += [one.again_at for one in list(self._claims.values())]
         return min(times, default=None)
 
     @property
-    def failing_groups(self) -> set[int]:
-        views = deferred_views(self.catalog)
+    def groups_to_retry(self) -> set[int]:
+        views = list_ready_deferred_views(self.catalog)
         return {v.group for v in views if v.id in self._retry_delays or v.group in self._claims}
 
-    def fail_groups(self, groups: Collection[int], error: Exception) -> None:
+    def record_group_errors(self, groups: Collection[int], error: Exception) -> None:
         """Record the error of a step that failed altogether for every view of these groups."""
-        views = [view.id for view in deferred_views(self.catalog) if view.group in groups]
-        self.fail_views(views, error)
+        views = [
+            view.id for view in list_ready_deferred_views(self.catalog) if view.group in groups
+        ]
+        self.record_view_errors(views, error)
 
-    def fail_views(self, views: Collection[int], error: Exception) -> None:
-        shown = error if isinstance(error, Error) else _maintenance_error(error)
+    def record_view_errors(self, views: Collection[int], error: Exception) -> None:
+        shown = error if isinstance(error, Error) else _build_maintenance_error(error)
         self._errors.update(dict.fromkeys(views, shown))
 
 
-def _drop_unknown(known: dict[int, Any], ids: set[int]) -> None:
+def _drop_unknown_ids(known: dict[int, Any], ids: set[int]) -> None:
     for gone in [id_ for id_ in list(known) if id_ not in ids]:
         known.pop(gone, None)
 
 
-def _maintenance_error(error: Exception) -> Unavailable:
+def _build_maintenance_error(error: Exception) -> Unavailable:
     return Unavailable("maintenance of a view failed", sqlstate="XX000", detail=repr(error))
 
 
-def _require_unclaimed(reader: Reader, group: int) -> None:
-    held = claims.current_claim(reader, group)
+def _require_unclaimed_group(reader: Reader, group: int) -> None:
+    held = claims.read_current_claim(reader, group)
     if held is not None:
         raise Unavailable(
             "the view's group is maintained elsewhere",

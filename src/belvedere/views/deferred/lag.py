@@ -39,13 +39,13 @@ class PositionSamples:
             if len(positions) > SAMPLES_MAX:
                 del positions[: SAMPLES_MAX // 2], times[: SAMPLES_MAX // 2]
 
-    def age_at_most(self, mark: int, now: float) -> float | None:
+    def max_commit_age_after(self, mark: int, now: float) -> float | None:
         """No commit after `mark` is older than this; None when it is not known."""
         with self._mutex:
             at = bisect_right(self._positions, mark)
             return None if not at else now - self._times[at - 1]
 
-    def age_about(self, mark: int, now: float) -> float:
+    def estimate_commit_age_after(self, mark: int, now: float) -> float:
         """About how old the oldest commit after `mark` is, by when it was first sampled."""
         with self._mutex:
             at = bisect_right(self._positions, mark)
@@ -72,7 +72,7 @@ class MaintenanceStatistics:
     def seconds_per_change(self) -> float | None:
         return self.seconds / self.changes if self.changes else None
 
-    def lag_s(self, share: float) -> float | None:
+    def lag_quantile_s(self, share: float) -> float | None:
         """The lag that this share of the batches did not exceed."""
         found = sorted(self.lags)
         return found[min(len(found) - 1, int(share * len(found)))] if found else None

@@ -1,9 +1,9 @@
 """The maintenance worker: a thread that advances deferred groups by their schedules.
 
-`MaintenancePace` decides when a group is due; it gets the time as an argument and knows no threads.
-A group with a lag goal is delayed after its first pending commit, so that changes gather, but
-starts early enough to end within the goal; a group with a period advances on its ticks. In between
-the worker sleeps: a commit wakes it only when nothing was pending.
+`MaintenanceScheduler` decides when a group is due; it gets the time as an argument and knows no
+threads. A group with a lag goal is delayed after its first pending commit, so that changes gather,
+but starts early enough to end within the goal; a group with a period advances on its ticks. In
+between the worker sleeps: a commit wakes it only when nothing was pending.
 
 `share` caps its share of the time: after work of t it rests t * (1 - share) / share.
 """
@@ -40,7 +40,7 @@ class WorkerPlan(NamedTuple):
     idle: bool = False
 
 
-class MaintenancePace:
+class MaintenanceScheduler:
     """Decides when each group is due. A group that has changes to apply is pending."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class MaintenancePace:
         self._position: dict[int, int] = {}
         self._crowd: dict[int, float] = {}
 
-    def plan_step(
+    def plan_due_groups(
         self, schedules: dict[int, Schedule], reached: dict[int, int], position: int, now: float
     ) -> WorkerPlan:
         due: set[int] = set()
@@ -61,14 +61,14 @@ class MaintenancePace:
                 self._pending_since.pop(group, None)
                 idle = True
                 continue
-            at = self._due_at(group, schedule, now)
+            at = self._compute_due_time(group, schedule, now)
             if at <= now:
                 due.add(group)
             else:
                 looks.append(at)
         return WorkerPlan(frozenset(due), min(looks, default=None), idle)
 
-    def _due_at(self, group: int, schedule: Schedule, now: float) -> float:
+    def _compute_due_time(self, group: int, schedule: Schedule, now: float) -> float:
         period = schedule.period_s
         if period is not None:
             return self._ticks.setdefault(group, now + period)
@@ -78,7 +78,7 @@ class MaintenancePace:
             goal *= self._crowd.get(group, 1.0)
         return since + max(0.0, goal * GATHER_SHARE - 2 * self._spent_s.get(group, 0.0))
 
-    def record_step(
+    def record_step_end(
         self,
         groups: frozenset[int],
         schedules: dict[int, Schedule],
@@ -116,7 +116,7 @@ class MaintenanceWorker:
         self._thread = threading.Thread(target=self._run_loop, name="belvedere views", daemon=True)
         self._thread.start()
 
-    def join_threads(self) -> None:
+    def stop_and_join_threads(self) -> None:
         """Stop the threads after their current batch, and wait for them."""
         self._stopped.set()
         self._woken.set()
@@ -129,39 +129,39 @@ class MaintenanceWorker:
         self._woken.set()
 
     def _run_loop(self) -> None:
-        pace, deferred = MaintenancePace(), self._deferred
+        pace, deferred = MaintenanceScheduler(), self._deferred
         while not self._stopped.is_set():
-            position, now = deferred.sample_position(), deferred.clock()
+            position, now = deferred.sample_published_position(), deferred.clock()
             schedules = deferred.group_schedules()
-            plan = pace.plan_step(schedules, deferred.reached, position, now)
-            due, again_at = plan.due, deferred.next_retry_at()
+            plan = pace.plan_due_groups(schedules, deferred.reached, position, now)
+            due, again_at = plan.due, deferred.find_next_retry_time()
             if again_at is not None and again_at <= now:
-                due |= deferred.failing_groups
+                due |= deferred.groups_to_retry
             if due:
-                self._run_step(due)
+                self._advance_due_groups(due)
                 spent = deferred.clock() - now
-                pace.record_step(
+                pace.record_step_end(
                     due & schedules.keys(), schedules, deferred.clock(), spent, position
                 )
-                self._rest_after(spent)
+                self._rest_to_cap_share(spent)
             elif not self._sleep_until_due(plan, again_at, position, now):
                 return
 
-    def _run_step(self, due: frozenset[int]) -> None:
+    def _advance_due_groups(self, due: frozenset[int]) -> None:
         try:
             self._deferred.advance_groups(due)
             if self._deferred.slow and self._slow_thread is None:
                 self._slow_thread = threading.Thread(
-                    target=self._run_slow_views, name="belvedere slow views", daemon=True
+                    target=self._run_slow_view_loop, name="belvedere slow views", daemon=True
                 )
                 self._slow_thread.start()
         except Exception as error:  # noqa: BLE001 (shown by the views; the thread continues)
             if self._ended():
                 return
-            self._deferred.fail_groups(due, error)
+            self._deferred.record_group_errors(due, error)
             self._stopped.wait(FAILURE_WAIT_S)
 
-    def _run_slow_views(self) -> None:
+    def _run_slow_view_loop(self) -> None:
         """Maintain slow views, one batch after the other, so that other views do not wait."""
         while not self._stopped.is_set():
             try:
@@ -169,11 +169,11 @@ class MaintenanceWorker:
             except Exception as error:  # noqa: BLE001 (shown by the views; the thread continues)
                 if self._ended():
                     return
-                self._deferred.fail_views(frozenset(self._deferred.slow), error)
+                self._deferred.record_view_errors(frozenset(self._deferred.slow), error)
                 moved = False
             self._stopped.wait(0.0 if moved else SLOW_POLL_S)
 
-    def _rest_after(self, spent_s: float) -> None:
+    def _rest_to_cap_share(self, spent_s: float) -> None:
         share = self.share
         if share < 1.0:
             self._stopped.wait(spent_s * (1 - share) / share)

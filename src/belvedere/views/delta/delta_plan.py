@@ -30,15 +30,15 @@ from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
 from belvedere.sql.rules.equality import make_equality
+from belvedere.views.delta.foreign_key_joins import ForeignKeyJoin, find_foreign_key_joins
 from belvedere.views.delta.linear_core import CoreBranch, CoreLeaf
-from belvedere.views.delta.prune_terms import ForeignKeyJoin, find_foreign_key_joins
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaTerm:
     """A summand of the delta. `changed` are numbers of leaves; leaf k of the branch is the Changes
     leaf -(k + 1). `foreign_key_joins` says for which of them inserted rows can be left out
-    (`views.delta.prune_terms`)."""
+    (`views.delta.foreign_key_joins`)."""
 
     branch: int
     changed: tuple[int, ...]
@@ -46,7 +46,7 @@ class DeltaTerm:
     scans: int
     foreign_key_joins: tuple[ForeignKeyJoin, ...] = ()
 
-    def prunes_inserts(self, leaf: int) -> bool:
+    def can_prune_inserts(self, leaf: int) -> bool:
         return any(one.parent == leaf for one in self.foreign_key_joins)
 
 
@@ -75,7 +75,7 @@ def changes_leaf_id(number: int) -> int:
     return -(number + 1)
 
 
-def build_delta_terms(
+def build_terms_and_requirements(
     branches: tuple[CoreBranch, ...], fields: Fields, catalog: Catalog
 ) -> tuple[tuple[DeltaTerm, ...], tuple[IndexRequirement, ...]]:
     """Every term of the delta, and the indexes that would make them cheaper."""
@@ -83,7 +83,7 @@ def build_delta_terms(
     requirements: dict[IndexRequirement, None] = {}
     for number, branch in enumerate(branches):
         prunes = find_foreign_key_joins(branch, catalog)
-        for changed in _enumerate_changed_sets(branch):
+        for changed in _enumerate_changed_leaf_sets(branch):
             builder = _TermBuilder(branch, changed, catalog)
             plan = builder.build_plan(fields)
             pruned = [p for p in prunes if p.parent in changed and p.child not in changed]
@@ -92,7 +92,7 @@ def build_delta_terms(
     return tuple(terms), tuple(requirements)
 
 
-def _enumerate_changed_sets(branch: CoreBranch) -> Iterator[tuple[int, ...]]:
+def _enumerate_changed_leaf_sets(branch: CoreBranch) -> Iterator[tuple[int, ...]]:
     """The sets of leaves that have a term, small ones first."""
     leaves = [i for i, leaf in enumerate(branch.leaves) if leaf.constant is None]
     if len(leaves) <= JOINT_TERM_LEAVES_MAX:
@@ -107,14 +107,14 @@ def _enumerate_changed_sets(branch: CoreBranch) -> Iterator[tuple[int, ...]]:
             yield from combinations(group, size)
 
 
-def build_full_plans(
+def build_full_branch_plans(
     branches: tuple[CoreBranch, ...], fields: Fields, catalog: Catalog
 ) -> list[n.Node]:
     """A plan for all rows of each branch: those that a backfill adds."""
     return [_TermBuilder(branch, (), catalog).build_plan(fields) for branch in branches]
 
 
-def build_restricted_plan(
+def build_key_restricted_plan(
     branches: tuple[CoreBranch, ...],
     fields: Fields,
     keys: tuple[e.Expression, ...],
@@ -124,7 +124,8 @@ def build_restricted_plan(
     """The rows of a core whose `keys` (over its rows) are among those of the leaf KEYS_LEAF; the
     keys with the numbers `nulls` are NULL."""
     plans = [
-        _restrict_branch(branch, keys, catalog, nulls).build_plan(fields) for branch in branches
+        _make_key_restricted_builder(branch, keys, catalog, nulls).build_plan(fields)
+        for branch in branches
     ]
     node = plans[0]
     for other in plans[1:]:
@@ -132,20 +133,20 @@ def build_restricted_plan(
     return node
 
 
-def find_restricted_indexes(
+def find_key_restriction_indexes(
     branches: tuple[CoreBranch, ...],
     fields: Fields,
     keys: tuple[e.Expression, ...],
     catalog: Catalog,
 ) -> Iterator[IndexRequirement]:
-    """The indexes that would make `build_restricted_plan` cheaper."""
+    """The indexes that would make `build_key_restricted_plan` cheaper."""
     for branch in branches:
-        builder = _restrict_branch(branch, keys, catalog, frozenset())
+        builder = _make_key_restricted_builder(branch, keys, catalog, frozenset())
         builder.build_plan(fields)
         yield from builder.required_indexes
 
 
-def _restrict_branch(
+def _make_key_restricted_builder(
     branch: CoreBranch, keys: tuple[e.Expression, ...], catalog: Catalog, nulls: frozenset[int]
 ) -> _TermBuilder:
     """The branch with one more leaf in front, the keys, and a condition for each of them."""
@@ -192,7 +193,7 @@ class _TermBuilder:
         self._pending_conditions = list(branch.conditions)
         self._columns = {id(c): frozenset(transform.columns_of(c)) for c in branch.conditions}
         self._slot_equalities = _collect_slot_equalities(branch)
-        self._leaves_by_column = _leaves_by_column(self._slot_equalities)
+        self._leaves_by_column = _index_leaves_by_column(self._slot_equalities)
         self._ranks: dict[int, tuple[int, int, int]] = {}  # those that are still valid
         self._node: n.Node | None = None
         self._width = 0
@@ -208,7 +209,7 @@ class _TermBuilder:
         while left:
             number = max(left, key=self._rank_leaf)
             left.remove(number)
-            self._fetch_leaf(number)
+            self._join_leaf_by_best_access(number)
         assert self._node is not None
         columns = tuple(self._map_to_plan_columns(column) for column in self._branch.columns)
         return n.Project(self._node, columns, fields)
@@ -252,7 +253,7 @@ class _TermBuilder:
     ) -> Iterator[n.JoinKey]:
         """The condition as a key of a hash join; it stays in the residual, where it costs
         little."""
-        for mine, other in _equality_operands(condition):
+        for mine, other in _match_equality_both_ways(condition):
             inside = transform.columns_of(mine)
             outside = {self._column_map[column] for column in transform.columns_of(other)}
             if inside and inside <= set(leaf.column_range) and outside and max(outside) < width:
@@ -261,13 +262,13 @@ class _TermBuilder:
                 )
                 yield n.JoinKey(self._map_to_plan_columns(other), here)
 
-    def _fetch_leaf(self, number: int) -> None:
+    def _join_leaf_by_best_access(self, number: int) -> None:
         leaf = self._branch.leaves[number]
         if leaf.constant is not None:
             self._join_leaf(leaf.constant, leaf)
             return
         scan = n.Scan(leaf.relation, leaf.name, leaf.slots, leaf.fields)
-        equal = self._find_equalities(number)
+        equal = self._find_known_slot_equalities(number)
         access = find_best_access(self._catalog, leaf.relation, equal)
         if access is None:
             self.scans += 1
@@ -289,14 +290,14 @@ class _TermBuilder:
             return (0, 0, -number)
         known = self._ranks.get(number)
         if known is None:
-            equal = self._find_equalities(number)
+            equal = self._find_known_slot_equalities(number)
             access = find_best_access(self._catalog, leaf.relation, equal) if equal else None
             by_key = access is not None and access.full_key
             known = (2 * by_key + (access is not None), len(equal), -number)
             self._ranks[number] = known
         return known
 
-    def _find_equalities(self, number: int) -> Equalities:
+    def _find_known_slot_equalities(self, number: int) -> Equalities:
         """Slots of a leaf that some condition sets equal to a value of the plan's rows so far, or
         to NULL."""
         found: Equalities = {}
@@ -305,11 +306,15 @@ class _TermBuilder:
             if fact.slot in found or not fact.columns <= known:
                 continue
             if any(one is fact.condition for one in self._pending_conditions):
-                part = paths.IsNullPart() if fact.value is None else self._equality_part(fact.value)
+                part = (
+                    paths.IsNullPart()
+                    if fact.value is None
+                    else self._make_equality_part(fact.value)
+                )
                 found[fact.slot] = (part, fact.condition)
         return found
 
-    def _equality_part(self, value: e.Expression) -> paths.EqualityPart:
+    def _make_equality_part(self, value: e.Expression) -> paths.EqualityPart:
         return paths.EqualityPart(self._map_to_plan_columns(value))
 
     def _map_to_plan_columns(self, expression: e.Expression) -> e.Expression:
@@ -335,7 +340,7 @@ def _collect_slot_equalities(branch: CoreBranch) -> dict[int, list[_SlotEquality
     }
     found: dict[int, list[_SlotEquality]] = {}
     for condition in branch.conditions:
-        for column, value in _match_equalities(condition):
+        for column, value in _match_column_equalities(condition):
             number = leaf_of[column.index]
             leaf = branch.leaves[number]
             columns = frozenset() if value is None else frozenset(transform.columns_of(value))
@@ -345,7 +350,7 @@ def _collect_slot_equalities(branch: CoreBranch) -> dict[int, list[_SlotEquality
     return found
 
 
-def _leaves_by_column(facts: dict[int, list[_SlotEquality]]) -> dict[int, set[int]]:
+def _index_leaves_by_column(facts: dict[int, list[_SlotEquality]]) -> dict[int, set[int]]:
     """By column: the numbers of the leaves that have an equality with it."""
     found: dict[int, set[int]] = {}
     for number, known in facts.items():
@@ -355,17 +360,21 @@ def _leaves_by_column(facts: dict[int, list[_SlotEquality]]) -> dict[int, set[in
     return found
 
 
-def _match_equalities(condition: e.Expression) -> Iterator[tuple[e.Column, e.Expression | None]]:
+def _match_column_equalities(
+    condition: e.Expression,
+) -> Iterator[tuple[e.Column, e.Expression | None]]:
     """Columns that a condition sets equal to a value, or to NULL."""
     match condition:
         case e.Test(operand=e.Column() as tested, truth=e.Truth.NULL, negated=False):
             yield tested, None
-    for mine, other in _equality_operands(condition):
+    for mine, other in _match_equality_both_ways(condition):
         if isinstance(mine, e.Column):
             yield mine, other
 
 
-def _equality_operands(condition: e.Expression) -> Iterator[tuple[e.Expression, e.Expression]]:
+def _match_equality_both_ways(
+    condition: e.Expression,
+) -> Iterator[tuple[e.Expression, e.Expression]]:
     """An equality of values of one type, as (left, right) and as (right, left)."""
     match condition:
         case e.Call(function, (left, right), _) if function.name == "=" and left.type == right.type:
@@ -377,11 +386,11 @@ def find_best_access(catalog: Catalog, relation: int, equal: Equalities) -> path
     """The primary key or index with the longest prefix of columns whose values are known; None
     without one."""
     table = catalog.table(relation)
-    best = _match_key_prefix(None, "", table.primary_key, equal, unique=True)
+    best = _build_prefix_access(None, "", table.primary_key, equal, unique=True)
     for index in catalog.table_indexes(relation):
         if _is_usable_index(index):
             slots = tuple(-1 if part.slot is None else part.slot for part in index.parts)
-            found = _match_key_prefix(index.id, index.name, slots, equal, unique=index.unique)
+            found = _build_prefix_access(index.id, index.name, slots, equal, unique=index.unique)
             if found is not None and (best is None or _is_better_access(found, best)):
                 best = found
     return best
@@ -392,7 +401,7 @@ def _is_usable_index(index: Index) -> bool:
     return ready and index.where is None
 
 
-def _match_key_prefix(
+def _build_prefix_access(
     index: int | None,
     name: str,
     slots: tuple[int, ...],

@@ -104,7 +104,7 @@ class FullRecompute:
 DeltaTree = LinearCore | Map | Union | Apply | Recompute | FullRecompute
 
 
-def children(tree: DeltaTree) -> tuple[DeltaTree, ...]:
+def child_trees(tree: DeltaTree) -> tuple[DeltaTree, ...]:
     """The trees a tree is made of, from left to right."""
     match tree:
         case LinearCore() | FullRecompute():
@@ -122,11 +122,11 @@ def children(tree: DeltaTree) -> tuple[DeltaTree, ...]:
 def walk_tree(tree: DeltaTree) -> Iterator[DeltaTree]:
     """A tree and all that it is made of, each before its children."""
     yield tree
-    for child in children(tree):
+    for child in child_trees(tree):
         yield from walk_tree(child)
 
 
-def leaves_of(tree: DeltaTree) -> Iterator[CoreLeaf]:
+def iterate_core_leaves(tree: DeltaTree) -> Iterator[CoreLeaf]:
     """The leaves of all cores, from left to right."""
     cores = (part for part in walk_tree(tree) if isinstance(part, LinearCore))
     return (leaf for core in cores for branch in core.branches for leaf in branch.leaves)
@@ -136,14 +136,16 @@ def collect_relations(tree: DeltaTree) -> tuple[int, ...]:
     """The relations a tree is made of, each once."""
     if isinstance(tree, FullRecompute):
         return tree.relations
-    return tuple(dict.fromkeys(leaf.relation for leaf in leaves_of(tree) if not leaf.constant))
+    return tuple(
+        dict.fromkeys(leaf.relation for leaf in iterate_core_leaves(tree) if not leaf.constant)
+    )
 
 
-def collect_slots(tree: DeltaTree, relation: int) -> set[int]:
+def collect_read_slots(tree: DeltaTree, relation: int) -> set[int]:
     """The columns of a table that a tree looks at."""
-    leaves = (leaf for leaf in leaves_of(tree) if leaf.relation == relation)
+    leaves = (leaf for leaf in iterate_core_leaves(tree) if leaf.relation == relation)
     return {slot for leaf in leaves for slot in leaf.slots}
 
 
-def sort_by_all_columns(node: n.Node) -> n.Node:
+def build_sort_by_all_columns(node: n.Node) -> n.Node:
     return n.Sort(node, total_order_keys(node.fields))

@@ -59,42 +59,47 @@ class AggregateGrouping:
     linear_aggregates: tuple[LinearAggregate, ...]
 
 
-def linearize_call(call: e.AggregateCall) -> LinearAggregate | None:
+def build_linear_aggregate(call: e.AggregateCall) -> LinearAggregate | None:
     """The linear state of this call; None when it is not linear."""
     if call.distinct or call.order_by:
         return None
     name = call.function.name
     if name == "count":
         return LinearAggregate(
-            1, _count_amounts, _final_function("count", 1, BIGINT, lambda rows: rows), "count"
+            1,
+            _value_to_count_amount,
+            _make_final_function("count", 1, BIGINT, lambda rows: rows),
+            "count",
         )
     if name in VARIANCE_FUNCTIONS:
-        return _linearize_variance(call.arguments[0].type, call.type, *VARIANCE_FUNCTIONS[name])
+        return _build_linear_variance(call.arguments[0].type, call.type, *VARIANCE_FUNCTIONS[name])
     if name not in ("sum", "avg"):
         return None
-    return _linearize_sum(call.arguments[0], call.type, average=name == "avg")
+    return _build_linear_sum(call.arguments[0], call.type, average=name == "avg")
 
 
-def _linearize_sum(
+def _build_linear_sum(
     summand: e.Expression, result: SqlType, *, average: bool
 ) -> LinearAggregate | None:
     argument = summand.type
     if argument.kind in INTEGERS:
-        final = _final_integer_average if average else _final_integer_sum(result)
+        final = _compute_integer_average if average else _build_integer_sum_final(result)
         return LinearAggregate(
-            2, _integer_amounts, _final_function("integers", 2, result, final), "integers"
+            2, _integer_to_amounts, _make_final_function("integers", 2, result, final), "integers"
         )
     scale = find_fixed_scale(summand)
     if scale is not None:
         unit = Decimal(1).scaleb(-scale, EXACT)
         return LinearAggregate(
             3,
-            _numeric_amounts(scale),
-            _final_function("numerics", 3, result, _final_numeric(unit, average)),
+            _build_numeric_to_amounts(scale),
+            _make_final_function("numerics", 3, result, _build_numeric_final(unit, average)),
         )
     if argument.kind in FLOATS:
-        floats = _final_float(average=average, narrow=result.kind is Kind.REAL)
-        return LinearAggregate(5, _float_amounts, _final_function("floats", 5, result, floats))
+        floats = _build_float_final(average=average, narrow=result.kind is Kind.REAL)
+        return LinearAggregate(
+            5, _float_to_amounts, _make_final_function("floats", 5, result, floats)
+        )
     return None
 
 
@@ -130,7 +135,7 @@ VARIANCE_FUNCTIONS = {
 """Whether it is of a sample (or of the population), and whether the root is taken."""
 
 
-def _linearize_variance(
+def _build_linear_variance(
     argument: SqlType, result: SqlType, sample: bool, root: bool
 ) -> LinearAggregate | None:
     """Variance and standard deviation from exact moments; of floats they are not exact, and so not
@@ -138,34 +143,38 @@ def _linearize_variance(
     if argument.kind in INTEGERS:
         return LinearAggregate(
             4,
-            _moment_amounts,
-            _final_function("moments", 4, result, _final_variance(0, sample, root)),
+            _integer_to_moments,
+            _make_final_function("moments", 4, result, _build_variance_final(0, sample, root)),
         )
     if argument.kind is Kind.NUMERIC and argument.scale is not None:
-        final = _final_function("moments", 4, result, _final_variance(argument.scale, sample, root))
-        return LinearAggregate(4, _numeric_moment_amounts(argument.scale), final)
+        final = _make_final_function(
+            "moments", 4, result, _build_variance_final(argument.scale, sample, root)
+        )
+        return LinearAggregate(4, _build_numeric_to_moments(argument.scale), final)
     return None
 
 
-def build_final_call(
+def build_final_value_expression(
     function: Function, columns: tuple[e.Expression, ...], type_: SqlType
 ) -> e.Expression:
     """The aggregate's value as an expression over the columns that hold its amounts."""
     return e.Call(function, columns, type_)
 
 
-def _final_function(what: str, width: int, result: SqlType, python: Callable[..., Any]) -> Function:
+def _make_final_function(
+    what: str, width: int, result: SqlType, python: Callable[..., Any]
+) -> Function:
     return Function(f"value of {what}", (BIGINT,) * width, result, python, strict=False)
 
 
 @lru_cache(maxsize=64)
-def exact_sum_function(function: Function, argument: SqlType | None) -> Function:
+def to_exact_sum_function(function: Function, argument: SqlType | None) -> Function:
     """SUM and AVG of floats as a view computes them: from the exact total, independent of the order
     of rows. Other functions are returned unchanged."""
     if function.name not in ("sum", "avg") or argument is None or argument.kind not in FLOATS:
         return function
     narrow = function.name == "sum" and argument.kind is Kind.REAL
-    finish = _final_float(average=function.name == "avg", narrow=narrow)
+    finish = _build_float_final(average=function.name == "avg", narrow=narrow)
     accumulator = Accumulator(
         lambda: [0, 0, 0, 0, 0], _add_exact_float, lambda state: finish(*state)
     )
@@ -173,7 +182,7 @@ def exact_sum_function(function: Function, argument: SqlType | None) -> Function
 
 
 def _add_exact_float(state: list[int], value: float) -> list[int]:
-    for at, amount in enumerate(_float_amounts(value)):
+    for at, amount in enumerate(_float_to_amounts(value)):
         state[at] += amount
     return state
 
@@ -181,16 +190,16 @@ def _add_exact_float(state: list[int], value: float) -> list[int]:
 # -- amounts of one value --------------------------------------------------------------------------
 
 
-def _count_amounts(value: Any) -> Amounts:
+def _value_to_count_amount(value: Any) -> Amounts:
     return (0,) if value is None else (1,)
 
 
-def _integer_amounts(value: int | None) -> Amounts:
+def _integer_to_amounts(value: int | None) -> Amounts:
     return (0, 0) if value is None else (1, value)
 
 
-def _numeric_amounts(scale: int) -> Callable[[Decimal | None], Amounts]:
-    def to_amounts(value: Decimal | None) -> Amounts:
+def _build_numeric_to_amounts(scale: int) -> Callable[[Decimal | None], Amounts]:
+    def numeric_to_amounts(value: Decimal | None) -> Amounts:
         if value is None:
             return (0, 0, 0)
         if value.is_nan():
@@ -199,24 +208,24 @@ def _numeric_amounts(scale: int) -> Callable[[Decimal | None], Amounts]:
             raise Unsupported("infinity in a sum that a view keeps")
         return (1, int(value.scaleb(scale, EXACT)), 0)
 
-    return to_amounts
+    return numeric_to_amounts
 
 
-def _moment_amounts(value: int | None) -> Amounts:
+def _integer_to_moments(value: int | None) -> Amounts:
     return (0, 0, 0, 0) if value is None else (1, value, value * value, 0)
 
 
-def _numeric_moment_amounts(scale: int) -> Callable[[Decimal | None], Amounts]:
-    units = _numeric_amounts(scale)
+def _build_numeric_to_moments(scale: int) -> Callable[[Decimal | None], Amounts]:
+    units = _build_numeric_to_amounts(scale)
 
-    def to_amounts(value: Decimal | None) -> Amounts:
+    def numeric_to_moments(value: Decimal | None) -> Amounts:
         values, total, nans = units(value)
         return (values, total, total * total, nans)
 
-    return to_amounts
+    return numeric_to_moments
 
 
-def _float_amounts(value: float | None) -> Amounts:
+def _float_to_amounts(value: float | None) -> Amounts:
     if value is None:
         return (0, 0, 0, 0, 0)
     if math.isnan(value):
@@ -229,18 +238,18 @@ def _float_amounts(value: float | None) -> Amounts:
 # -- values of sums --------------------------------------------------------------------------------
 
 
-def _final_integer_sum(result: SqlType) -> Callable[[int, int], Any]:
+def _build_integer_sum_final(result: SqlType) -> Callable[[int, int], Any]:
     if result.kind is Kind.NUMERIC:
         return lambda values, total: Decimal(total) if values else None
     return lambda values, total: finish_bigint(total) if values else None
 
 
-def _final_integer_average(values: int, total: int) -> Decimal | None:
+def _compute_integer_average(values: int, total: int) -> Decimal | None:
     return average_of(Decimal(total), values) if values else None
 
 
-def _final_numeric(unit: Decimal, average: bool) -> Callable[[int, int, int], Decimal | None]:
-    def final_value(values: int, units: int, nans: int) -> Decimal | None:
+def _build_numeric_final(unit: Decimal, average: bool) -> Callable[[int, int, int], Decimal | None]:
+    def compute_sum_or_average(values: int, units: int, nans: int) -> Decimal | None:
         if not values:
             return None
         if nans:
@@ -248,25 +257,27 @@ def _final_numeric(unit: Decimal, average: bool) -> Callable[[int, int, int], De
         total = Decimal(units).scaleb(unit.adjusted(), EXACT)
         return average_of(total, values) if average else total
 
-    return final_value
+    return compute_sum_or_average
 
 
-def _final_variance(
+def _build_variance_final(
     scale: int, sample: bool, root: bool
 ) -> Callable[[int, int, int, int], Decimal | None]:
-    def final_value(values: int, total: int, squares: int, nans: int) -> Decimal | None:
+    def compute_variance(values: int, total: int, squares: int, nans: int) -> Decimal | None:
         if nans:
             return compute_spread(values, Decimal("NaN"), Decimal("NaN"), sample, root)
         sums = Decimal(total).scaleb(-scale, EXACT), Decimal(squares).scaleb(-2 * scale, EXACT)
         return compute_spread(values, *sums, sample, root)
 
-    return final_value
+    return compute_variance
 
 
-def _final_float(
+def _build_float_final(
     *, average: bool, narrow: bool
 ) -> Callable[[int, int, int, int, int], float | None]:
-    def final_value(values: int, fixed: int, nans: int, ups: int, downs: int) -> float | None:
+    def compute_sum_or_average(
+        values: int, fixed: int, nans: int, ups: int, downs: int
+    ) -> float | None:
         if not values:
             return None
         if nans or (ups and downs):
@@ -278,4 +289,4 @@ def _final_float(
             return total / values
         return float4(total) if narrow else total
 
-    return final_value
+    return compute_sum_or_average

@@ -75,10 +75,10 @@ def flatten_to_branches(node: n.Node) -> tuple[CoreBranch, ...]:
         case n.SetOperation(kind=n.SetKind.UNION, all=True):
             return flatten_to_branches(node.left) + flatten_to_branches(node.right)
         case _:
-            raise unsupported_construct(describe_node(node), "it is not linear")
+            raise unsupported_construct_error(describe_node(node), "it is not linear")
 
 
-def unsupported_construct(construct: str, reason: str) -> Unsupported:
+def unsupported_construct_error(construct: str, reason: str) -> Unsupported:
     return Unsupported(
         "materialized view cannot be maintained incrementally",
         detail=f"{construct}: {reason}",
@@ -90,12 +90,12 @@ def unsupported_construct(construct: str, reason: str) -> Unsupported:
 def _scan_to_branch(node: n.Scan) -> CoreBranch:
     leaf = CoreLeaf(node.relation, node.name, node.slots, node.fields, 0)
     columns = tuple(e.Column(i, f.type, f.name) for i, f in enumerate(node.fields))
-    return CoreBranch((leaf,), _split_conditions(node.filter), columns)
+    return CoreBranch((leaf,), _split_plain_conjuncts(node.filter), columns)
 
 
 def _constants_to_branch(node: n.Values | n.TableFunction) -> CoreBranch:
     for expression in transform.own_expressions(node):
-        _require_plain(expression)
+        _require_no_subquery(expression)
     leaf = CoreLeaf(0, "constants", (), node.fields, 0, node)
     return CoreBranch(
         (leaf,), (), tuple(e.Column(i, f.type, f.name) for i, f in enumerate(node.fields))
@@ -103,7 +103,7 @@ def _constants_to_branch(node: n.Values | n.TableFunction) -> CoreBranch:
 
 
 def _filter_branch(branch: CoreBranch, condition: e.Expression) -> CoreBranch:
-    added = _split_conditions(_substitute_columns(condition, branch.columns))
+    added = _split_plain_conjuncts(_substitute_columns(condition, branch.columns))
     return replace(branch, conditions=branch.conditions + added)
 
 
@@ -132,30 +132,30 @@ def _join_branches(left: CoreBranch, right: CoreBranch, node: n.Join) -> CoreBra
     residual = (
         ()
         if node.residual is None
-        else _split_conditions(_substitute_columns(node.residual, columns))
+        else _split_plain_conjuncts(_substitute_columns(node.residual, columns))
     )
     conditions = left.conditions + moved.conditions + keys + residual
     return CoreBranch(left.leaves + moved.leaves, conditions, columns)
 
 
-def _split_conditions(condition: e.Expression | None) -> Expressions:
+def _split_plain_conjuncts(condition: e.Expression | None) -> Expressions:
     found = tuple(transform.conjuncts(condition))
     for one in found:
-        _require_plain(one)
+        _require_no_subquery(one)
     return found
 
 
 def _substitute_columns(expression: e.Expression, columns: Expressions) -> e.Expression:
     """An expression over a node's row as one over the branch's row."""
-    _require_plain(expression)
+    _require_no_subquery(expression)
     return transform.map_columns(expression, lambda column: columns[column.index])
 
 
-def _require_plain(expression: e.Expression) -> None:
+def _require_no_subquery(expression: e.Expression) -> None:
     if transform.has_subplan(expression):
-        raise unsupported_construct("sub-query", "it is not linear")
+        raise unsupported_construct_error("sub-query", "it is not linear")
     if transform.has_outer_column(expression):
-        raise unsupported_construct("sub-query", "it depends on rows further out")
+        raise unsupported_construct_error("sub-query", "it depends on rows further out")
 
 
 def describe_node(node: n.Node) -> str:

@@ -37,19 +37,19 @@ class MinMaxQuery(NamedTuple):
     calls: tuple[MinMaxCall, ...]
 
     @property
-    def index_columns(self) -> tuple[tuple[int, ...], ...]:
+    def required_index_columns(self) -> tuple[tuple[int, ...], ...]:
         """The columns of the indexes that it can be answered from."""
         return tuple(dict.fromkeys((*self.groups, call.slot) for call in self.calls))
 
 
-def match_min_max(tree: Recompute) -> MinMaxQuery | None:
+def match_min_max_query(tree: Recompute) -> MinMaxQuery | None:
     """The tree as MIN and MAX by group over one table; None where it is anything else."""
-    plan, branch = tree.plan, match_plain_table(tree.inputs[0].tree)
+    plan, branch = tree.plan, match_plain_table_branch(tree.inputs[0].tree)
     if not isinstance(plan, n.Aggregate) or plan.grouping_sets is not None:
         return None
     if branch is None:
         return None
-    slots = partial(find_slot, branch)
+    slots = partial(find_table_slot, branch)
     groups = [slots(group) for group in plan.groups]
     calls = [_match_min_max_call(call, slots) for call in plan.aggregates]
     if not calls or None in groups or None in calls:
@@ -70,7 +70,7 @@ def _match_min_max_call(
     return None if slot is None else MinMaxCall(slot, call.function.name == "max")
 
 
-def find_serving_index(catalog: Catalog, relation: int, slots: tuple[int, ...]) -> Index | None:
+def find_index_ordered_by(catalog: Catalog, relation: int, slots: tuple[int, ...]) -> Index | None:
     """A ready index whose entries are ordered by these columns, in this sequence."""
     for index in catalog.table_indexes(relation):
         plain = index.where is None and not index.unique
@@ -81,7 +81,7 @@ def find_serving_index(catalog: Catalog, relation: int, slots: tuple[int, ...]) 
     return None
 
 
-def match_plain_table(tree: DeltaTree) -> CoreBranch | None:
+def match_plain_table_branch(tree: DeltaTree) -> CoreBranch | None:
     """The branch of a core that is a plain table: all its rows, some of its columns."""
     if not isinstance(tree, LinearCore) or len(tree.branches) != 1:
         return None
@@ -90,7 +90,7 @@ def match_plain_table(tree: DeltaTree) -> CoreBranch | None:
     return branch if plain and not branch.conditions else None
 
 
-def find_slot(branch: CoreBranch, expression: e.Expression) -> int | None:
+def find_table_slot(branch: CoreBranch, expression: e.Expression) -> int | None:
     """The slot of the branch's table that an expression over the branch's columns is."""
     if not isinstance(expression, e.Column):
         return None

@@ -24,8 +24,8 @@ from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
 from belvedere.sql.rules.equality import make_equality
-from belvedere.views.delta.linear_aggregates import exact_sum_function
-from belvedere.views.delta.linear_core import Expressions, unsupported_construct
+from belvedere.views.delta.linear_aggregates import to_exact_sum_function
+from belvedere.views.delta.linear_core import Expressions, unsupported_construct_error
 
 
 def normalize_plan(plan: n.Node) -> n.Node:
@@ -74,7 +74,7 @@ def _normalize_node(node: n.Node) -> n.Node:
     node = transform.rebuild_inputs(node, _normalize_node)
     match node:
         case n.Filter():
-            return _rewrite_not_in(node) or node
+            return _rewrite_not_in_as_anti_joins(node) or node
         case n.Join():
             return _normalize_join(node)
         case n.SetOperation(kind=n.SetKind.UNION, all=False):
@@ -85,11 +85,13 @@ def _normalize_node(node: n.Node) -> n.Node:
             return _normalize_node(_expand_grouping_sets(node))
         case n.Aggregate():
             calls = tuple(map(_use_exact_sum, node.aggregates))
-            return _project_subqueries(replace(node, aggregates=calls))
+            return _project_subqueries_below(replace(node, aggregates=calls))
         case n.Window():
-            return _project_subqueries(replace(node, calls=tuple(map(_use_exact_sum, node.calls))))
+            return _project_subqueries_below(
+                replace(node, calls=tuple(map(_use_exact_sum, node.calls)))
+            )
         case n.Distinct():
-            return _project_subqueries(node)
+            return _project_subqueries_below(node)
         case _:
             return node
 
@@ -99,7 +101,7 @@ Call = TypeVar("Call", e.AggregateCall, e.WindowCall)
 
 def _use_exact_sum(call: Call) -> Call:
     argument = call.arguments[0].type if call.arguments else None
-    return replace(call, function=exact_sum_function(call.function, argument))
+    return replace(call, function=to_exact_sum_function(call.function, argument))
 
 
 def _distinct_to_aggregate(node: n.Node) -> n.Node:
@@ -108,18 +110,18 @@ def _distinct_to_aggregate(node: n.Node) -> n.Node:
     return n.Aggregate(node, output_columns(node), (), node.fields)
 
 
-def _rewrite_not_in(node: n.Filter) -> n.Node | None:
+def _rewrite_not_in_as_anti_joins(node: n.Filter) -> n.Node | None:
     """A filter by NOT IN of an uncorrelated sub-query, as anti joins."""
     parts = transform.conjuncts(node.condition)
     for one in parts:
-        if isinstance(one, e.QuantifiedSubquery) and _is_not_in(one):
+        if isinstance(one, e.QuantifiedSubquery) and _is_uncorrelated_not_in(one):
             rest = transform.conjunction([other for other in parts if other is not one])
             left = node.input if rest is None else _normalize_node(n.Filter(node.input, rest))
             return _build_null_aware_anti_join(left, one.operands[0], _normalize_node(one.plan))
     return None
 
 
-def _is_not_in(one: e.QuantifiedSubquery) -> bool:
+def _is_uncorrelated_not_in(one: e.QuantifiedSubquery) -> bool:
     plain = one.quantifier is e.Quantifier.ALL and [f.name for f in one.operators] == ["<>"]
     if not plain or len(one.plan.fields) != 1 or transform.has_subplan(one.operands[0]):
         return False
@@ -133,7 +135,7 @@ def _build_null_aware_anti_join(left: n.Node, value: e.Expression, right: n.Node
     (there,) = output_columns(right)
     other = e.Column(len(left.fields), there.type, there.name)
     known = n.Filter(left, e.Test(value, e.Truth.NULL, negated=True))
-    lonely = extract_join_keys(
+    lonely = with_equalities_as_join_keys(
         n.Join(n.JoinKind.ANTI, known, right, residual=make_equality(value, other, False))
     )
     nulls = n.Filter(right, e.Test(there, e.Truth.NULL))
@@ -147,14 +149,14 @@ def _build_null_aware_anti_join(left: n.Node, value: e.Expression, right: n.Node
 def _expand_grouping_sets(node: n.Aggregate) -> n.Node:
     """UNION ALL of one aggregate for each grouping set."""
     assert node.grouping_sets is not None
-    parts = [_aggregate_grouping_set(node, frozenset(one)) for one in node.grouping_sets]
+    parts = [_build_grouping_set_aggregate(node, frozenset(one)) for one in node.grouping_sets]
     made = parts[0]
     for other in parts[1:]:
         made = n.SetOperation(n.SetKind.UNION, True, made, other)
     return made
 
 
-def _aggregate_grouping_set(node: n.Aggregate, chosen: frozenset[int]) -> n.Node:
+def _build_grouping_set_aggregate(node: n.Aggregate, chosen: frozenset[int]) -> n.Node:
     """The rows of one grouping set, with the columns of the original aggregate."""
     groups, calls, width = sorted(chosen), len(node.aggregates), len(node.groups)
     fields = [node.fields[i] for i in groups] + list(node.fields[width : width + calls])
@@ -183,19 +185,19 @@ def _normalize_join(node: n.Join) -> n.Node:
         case n.JoinKind.RIGHT:
             return _right_to_left_join(node)
         case n.JoinKind.FULL:
-            return _expand_full_join(node)
+            return _full_join_to_union(node)
         case n.JoinKind.INNER:
-            return _normalize_inner_join(node)
+            return _move_subqueries_above_join(node)
         case _:
-            return extract_join_keys(node)
+            return with_equalities_as_join_keys(node)
 
 
-def _normalize_inner_join(node: n.Join) -> n.Node:
+def _move_subqueries_above_join(node: n.Join) -> n.Node:
     """Sub-queries in ON are conditions on the joined row."""
     parts = transform.conjuncts(node.residual)
     later = [one for one in parts if transform.has_subplan(one)]
     rest = transform.conjunction([one for one in parts if one not in later])
-    made = extract_join_keys(replace(node, residual=rest))
+    made = with_equalities_as_join_keys(replace(node, residual=rest))
     condition = transform.conjunction(later)
     return made if condition is None else n.Filter(made, condition)
 
@@ -203,37 +205,42 @@ def _normalize_inner_join(node: n.Join) -> n.Node:
 def _right_to_left_join(node: n.Join) -> n.Node:
     """A right join as a left join, with its columns in the original order."""
     left, right = len(node.left.fields), len(node.right.fields)
-    made = extract_join_keys(_exchange_sides(node, n.JoinKind.LEFT))
+    made = with_equalities_as_join_keys(_exchange_join_sides(node, n.JoinKind.LEFT))
     columns = output_columns(made)
     return n.Project(made, columns[right : right + left] + columns[:right], node.fields)
 
 
-def _exchange_sides(node: n.Join, kind: n.JoinKind) -> n.Join:
+def _exchange_join_sides(node: n.Join, kind: n.JoinKind) -> n.Join:
     """The join with its sides exchanged."""
     left, right = len(node.left.fields), len(node.right.fields)
 
-    def move_column(column: e.Column) -> e.Expression:
+    def exchange_column(column: e.Column) -> e.Expression:
         at = column.index + right if column.index < left else column.index - left
         return e.Column(at, column.type, column.name)
 
-    residual = None if node.residual is None else transform.map_columns(node.residual, move_column)
+    residual = (
+        None if node.residual is None else transform.map_columns(node.residual, exchange_column)
+    )
     keys = tuple(n.JoinKey(key.right, key.left, key.null_safe) for key in node.keys)
     return n.Join(kind, node.right, node.left, keys, residual)
 
 
-def _expand_full_join(node: n.Join) -> n.Node:
-    lonely = extract_join_keys(_exchange_sides(node, n.JoinKind.ANTI))
+def _full_join_to_union(node: n.Join) -> n.Node:
+    lonely = with_equalities_as_join_keys(_exchange_join_sides(node, n.JoinKind.ANTI))
     padding = tuple(e.Literal(None, field.type) for field in node.left.fields)
     padded = n.Project(lonely, padding + output_columns(lonely), node.fields)
     return n.SetOperation(
-        n.SetKind.UNION, True, extract_join_keys(replace(node, kind=n.JoinKind.LEFT)), padded
+        n.SetKind.UNION,
+        True,
+        with_equalities_as_join_keys(replace(node, kind=n.JoinKind.LEFT)),
+        padded,
     )
 
 
-def extract_join_keys(node: n.Join) -> n.Join:
+def with_equalities_as_join_keys(node: n.Join) -> n.Join:
     """The join with the equalities of its residual as keys."""
     width = len(node.left.fields)
-    keys = [n.JoinKey(*make_comparable(k.left, k.right), k.null_safe) for k in node.keys]
+    keys = [n.JoinKey(*make_comparable_keys(k.left, k.right), k.null_safe) for k in node.keys]
     rest = []
     for condition in transform.conjuncts(node.residual):
         key = _match_join_key(condition, width)
@@ -246,7 +253,7 @@ def extract_join_keys(node: n.Join) -> n.Join:
 
 
 def _match_join_key(condition: e.Expression, width: int) -> n.JoinKey | None:
-    for mine, other in match_equality(condition):
+    for mine, other in match_equality_both_ways(condition):
         left, right = transform.columns_of(mine), transform.columns_of(other)
         if left and right and max(left) < width <= min(right):
             return n.JoinKey(
@@ -259,19 +266,21 @@ def _to_right_column(column: e.Column, width: int) -> e.Column:
     return e.Column(column.index - width, column.type, column.name)
 
 
-def match_equality(condition: e.Expression) -> list[tuple[e.Expression, e.Expression]]:
+def match_equality_both_ways(condition: e.Expression) -> list[tuple[e.Expression, e.Expression]]:
     """An equality of values of one kind, without sub-queries, as (left, right) and as (right,
     left); nothing for other conditions."""
     match condition:
         case e.Call(function, (left, right), _) if function.name == "=":
             plain = not transform.has_subplan(left) and not transform.has_subplan(right)
             if plain and left.type.kind is right.type.kind:
-                left, right = make_comparable(left, right)
+                left, right = make_comparable_keys(left, right)
                 return [(left, right), (right, left)]
     return []
 
 
-def make_comparable(left: e.Expression, right: e.Expression) -> tuple[e.Expression, e.Expression]:
+def make_comparable_keys(
+    left: e.Expression, right: e.Expression
+) -> tuple[e.Expression, e.Expression]:
     """The two sides of an equality as keys. A value of another scale or length may have no encoding
     in the keys of an index, so then neither side is a bare column that an index could serve."""
     if left.type == right.type:
@@ -282,22 +291,22 @@ def make_comparable(left: e.Expression, right: e.Expression) -> tuple[e.Expressi
 # -- sub-queries -----------------------------------------------------------------------------------
 
 
-def _project_subqueries(node: n.Aggregate | n.Window | n.Distinct) -> n.Node:
+def _project_subqueries_below(node: n.Aggregate | n.Window | n.Distinct) -> n.Node:
     """The node with its expressions that have sub-queries as columns of its input."""
     added: list[e.Expression] = []
     width = len(node.input.fields)
 
-    def project_below(expression: e.Expression) -> e.Expression:
+    def replace_by_column(expression: e.Expression) -> e.Expression:
         if not transform.has_subplan(expression):
             return expression
         if transform.has_outer_column(expression):
-            raise unsupported_construct(
+            raise unsupported_construct_error(
                 "sub-query", "it depends on rows further out than the one around it"
             )
         added.append(expression)
         return e.Column(width + len(added) - 1, expression.type, "sub-query")
 
-    changed = transform.rebuild_expressions(node, project_below)
+    changed = transform.rebuild_expressions(node, replace_by_column)
     if not added:
         return node
     more = tuple(Field("sub-query", one.type) for one in added)

@@ -26,7 +26,7 @@ from belvedere.views.delta.linear_core import (
     Expressions,
     describe_node,
     flatten_to_branches,
-    unsupported_construct,
+    unsupported_construct_error,
 )
 from belvedere.views.delta.normalize import output_columns
 
@@ -41,7 +41,7 @@ def build_delta_tree(node: n.Node) -> DeltaTree:
             case n.Sort():
                 return build_delta_tree(node.input)
             case n.Filter() | n.Project():
-                return _build_map(node)
+                return _build_map_or_apply(node)
             case n.SetOperation(kind=n.SetKind.UNION, all=True):
                 return Union(build_delta_tree(node.left), build_delta_tree(node.right), node)
             case n.SetOperation():
@@ -53,7 +53,7 @@ def build_delta_tree(node: n.Node) -> DeltaTree:
                 rebuild = lambda new: transform.with_inputs(node, new)  # noqa: E731
                 return Recompute(both, rebuild, node, passed)
             case n.Join():
-                return _build_join(node)
+                return _build_join_apply(node)
             case n.Aggregate() | n.Window() | n.Distinct() | n.Limit() | n.TopN():
                 return _build_recompute(node)
             case _:
@@ -63,20 +63,22 @@ def build_delta_tree(node: n.Node) -> DeltaTree:
 # -- of each left row ------------------------------------------------------------------------------
 
 
-def _build_map(node: n.Filter | n.Project) -> Map | Apply:
+def _build_map_or_apply(node: n.Filter | n.Project) -> Map | Apply:
     if any(map(transform.has_subplan, transform.own_expressions(node))):
         return subqueries.build_subquery_apply(node, build_delta_tree)
     return Map(build_delta_tree(node.input), node)
 
 
-def _build_join(node: n.Join) -> Apply:
+def _build_join_apply(node: n.Join) -> Apply:
     if node.residual is not None and transform.has_subplan(node.residual):
-        raise unsupported_construct("sub-query", "a sub-query in the condition of an outer join")
+        raise unsupported_construct_error(
+            "sub-query", "a sub-query in the condition of an outer join"
+        )
     if node.lateral:
         return subqueries.build_lateral_apply(node, build_delta_tree)
     null_safe = any(key.null_safe for key in node.keys)
     if null_safe and not all(key.null_safe for key in node.keys):
-        raise unsupported_construct(
+        raise unsupported_construct_error(
             describe_node(node), "some of its keys match NULLs and some do not"
         )
     right = LookupInput(
@@ -116,25 +118,25 @@ def _build_recompute(
             passed = tuple(k.index if isinstance(k, e.Column) else -1 for k in keys)
             below = below.input if isinstance(below, n.Sort) else below
         case n.Limit():
-            total, below = _require_sorted_limit(node)
+            total, below = _split_sorted_limit(node)
         case n.TopN():
             total = replace(node, keys=node.keys + column_sort_keys(node.fields))
     one = RecomputeInput(build_delta_tree(below), keys)
     if isinstance(node, n.Limit | n.Distinct) and isinstance(node.input, n.Sort):
-        return Recompute((one,), _rebuild_above_sort(total), node, passed)
+        return Recompute((one,), _make_rebuild_above_sort(total), node, passed)
     return Recompute((one,), lambda new: transform.with_inputs(total, new), node, passed)
 
 
-def _require_sorted_limit(node: n.Limit) -> tuple[n.Limit, n.Node]:
+def _split_sorted_limit(node: n.Limit) -> tuple[n.Limit, n.Node]:
     """A LIMIT that has a Sort, and the input of that Sort."""
     if not isinstance(node.input, n.Sort):
-        raise unsupported_construct(
+        raise unsupported_construct_error(
             "limit without order by", "any rows would do, so they would change at will"
         )
     return node, node.input.input
 
 
-def _rebuild_above_sort(node: n.Node) -> Callable[[tuple[n.Node, ...]], n.Node]:
+def _make_rebuild_above_sort(node: n.Node) -> Callable[[tuple[n.Node, ...]], n.Node]:
     """How to rebuild an operator whose input is a Sort, over another input of that Sort."""
     (ordered,) = transform.inputs(node)
     assert isinstance(ordered, n.Sort)

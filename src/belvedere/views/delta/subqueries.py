@@ -20,8 +20,8 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.views.delta.delta_tree import Apply, DeltaTree, LookupInput
-from belvedere.views.delta.linear_core import unsupported_construct
-from belvedere.views.delta.normalize import match_equality, normalize_plan
+from belvedere.views.delta.linear_core import unsupported_construct_error
+from belvedere.views.delta.normalize import match_equality_both_ways, normalize_plan
 
 BuildTree = Callable[[n.Node], DeltaTree]
 RebuildPlan = Callable[[tuple[n.Node, ...]], n.Node]
@@ -37,11 +37,11 @@ class SubqueryLookup(NamedTuple):
 
 def build_subquery_apply(node: n.Filter | n.Project, tree_of: BuildTree) -> Apply:
     """The Apply of a selection or projection that has sub-queries."""
-    cuts = [_split_subquery(plan, tree_of) for plan in _collect_subplans(node)]
+    cuts = [_build_subquery_lookup(plan, tree_of) for plan in _collect_subplans(node)]
     rights = tuple(right for cut in cuts for right in cut.rights)
 
     def rebuild_operator(left: n.Node, given: tuple[n.Node, ...]) -> n.Node:
-        plans = _rebuild_plans(cuts, given)
+        plans = _rebuild_subplans(cuts, given)
 
         def replace_subplans(expression: e.Expression) -> e.Expression:
             new = transform.rebuild_operands(expression, replace_subplans)
@@ -55,10 +55,10 @@ def build_subquery_apply(node: n.Filter | n.Project, tree_of: BuildTree) -> Appl
 
 def build_lateral_apply(node: n.Join, tree_of: BuildTree) -> Apply:
     if node.kind not in (n.JoinKind.INNER, n.JoinKind.LEFT):
-        raise unsupported_construct(
+        raise unsupported_construct_error(
             f"lateral {node.kind} join", "its right side depends on each left row"
         )
-    cut = _split_subquery(node.right, tree_of)
+    cut = _build_subquery_lookup(node.right, tree_of)
 
     def rebuild_join(left: n.Node, given: tuple[n.Node, ...]) -> n.Node:
         return replace(node, left=left, right=cut.rebuild(given))
@@ -66,7 +66,7 @@ def build_lateral_apply(node: n.Join, tree_of: BuildTree) -> Apply:
     return Apply(tree_of(node.left), cut.rights, rebuild_join, node)
 
 
-def _rebuild_plans(cuts: list[SubqueryLookup], given: tuple[n.Node, ...]) -> Iterator[n.Node]:
+def _rebuild_subplans(cuts: list[SubqueryLookup], given: tuple[n.Node, ...]) -> Iterator[n.Node]:
     for cut in cuts:
         count = sum(right.is_read for right in cut.rights)
         yield cut.rebuild(given[:count])
@@ -88,10 +88,10 @@ def _collect_subplans(node: n.Filter | n.Project) -> list[n.Node]:
     return found
 
 
-def _split_subquery(plan: n.Node, tree_of: BuildTree) -> SubqueryLookup:
+def _build_subquery_lookup(plan: n.Node, tree_of: BuildTree) -> SubqueryLookup:
     depths = {depth for depth, _ in transform.outer_references(plan)}
     if depths - {1}:
-        raise unsupported_construct(
+        raise unsupported_construct_error(
             "sub-query", "it depends on rows further out than the one around it"
         )
     if not depths:
@@ -101,15 +101,15 @@ def _split_subquery(plan: n.Node, tree_of: BuildTree) -> SubqueryLookup:
         )
     above: list[n.Node] = []
     node = plan
-    while not isinstance(node, n.Filter) or not _match_correlations(node):
+    while not isinstance(node, n.Filter) or not _match_correlated_equalities(node):
         below = transform.inputs(node)
         if len(below) != 1 or _has_subqueries(node):
-            return _read_all_tables(plan, tree_of)
+            return _build_keyless_lookup(plan, tree_of)
         above.append(node)
         node = below[0]
     if transform.outer_references(node.input) or _has_subqueries(node):
-        return _read_all_tables(plan, tree_of)
-    ties, (tied, below_it) = _match_correlations(node), _split_filter(node)
+        return _build_keyless_lookup(plan, tree_of)
+    ties, (tied, below_it) = _match_correlated_equalities(node), _split_correlated_filter(node)
 
     def rebuild_subquery(given: tuple[n.Node, ...]) -> n.Node:
         made: n.Node = replace(tied, input=given[0])
@@ -124,7 +124,7 @@ def _split_subquery(plan: n.Node, tree_of: BuildTree) -> SubqueryLookup:
     )
 
 
-def _split_filter(node: n.Filter) -> tuple[n.Filter, n.Node]:
+def _split_correlated_filter(node: n.Filter) -> tuple[n.Filter, n.Node]:
     """The filter with only its correlated conditions, and its input with the other conditions:
     there they join tables that would otherwise be multiplied."""
     conditions = transform.conjuncts(node.condition)
@@ -144,17 +144,18 @@ def _strip_sorts(plan: n.Node) -> n.Node:
     return plan
 
 
-def _read_all_tables(plan: n.Node, tree_of: BuildTree) -> SubqueryLookup:
+def _build_keyless_lookup(plan: n.Node, tree_of: BuildTree) -> SubqueryLookup:
     """The lookup of a plan that reads its tables by itself, without keys."""
     found = [one for one in transform.walk_plan(plan) if isinstance(one, n.Scan)]
     scans = {(one.relation, one.slots): one for one in found}
     rights = tuple(
-        LookupInput(tree_of(_strip_scan(scan)), (), (), is_read=False) for scan in scans.values()
+        LookupInput(tree_of(_make_plain_scan(scan)), (), (), is_read=False)
+        for scan in scans.values()
     )
     return SubqueryLookup(rights, lambda given: plan)
 
 
-def _strip_scan(scan: n.Scan) -> n.Scan:
+def _make_plain_scan(scan: n.Scan) -> n.Scan:
     return n.Scan(scan.relation, scan.name, scan.slots, scan.fields)
 
 
@@ -162,12 +163,12 @@ def _has_subqueries(node: n.Node) -> bool:
     return any(map(transform.has_subplan, transform.own_expressions(node)))
 
 
-def _match_correlations(node: n.Filter) -> list[tuple[e.Expression, e.Expression]]:
+def _match_correlated_equalities(node: n.Filter) -> list[tuple[e.Expression, e.Expression]]:
     """Conditions `mine = around`: mine over the input's row, around over the outer row."""
     return [
-        (mine, _outer_to_column(around))
+        (mine, _replace_outer_columns(around))
         for condition in transform.conjuncts(node.condition)
-        for mine, around in match_equality(condition)
+        for mine, around in match_equality_both_ways(condition)
         if transform.columns_of(mine)
         and not transform.has_outer_column(mine)
         and transform.has_outer_column(around)
@@ -175,7 +176,7 @@ def _match_correlations(node: n.Filter) -> list[tuple[e.Expression, e.Expression
     ]
 
 
-def _outer_to_column(expression: e.Expression) -> e.Expression:
+def _replace_outer_columns(expression: e.Expression) -> e.Expression:
     if isinstance(expression, e.OuterColumn):
         return e.Column(expression.index, expression.type, expression.name)
-    return transform.rebuild_operands(expression, _outer_to_column)
+    return transform.rebuild_operands(expression, _replace_outer_columns)

@@ -50,7 +50,7 @@ def with_total_order(plan: n.Node) -> n.Node:
             n.Limit(input=n.Sort() as ordered, with_ties=False)
             | n.Distinct(input=n.Sort() as ordered)
         ):
-            return replace(node, input=_sort_by_all_columns(ordered))
+            return replace(node, input=_extend_sort_to_total_order(ordered))
         case n.Distinct() if node.on is not None:
             return replace(node, input=n.Sort(node.input, column_sort_keys(node.input.fields)))
         case n.TopN(with_ties=False):
@@ -68,7 +68,7 @@ def with_total_order(plan: n.Node) -> n.Node:
             return node
 
 
-def _sort_by_all_columns(ordered: n.Sort) -> n.Sort:
+def _extend_sort_to_total_order(ordered: n.Sort) -> n.Sort:
     return n.Sort(ordered.input, ordered.keys + column_sort_keys(ordered.fields))
 
 
@@ -87,7 +87,7 @@ class _WindowDefinition(NamedTuple):
 def _break_window_ties(node: n.Window) -> n.Node:
     """Functions that count rows, or take one of them, get a total order; those that compare peers
     keep theirs. Each distinct definition is a Window node of its own, one above the other."""
-    forms = [_define_total_window(node, call) for call in node.calls]
+    forms = [_make_tie_free_window(node, call) for call in node.calls]
     if len(set(forms)) == 1:
         return replace(
             node, partition=forms[0].partition, order=forms[0].order, frame=forms[0].frame
@@ -104,7 +104,7 @@ def _break_window_ties(node: n.Window) -> n.Node:
     return n.Project(below, columns, node.fields)
 
 
-def _define_total_window(node: n.Window, call: e.WindowCall) -> _WindowDefinition:
+def _make_tie_free_window(node: n.Window, call: e.WindowCall) -> _WindowDefinition:
     name, frame, every = call.function.name, node.frame, column_sort_keys(node.input.fields)
     total = node.order + every
     if name in _ROW_POSITION_FUNCTIONS or frame.mode is FrameMode.ROWS:

@@ -17,14 +17,18 @@ from belvedere.codec import keyspace
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.types import Kind, SqlType
-from belvedere.views.codegen.lookup_chain import SingleRowPlans
+from belvedere.views.codegen.lookup_chain import TreeLookupChains
 from belvedere.views.compile.auxiliary_views import (
-    define_ordered_rows,
-    define_row_counts,
-    find_aggregate_auxiliaries,
+    define_aggregate_auxiliaries,
+    define_auxiliary_limit_rows,
+    define_set_operation_counts,
 )
 from belvedere.views.compile.compile_view import MaintenancePlan
-from belvedere.views.delta.delta_plan import DeltaTerm, IndexRequirement, build_delta_terms
+from belvedere.views.delta.delta_plan import (
+    DeltaTerm,
+    IndexRequirement,
+    build_terms_and_requirements,
+)
 from belvedere.views.delta.delta_tree import (
     Apply,
     DeltaTree,
@@ -33,11 +37,11 @@ from belvedere.views.delta.delta_tree import (
     Map,
     Recompute,
     Union,
-    children,
+    child_trees,
     collect_relations,
     walk_tree,
 )
-from belvedere.views.delta.min_max import match_min_max
+from belvedere.views.delta.min_max import match_min_max_query
 
 BACKFILL_ROWS_PER_SECOND = 200_000
 """The expected speed of a backfill."""
@@ -82,28 +86,32 @@ class ChangeCost:
 
     def __str__(self) -> str:
         parts = [
-            format_count(self.gets, "key read") if self.gets else "",
-            format_count(self.ranges, "range") if self.ranges else "",
-            format_count(self.scans, "full scan") if self.scans else "",
-            format_count(self.writes, "entry", "entries") + " written" if self.writes else "",
+            format_count_with_noun(self.gets, "key read") if self.gets else "",
+            format_count_with_noun(self.ranges, "range") if self.ranges else "",
+            format_count_with_noun(self.scans, "full scan") if self.scans else "",
+            format_count_with_noun(self.writes, "entry", "entries") + " written"
+            if self.writes
+            else "",
         ]
         return ", ".join(filter(None, parts)) or "nothing"
 
 
-def format_count(count: int, one: str, many: str | None = None) -> str:
+def format_count_with_noun(count: int, one: str, many: str | None = None) -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
-def estimate_change_costs(
+def estimate_change_cost_by_table(
     catalog: Catalog, compiled: MaintenancePlan, requirements: tuple[IndexRequirement, ...]
 ) -> dict[int, ChangeCost]:
     """The cost of one new row of each table, for the view, its auxiliary views and its indexes."""
     found: dict[int, ChangeCost] = {}
     for relation in collect_relations(compiled.tree):
-        price = state_change_cost(catalog, compiled, relation)
+        price = estimate_own_state_cost(catalog, compiled, relation)
         for kept in compiled.required_auxiliaries:
             if relation in collect_relations(kept.tree):
-                price += tree_cost(catalog, kept.tree, relation) + ChangeCost(gets=1, writes=1)
+                price += estimate_tree_read_cost(catalog, kept.tree, relation) + ChangeCost(
+                    gets=1, writes=1
+                )
         made = len(
             [requirement for requirement in requirements if requirement.relation == relation]
         )
@@ -111,74 +119,81 @@ def estimate_change_costs(
     return found
 
 
-def state_change_cost(
+def estimate_own_state_cost(
     catalog: Catalog, compiled: MaintenancePlan, relation: int, *, comes: bool = True
 ) -> ChangeCost:
     """The cost of one row for the view's own state: an inserted row, or an updated or deleted one,
     for which no term is pruned."""
     tree = compiled.tree
-    if comes and isinstance(tree, LinearCore) and _all_pruned(catalog, tree, relation):
+    if comes and isinstance(tree, LinearCore) and _are_all_inserts_pruned(catalog, tree, relation):
         return ChangeCost()
-    price = tree_cost(catalog, tree, relation, comes=comes)
-    written = 2 if _replaces_row(compiled.tree) else 1
-    read = 0 if _writes_unread(catalog, compiled, relation) else written
+    price = estimate_tree_read_cost(catalog, tree, relation, comes=comes)
+    written = 2 if _change_replaces_view_row(compiled.tree) else 1
+    read = 0 if _can_write_without_read(catalog, compiled, relation) else written
     return price + ChangeCost(gets=read, writes=written)
 
 
-def _writes_unread(catalog: Catalog, compiled: MaintenancePlan, relation: int) -> bool:
+def _can_write_without_read(catalog: Catalog, compiled: MaintenancePlan, relation: int) -> bool:
     """Whether a changed row makes rows of the view that no other row makes."""
-    legs = SingleRowPlans(catalog, compiled.tree, compiled.group).chains_by_table.get(
+    legs = TreeLookupChains(catalog, compiled.tree, compiled.group).chains_by_table.get(
         keyspace.row_prefix(relation), ()
     )
     return len(legs) == 1 and legs[0].one_to_one
 
 
-def _replaces_row(tree: DeltaTree) -> bool:
+def _change_replaces_view_row(tree: DeltaTree) -> bool:
     """Whether a change usually replaces a row of the view by another."""
-    return isinstance(tree, Recompute) or (isinstance(tree, Map) and _replaces_row(tree.input))
+    return isinstance(tree, Recompute) or (
+        isinstance(tree, Map) and _change_replaces_view_row(tree.input)
+    )
 
 
-def tree_cost(
+def estimate_tree_read_cost(
     catalog: Catalog, tree: DeltaTree, relation: int, *, comes: bool = True
 ) -> ChangeCost:
     match tree:
         case LinearCore():
-            return _core_cost(catalog, tree, relation, comes=comes)
+            return _estimate_linear_core_reads(catalog, tree, relation, comes=comes)
         case Apply():
-            return _apply_cost(catalog, tree, relation)
+            return _estimate_apply_reads(catalog, tree, relation)
         case FullRecompute():
             return ChangeCost(scans=1 + len(tree.relations))
         case Map() | Union() | Recompute():
             own = (
-                _recompute_cost(tree).multiply_reads(2)
+                _estimate_key_recompute_reads(tree).multiply_reads(2)
                 if isinstance(tree, Recompute)
                 else ChangeCost()
             )
-            below = [tree_cost(catalog, one, relation, comes=comes) for one in children(tree)]
+            below = [
+                estimate_tree_read_cost(catalog, one, relation, comes=comes)
+                for one in child_trees(tree)
+            ]
             return sum(below, own)
 
 
-def _single_table_terms(catalog: Catalog, tree: LinearCore, relation: int) -> list[DeltaTerm]:
+def _list_terms_of_one_table(catalog: Catalog, tree: LinearCore, relation: int) -> list[DeltaTerm]:
     """The terms of a change of this table only."""
     return [
         term
-        for term in build_delta_terms(tree.branches, tree.plan.fields, catalog)[0]
+        for term in build_terms_and_requirements(tree.branches, tree.plan.fields, catalog)[0]
         if len(term.changed) == 1
         and tree.branches[term.branch].leaves[term.changed[0]].relation == relation
     ]
 
 
-def _all_pruned(catalog: Catalog, tree: LinearCore, relation: int) -> bool:
+def _are_all_inserts_pruned(catalog: Catalog, tree: LinearCore, relation: int) -> bool:
     return all(
-        term.prunes_inserts(term.changed[0])
-        for term in _single_table_terms(catalog, tree, relation)
+        term.can_prune_inserts(term.changed[0])
+        for term in _list_terms_of_one_table(catalog, tree, relation)
     )
 
 
-def _core_cost(catalog: Catalog, tree: LinearCore, relation: int, *, comes: bool) -> ChangeCost:
+def _estimate_linear_core_reads(
+    catalog: Catalog, tree: LinearCore, relation: int, *, comes: bool
+) -> ChangeCost:
     price = ChangeCost()
-    for term in _single_table_terms(catalog, tree, relation):
-        if comes and term.prunes_inserts(term.changed[0]):
+    for term in _list_terms_of_one_table(catalog, tree, relation):
+        if comes and term.can_prune_inserts(term.changed[0]):
             continue
         price += ChangeCost(scans=term.scans)
         for node in transform.walk_plan(term.plan):
@@ -188,32 +203,36 @@ def _core_cost(catalog: Catalog, tree: LinearCore, relation: int, *, comes: bool
     return price
 
 
-def _apply_cost(catalog: Catalog, tree: Apply, relation: int) -> ChangeCost:
+def _estimate_apply_reads(catalog: Catalog, tree: Apply, relation: int) -> ChangeCost:
     price = ChangeCost()
     if relation in collect_relations(tree.left):
-        price += tree_cost(catalog, tree.left, relation)
+        price += estimate_tree_read_cost(catalog, tree.left, relation)
         price += ChangeCost(ranges=len([right for right in tree.rights if right.is_read]))
     for right in tree.rights:
         if relation in collect_relations(right.tree):
-            price += tree_cost(catalog, right.tree, relation)
+            price += estimate_tree_read_cost(catalog, right.tree, relation)
             keyed = bool(right.left_keys)
             price += ChangeCost(ranges=3 if keyed else 0, scans=0 if keyed else 1)
     return price
 
 
-def _recompute_cost(tree: Recompute) -> ChangeCost:
+def _estimate_key_recompute_reads(tree: Recompute) -> ChangeCost:
     """What the operator reads to recompute one touched key, once."""
     if isinstance(tree.plan, n.SetOperation):
-        return ChangeCost(gets=2) if len(define_row_counts(tree)) == 2 else ChangeCost(ranges=2)
-    extrema = match_min_max(tree)
+        return (
+            ChangeCost(gets=2)
+            if len(define_set_operation_counts(tree)) == 2
+            else ChangeCost(ranges=2)
+        )
+    extrema = match_min_max_query(tree)
     if extrema is not None:
         return ChangeCost(ranges=len(extrema.calls))
-    parts = find_aggregate_auxiliaries(tree)
+    parts = define_aggregate_auxiliaries(tree)
     if parts is not None:
         ends = len([number for _, number in parts.calls if number is None])
         others = len([one for one, k in parts.calls if k is not None and one != parts.presence])
         return ChangeCost(gets=1 + others, ranges=ends)
-    if define_ordered_rows(tree) is not None or tree.inputs[0].keys:
+    if define_auxiliary_limit_rows(tree) is not None or tree.inputs[0].keys:
         return ChangeCost(ranges=1)
     return ChangeCost(scans=1)
 
@@ -225,7 +244,7 @@ def describe_incrementality(tree: DeltaTree) -> str:
     """Whether the view is incremental, and how."""
     if isinstance(tree, FullRecompute):
         return "not incremental: computed again as a whole at every change"
-    worst = max((_incrementality(one) for one in walk_tree(tree)), default=0)
+    worst = max((_rank_recompute_extent(one) for one in walk_tree(tree)), default=0)
     return (
         "incremental",
         "incremental, by touched groups or partitions",
@@ -233,16 +252,20 @@ def describe_incrementality(tree: DeltaTree) -> str:
     )[worst]
 
 
-def _incrementality(tree: DeltaTree) -> int:
+def _rank_recompute_extent(tree: DeltaTree) -> int:
     if not isinstance(tree, Recompute):
         return 0
-    price = _recompute_cost(tree)
-    assembled = find_aggregate_auxiliaries(tree) or match_min_max(tree) or define_ordered_rows(tree)
+    price = _estimate_key_recompute_reads(tree)
+    assembled = (
+        define_aggregate_auxiliaries(tree)
+        or match_min_max_query(tree)
+        or define_auxiliary_limit_rows(tree)
+    )
     counted = isinstance(tree.plan, n.SetOperation) and price.gets
     return 2 if price.scans else int(not assembled and not counted)
 
 
-def estimate_storage(
+def estimate_entries_and_bytes(
     compiled: MaintenancePlan, rows_of: Callable[[n.Node], float]
 ) -> tuple[int, int]:
     """About how many entries the view has, and their bytes."""
@@ -251,9 +274,9 @@ def estimate_storage(
         group = compiled.group
         plan = n.Aggregate(plan, group.groups, (), compiled.stored)
     entries = max(1, round(rows_of(plan)))
-    row = sum(_type_width(field.type) for field in compiled.stored)
+    row = sum(_estimate_type_bytes(field.type) for field in compiled.stored)
     return entries, entries * (2 * row + 8 * compiled.amounts + _ENTRY_BYTES)
 
 
-def _type_width(type_: SqlType) -> int:
+def _estimate_type_bytes(type_: SqlType) -> int:
     return _WIDTHS.get(type_.kind, _TEXT_WIDTH)

@@ -23,12 +23,12 @@ from belvedere.plan.printer import print_plan
 from belvedere.views.compile.auxiliary_views import (
     Auxiliary,
     AuxiliaryGroups,
-    define_ordered_rows,
-    define_row_counts,
-    find_aggregate_auxiliaries,
+    define_aggregate_auxiliaries,
+    define_auxiliary_limit_rows,
+    define_set_operation_counts,
 )
 from belvedere.views.compile.compile_view import MaintenancePlan
-from belvedere.views.delta.delta_plan import DeltaTerm, build_delta_terms
+from belvedere.views.delta.delta_plan import DeltaTerm, build_terms_and_requirements
 from belvedere.views.delta.delta_tree import (
     Apply,
     DeltaTree,
@@ -39,7 +39,7 @@ from belvedere.views.delta.delta_tree import (
     Union,
 )
 from belvedere.views.delta.linear_core import Expressions, describe_node
-from belvedere.views.delta.min_max import match_min_max
+from belvedere.views.delta.min_max import match_min_max_query
 from belvedere.views.explain.cost_estimate import describe_incrementality
 
 _DISTRIBUTIVE = ("count", "sum")
@@ -47,59 +47,59 @@ _ENDS = ("min", "max", "bool_and", "bool_or", "every")
 _ALGEBRAIC = ("avg", "variance", "var_samp", "var_pop", "stddev", "stddev_samp", "stddev_pop")
 
 
-def explain_view(catalog: Catalog, compiled: MaintenancePlan) -> list[str]:
+def build_explain_lines(catalog: Catalog, compiled: MaintenancePlan) -> list[str]:
     """The lines that explain a view, without positions or costs."""
     lines = [
         describe_incrementality(compiled.tree),
-        _describe_state(compiled),
-        *_describe_aggregates(compiled.tree),
+        _describe_stored_state(compiled),
+        *_describe_recomputed_aggregates(compiled.tree),
     ]
-    lines += _describe_tree(catalog, compiled.tree)
+    lines += _describe_delta_tree(catalog, compiled.tree)
     for number, one in enumerate(compiled.required_auxiliaries, 1):
-        lines += [f"auxiliary view {number}: {describe_auxiliary(one)}"]
+        lines += [f"auxiliary view {number}: {describe_auxiliary_view(one)}"]
     return lines
 
 
-def describe_auxiliary(one: Auxiliary) -> str:
+def describe_auxiliary_view(one: Auxiliary) -> str:
     """One line about what an auxiliary view stores."""
-    tables = ", ".join(dict.fromkeys(_table_names(one.tree)))
+    tables = ", ".join(dict.fromkeys(_scanned_table_names(one.tree)))
     if isinstance(one, AuxiliaryGroups):
-        calls = "; ".join(["rows", *map(_describe_call, one.calls)])
-        return f"groups ({_print_all(one.groups)}) of {tables}: {calls}"
+        calls = "; ".join(["rows", *map(_describe_aggregate_call, one.calls)])
+        return f"groups ({_join_expression_texts(one.groups)}) of {tables}: {calls}"
     keys = ", ".join(
         print_expression(key.expression) + (" desc" if key.descending else "") for key in one.keys
     )
     return f"rows of {tables} by {keys}"
 
 
-def _table_names(tree: DeltaTree) -> Iterator[str]:
+def _scanned_table_names(tree: DeltaTree) -> Iterator[str]:
     for node in transform.walk_plan(tree.plan):
         if isinstance(node, n.Scan):
             yield node.name
 
 
-def _describe_call(call: e.AggregateCall) -> str:
+def _describe_aggregate_call(call: e.AggregateCall) -> str:
     name = call.function.name
     distinct = "distinct " if call.distinct else ""
-    arguments = _print_all(call.arguments) or "*"
-    return f"{name}({distinct}{arguments}), {aggregate_kind(name, call.distinct)}"
+    arguments = _join_expression_texts(call.arguments) or "*"
+    return f"{name}({distinct}{arguments}), {classify_aggregate(name, call.distinct)}"
 
 
-def _describe_aggregates(tree: DeltaTree) -> list[str]:
+def _describe_recomputed_aggregates(tree: DeltaTree) -> list[str]:
     """The aggregates that are not in the view's own state, and their kinds."""
     if not isinstance(tree, Recompute | Map):
         return []
     below = tree.inputs[0].tree if isinstance(tree, Recompute) else tree.input
     plan = tree.plan
     mine = (
-        [f"aggregates: {'; '.join(map(_describe_call, plan.aggregates))}"]
+        [f"aggregates: {'; '.join(map(_describe_aggregate_call, plan.aggregates))}"]
         if isinstance(plan, n.Aggregate) and plan.aggregates
         else []
     )
-    return mine + _describe_aggregates(below)
+    return mine + _describe_recomputed_aggregates(below)
 
 
-def aggregate_kind(name: str, distinct: bool = False) -> str:
+def classify_aggregate(name: str, distinct: bool = False) -> str:
     """The kind of an aggregate: whether results of parts of a group can be combined, and how."""
     if distinct and name not in _ENDS:
         return "holistic"
@@ -110,42 +110,42 @@ def aggregate_kind(name: str, distinct: bool = False) -> str:
     return "algebraic" if name in _ALGEBRAIC else "holistic"
 
 
-def _describe_state(compiled: MaintenancePlan) -> str:
+def _describe_stored_state(compiled: MaintenancePlan) -> str:
     columns = ", ".join(field.name for field in compiled.stored)
     if compiled.group is None:
         return f"kept: rows ({columns}) with how often each is there"
-    calls = map(_describe_call, compiled.group.calls)
+    calls = map(_describe_aggregate_call, compiled.group.calls)
     return f"kept: groups ({columns}), {compiled.amounts} amounts: " + "; ".join(["rows", *calls])
 
 
-def _describe_tree(catalog: Catalog, tree: DeltaTree) -> Iterator[str]:
+def _describe_delta_tree(catalog: Catalog, tree: DeltaTree) -> Iterator[str]:
     match tree:
         case LinearCore():
-            yield from _describe_core(catalog, tree)
+            yield from _describe_linear_core(catalog, tree)
         case Map():
             yield print_plan(tree.plan).splitlines()[0] + " of what changes in"
-            yield from _indent_lines(_describe_tree(catalog, tree.input))
+            yield from _indent_lines(_describe_delta_tree(catalog, tree.input))
         case Union():
             yield "union all of what changes in"
             for side in (tree.left, tree.right):
-                yield from _indent_lines(_describe_tree(catalog, side))
+                yield from _indent_lines(_describe_delta_tree(catalog, side))
         case Apply():
-            yield from _describe_apply(catalog, tree)
+            yield from _describe_apply_operator(catalog, tree)
         case Recompute():
-            yield from _describe_recompute(catalog, tree)
+            yield from _describe_recompute_operator(catalog, tree)
         case FullRecompute():
             yield "computed again as a whole when a row of any of its tables changes"
             yield from _indent_lines(iter(print_plan(tree.plan).splitlines()))
 
 
-def _describe_core(catalog: Catalog, tree: LinearCore) -> Iterator[str]:
-    terms, _ = build_delta_terms(tree.branches, tree.plan.fields, catalog)
+def _describe_linear_core(catalog: Catalog, tree: LinearCore) -> Iterator[str]:
+    terms, _ = build_terms_and_requirements(tree.branches, tree.plan.fields, catalog)
     yield f"linear, {len(terms)} term{'' if len(terms) == 1 else 's'}"
     for term in terms:
-        yield from _indent_lines(_describe_term(tree, term))
+        yield from _indent_lines(_describe_delta_term(tree, term))
 
 
-def _describe_term(tree: LinearCore, term: DeltaTerm) -> Iterator[str]:
+def _describe_delta_term(tree: LinearCore, term: DeltaTerm) -> Iterator[str]:
     leaves = tree.branches[term.branch].leaves
     names = " and ".join(leaves[number].name for number in term.changed)
     scans = f", {term.scans} full scan{'' if term.scans == 1 else 's'}" if term.scans else ""
@@ -155,45 +155,45 @@ def _describe_term(tree: LinearCore, term: DeltaTerm) -> Iterator[str]:
     yield from _indent_lines(iter(print_plan(term.plan).splitlines()))
 
 
-def _describe_apply(catalog: Catalog, tree: Apply) -> Iterator[str]:
+def _describe_apply_operator(catalog: Catalog, tree: Apply) -> Iterator[str]:
     what = "sub-query" if isinstance(tree.plan, n.Filter | n.Project) else describe_node(tree.plan)
     yield f"{what}: left rows that change are done as they are"
-    yield from _indent_lines(_describe_tree(catalog, tree.left))
+    yield from _indent_lines(_describe_delta_tree(catalog, tree.left))
     for right in tree.rights:
-        keys = _print_all(right.left_keys)
+        keys = _join_expression_texts(right.left_keys)
         which = f"the left rows with the same {keys}" if keys else "every left row"
         flips = tree.join is not None and tree.join.residual is None
         if flips and tree.join is not None and tree.join.kind is not n.JoinKind.INNER:
             which += ", for a first or last match"
         yield f"right rows that change touch {which}"
-        yield from _indent_lines(_describe_tree(catalog, right.tree))
+        yield from _indent_lines(_describe_delta_tree(catalog, right.tree))
 
 
-def _describe_recompute(catalog: Catalog, tree: Recompute) -> Iterator[str]:
-    keys = _print_all(tree.inputs[0].keys)
-    if match_min_max(tree) is not None:
+def _describe_recompute_operator(catalog: Catalog, tree: Recompute) -> Iterator[str]:
+    keys = _join_expression_texts(tree.inputs[0].keys)
+    if match_min_max_query(tree) is not None:
         which = f"for the touched {keys}" if keys else "at every change"
         yield f"{describe_node(tree.plan)}: read again from the ends of an index {which}"
-        yield from _indent_lines(_describe_tree(catalog, tree.inputs[0].tree))
+        yield from _indent_lines(_describe_delta_tree(catalog, tree.inputs[0].tree))
         return
-    counts = isinstance(tree.plan, n.SetOperation) and len(define_row_counts(tree)) == 2
+    counts = isinstance(tree.plan, n.SetOperation) and len(define_set_operation_counts(tree)) == 2
     if (
         counts
-        or find_aggregate_auxiliaries(tree) is not None
-        or define_ordered_rows(tree) is not None
+        or define_aggregate_auxiliaries(tree) is not None
+        or define_auxiliary_limit_rows(tree) is not None
     ):
         which = f"for the touched {keys}" if keys else "at every change"
         yield f"{describe_node(tree.plan)}: read again from auxiliary views {which}"
         for one in tree.inputs:
-            yield from _indent_lines(_describe_tree(catalog, one.tree))
+            yield from _indent_lines(_describe_delta_tree(catalog, one.tree))
         return
     what = f"the rows with the touched {keys}" if keys else "everything"
     yield f"{describe_node(tree.plan)}: done again over {what}, before and after"
     for one in tree.inputs:
-        yield from _indent_lines(_describe_tree(catalog, one.tree))
+        yield from _indent_lines(_describe_delta_tree(catalog, one.tree))
 
 
-def _print_all(expressions: Expressions) -> str:
+def _join_expression_texts(expressions: Expressions) -> str:
     return ", ".join(map(print_expression, expressions))
 
 

@@ -36,7 +36,7 @@ EvaluateRow = Callable[[Row], Any]
 CompileExpression = Callable[[Catalog, Table, str], EvaluateRow]
 
 
-def refuse_expressions(catalog: Catalog, table: Table, text: str) -> EvaluateRow:
+def refuse_index_expression(catalog: Catalog, table: Table, text: str) -> EvaluateRow:
     """The compiler of index expressions where the SQL part is absent: refuses them."""
     raise Unsupported("index expression without the SQL part", expression=text)
 
@@ -65,7 +65,7 @@ class IndexParticipant:
         table = self._table.table
         self._prefix = keyspace.row_prefix(table.id)
         self._values = [
-            _column_getter(part.slot)
+            _make_column_getter(part.slot)
             if part.slot is not None
             else compile_expression(catalog, table, part.expression or "")
             for part in index.parts
@@ -88,13 +88,13 @@ class IndexParticipant:
         for change in changes:
             if change.relation != self._table.table.id:
                 continue
-            keys = [self._claimed_key(value) for value in (change.old, change.new)]
+            keys = [self._build_claimed_key(value) for value in (change.old, change.new)]
             if keys[0] != keys[1]:
                 yield from (LockRequest("claim", key) for key in keys if key is not None)
 
-    def _claimed_key(self, value: bytes | None) -> bytes | None:
+    def _build_claimed_key(self, value: bytes | None) -> bytes | None:
         """The key that no other row may have; NULLs that are distinct collide with nothing."""
-        entry = self.build_entry(value)
+        entry = self.build_index_entry(value)
         if entry is None or not self._index.index.nulls_distinct:
             return None if entry is None else entry[0]
         parts = self._index.layout.decode(entry[1])[: self._index.part_count]
@@ -110,9 +110,9 @@ class IndexParticipant:
         for change in changes:
             if not change.key.startswith(prefix):
                 continue
-            if self._is_unchanged(change.old, change.new):
+            if self._has_equal_index_columns(change.old, change.new):
                 continue
-            old, new = self.build_entry(change.old), self.build_entry(change.new)
+            old, new = self.build_index_entry(change.old), self.build_index_entry(change.new)
             if old == new:
                 continue
             if old is not None:
@@ -121,17 +121,17 @@ class IndexParticipant:
             if new is not None:
                 added.append(new)
         if self.unique:
-            self._require_unique(added, removed, reader)
+            self._require_unique_keys(added, removed, reader)
         for key, value in added:
             writer.put(key, value)
 
     def single_row_writes(self, prefix: bytes) -> SingleRowWrites | None:
         if prefix != self._prefix:
             return None
-        entry, unique = self.build_entry, self.unique
+        entry, unique = self.build_index_entry, self.unique
         project = None if self._varying_representation else self._project
 
-        def write_entry(old: bytes | None, new: bytes | None, get: Get, rows: Rows) -> None:
+        def replace_index_entry(old: bytes | None, new: bytes | None, get: Get, rows: Rows) -> None:
             if project is not None and old is not None and new is not None:
                 if project(old) == project(new):
                     return
@@ -146,16 +146,16 @@ class IndexParticipant:
                     raise self.duplicate_key_error(value)
                 rows[key] = value
 
-        return write_entry
+        return replace_index_entry
 
-    def _is_unchanged(self, old: bytes | None, new: bytes | None) -> bool:
+    def _has_equal_index_columns(self, old: bytes | None, new: bytes | None) -> bool:
         """Whether no column of the index changed; False when in doubt."""
         project = self._project
         if project is None or old is None or new is None:
             return False
         return project(old) == project(new) and not self._varying_representation
 
-    def build_entry(self, value: bytes | None) -> tuple[bytes, bytes] | None:
+    def build_index_entry(self, value: bytes | None) -> tuple[bytes, bytes] | None:
         """The index entry (key, value) of a stored row; None when it has none."""
         if value is None:
             return None
@@ -174,7 +174,7 @@ class IndexParticipant:
                 return index.unique_key.encode(parts), index.layout.encode(stored)
         return index.key.encode(stored[: self._key_width]), index.layout.encode(stored)
 
-    def _require_unique(
+    def _require_unique_keys(
         self, added: list[tuple[bytes, bytes]], removed: set[bytes], reader: Reader
     ) -> None:
         seen: set[bytes] = set()
@@ -200,5 +200,5 @@ class IndexParticipant:
         )
 
 
-def _column_getter(slot: int) -> EvaluateRow:
+def _make_column_getter(slot: int) -> EvaluateRow:
     return lambda row: row[slot]

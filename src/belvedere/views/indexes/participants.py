@@ -8,7 +8,7 @@ from belvedere.txn.transaction import foreign_keys
 from belvedere.views.indexes.entries import CompileExpression, build_index_participants
 
 
-def build_commit_participants(
+def build_non_view_participants(
     catalog: Catalog, relations: frozenset[int], compile_expression: CompileExpression
 ) -> tuple[Participant, ...]:
     """The participants of a commit that changes these relations, cached per catalog."""

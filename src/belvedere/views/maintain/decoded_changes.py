@@ -29,7 +29,7 @@ class DecodedChanges:
         self._by_table: dict[bytes, list[RowChange]] = {}
         self._sides: dict[tuple[bytes, tuple[int, ...]], tuple[RowLayout, DeletedAndInserted]] = {}
 
-    def deleted_and_inserted(self, prefix: bytes, leg: LookupChain) -> DeletedAndInserted:
+    def project_deleted_and_inserted(self, prefix: bytes, leg: LookupChain) -> DeletedAndInserted:
         """The deleted and inserted rows, projected to the columns that a look-up chain of this
         table uses; changes of other columns are left out."""
         key = prefix, leg.slots
@@ -37,7 +37,7 @@ class DecodedChanges:
         if known is None or not _has_same_layout(known[0], leg.layout):
             known = self._sides[key] = (
                 leg.layout,
-                _project_changes(self._changes_of_table(prefix), leg),
+                _split_and_project_changes(self._changes_of_table(prefix), leg),
             )
         return known[1]
 
@@ -50,7 +50,7 @@ class DecodedChanges:
         return self._by_table[prefix]
 
 
-def decode_changes_once(changes: Sequence[RowChange], writer: Writer) -> DecodedChanges:
+def get_shared_decoded_changes(changes: Sequence[RowChange], writer: Writer) -> DecodedChanges:
     """These changes decoded, one object for all participants of one step."""
     key = (DecodedChanges, id(changes))
     known = writer.shared_results.get(key)
@@ -65,7 +65,9 @@ def _has_same_layout(one: RowLayout, other: RowLayout) -> bool:
     return one is other or one.slots == other.slots
 
 
-def _project_changes(changes: Sequence[RowChange], leg: LookupChain) -> DeletedAndInserted:
+def _split_and_project_changes(
+    changes: Sequence[RowChange], leg: LookupChain
+) -> DeletedAndInserted:
     project, disguised = leg.project, leg.varying_representation
     went: list[Row] = []
     came: list[Row] = []

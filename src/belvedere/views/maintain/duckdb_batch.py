@@ -38,7 +38,6 @@ from belvedere.views.codegen.group_sums import GroupSums
 from belvedere.views.compile.compile_view import MaintenancePlan
 from belvedere.views.delta.delta_plan import changes_leaf_id
 from belvedere.views.delta.delta_tree import LinearCore
-from belvedere.views.delta.detached_run import ENVIRONMENT, NO_SERVICES
 from belvedere.views.delta.linear_aggregates import (
     FLOATS,
     INTEGERS,
@@ -47,6 +46,7 @@ from belvedere.views.delta.linear_aggregates import (
     find_fixed_scale,
 )
 from belvedere.views.delta.linear_core import CoreBranch
+from belvedere.views.delta.sessionless_run import ENVIRONMENT, NO_SERVICES
 from belvedere.views.delta.tie_break import with_total_order
 
 _EXACT_OF_FLOATS = frozenset(("+", "-", "*", "/", "abs"))
@@ -72,7 +72,7 @@ class _AmountColumn(NamedTuple):
     scale: int = 0
 
 
-class _ChangedLeaf(NamedTuple):
+class _ChangedLeafPlan(NamedTuple):
     """A branch whose leaf `number`, a scan of this table, is replaced by the batch's rows."""
 
     relation: int
@@ -81,7 +81,7 @@ class _ChangedLeaf(NamedTuple):
     plan: n.Node
 
 
-class DuckdbBatch:
+class DuckdbBatchEvaluator:
     """Computes the batches of one view. `refusal` is why they stay in Python."""
 
     def __init__(self, catalog: Catalog, compiled: MaintenancePlan) -> None:
@@ -89,10 +89,10 @@ class DuckdbBatch:
         self._tree = compiled.tree
         self._group = compiled.group
         self._amounts: list[_AmountColumn | None] = []
-        self.refusal = _find_refusal(compiled)
+        self.refusal = _find_refusal_reason(compiled)
         if self.refusal is None and self._group is not None:
-            self._amounts = _amount_columns(self._group)
-        self._leaf_plans: list[_ChangedLeaf] | None = None
+            self._amounts = _build_amount_columns(self._group)
+        self._leaf_plans: list[_ChangedLeafPlan] | None = None
 
     @property
     def can_sum_changes(self) -> bool:
@@ -104,7 +104,7 @@ class DuckdbBatch:
 
     # -- the two ways -------------------------------------------------------------------------
 
-    def sum_changes(
+    def sum_changes_by_group(
         self, engine: DuckEngine, changes: Sequence[RowChange], reader: Reader
     ) -> GroupSums | str:
         """What these changes add, or why that cannot be computed. Each is of a table that is not
@@ -112,7 +112,7 @@ class DuckdbBatch:
         from belvedere.execution.duckdb.leaves import StoredDelta  # heavy
 
         sums: GroupSums = {}
-        for side in self._changed_leaves():
+        for side in self._build_changed_leaf_plans():
             mine = [change for change in changes if change.relation == side.relation]
             layout = compiled_table(self._catalog, side.relation).layout
             for weight, some in ((-1, [one.old for one in mine]), (1, [one.new for one in mine])):
@@ -120,20 +120,27 @@ class DuckdbBatch:
                 given = StoredDelta(layout, side.slots, values)
                 if values:
                     leaves = {changes_leaf_id(side.number): given}
-                    refused = self._add_plan_sums(engine, sums, side.plan, reader, leaves, weight)
+                    refused = self._run_plan_into_sums(
+                        engine, sums, side.plan, reader, leaves, weight
+                    )
                     if refused is not None:
                         return refused
         return sums
 
-    def sum_all_rows(self, engine: DuckEngine, reader: Reader) -> GroupSums | str:
+    def sum_all_rows_by_group(self, engine: DuckEngine, reader: Reader) -> GroupSums | str:
         """The sums of the view computed from its tables, or why that cannot be done."""
         sums: GroupSums = {}
-        refused = self._add_plan_sums(
-            engine, sums, self._group_plan(with_total_order(self._tree.plan)), reader, {}, 1
+        refused = self._run_plan_into_sums(
+            engine,
+            sums,
+            self._build_group_by_plan(with_total_order(self._tree.plan)),
+            reader,
+            {},
+            1,
         )
         return sums if refused is None else refused
 
-    def _add_plan_sums(
+    def _run_plan_into_sums(
         self,
         engine: DuckEngine,
         sums: GroupSums,
@@ -153,7 +160,7 @@ class DuckdbBatch:
         if isinstance(found, str):
             self.refusal = found
             return found
-        for stored, amounts in self._decode_entries(found):
+        for stored, amounts in self._split_groups_and_amounts(found):
             known = sums.get(stored)
             if known is None:
                 sums[stored] = [weight * one for one in amounts]
@@ -161,26 +168,29 @@ class DuckdbBatch:
                 known[:] = [one + weight * other for one, other in zip(known, amounts)]
         return None
 
-    def _decode_entries(self, rows: Iterator[Row]) -> Iterator[tuple[Row, list[int]]]:
+    def _split_groups_and_amounts(self, rows: Iterator[Row]) -> Iterator[tuple[Row, list[int]]]:
         if self._group is None:
             return ((row, [1]) for row in rows)
         width = len(self._group.groups)
-        return ((row[:width], self._decode_amounts(row[width:])) for row in rows)
+        return ((row[:width], self._convert_to_unit_amounts(row[width:])) for row in rows)
 
-    def _decode_amounts(self, values: Row) -> list[int]:
+    def _convert_to_unit_amounts(self, values: Row) -> list[int]:
         given = iter(values)
         return [
-            0 if one is None else _scaled_units(next(given), one.scale) for one in self._amounts
+            0 if one is None else _to_scaled_units(next(given), one.scale) for one in self._amounts
         ]
 
     # -- plans --------------------------------------------------------------------------------
 
-    def _changed_leaves(self) -> list[_ChangedLeaf]:
+    def _build_changed_leaf_plans(self) -> list[_ChangedLeafPlan]:
         if self._leaf_plans is None:
             assert isinstance(self._tree, LinearCore)
             self._leaf_plans = [
-                _ChangedLeaf(
-                    leaf.relation, leaf.slots, at, self._group_plan(_branch_plan(branch, at))
+                _ChangedLeafPlan(
+                    leaf.relation,
+                    leaf.slots,
+                    at,
+                    self._build_group_by_plan(_build_changed_branch_plan(branch, at)),
                 )
                 for branch in self._tree.branches
                 for at, leaf in enumerate(branch.leaves)
@@ -188,7 +198,7 @@ class DuckdbBatch:
             ]
         return self._leaf_plans
 
-    def _group_plan(self, plan: n.Node) -> n.Node:
+    def _build_group_by_plan(self, plan: n.Node) -> n.Node:
         group = self._group
         if group is None:
             return plan
@@ -198,7 +208,7 @@ class DuckdbBatch:
         return n.Aggregate(plan, group.groups, calls, tuple(fields))
 
 
-def _branch_plan(branch: CoreBranch, changed: int) -> n.Node:
+def _build_changed_branch_plan(branch: CoreBranch, changed: int) -> n.Node:
     """The plan of a branch, with one leaf replaced by the changed rows."""
     node: n.Node | None = None
     for number, leaf in enumerate(branch.leaves):
@@ -218,29 +228,31 @@ def _branch_plan(branch: CoreBranch, changed: int) -> n.Node:
 # -- amounts ---------------------------------------------------------------------------------------
 
 
-def _amount_columns(group: AggregateGrouping) -> list[_AmountColumn | None]:
+def _build_amount_columns(group: AggregateGrouping) -> list[_AmountColumn | None]:
     """The aggregate DuckDB computes for each amount that the view stores; None: it is always 0."""
-    found: list[_AmountColumn | None] = [_AmountColumn(_aggregate_call("count", (), None))]
+    found: list[_AmountColumn | None] = [_AmountColumn(_build_aggregate_call("count", (), None))]
     for call, keep in zip(group.calls, group.linear_aggregates, strict=True):
-        found.append(_AmountColumn(_aggregate_call("count", call.arguments, call.filter)))
+        found.append(_AmountColumn(_build_aggregate_call("count", call.arguments, call.filter)))
         if keep.form == "count":
             continue
         scale = 0 if keep.form == "integers" else find_fixed_scale(call.arguments[0])
         assert scale is not None
-        found.append(_AmountColumn(_aggregate_call("sum", call.arguments, call.filter), scale))
+        found.append(
+            _AmountColumn(_build_aggregate_call("sum", call.arguments, call.filter), scale)
+        )
         if keep.form != "integers":
             found.append(None)
     return found
 
 
-def _aggregate_call(
+def _build_aggregate_call(
     name: str, arguments: tuple[e.Expression, ...], condition: e.Expression | None
 ) -> e.AggregateCall:
     found = resolve(name, [one.type for one in arguments])
     return e.AggregateCall(found.function, arguments, found.result_type, filter=condition)
 
 
-def _scaled_units(value: Any, scale: int) -> int:
+def _to_scaled_units(value: Any, scale: int) -> int:
     if value is None:
         return 0
     return int(value.scaleb(scale, EXACT)) if isinstance(value, Decimal) else int(value)
@@ -249,21 +261,26 @@ def _scaled_units(value: Any, scale: int) -> int:
 # -- what stays in Python --------------------------------------------------------------------------
 
 
-def _find_refusal(compiled: MaintenancePlan) -> str | None:
+def _find_refusal_reason(compiled: MaintenancePlan) -> str | None:
     plan, group = compiled.tree.plan, compiled.group
     found = [item for item, _ in walk_plan(plan, 0)]
     if group is not None:
         if not all(keep.form or keep.width == _NUMERIC_AMOUNTS for keep in group.linear_aggregates):
             return "sums of floats and of squares are exact in Python only"
         found += [item for one in (group.groups, group.calls) for item, _ in walk_plan(one, 0)]
-    shown = _final_operator_ids(plan) if group is None else set()
-    chosen = (field for item in found if id(item) not in shown for field in _arbitrary_fields(item))
+    shown = _final_operator_object_ids(plan) if group is None else set()
+    chosen = (
+        field
+        for item in found
+        if id(item) not in shown
+        for field in _arbitrarily_chosen_fields(item)
+    )
     if any(map(_lacks_canonical_value, chosen)):
         return "which of equal values is shown is decided in Python only"
-    return next(filter(None, map(_inexact_reason, found)), None)
+    return next(filter(None, map(_find_inexact_reason, found)), None)
 
 
-def _final_operator_ids(plan: n.Node) -> set[int]:
+def _final_operator_object_ids(plan: n.Node) -> set[int]:
     """The ids of the view's final operator and its aggregate calls. Which of several equal values
     they choose is visible only in the view itself, where equal rows are one."""
     while isinstance(plan, n.Project | n.Filter | n.Sort):
@@ -272,7 +289,7 @@ def _final_operator_ids(plan: n.Node) -> set[int]:
     return {id(plan), *map(id, calls)}
 
 
-def _inexact_reason(item: object) -> str | None:
+def _find_inexact_reason(item: object) -> str | None:
     """Why DuckDB might compute this part of a plan differently, in its last digit."""
     function = getattr(item, "function", None)
     if not isinstance(function, Function):
@@ -297,7 +314,7 @@ def _inexact_reason(item: object) -> str | None:
     return None if exact else f"{function.name} of floats is exact in Python only"
 
 
-def _arbitrary_fields(item: object) -> Fields:
+def _arbitrarily_chosen_fields(item: object) -> Fields:
     """Columns for which an operator chooses one of several equal values."""
     match item:
         case n.Aggregate():

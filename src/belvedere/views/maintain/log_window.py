@@ -41,14 +41,16 @@ class LogWindow:
         self._counts = [0] * len(self._starts)
         self._moves = [False] * len(self._starts)
         self._ranges: dict[int, LogRange] = {}
-        self._read_records(batches, {r: keyspace.row_prefix(r) for r in relations})
+        self._consolidate_records(batches, {r: keyspace.row_prefix(r) for r in relations})
 
-    def _read_records(self, batches: Iterable[list[bytes]], prefixes: dict[int, bytes]) -> None:
+    def _consolidate_records(
+        self, batches: Iterable[list[bytes]], prefixes: dict[int, bytes]
+    ) -> None:
         ends, at = [*self._starts[1:], keyspace.POSITION_MAX], 0
         net, end, count, moves = self._nets[0], ends[0], 0, self._moves
         for batch in batches:
             for data in batch:
-                position, changes = _decode_changes(data)
+                position, changes = _decode_record_changes(data)
                 while position > end:
                     self._counts[at], count, at = count, 0, at + 1
                     net, end = self._nets[at], ends[at]
@@ -65,18 +67,18 @@ class LogWindow:
                     rows[key] = new_tuple(RowChange, (key, old, new, 0))
         self._counts[at] = count
 
-    def has_changes(self, start: int) -> bool:
+    def has_changes_after(self, start: int) -> bool:
         """Whether any row changed after `start`; maintenance itself may write records without
         changes."""
         return any(self._moves[self._starts.index(start) :])
 
-    def log_range(self, start: int) -> LogRange:
+    def log_range_after(self, start: int) -> LogRange:
         """The net changes in start < position <= through."""
         known = self._ranges.get(start)
         if known is None:
             at = self._starts.index(start)
             nets = self._nets[at:]
-            net = nets[0] if len(nets) == 1 else _merge_changes(nets)
+            net = nets[0] if len(nets) == 1 else _merge_net_changes(nets)
             logged = sum(self._counts[at:])
             known = self._ranges[start] = LogRange(net, logged)
         return known
@@ -91,7 +93,7 @@ class RecordLookahead:
         self._buffered: list[list[bytes]] = []
         self.counted_changes = 0
 
-    def has_at_least(self, changes: float) -> bool:
+    def has_at_least_changes(self, changes: float) -> bool:
         """Whether there are at least so many changes. Reads no more than needed to know."""
         if changes == math.inf:
             return False
@@ -105,7 +107,7 @@ class RecordLookahead:
             size += sum(map(len, batch))
         return self.counted_changes >= changes
 
-    def records_until(self, position: int) -> Iterator[list[bytes]]:
+    def read_batches_until(self, position: int) -> Iterator[list[bytes]]:
         """All the records up to a position."""
         for batch in itertools.chain(self._buffered, self._batches):
             if record_position(batch[-1]) <= position:
@@ -115,7 +117,7 @@ class RecordLookahead:
             return
 
 
-def _decode_changes(data: bytes) -> tuple[int, Iterable[PlainChange]]:
+def _decode_record_changes(data: bytes) -> tuple[int, Iterable[PlainChange]]:
     """The position of an encoded record, and its changes."""
     found = single_change(data)
     if found is not None:
@@ -124,7 +126,7 @@ def _decode_changes(data: bytes) -> tuple[int, Iterable[PlainChange]]:
     return record.position, record.list_changes()
 
 
-def _merge_changes(nets: Sequence[_NetChanges]) -> _NetChanges:
+def _merge_net_changes(nets: Sequence[_NetChanges]) -> _NetChanges:
     found: _NetChanges = {}
     for net in nets:
         for relation, rows in net.items():
@@ -150,7 +152,7 @@ class LogRange:
         self.relations = self._by_relation.keys()
         self._of: dict[frozenset[int], list[RowChange]] = {}
 
-    def changes_of(self, relations: frozenset[int]) -> list[RowChange]:
+    def changes_of_relations(self, relations: frozenset[int]) -> list[RowChange]:
         """The changes of these relations, the same list at every call."""
         known = self._of.get(relations)
         if known is None:
@@ -163,18 +165,20 @@ class LogRange:
         return known
 
 
-def consolidate_log(
+def consolidate_net_changes(
     batches: Iterable[list[bytes]], after: int, relations: frozenset[int]
 ) -> list[RowChange]:
     """The net change of every row of these relations over the log after a position."""
     return (
         LogWindow(batches, (after,), keyspace.POSITION_MAX, relations)
-        .log_range(after)
-        .changes_of(relations)
+        .log_range_after(after)
+        .changes_of_relations(relations)
     )
 
 
-def state_before(reader: Reader, changes: Sequence[RowChange], indexes: ParticipantsFor) -> Reader:
+def build_reader_before_changes(
+    reader: Reader, changes: Sequence[RowChange], indexes: ParticipantsFor
+) -> Reader:
     """The tables and their indexes before these changes, which are already visible at `reader`."""
     undone = [RowChange(change.key, change.new, change.old) for change in changes]
-    return DerivationCache(undone, reader).state_after(indexes)
+    return DerivationCache(undone, reader).build_state_after(indexes)

@@ -25,17 +25,20 @@ from belvedere.txn.contracts import (
     Writer,
 )
 from belvedere.types import Row
-from belvedere.views.codegen.group_changes import compile_entry_function, weighted_entries
-from belvedere.views.codegen.group_sums import GroupSums, compile_adder
-from belvedere.views.codegen.lookup_chain import LookupCache, SingleRowPlans
-from belvedere.views.codegen.single_row import generate_single_row_function
+from belvedere.views.codegen.group_sums import GroupSums, compile_group_adder
+from belvedere.views.codegen.lookup_chain import LookupCache, TreeLookupChains
+from belvedere.views.codegen.row_entries import (
+    compile_row_entry_function,
+    rows_to_weighted_entries,
+)
+from belvedere.views.codegen.single_row import compile_single_row_function
 from belvedere.views.compile.compile_view import MaintenancePlan
 from belvedere.views.delta.delta_tree import DeltaTree
-from belvedere.views.maintain.decoded_changes import DecodedChanges, decode_changes_once
-from belvedere.views.maintain.duckdb_batch import DuckdbBatch
+from belvedere.views.maintain.decoded_changes import DecodedChanges, get_shared_decoded_changes
+from belvedere.views.maintain.duckdb_batch import DuckdbBatchEvaluator
 from belvedere.views.operators.auxiliary_readers import AuxiliaryViews
-from belvedere.views.operators.backfill_parts import BackfillPart, find_backfill_parts
-from belvedere.views.operators.build import build_operator
+from belvedere.views.operators.backfill_parts import BackfillPart, build_parts_if_divisible
+from belvedere.views.operators.build import build_delta_operator
 from belvedere.views.operators.operator import (
     DeltaOperator,
     DeltaStep,
@@ -62,14 +65,14 @@ class ViewMaintainer:
     ) -> None:
         """`indexes` derives the indexes and auxiliary views that the view reads, those of
         `auxiliary_views` included."""
-        self._source = build_operator(catalog, compiled.tree, kept)
+        self._source = build_delta_operator(catalog, compiled.tree, kept)
         self._stored = compiled_view(catalog, view.id)
         self._catalog = catalog
         self._group = compiled.group
         self._single_row_functions: dict[bytes, SingleRowWrites | None] = {}
-        self._entry_of = compile_entry_function(catalog, compiled.group)
-        self._lookup_chains = SingleRowPlans(catalog, compiled.tree, compiled.group)
-        self._add_up = compile_adder(view.amounts)
+        self._entry_of = compile_row_entry_function(catalog, compiled.group)
+        self._lookup_chains = TreeLookupChains(catalog, compiled.tree, compiled.group)
+        self._add_up = compile_group_adder(view.amounts)
         self.indexes = indexes
         self.tree = compiled.tree
         self.auxiliary_views = kept
@@ -93,30 +96,34 @@ class ViewMaintainer:
     ) -> None:
         """Write the additions that the changes make; `reader` shows the state before them, and
         `after`, where it is already known, the state after them."""
-        decoded = decode_changes_once(changes, writer)
-        if self._lookup_chains.covers_tables(decoded.tables):
-            sums = self._lookup_chain_sums(decoded, reader)
+        decoded = get_shared_decoded_changes(changes, writer)
+        if self._lookup_chains.covers_changed_tables(decoded.tables):
+            sums = self._sum_by_lookup_chains(decoded, reader)
         elif after is not None:
-            sums = self._delta_sums(DeltaStep(changes, reader, self.indexes, after))
+            sums = self._sum_by_delta_tree(DeltaStep(changes, reader, self.indexes, after))
         else:
-            sums = self._shared_sums(get_derivation_cache(changes, reader, writer))
-        self.write_sums(sums, writer)
+            sums = self._sum_delta_once_per_step(get_derivation_cache(changes, reader, writer))
+        self.write_sums_as_additions(sums, writer)
 
     def writes_from_cache(
         self, changes: Sequence[RowChange], reader: Reader, writer: Writer, derived: DerivationCache
     ) -> None:
         """The same as `writes`, for an auxiliary view whose step is shared with other ones."""
-        decoded = decode_changes_once(changes, writer)
-        covered = self._lookup_chains.covers_tables(decoded.tables)
-        sums = self._lookup_chain_sums(decoded, reader) if covered else self._shared_sums(derived)
-        self.write_sums(sums, writer)
+        decoded = get_shared_decoded_changes(changes, writer)
+        covered = self._lookup_chains.covers_changed_tables(decoded.tables)
+        sums = (
+            self._sum_by_lookup_chains(decoded, reader)
+            if covered
+            else self._sum_delta_once_per_step(derived)
+        )
+        self.write_sums_as_additions(sums, writer)
 
     def single_row_writes(self, prefix: bytes) -> SingleRowWrites | None:
         """The generated function for one changed row of the table with this prefix."""
         if prefix not in self._single_row_functions:
             legs = self._lookup_chains.chains_by_table.get(prefix, ())
             self._single_row_functions[prefix] = (
-                generate_single_row_function(self._catalog, legs[0], self._group, self._stored)
+                compile_single_row_function(self._catalog, legs[0], self._group, self._stored)
                 if len(legs) == 1
                 and self._lookup_chains.covers_changes([RowChange(prefix, None, b"")])
                 else None
@@ -128,13 +135,13 @@ class ViewMaintainer:
     def backfill_state(self, reader: Reader, writer: Writer) -> None:
         """Compute the view from its tables at `reader` and add it to an empty state."""
         sums: GroupSums = {}
-        self.add_rows(self._source.all_rows(reader), sums)
-        self.write_sums(sums, writer)
+        self.add_output_rows(self._source.compute_all_rows(reader), sums)
+        self.write_sums_as_additions(sums, writer)
 
     @cached_property
-    def duckdb_batch(self) -> DuckdbBatch:
+    def duckdb_evaluator(self) -> DuckdbBatchEvaluator:
         """The DuckDB evaluation of large batches."""
-        return DuckdbBatch(self._catalog, self._compiled)
+        return DuckdbBatchEvaluator(self._catalog, self._compiled)
 
     def has_independent_changes(self, changes: Sequence[RowChange]) -> bool:
         """Whether each change adds independently of the others: no two tables of one join
@@ -147,80 +154,84 @@ class ViewMaintainer:
         where there is no such table."""
         return self._lookup_chains.driving_table
 
-    def sum_rows(self, values: Sequence[bytes], get: Get, sums: GroupSums) -> None:
+    def add_driving_table_rows(self, values: Sequence[bytes], get: Get, sums: GroupSums) -> None:
         """Add rows of the driving table to sums: a part of `backfill_state`. `get` finds their join
         partners."""
         assert self.driving_table is not None
         for leg in self._lookup_chains.chains_by_table[keyspace.row_prefix(self.driving_table)]:
             leg.add_inserted(sums, list(map(leg.project, values)), get)
 
-    def backfill_parts(self) -> list[BackfillPart] | None:
+    def list_backfill_parts(self) -> list[BackfillPart] | None:
         """The parts whose sum `backfill_state` adds; None where the view cannot be computed in
         parts."""
-        return find_backfill_parts(self._source)
+        return build_parts_if_divisible(self._source)
 
-    def add_rows(self, rows: Iterable[Row], sums: GroupSums) -> None:
+    def add_output_rows(self, rows: Iterable[Row], sums: GroupSums) -> None:
         """Add rows of the tree to sums."""
-        self._add_up(sums, weighted_entries(self._entry_of, ((row, 1) for row in rows)))
+        self._add_up(sums, rows_to_weighted_entries(self._entry_of, ((row, 1) for row in rows)))
 
     @property
-    def reads_state(self) -> bool:
+    def reads_unchanged_rows(self) -> bool:
         """Whether a delta reads rows other than the changed ones."""
         return self._source.reads_state
 
-    def needs_state_before(self, changes: Sequence[RowChange]) -> bool:
+    def needs_tables_before(self, changes: Sequence[RowChange]) -> bool:
         """Whether the delta of these changes needs the tables as they were before them. It does
         not where look-up chains cover the changes: they read only tables that did not change."""
         return (
-            bool(changes) and self.reads_state and not self._lookup_chains.covers_changes(changes)
+            bool(changes)
+            and self.reads_unchanged_rows
+            and not self._lookup_chains.covers_changes(changes)
         )
 
-    def build_operator(self, part: DeltaTree) -> DeltaOperator:
+    def build_part_operator(self, part: DeltaTree) -> DeltaOperator:
         """The delta operator of a part of the view's tree."""
-        return build_operator(self._catalog, part, self.auxiliary_views)
+        return build_delta_operator(self._catalog, part, self.auxiliary_views)
 
-    def delta_rows(self, changes: Sequence[RowChange], reader: Reader) -> WeightedRows:
+    def compute_delta_rows(self, changes: Sequence[RowChange], reader: Reader) -> WeightedRows:
         """The delta itself, before it is grouped; for display."""
-        return self._source.delta(DeltaStep(changes, reader, self.indexes))
+        return self._source.compute_delta(DeltaStep(changes, reader, self.indexes))
 
-    def _lookup_chain_sums(self, decoded: DecodedChanges, reader: Reader) -> GroupSums:
+    def _sum_by_lookup_chains(self, decoded: DecodedChanges, reader: Reader) -> GroupSums:
         """What the changes add to each group, change by change, by generated look-up chains."""
         sums: GroupSums = {}
         get = LookupCache(reader.get).__getitem__
         for prefix in decoded.tables:
             for leg in self._lookup_chains.chains_by_table.get(prefix, ()):
-                went, came = decoded.deleted_and_inserted(prefix, leg)
+                went, came = decoded.project_deleted_and_inserted(prefix, leg)
                 leg.add_deleted(sums, went, get)
                 leg.add_inserted(sums, came, get)
         return sums
 
-    def _delta_sums(self, step: DeltaStep) -> GroupSums:
+    def _sum_by_delta_tree(self, step: DeltaStep) -> GroupSums:
         """What the step adds to each group, by the delta of the tree."""
         sums: GroupSums = {}
-        self._add_up(sums, weighted_entries(self._entry_of, self._source.delta(step)))
+        self._add_up(
+            sums, rows_to_weighted_entries(self._entry_of, self._source.compute_delta(step))
+        )
         return sums
 
-    def _shared_sums(self, derived: DerivationCache) -> GroupSums:
-        """The same as `_delta_sums`, computed once for all callers of this step."""
+    def _sum_delta_once_per_step(self, derived: DerivationCache) -> GroupSums:
+        """The same as `_sum_by_delta_tree`, computed once for all callers of this step."""
         known = derived.sums.get(id(self))
         if known is None:
             step = DeltaStep(derived.changes, derived.before, self.indexes, derived=derived)
-            known = derived.sums[id(self)] = (self, self._delta_sums(step))
+            known = derived.sums[id(self)] = (self, self._sum_by_delta_tree(step))
         return known[1]
 
-    def write_sums(self, sums: GroupSums, writer: Writer) -> None:
+    def write_sums_as_additions(self, sums: GroupSums, writer: Writer) -> None:
         """Groups that are one key go together before any of them is added: a row that went and
         came back in another look must not be gone in between."""
         encode_row, add = self._stored.payload.encode, writer.add
         groups = [group for group, amounts in sums.items() if any(amounts)]
         keys = list(map(self._stored.key.encode, groups))
         if len(set(keys)) < len(keys):
-            self._write_merged_groups(sums, groups, keys, writer)
+            self._write_groups_merged_by_key(sums, groups, keys, writer)
             return
         for key, group in zip(keys, groups):
             add(key, encode_row(group), tuple(sums[group]))
 
-    def _write_merged_groups(
+    def _write_groups_merged_by_key(
         self, sums: GroupSums, groups: Sequence[Row], keys: Sequence[bytes], writer: Writer
     ) -> None:
         additions: dict[bytes, tuple[Row, list[int]]] = {}

@@ -26,24 +26,24 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.txn.contracts import Reader
 from belvedere.types import Row
-from belvedere.views.compile.auxiliary_views import needs_full_scan
-from belvedere.views.compile.required_indexes import match_plain_columns
-from belvedere.views.delta.delta_tree import Apply, LookupInput, sort_by_all_columns
-from belvedere.views.delta.detached_run import run_plan
+from belvedere.views.compile.auxiliary_views import needs_full_scan_for_keys
+from belvedere.views.compile.required_indexes import match_plain_column_numbers
+from belvedere.views.delta.delta_tree import Apply, LookupInput, build_sort_by_all_columns
 from belvedere.views.delta.linear_core import Expressions
+from belvedere.views.delta.sessionless_run import run_compiled_plan
 from belvedere.views.delta.tie_break import with_total_order
 from belvedere.views.operators import backfill_parts
 from belvedere.views.operators.auxiliary_readers import AuxiliaryViews
-from belvedere.views.operators.exists import KeyExists, build_exists_check
+from belvedere.views.operators.exists import KeyExists, build_key_exists_check
 from belvedere.views.operators.operator import (
     DeltaOperator,
     DeltaStep,
     KeyExtractor,
     KeyLookup,
     WeightedRows,
+    build_full_scan_lookup,
     build_input_leaf,
-    build_scan_lookup,
-    group_by_weight,
+    group_rows_by_weight,
 )
 
 KeyedRows = tuple[Row, list[Row]]
@@ -70,31 +70,37 @@ class _RightLookup:
         """The keys without those that can match nothing."""
         return keys if self.right.null_safe else [key for key in keys if None not in key]
 
-    def touched_keys(self, rows: list[Row], reader: Reader) -> list[Row]:
-        return self.drop_unmatchable_keys(self.keys.distinct_keys(rows, reader))
+    def extract_right_keys(self, rows: list[Row], reader: Reader) -> list[Row]:
+        return self.drop_unmatchable_keys(self.keys.extract_distinct_keys(rows, reader))
 
-    def find_matches(self, rows: list[Row], reader: Reader) -> list[Row]:
+    def find_right_matches(self, rows: list[Row], reader: Reader) -> list[Row]:
         """The rows that these left rows match."""
-        keys = self.drop_unmatchable_keys(self.left_keys.distinct_keys(rows, reader))
+        keys = self.drop_unmatchable_keys(self.left_keys.extract_distinct_keys(rows, reader))
         return list(self.by_key(reader, keys)) if keys else []
 
-    def filter_by_match(self, rows: list[Row], reader: Reader, *, wanted: bool) -> Iterator[Row]:
+    def filter_left_rows_by_match(
+        self, rows: list[Row], reader: Reader, *, wanted: bool
+    ) -> Iterator[Row]:
         """The left rows that have a match, or those that have none."""
-        of_row, canonical = self.left_keys.key_function(reader), self.left_keys.canonical
+        of_row, canonical = self.left_keys.bind_key_function(reader), self.left_keys.canonical
         known: dict[Row, bool] = {}
         for row in rows:
             key = of_row(row)
             found = known.get(canonical(key))
             if found is None:
-                found = bool(self.drop_unmatchable_keys([key])) and self.has_match(key, reader)
+                found = bool(self.drop_unmatchable_keys([key])) and self.has_right_match(
+                    key, reader
+                )
                 known[canonical(key)] = found
             if found is wanted:
                 yield row
 
-    def group_by_left_key(self, found: list[Row], reader: Reader) -> Callable[[Row], KeyedRows]:
+    def build_left_row_matcher(
+        self, found: list[Row], reader: Reader
+    ) -> Callable[[Row], KeyedRows]:
         """A function of a left row: its key, and the rows that it matches among `found`."""
-        of_right, canonical = self.keys.key_function(reader), self.keys.canonical
-        of_left = self.left_keys.key_function(reader)
+        of_right, canonical = self.keys.bind_key_function(reader), self.keys.canonical
+        of_left = self.left_keys.bind_key_function(reader)
         by_key: dict[Row, list[Row]] = {}
         for row in found:
             by_key.setdefault(canonical(of_right(row)), []).append(row)
@@ -106,11 +112,11 @@ class _RightLookup:
 
         return match_left_row
 
-    def find_left_rows(self, keys: list[Row], reader: Reader) -> list[Row]:
+    def find_left_rows_by_key(self, keys: list[Row], reader: Reader) -> list[Row]:
         """The left rows with these keys."""
         return list(self.left_by_key(reader, keys)) if keys else []
 
-    def has_match(self, key: Row, reader: Reader) -> bool:
+    def has_right_match(self, key: Row, reader: Reader) -> bool:
         """Whether a key has any match; reads no more than the first."""
         if self.exists is not None:
             return self.exists(reader, key)
@@ -137,17 +143,18 @@ class ApplyOperator:
                 source,
                 KeyExtractor(catalog, right.keys),
                 KeyExtractor(catalog, right.left_keys),
-                kept.find_key_lookup(right.tree, right.keys) or source.build_key_lookup(right.keys),
-                kept.find_key_lookup(tree.left, right.left_keys)
+                kept.build_auxiliary_key_lookup(right.tree, right.keys)
+                or source.build_key_lookup(right.keys),
+                kept.build_auxiliary_key_lookup(tree.left, right.left_keys)
                 or left.build_key_lookup(right.left_keys),
-                build_exists_check(catalog, right.tree, right.keys),
-                needs_full_scan(right.tree, right.keys)
-                and kept.find_key_lookup(right.tree, right.keys) is None,
+                build_key_exists_check(catalog, right.tree, right.keys),
+                needs_full_scan_for_keys(right.tree, right.keys)
+                and kept.build_auxiliary_key_lookup(right.tree, right.keys) is None,
             )
             for right, source in zip(tree.rights, rights, strict=True)
         ]
         self._read = [side for side in self._sides if side.right.is_read]
-        self._rows = self._compile_operator(tree)
+        self._rows = self._compile_apply_plan(tree)
         join = tree.join
         self._plain = join is not None and join.residual is None
         self._wanted_match: bool | None = None  # plain semi join: True, plain anti join: False
@@ -162,65 +169,67 @@ class ApplyOperator:
             node = replace(join, kind=n.JoinKind.INNER, left=leaves[0], right=leaves[1])
             self._inner = compile_plan(catalog, node)
 
-    def _compile_operator(self, tree: Apply) -> Rows:
+    def _compile_apply_plan(self, tree: Apply) -> Rows:
         read = [right for right in tree.rights if right.is_read]
         leaves: list[n.Node] = [
             build_input_leaf(_RIGHT - i, right.tree.plan) for i, right in enumerate(read)
         ]
         if tree.join is None:
-            leaves = [sort_by_all_columns(one) for one in leaves]
+            leaves = [build_sort_by_all_columns(one) for one in leaves]
         node = tree.rebuild(build_input_leaf(_LEFT, tree.left.plan), tuple(leaves))
         return compile_plan(self._catalog, with_total_order(node) if tree.join is None else node)
 
     # -- the operator -------------------------------------------------------------------------
 
-    def delta(self, step: DeltaStep) -> WeightedRows:
-        for weight, rows in group_by_weight(self._left.delta(step)).items():
-            for row in self._apply_to_left(rows, step.after):
+    def compute_delta(self, step: DeltaStep) -> WeightedRows:
+        for weight, rows in group_rows_by_weight(self._left.compute_delta(step)).items():
+            for row in self._compute_rows_for_left(rows, step.after):
                 yield row, weight
-        yield from self._delta_of_rights(step)
+        yield from self._compute_right_delta(step)
 
-    def all_rows(self, reader: Reader) -> Iterator[Row]:
-        rows = list(self._left.all_rows(reader))
-        rights = [list(s.source.all_rows(reader)) for s in self._read]
-        return self._run_by_key(reader, rows, rights)
+    def compute_all_rows(self, reader: Reader) -> Iterator[Row]:
+        rows = list(self._left.compute_all_rows(reader))
+        rights = [list(s.source.compute_all_rows(reader)) for s in self._read]
+        return self._run_plan_by_key(reader, rows, rights)
 
-    def split_backfill(self) -> list[backfill_parts.BackfillPart] | None:
-        below = backfill_parts.find_backfill_parts(self._left)
+    def build_backfill_parts(self) -> list[backfill_parts.BackfillPart] | None:
+        below = backfill_parts.build_parts_if_divisible(self._left)
         scans = any(side.scans or not side.right.keys for side in self._read)
-        of = lambda reader, rows: self._apply_to_left(rows, reader)  # noqa: E731
+        of = lambda reader, rows: self._compute_rows_for_left(rows, reader)  # noqa: E731
         if below is None:
             return None
-        return [part.map_rows("apply", of, scans=scans, dear=True) for part in below]
+        return [part.with_mapped_rows("apply", of, scans=scans, dear=True) for part in below]
 
     def build_key_lookup(self, keys: Expressions) -> KeyLookup:
         """By the left input, where the keys are columns of its rows."""
-        columns, width = match_plain_columns(keys), len(self._tree.left.plan.fields)
+        columns, width = match_plain_column_numbers(keys), len(self._tree.left.plan.fields)
         plain = self._tree.join is not None or isinstance(self._tree.plan, n.Filter | n.Join)
         if not plain or columns is None or not columns or max(columns) >= width:
             return self._build_right_lookup(keys, columns)
         below = self._left.build_key_lookup(keys)
-        return lambda reader, wanted: self._apply_to_left(list(below(reader, wanted)), reader)
+        return lambda reader, wanted: self._compute_rows_for_left(
+            list(below(reader, wanted)), reader
+        )
 
     # -- one side changes ---------------------------------------------------------------------
 
-    def _apply_to_left(self, rows: list[Row], reader: Reader) -> Iterator[Row]:
+    def _compute_rows_for_left(self, rows: list[Row], reader: Reader) -> Iterator[Row]:
         """The operator's rows for these left rows at a state."""
         if self._wanted_match is not None:
-            return self._sides[0].filter_by_match(rows, reader, wanted=self._wanted_match)
-        rights = [side.find_matches(rows, reader) for side in self._read]
-        return self._run_by_key(reader, rows, rights)
+            return self._sides[0].filter_left_rows_by_match(rows, reader, wanted=self._wanted_match)
+        rights = [side.find_right_matches(rows, reader) for side in self._read]
+        return self._run_plan_by_key(reader, rows, rights)
 
-    def _run_by_key(
+    def _run_plan_by_key(
         self, reader: Reader, rows: list[Row], rights: list[list[Row]]
     ) -> Iterator[Row]:
         """A sub-query scans all right rows it is given for each left row, so it is given those of
         one key at a time."""
         if self._tree.join is not None or len(rows) < 2 or not self._read:
-            yield from self._run_once(reader, rows, rights)
+            yield from self._run_plan_once(reader, rows, rights)
             return
         parts = [
-            side.group_by_left_key(found, reader)
+            side.build_left_row_matcher(found, reader)
             for side, found in zip(self._read, rights, strict=True)
         ]
         groups: dict[tuple[Row, ...], tuple[list[Row], list[list[Row]]]] = {}
@@ -229,22 +238,24 @@ class ApplyOperator:
             name = tuple([key for key, _ in found])
             groups.setdefault(name, ([], [matched for _, matched in found]))[0].append(row)
         for some, matched in groups.values():
-            yield from self._run_once(reader, some, matched)
+            yield from self._run_plan_once(reader, some, matched)
 
-    def _run_once(self, reader: Reader, rows: list[Row], rights: list[list[Row]]) -> Iterator[Row]:
+    def _run_plan_once(
+        self, reader: Reader, rows: list[Row], rights: list[list[Row]]
+    ) -> Iterator[Row]:
         deltas = {_RIGHT - i: right for i, right in enumerate(rights)}
         deltas[_LEFT] = rows
-        return run_plan(self._rows, reader, deltas)
+        return run_compiled_plan(self._rows, reader, deltas)
 
-    def _delta_of_rights(self, step: DeltaStep) -> WeightedRows:
+    def _compute_right_delta(self, step: DeltaStep) -> WeightedRows:
         if self._inner is not None:
-            yield from self._delta_of_join(self._sides[0], self._inner, step)
+            yield from self._compute_right_join_delta(self._sides[0], self._inner, step)
             return
         affected = self._find_affected_left_rows(step)
         if affected:
-            for row in self._apply_to_left(affected, step.after):
+            for row in self._compute_rows_for_left(affected, step.after):
                 yield row, 1
-            for row in self._apply_to_left(affected, step.before):
+            for row in self._compute_rows_for_left(affected, step.before):
                 yield row, -1
 
     def _find_affected_left_rows(self, step: DeltaStep) -> list[Row]:
@@ -252,10 +263,10 @@ class ApplyOperator:
         when several right inputs affect it."""
         found: list[list[Row]] = []
         for side in self._sides:
-            rows = [row for row, _ in side.source.delta(step)]
-            keys = side.touched_keys(rows, step.before) if rows else []
+            rows = [row for row, _ in side.source.compute_delta(step)]
+            keys = side.extract_right_keys(rows, step.before) if rows else []
             if keys:
-                found.append(side.find_left_rows(keys, step.before))
+                found.append(side.find_left_rows_by_key(keys, step.before))
         if len(found) < 2:
             return found[0] if found else []
         counts: dict[str, list[Row]] = {}
@@ -268,37 +279,42 @@ class ApplyOperator:
 
     # -- plain joins --------------------------------------------------------------------------
 
-    def _delta_of_join(self, side: _RightLookup, inner: Rows, step: DeltaStep) -> WeightedRows:
+    def _compute_right_join_delta(
+        self, side: _RightLookup, inner: Rows, step: DeltaStep
+    ) -> WeightedRows:
         """The right side's changes joined with the left rows of their keys; and the unmatched form
         of left rows, where a key got its first match or lost its last."""
-        changed = group_by_weight(side.source.delta(step))
+        changed = group_rows_by_weight(side.source.compute_delta(step))
         rows = [row for some in changed.values() for row in some]
-        keys = side.touched_keys(rows, step.before) if rows else []
+        keys = side.extract_right_keys(rows, step.before) if rows else []
         if not keys:
             return
         assert self._tree.join is not None
         kind = self._tree.join.kind
         if kind in (n.JoinKind.INNER, n.JoinKind.LEFT):
-            left = side.find_left_rows(keys, step.before)
+            left = side.find_left_rows_by_key(keys, step.before)
             for weight, some in changed.items():
-                for row in run_plan(inner, step.before, {_LEFT: left, _RIGHT: some}):
+                for row in run_compiled_plan(inner, step.before, {_LEFT: left, _RIGHT: some}):
                     yield row, weight
         if kind is not n.JoinKind.INNER:
-            yield from self._delta_of_match_changes(side, kind, keys, step)
+            yield from self._compute_match_change_delta(side, kind, keys, step)
 
-    def _delta_of_match_changes(
+    def _compute_match_change_delta(
         self, side: _RightLookup, kind: n.JoinKind, keys: list[Row], step: DeltaStep
     ) -> WeightedRows:
         won: list[Row] = []
         lost: list[Row] = []
         for key in keys:
-            before, after = side.has_match(key, step.before), side.has_match(key, step.after)
+            before, after = (
+                side.has_right_match(key, step.before),
+                side.has_right_match(key, step.after),
+            )
             if before != after:
                 (won if after else lost).append(key)
         padding = () if kind is not n.JoinKind.LEFT else self._null_padding
         weight = 1 if kind is n.JoinKind.SEMI else -1
         for some, sign in ((won, weight), (lost, -weight)):
-            for row in side.find_left_rows(some, step.before):
+            for row in side.find_left_rows_by_key(some, step.before):
                 yield row + padding, sign
 
     @property
@@ -310,7 +326,7 @@ class ApplyOperator:
         join, width = self._tree.join, len(self._tree.left.plan.fields)
         inner = join is not None and join.kind is n.JoinKind.INNER
         if not inner or not columns or min(columns) < width:
-            return build_scan_lookup(self._catalog, self, keys)
+            return build_full_scan_lookup(self._catalog, self, keys)
         side = self._sides[0]
         fields = self._tree.rights[0].tree.plan.fields
         moved = tuple(e.Column(c - width, fields[c - width].type) for c in columns)
@@ -318,7 +334,7 @@ class ApplyOperator:
 
         def look_up_rows(reader: Reader, wanted: list[Row]) -> list[Row]:
             right = list(below(reader, wanted))
-            left = side.find_left_rows(side.touched_keys(right, reader), reader)
-            return list(self._run_by_key(reader, left, [right]))
+            left = side.find_left_rows_by_key(side.extract_right_keys(right, reader), reader)
+            return list(self._run_plan_by_key(reader, left, [right]))
 
         return look_up_rows

@@ -17,12 +17,15 @@ from belvedere.execution.python.context import row_keys
 from belvedere.plan.fields import Field
 from belvedere.txn.contracts import Reader
 from belvedere.types import Row
-from belvedere.views.compile.auxiliary_containment import locate_calls, locate_columns
+from belvedere.views.compile.auxiliary_containment import (
+    locate_contained_calls,
+    locate_contained_columns,
+)
 from belvedere.views.compile.auxiliary_views import (
     Auxiliary,
     AuxiliaryGroups,
     AuxiliaryRows,
-    define_rows_by_keys,
+    define_auxiliary_rows_by_keys,
 )
 from belvedere.views.delta.delta_tree import DeltaTree
 from belvedere.views.delta.linear_aggregates import Amounts
@@ -49,33 +52,35 @@ class AuxiliaryViews:
         self.view = view
         self._known = known
 
-    def find_match(self, wanted: Auxiliary | None) -> AuxiliaryMatch | None:
+    def find_auxiliary_match(self, wanted: Auxiliary | None) -> AuxiliaryMatch | None:
         if wanted is not None:
             for one in self._known:
-                if one.required.is_same_as(wanted):
+                if one.required.has_same_definition(wanted):
                     return one
         return None
 
-    def find_rows_reader(self, wanted: AuxiliaryRows | None) -> AuxiliaryRowsReader | None:
-        found = self.find_match(wanted)
+    def build_rows_reader(self, wanted: AuxiliaryRows | None) -> AuxiliaryRowsReader | None:
+        found = self.find_auxiliary_match(wanted)
         if found is None or wanted is None:
             return None
         assert isinstance(found.stored, AuxiliaryRows)
         return AuxiliaryRowsReader(self._catalog, found.id, found.stored, wanted)
 
-    def find_groups_reader(self, wanted: AuxiliaryGroups) -> AuxiliaryGroupsReader | None:
-        found = self.find_match(wanted)
+    def build_groups_reader(self, wanted: AuxiliaryGroups) -> AuxiliaryGroupsReader | None:
+        found = self.find_auxiliary_match(wanted)
         if found is None:
             return None
         assert isinstance(found.stored, AuxiliaryGroups)
         return AuxiliaryGroupsReader(self._catalog, found.id, found.stored, wanted)
 
-    def find_key_lookup(self, tree: DeltaTree, keys: Expressions) -> KeyLookup | None:
+    def build_auxiliary_key_lookup(self, tree: DeltaTree, keys: Expressions) -> KeyLookup | None:
         """A look-up of the tree's rows by keys in an auxiliary view; None without one."""
         found = (
-            self.find_rows_reader(define_rows_by_keys(tree, keys)) if keys and self._known else None
+            self.build_rows_reader(define_auxiliary_rows_by_keys(tree, keys))
+            if keys and self._known
+            else None
         )
-        return None if found is None else found.read_keys
+        return None if found is None else found.read_rows_by_keys
 
 
 class AuxiliaryRowsReader:
@@ -85,7 +90,7 @@ class AuxiliaryRowsReader:
         self, catalog: Catalog, id_: int, kept: AuxiliaryRows, wanted: AuxiliaryRows
     ) -> None:
         stored = compiled_view(catalog, id_)
-        columns = locate_columns(kept, wanted)
+        columns = locate_contained_columns(kept, wanted)
         assert columns is not None, "an auxiliary view has what it is used for"
         first = len(kept.keys)
         self._key = stored.key
@@ -94,7 +99,7 @@ class AuxiliaryRowsReader:
         self._values = stored.payload.projector(tuple(range(len(wanted.keys))))
         self._canonical_keys = row_keys(build_key_fields(wanted))
 
-    def read_keys(self, reader: Reader, keys: list[Row]) -> Iterator[Row]:
+    def read_rows_by_keys(self, reader: Reader, keys: list[Row]) -> Iterator[Row]:
         for key in keys:
             start, end = self._key.prefix_range(key)
             assert end is not None
@@ -119,7 +124,7 @@ class AuxiliaryRowsReader:
             found += [row] * (amounts[0] if ties else min(amounts[0], count - len(found)))
         return found
 
-    def read_extreme(self, reader: Reader, key: Row, *, largest: bool) -> object:
+    def read_extreme_value(self, reader: Reader, key: Row, *, largest: bool) -> object:
         """The least or largest non-NULL value of the last key among the rows whose other keys are
         these."""
         start, end = self._key.not_null_range(key)
@@ -143,9 +148,11 @@ class AuxiliaryGroupsReader:
         stored = compiled_view(catalog, id_)
         self._encode = stored.key.encode
         self._decode: Callable[[bytes], Row] = stored.payload.decode
-        at = locate_calls(kept, wanted)
+        at = locate_contained_calls(kept, wanted)
         assert at is not None, "an auxiliary view has what it is used for"
-        self._amounts = _select_amounts(kept, at) if at != tuple(range(len(kept.calls))) else None
+        self._amounts = (
+            _locate_call_amounts(kept, at) if at != tuple(range(len(kept.calls))) else None
+        )
 
     def read_group(self, reader: Reader, key: Row) -> tuple[Row, Amounts] | None:
         """The group with this key, in the representation of one of its rows, and its amounts."""
@@ -158,7 +165,7 @@ class AuxiliaryGroupsReader:
         return self._decode(payload), amounts
 
 
-def _select_amounts(kept: AuxiliaryGroups, calls: tuple[int, ...]) -> tuple[int, ...]:
+def _locate_call_amounts(kept: AuxiliaryGroups, calls: tuple[int, ...]) -> tuple[int, ...]:
     """The positions of the row count and of some calls' amounts in a stored group."""
     ends = list(
         accumulate((keep.width for keep in kept.aggregate_grouping.linear_aggregates), initial=1)

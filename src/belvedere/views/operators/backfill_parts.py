@@ -49,11 +49,11 @@ class BackfillPart:
     costly_in_chunks: bool = False  # costs more in chunks than at once
 
     @property
-    def batch_rows(self) -> int:
+    def batch_row_count(self) -> int:
         """How many rows or keys are processed at once."""
         return SCANNING_BATCH_ROWS if self.scans else BATCH_ROWS
 
-    def map_rows(
+    def with_mapped_rows(
         self,
         name: str,
         function: Callable[[Reader, list[Row]], Iterable[Row]],
@@ -74,13 +74,13 @@ class BackfillPart:
 class DivisibleOperator(Protocol):
     """An operator that can be backfilled in parts."""
 
-    def split_backfill(self) -> list[BackfillPart] | None:
+    def build_backfill_parts(self) -> list[BackfillPart] | None:
         """The parts whose sum its rows are; None where it is not a sum."""
 
 
-def find_backfill_parts(source: object) -> list[BackfillPart] | None:
+def build_parts_if_divisible(source: object) -> list[BackfillPart] | None:
     """The parts of an operator; None where it cannot be divided."""
-    return source.split_backfill() if isinstance(source, DivisibleOperator) else None
+    return source.build_backfill_parts() if isinstance(source, DivisibleOperator) else None
 
 
 @dataclass(frozen=True)
@@ -98,11 +98,11 @@ class KeyList:
     def _row_layout(self) -> RowLayout:
         return RowLayout(tuple(Slot(field.type, None) for field in self.fields))
 
-    def encode_entry(self, key: Row) -> tuple[bytes, bytes]:
+    def encode_key_entry(self, key: Row) -> tuple[bytes, bytes]:
         """The key as a stored (key, value) pair: equal keys are one entry."""
         return self._key_codec.encode(key), self._row_layout.encode(key)
 
-    def decode(self, value: bytes) -> Row:
+    def decode_key(self, value: bytes) -> Row:
         return self._row_layout.decode(value)
 
 
@@ -118,7 +118,7 @@ class BackfillPhase:
     input_list: int = -1
 
 
-def plan_phases(parts: Sequence[BackfillPart]) -> list[BackfillPhase]:
+def plan_backfill_phases(parts: Sequence[BackfillPart]) -> list[BackfillPhase]:
     """The phases of a backfill, in the order in which they run."""
     found: list[BackfillPhase] = []
     lists = _ListNumbers()
@@ -131,7 +131,7 @@ class _ListNumbers:
     def __init__(self) -> None:
         self.last = -1
 
-    def take_next(self) -> int:
+    def allocate_list_number(self) -> int:
         self.last += 1
         return self.last
 
@@ -141,7 +141,7 @@ def _plan_part_phases(part: BackfillPart, lists: _ListNumbers) -> Iterator[Backf
     if not isinstance(part.driver, KeyList):
         yield BackfillPhase(part)
         return
-    number = lists.take_next()
+    number = lists.allocate_list_number()
     for feeder, keys in part.driver.feeders:
         *before, last = _plan_part_phases(feeder, lists)
         yield from before

@@ -20,23 +20,24 @@ from belvedere.views.operators.operator import DeltaOperator
 from belvedere.views.operators.recompute import RecomputeOperator
 
 
-def build_operator(catalog: Catalog, tree: DeltaTree, kept: AuxiliaryViews) -> DeltaOperator:
+def build_delta_operator(catalog: Catalog, tree: DeltaTree, kept: AuxiliaryViews) -> DeltaOperator:
     match tree:
         case LinearCore():
             return LinearCoreOperator(catalog, tree)
         case FullRecompute():
             return FullRecomputeOperator(catalog, tree, kept.view)
         case Map():
-            return MapOperator(catalog, tree, build_operator(catalog, tree.input, kept))
+            return MapOperator(catalog, tree, build_delta_operator(catalog, tree.input, kept))
         case Union():
             return UnionOperator(
-                build_operator(catalog, tree.left, kept), build_operator(catalog, tree.right, kept)
+                build_delta_operator(catalog, tree.left, kept),
+                build_delta_operator(catalog, tree.right, kept),
             )
         case Apply():
-            rights = [build_operator(catalog, right.tree, kept) for right in tree.rights]
+            rights = [build_delta_operator(catalog, right.tree, kept) for right in tree.rights]
             return ApplyOperator(
-                catalog, tree, build_operator(catalog, tree.left, kept), rights, kept
+                catalog, tree, build_delta_operator(catalog, tree.left, kept), rights, kept
             )
         case Recompute():
-            inputs = [build_operator(catalog, one.tree, kept) for one in tree.inputs]
+            inputs = [build_delta_operator(catalog, one.tree, kept) for one in tree.inputs]
             return RecomputeOperator(catalog, tree, inputs, kept)

@@ -18,13 +18,13 @@ from belvedere.types import Row
 from belvedere.views.compile.auxiliary_views import (
     AuxiliaryGroups,
     AuxiliaryRows,
-    define_ordered_rows,
-    define_row_counts,
-    find_aggregate_auxiliaries,
+    define_aggregate_auxiliaries,
+    define_auxiliary_limit_rows,
+    define_set_operation_counts,
 )
-from belvedere.views.compile.auxiliary_views import count_rows_needed as rows_needed_by
+from belvedere.views.compile.auxiliary_views import compute_limit_row_count as rows_needed_by
 from belvedere.views.delta.delta_tree import Recompute
-from belvedere.views.delta.linear_aggregates import linearize_call
+from belvedere.views.delta.linear_aggregates import build_linear_aggregate
 from belvedere.views.operators.auxiliary_readers import (
     AuxiliaryGroupsReader,
     AuxiliaryRowsReader,
@@ -37,18 +37,18 @@ AssembleRows = Callable[[Reader, list[Row]], Iterator[Row]]
 _ReadValue = Callable[[Reader, Row, tuple[int, ...] | None], object]
 
 
-def build_assembler(tree: Recompute, kept: AuxiliaryViews) -> AssembleRows | None:
+def build_row_assembler(tree: Recompute, kept: AuxiliaryViews) -> AssembleRows | None:
     """A function that assembles the operator's rows; None where an auxiliary view is missing."""
     if isinstance(tree.plan, n.SetOperation):
-        return _assemble_set_operation(tree, tree.plan, kept)
-    return _assemble_aggregate(tree, kept)
+        return _build_set_operation_assembler(tree, tree.plan, kept)
+    return _build_aggregate_assembler(tree, kept)
 
 
-def build_first_rows_reader(
+def build_limit_rows_reader(
     tree: Recompute, kept: AuxiliaryViews
 ) -> Callable[[Reader], list[Row]] | None:
     """A reader of the rows that a LIMIT needs: the first ones of its input."""
-    reader_of = kept.find_rows_reader(define_ordered_rows(tree))
+    reader_of = kept.build_rows_reader(define_auxiliary_limit_rows(tree))
     if reader_of is None:
         return None
     plan = tree.plan
@@ -61,23 +61,23 @@ def build_first_rows_reader(
 # -- aggregates ------------------------------------------------------------------------------------
 
 
-def _assemble_aggregate(tree: Recompute, kept: AuxiliaryViews) -> AssembleRows | None:
-    parts, plan = find_aggregate_auxiliaries(tree), tree.plan
+def _build_aggregate_assembler(tree: Recompute, kept: AuxiliaryViews) -> AssembleRows | None:
+    parts, plan = define_aggregate_auxiliaries(tree), tree.plan
     if parts is None or not isinstance(plan, n.Aggregate):
         return None
-    presence = kept.find_groups_reader(parts.presence)
+    presence = kept.build_groups_reader(parts.presence)
     if presence is None:
         return None
     values: list[_ReadValue] = []
     for call, (part, number) in zip(plan.aggregates, parts.calls, strict=True):
-        value = _build_value_reader(call, part, number, parts.presence, kept)
+        value = _build_call_value_reader(call, part, number, parts.presence, kept)
         if value is None:
             return None
         values.append(value)
     groups = len(plan.groups)
     known = presence
 
-    def assemble_rows(reader: Reader, keys: list[Row]) -> Iterator[Row]:
+    def assemble_group_rows(reader: Reader, keys: list[Row]) -> Iterator[Row]:
         for key in keys:
             found = known.read_group(reader, key)
             if found is not None:
@@ -85,10 +85,10 @@ def _assemble_aggregate(tree: Recompute, kept: AuxiliaryViews) -> AssembleRows |
             elif not groups:
                 yield tuple([value(reader, key, None) for value in values])
 
-    return assemble_rows
+    return assemble_group_rows
 
 
-def _build_value_reader(
+def _build_call_value_reader(
     call: e.AggregateCall,
     part: AuxiliaryGroups | AuxiliaryRows,
     number: int | None,
@@ -96,35 +96,39 @@ def _build_value_reader(
     kept: AuxiliaryViews,
 ) -> _ReadValue | None:
     if isinstance(part, AuxiliaryRows):
-        rows = kept.find_rows_reader(part)
-        return None if rows is None else _read_from_end(rows, largest=call.function.name == "max")
+        rows = kept.build_rows_reader(part)
+        return (
+            None
+            if rows is None
+            else _build_extreme_reader(rows, largest=call.function.name == "max")
+        )
     assert number is not None
-    amounts = _build_final_value(part, number)
+    amounts = _build_final_value_function(part, number)
     if part is presence:
         return lambda reader, key, found: amounts(found)
-    groups = kept.find_groups_reader(part)
-    return None if groups is None else _read_from_groups(groups, amounts)
+    groups = kept.build_groups_reader(part)
+    return None if groups is None else _build_group_value_reader(groups, amounts)
 
 
-def _read_from_end(rows: AuxiliaryRowsReader, *, largest: bool) -> _ReadValue:
-    return lambda reader, key, found: rows.read_extreme(reader, key, largest=largest)
+def _build_extreme_reader(rows: AuxiliaryRowsReader, *, largest: bool) -> _ReadValue:
+    return lambda reader, key, found: rows.read_extreme_value(reader, key, largest=largest)
 
 
-def _read_from_groups(
+def _build_group_value_reader(
     groups: AuxiliaryGroupsReader, amounts: Callable[[tuple[int, ...] | None], object]
 ) -> _ReadValue:
-    def read_value(reader: Reader, key: Row, found: tuple[int, ...] | None) -> object:
+    def read_group_value(reader: Reader, key: Row, found: tuple[int, ...] | None) -> object:
         there = groups.read_group(reader, key)
         return amounts(None if there is None else there[1])
 
-    return read_value
+    return read_group_value
 
 
-def _build_final_value(
+def _build_final_value_function(
     part: AuxiliaryGroups, number: int
 ) -> Callable[[tuple[int, ...] | None], object]:
     """A function from the amounts of a group (None: an empty one) to the value of a call."""
-    keeps = [linearize_call(call) for call in part.calls]
+    keeps = [build_linear_aggregate(call) for call in part.calls]
     before = sum(keep.width for keep in keeps[:number] if keep is not None)
     keep = keeps[number]
     assert keep is not None
@@ -137,17 +141,17 @@ def _build_final_value(
 # -- set operations --------------------------------------------------------------------------------
 
 
-def _assemble_set_operation(
+def _build_set_operation_assembler(
     tree: Recompute, plan: n.SetOperation, kept: AuxiliaryViews
 ) -> AssembleRows | None:
-    found = [kept.find_groups_reader(one) for one in define_row_counts(tree)]
+    found = [kept.build_groups_reader(one) for one in define_set_operation_counts(tree)]
     sides = [one for one in found if one is not None]
     if len(sides) != 2:
         return None
     left, right = sides
     every, intersects = plan.all, plan.kind is n.SetKind.INTERSECT
 
-    def assemble_rows(reader: Reader, keys: list[Row]) -> Iterator[Row]:
+    def assemble_set_rows(reader: Reader, keys: list[Row]) -> Iterator[Row]:
         for key in keys:
             mine, other = left.read_group(reader, key), right.read_group(reader, key)
             here = 0 if mine is None else mine[1][0]
@@ -159,4 +163,4 @@ def _assemble_set_operation(
             if times and mine is not None:
                 yield from (mine[0] for _ in range(times))
 
-    return assemble_rows
+    return assemble_set_rows

@@ -24,13 +24,13 @@ from belvedere.plan.functions.core.function import Environment
 from belvedere.txn.contracts import Reader
 from belvedere.types import Row
 from belvedere.views.delta.delta_tree import FullRecompute
-from belvedere.views.delta.detached_run import NO_INTERRUPT, NO_SERVICES
 from belvedere.views.delta.linear_core import Expressions
+from belvedere.views.delta.sessionless_run import NO_INTERRUPT, NO_SERVICES
 from belvedere.views.operators.operator import (
     DeltaStep,
     KeyLookup,
     WeightedRows,
-    build_scan_lookup,
+    build_full_scan_lookup,
 )
 
 
@@ -44,16 +44,16 @@ class FullRecomputeOperator:
         self._key = row_keys(tree.plan.fields)
         self._view = view
 
-    def delta(self, step: DeltaStep) -> WeightedRows:
+    def compute_delta(self, step: DeltaStep) -> WeightedRows:
         if not step.relations & self._relations:
             return
         counts: Counter[Row] = Counter()
         known: dict[Row, Row] = {}
-        for row in self.all_rows(step.after):
+        for row in self.compute_all_rows(step.after):
             key = self._key(row)
             counts[key] += 1
             known.setdefault(key, row)
-        for row, times in self._read_stored_rows(step.before):
+        for row, times in self._read_stored_row_counts(step.before):
             key = self._key(row)
             counts[key] -= times
             known[key] = row
@@ -61,18 +61,18 @@ class FullRecomputeOperator:
             if weight:
                 yield known[key], weight
 
-    def all_rows(self, reader: Reader) -> Iterator[Row]:
+    def compute_all_rows(self, reader: Reader) -> Iterator[Row]:
         now = datetime.datetime.now(datetime.UTC)
         environment = Environment(now, now, lambda: now, random.Random())
         return self._rows(Run(reader, (), environment, NO_SERVICES, NO_INTERRUPT))
 
-    def split_backfill(self) -> None:
+    def build_backfill_parts(self) -> None:
         """None: it is not a sum of parts."""
 
     def build_key_lookup(self, keys: Expressions) -> KeyLookup:
-        return build_scan_lookup(self._catalog, self, keys)
+        return build_full_scan_lookup(self._catalog, self, keys)
 
-    def _read_stored_rows(self, reader: Reader) -> Iterator[tuple[Row, int]]:
+    def _read_stored_row_counts(self, reader: Reader) -> Iterator[tuple[Row, int]]:
         stored = compiled_view(self._catalog, self._view)
         decode = stored.payload.decode
         for batch in reader.scan(stored.start, stored.end):

@@ -22,15 +22,15 @@ from belvedere.views.delta.delta_plan import (
     JOINT_TERM_LEAVES_MAX,
     KEYS_LEAF,
     DeltaTerm,
-    build_delta_terms,
-    build_full_plans,
-    build_restricted_plan,
+    build_full_branch_plans,
+    build_key_restricted_plan,
+    build_terms_and_requirements,
     changes_leaf_id,
 )
 from belvedere.views.delta.delta_tree import LinearCore, Map
-from belvedere.views.delta.detached_run import run_plan
 from belvedere.views.delta.linear_core import CoreLeaf, Expressions
-from belvedere.views.operators.backfill_parts import BackfillPart, find_backfill_parts
+from belvedere.views.delta.sessionless_run import run_compiled_plan
+from belvedere.views.operators.backfill_parts import BackfillPart, build_parts_if_divisible
 from belvedere.views.operators.operator import (
     DeltaOperator,
     DeltaStep,
@@ -38,7 +38,7 @@ from belvedere.views.operators.operator import (
     WeightedRows,
     build_input_leaf,
     chain_rows,
-    group_by_weight,
+    group_rows_by_weight,
 )
 
 
@@ -80,7 +80,7 @@ class LinearCoreOperator:
     @cached_property
     def _branch_terms(self) -> list[_BranchTerms]:
         tree, catalog = self._tree, self._catalog
-        terms, _ = build_delta_terms(tree.branches, tree.plan.fields, catalog)
+        terms, _ = build_terms_and_requirements(tree.branches, tree.plan.fields, catalog)
         found = []
         for number, branch in enumerate(tree.branches):
             leaves = {
@@ -92,9 +92,9 @@ class LinearCoreOperator:
         return found
 
     @cached_property
-    def _full_plans(self) -> list[Rows]:
+    def _compiled_full_plans(self) -> list[Rows]:
         tree, catalog = self._tree, self._catalog
-        plans = build_full_plans(tree.branches, tree.plan.fields, catalog)
+        plans = build_full_branch_plans(tree.branches, tree.plan.fields, catalog)
         return [compile_plan(catalog, plan) for plan in plans]
 
     @property
@@ -104,18 +104,18 @@ class LinearCoreOperator:
             for branch in self._tree.branches
         )
 
-    def delta(self, step: DeltaStep) -> WeightedRows:
+    def compute_delta(self, step: DeltaStep) -> WeightedRows:
         if len(step.relations) > 1 and self._needs_separate_steps(step.relations):
             for part in step.split_by_relation():
-                yield from self.delta(part)
+                yield from self.compute_delta(part)
             return
-        for leaves, terms in self._find_affected_terms(step.relations):
+        for leaves, terms in self._compile_affected_terms(step.relations):
             sides = {at: of(step.changes) for at, of in leaves.items()}
             for term, rows in terms:
                 given = sides
                 if term.foreign_key_joins and step.prunes_foreign_keys:
                     given = {at: _drop_pruned_inserts(term, at, side) for at, side in sides.items()}
-                yield from _run_term(term, rows, given, step.before)
+                yield from _run_delta_term(term, rows, given, step.before)
 
     def _needs_separate_steps(self, relations: frozenset[int]) -> bool:
         """Whether several tables of a branch change that has no terms for that."""
@@ -125,7 +125,7 @@ class LinearCoreOperator:
             for branch in self._branch_terms
         )
 
-    def _find_affected_terms(self, relations: frozenset[int]) -> list[_AffectedTerms]:
+    def _compile_affected_terms(self, relations: frozenset[int]) -> list[_AffectedTerms]:
         """Of each branch the leaves and terms that changes of these relations affect."""
         found = self._by_relations.get(relations)
         if found is None:
@@ -142,40 +142,45 @@ class LinearCoreOperator:
             self._by_relations[relations] = found
         return found
 
-    def all_rows(self, reader: Reader) -> Iterator[Row]:
-        return chain_rows(run_plan(rows, reader, {}) for rows in self._full_plans)
+    def compute_all_rows(self, reader: Reader) -> Iterator[Row]:
+        return chain_rows(run_compiled_plan(rows, reader, {}) for rows in self._compiled_full_plans)
 
-    def split_backfill(self) -> list[BackfillPart]:
-        return [self._build_branch_part(number) for number in range(len(self._branch_terms))]
+    def build_backfill_parts(self) -> list[BackfillPart]:
+        return [
+            self._build_branch_backfill_part(number) for number in range(len(self._branch_terms))
+        ]
 
-    def _build_branch_part(self, number: int) -> BackfillPart:
+    def _build_branch_backfill_part(self, number: int) -> BackfillPart:
         """A branch, driven by the rows of the leaf from which its others are reached at least
         cost."""
         terms = [term for term in self._branch_terms[number].terms if len(term.changed) == 1]
         if not terms:
-            constant = self._full_plans[number]
-            return BackfillPart(None, lambda reader, _: run_plan(constant, reader, {}), "constant")
+            constant = self._compiled_full_plans[number]
+            return BackfillPart(
+                None, lambda reader, _: run_compiled_plan(constant, reader, {}), "constant"
+            )
         term = min(
-            terms, key=lambda term: (term.scans, -_count_key_lookups(term.plan), term.changed)
+            terms,
+            key=lambda term: (term.scans, -_count_unique_key_lookups(term.plan), term.changed),
         )
         at = term.changed[0]
         one = self._tree.branches[number].leaves[at]
         project = compiled_table(self._catalog, one.relation).layout.projector(one.slots)
         rows = compile_plan(self._catalog, term.plan)
 
-        def join_rows(reader: Reader, values: Sequence[bytes]) -> Iterator[Row]:
-            return run_plan(
+        def join_driving_rows(reader: Reader, values: Sequence[bytes]) -> Iterator[Row]:
+            return run_compiled_plan(
                 rows, reader, {changes_leaf_id(at): [project(value) for value in values]}
             )
 
         return BackfillPart(
-            one.relation, join_rows, f"leaf {at} of {one.relation}", scans=bool(term.scans)
+            one.relation, join_driving_rows, f"leaf {at} of {one.relation}", scans=bool(term.scans)
         )
 
     def build_key_lookup(self, keys: Expressions) -> KeyLookup:
         """By look-ups that begin at the keys; keys with NULLs have plans of their own."""
         if not keys:
-            return lambda reader, wanted: self.all_rows(reader)
+            return lambda reader, wanted: self.compute_all_rows(reader)
         branches, fields, catalog = self._tree.branches, self._tree.plan.fields, self._catalog
         plans: dict[frozenset[int], Rows] = {}
 
@@ -187,24 +192,24 @@ class LinearCoreOperator:
             for nulls, some in by_nulls.items():
                 plan = plans.get(nulls)
                 if plan is None:
-                    made = build_restricted_plan(branches, fields, keys, catalog, nulls)
+                    made = build_key_restricted_plan(branches, fields, keys, catalog, nulls)
                     plan = plans[nulls] = compile_plan(catalog, made)
-                yield from run_plan(plan, reader, {KEYS_LEAF: some})
+                yield from run_compiled_plan(plan, reader, {KEYS_LEAF: some})
 
         return look_up_rows
 
 
-def _count_key_lookups(plan: n.Node) -> int:
+def _count_unique_key_lookups(plan: n.Node) -> int:
     """How many joins of a plan are look-ups by a complete unique key."""
     joins = [node for node in transform.walk_plan(plan) if isinstance(node, n.Join)]
     return sum(join.lookup is not None and join.lookup.access.full_key for join in joins)
 
 
 def _drop_pruned_inserts(term: DeltaTerm, leaf: int, sides: LeafChanges) -> LeafChanges:
-    return sides._replace(added=sides.updated_rows) if term.prunes_inserts(leaf) else sides
+    return sides._replace(added=sides.updated_rows) if term.can_prune_inserts(leaf) else sides
 
 
-def _run_term(
+def _run_delta_term(
     term: DeltaTerm, rows: Rows, sides: dict[int, LeafChanges], before: Reader
 ) -> WeightedRows:
     """Every combination of old (weight -1) and new (weight +1) rows of the changed leaves."""
@@ -212,7 +217,7 @@ def _run_term(
         (number,) = term.changed
         for weight, given in zip((-1, 1), sides[number]):
             if given:
-                for row in run_plan(rows, before, {changes_leaf_id(number): given}):
+                for row in run_compiled_plan(rows, before, {changes_leaf_id(number): given}):
                     yield row, weight
         return
     for signs in itertools.product((-1, 1), repeat=len(term.changed)):
@@ -222,7 +227,7 @@ def _run_term(
         }
         if all(deltas.values()):
             weight = math.prod(signs)
-            for row in run_plan(rows, before, deltas):
+            for row in run_compiled_plan(rows, before, deltas):
                 yield row, weight
 
 
@@ -232,7 +237,7 @@ def _build_change_extractor(catalog: Catalog, one: CoreLeaf) -> ExtractLeafChang
     project = compiled_table(catalog, relation).layout.projector(one.slots)
     disguised = any(python_equal_may_differ(field.type) for field in one.fields)
 
-    def extract_changes(changes: Sequence[RowChange]) -> LeafChanges:
+    def extract_leaf_changes(changes: Sequence[RowChange]) -> LeafChanges:
         removed: list[Row] = []
         added: list[Row] = []
         moved: list[Row] = []
@@ -249,7 +254,7 @@ def _build_change_extractor(catalog: Catalog, one: CoreLeaf) -> ExtractLeafChang
                         moved.append(new)
         return LeafChanges(removed, added, moved)
 
-    return extract_changes
+    return extract_leaf_changes
 
 
 class MapOperator:
@@ -265,22 +270,26 @@ class MapOperator:
     def reads_state(self) -> bool:
         return self._input.reads_state
 
-    def delta(self, step: DeltaStep) -> WeightedRows:
-        for weight, rows in group_by_weight(self._input.delta(step)).items():
-            for row in run_plan(self._rows, step.before, {KEYS_LEAF: rows}):
+    def compute_delta(self, step: DeltaStep) -> WeightedRows:
+        for weight, rows in group_rows_by_weight(self._input.compute_delta(step)).items():
+            for row in run_compiled_plan(self._rows, step.before, {KEYS_LEAF: rows}):
                 yield row, weight
 
-    def all_rows(self, reader: Reader) -> Iterator[Row]:
-        rows = list(self._input.all_rows(reader))
-        return run_plan(self._rows, reader, {KEYS_LEAF: rows})
+    def compute_all_rows(self, reader: Reader) -> Iterator[Row]:
+        rows = list(self._input.compute_all_rows(reader))
+        return run_compiled_plan(self._rows, reader, {KEYS_LEAF: rows})
 
-    def split_backfill(self) -> list[BackfillPart] | None:
-        below = find_backfill_parts(self._input)
+    def build_backfill_parts(self) -> list[BackfillPart] | None:
+        below = build_parts_if_divisible(self._input)
 
-        def map_rows(reader: Reader, rows: list[Row]) -> Iterator[Row]:
-            return run_plan(self._rows, reader, {KEYS_LEAF: rows})
+        def run_map_plan(reader: Reader, rows: list[Row]) -> Iterator[Row]:
+            return run_compiled_plan(self._rows, reader, {KEYS_LEAF: rows})
 
-        return None if below is None else [part.map_rows("map", map_rows) for part in below]
+        return (
+            None
+            if below is None
+            else [part.with_mapped_rows("map", run_map_plan) for part in below]
+        )
 
     def build_key_lookup(self, keys: Expressions) -> KeyLookup:
         plan = self._plan
@@ -290,7 +299,7 @@ class MapOperator:
         below = self._input.build_key_lookup(keys)
 
         def look_up_rows(reader: Reader, wanted: list[Row]) -> Iterator[Row]:
-            return run_plan(self._rows, reader, {KEYS_LEAF: list(below(reader, wanted))})
+            return run_compiled_plan(self._rows, reader, {KEYS_LEAF: list(below(reader, wanted))})
 
         return look_up_rows
 
@@ -303,14 +312,14 @@ class UnionOperator:
     def reads_state(self) -> bool:
         return any(side.reads_state for side in self._sides)
 
-    def delta(self, step: DeltaStep) -> WeightedRows:
-        return itertools.chain.from_iterable(side.delta(step) for side in self._sides)
+    def compute_delta(self, step: DeltaStep) -> WeightedRows:
+        return itertools.chain.from_iterable(side.compute_delta(step) for side in self._sides)
 
-    def all_rows(self, reader: Reader) -> Iterator[Row]:
-        return chain_rows(side.all_rows(reader) for side in self._sides)
+    def compute_all_rows(self, reader: Reader) -> Iterator[Row]:
+        return chain_rows(side.compute_all_rows(reader) for side in self._sides)
 
-    def split_backfill(self) -> list[BackfillPart] | None:
-        left, right = map(find_backfill_parts, self._sides)
+    def build_backfill_parts(self) -> list[BackfillPart] | None:
+        left, right = map(build_parts_if_divisible, self._sides)
         return None if left is None or right is None else [*left, *right]
 
     def build_key_lookup(self, keys: Expressions) -> KeyLookup:

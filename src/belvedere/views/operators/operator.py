@@ -22,8 +22,8 @@ from belvedere.txn.contracts import Participant, ParticipantsFor, Reader, RowCha
 from belvedere.txn.history.derived_rows import DerivedRows
 from belvedere.txn.history.readers import NewestReader, OverlayReader
 from belvedere.types import Row
-from belvedere.views.delta.detached_run import run_with_reader
 from belvedere.views.delta.linear_core import Expressions
+from belvedere.views.delta.sessionless_run import make_run_with_reader
 
 WeightedRows = Iterator[tuple[Row, int]]
 KeyLookup = Callable[[Reader, list[Row]], Iterable[Row]]
@@ -56,7 +56,7 @@ class DeltaStep:
     def after(self) -> Reader:
         if self._after is None:
             derived = self._derived or DerivationCache(self.changes, self.before)
-            self._after = derived.state_after(self._indexes)
+            self._after = derived.build_state_after(self._indexes)
         return self._after
 
     def split_by_relation(self) -> Iterator[DeltaStep]:
@@ -82,15 +82,15 @@ class DerivationCache:
         self._relations = frozenset([change.relation for change in changes])
         self._known: dict[int, tuple[Participant, list[Write]]] = {}
 
-    def state_after(self, indexes: ParticipantsFor) -> Reader:
+    def build_state_after(self, indexes: ParticipantsFor) -> Reader:
         """The tables and the rows that these participants derive from them, after the step."""
         before = self.before
         overlay: dict[bytes, bytes | None] = {change.key: change.new for change in self.changes}
         for participant in indexes(before.catalog, self._relations):
-            overlay.update(self._derive_rows(participant))
+            overlay.update(self._get_derived_rows(participant))
         return OverlayReader(before, overlay, before.position, before.catalog)
 
-    def _derive_rows(self, participant: Participant) -> list[Write]:
+    def _get_derived_rows(self, participant: Participant) -> list[Write]:
         known = self._known.get(id(participant))
         if known is None:
             writer = DerivedRows(self.before)
@@ -123,9 +123,9 @@ class DeltaOperator(Protocol):
     def reads_state(self) -> bool:
         """Whether a delta needs more than the changed rows themselves."""
 
-    def delta(self, step: DeltaStep) -> WeightedRows: ...
+    def compute_delta(self, step: DeltaStep) -> WeightedRows: ...
 
-    def all_rows(self, reader: Reader) -> Iterator[Row]:
+    def compute_all_rows(self, reader: Reader) -> Iterator[Row]:
         """All rows at a state, from which a backfill starts."""
 
     def build_key_lookup(self, keys: Expressions) -> KeyLookup:
@@ -142,11 +142,11 @@ class KeyExtractor:
         self.fields = tuple(Field(f"key {i}", key.type) for i, key in enumerate(keys))
         self.canonical = row_keys(self.fields)
 
-    def key_function(self, reader: Reader) -> Callable[[Row], Row]:
-        return self._bind_key(run_with_reader(reader))
+    def bind_key_function(self, reader: Reader) -> Callable[[Row], Row]:
+        return self._bind_key(make_run_with_reader(reader))
 
-    def distinct_keys(self, rows: Iterable[Row], reader: Reader) -> list[Row]:
-        of_row, canonical = self.key_function(reader), self.canonical
+    def extract_distinct_keys(self, rows: Iterable[Row], reader: Reader) -> list[Row]:
+        of_row, canonical = self.bind_key_function(reader), self.canonical
         found: dict[Row, Row] = {}
         for row in rows:
             key = of_row(row)
@@ -154,19 +154,19 @@ class KeyExtractor:
         return list(found.values())
 
 
-def build_scan_lookup(catalog: Catalog, source: DeltaOperator, keys: Expressions) -> KeyLookup:
+def build_full_scan_lookup(catalog: Catalog, source: DeltaOperator, keys: Expressions) -> KeyLookup:
     """A look-up of the rows with these keys by a scan of all rows."""
     known = KeyExtractor(catalog, keys)
 
     def look_up_rows(reader: Reader, wanted: list[Row]) -> list[Row]:
-        of_row, canonical = known.key_function(reader), known.canonical
+        of_row, canonical = known.bind_key_function(reader), known.canonical
         among = {canonical(key) for key in wanted}
-        return [row for row in source.all_rows(reader) if canonical(of_row(row)) in among]
+        return [row for row in source.compute_all_rows(reader) if canonical(of_row(row)) in among]
 
     return look_up_rows
 
 
-def group_by_weight(rows: WeightedRows) -> dict[int, list[Row]]:
+def group_rows_by_weight(rows: WeightedRows) -> dict[int, list[Row]]:
     """Rows under their weight; the same row given twice stays twice."""
     found: dict[int, list[Row]] = {}
     for row, weight in rows:

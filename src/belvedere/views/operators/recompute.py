@@ -12,15 +12,15 @@ from belvedere.execution.python.compile import compile_plan
 from belvedere.plan.representation import UNKEYED
 from belvedere.txn.contracts import Reader
 from belvedere.types import Row
-from belvedere.views.compile.auxiliary_views import needs_full_scan
-from belvedere.views.compile.required_indexes import match_plain_columns
-from belvedere.views.delta.delta_tree import Recompute, sort_by_all_columns
-from belvedere.views.delta.detached_run import run_plan
+from belvedere.views.compile.auxiliary_views import needs_full_scan_for_keys
+from belvedere.views.compile.required_indexes import match_plain_column_numbers
+from belvedere.views.delta.delta_tree import Recompute, build_sort_by_all_columns
 from belvedere.views.delta.linear_core import Expressions
-from belvedere.views.delta.min_max import find_serving_index, match_min_max
+from belvedere.views.delta.min_max import find_index_ordered_by, match_min_max_query
+from belvedere.views.delta.sessionless_run import run_compiled_plan
 from belvedere.views.operators.auxiliary_readers import AuxiliaryViews
-from belvedere.views.operators.backfill_parts import BackfillPart, KeyList, find_backfill_parts
-from belvedere.views.operators.from_auxiliary import build_assembler, build_first_rows_reader
+from belvedere.views.operators.backfill_parts import BackfillPart, KeyList, build_parts_if_divisible
+from belvedere.views.operators.from_auxiliary import build_limit_rows_reader, build_row_assembler
 from belvedere.views.operators.min_max import MinMaxReader
 from belvedere.views.operators.operator import (
     DeltaOperator,
@@ -28,8 +28,8 @@ from belvedere.views.operators.operator import (
     KeyExtractor,
     KeyLookup,
     WeightedRows,
+    build_full_scan_lookup,
     build_input_leaf,
-    build_scan_lookup,
 )
 
 _INPUT = -3_000_000
@@ -48,56 +48,64 @@ class RecomputeOperator:
         self._inputs = inputs
         self._keys = [KeyExtractor(catalog, one.keys) for one in tree.inputs]
         self._by_key = [
-            kept.find_key_lookup(one.tree, one.keys) or source.build_key_lookup(one.keys)
+            kept.build_auxiliary_key_lookup(one.tree, one.keys) or source.build_key_lookup(one.keys)
             for source, one in zip(inputs, tree.inputs, strict=True)
         ]
         self._scans = any(
-            needs_full_scan(one.tree, one.keys) and kept.find_key_lookup(one.tree, one.keys) is None
+            needs_full_scan_for_keys(one.tree, one.keys)
+            and kept.build_auxiliary_key_lookup(one.tree, one.keys) is None
             for one in tree.inputs
         )
         leaves = [build_input_leaf(_INPUT - i, one.tree.plan) for i, one in enumerate(tree.inputs)]
-        self._rows = compile_plan(catalog, tree.rebuild(tuple(map(sort_by_all_columns, leaves))))
+        self._rows = compile_plan(
+            catalog, tree.rebuild(tuple(map(build_sort_by_all_columns, leaves)))
+        )
         extrema = _build_min_max_reader(catalog, tree)
         self._assemble_rows = (
-            build_assembler(tree, kept) if extrema is None else extrema.read_groups
+            build_row_assembler(tree, kept) if extrema is None else extrema.read_group_rows
         )
-        self._read_first_rows = build_first_rows_reader(tree, kept)
+        self._read_first_rows = build_limit_rows_reader(tree, kept)
 
-    def delta(self, step: DeltaStep) -> WeightedRows:
+    def compute_delta(self, step: DeltaStep) -> WeightedRows:
         touched = self._find_touched_keys(step)
         if touched:
-            yield from self._recompute_keys(touched, step.before, step.after)
+            yield from self._compute_distinct_key_delta(touched, step.before, step.after)
 
-    def delta_of_keys(self, keys: list[Row], before: Reader, after: Reader) -> WeightedRows:
+    def compute_key_delta(self, keys: list[Row], before: Reader, after: Reader) -> WeightedRows:
         """The delta of these keys between two states, each key once however often it is given."""
         canonical = self._keys[0].canonical
-        yield from self._recompute_keys(
+        yield from self._compute_distinct_key_delta(
             list({canonical(key): key for key in keys}.values()), before, after
         )
 
-    def _recompute_keys(self, keys: list[Row], before: Reader, after: Reader) -> WeightedRows:
-        for row in self._rows_of_keys(before, keys):
+    def _compute_distinct_key_delta(
+        self, keys: list[Row], before: Reader, after: Reader
+    ) -> WeightedRows:
+        for row in self._compute_rows_of_keys(before, keys):
             yield row, -1
-        for row in self._rows_of_keys(after, keys):
+        for row in self._compute_rows_of_keys(after, keys):
             yield row, 1
 
-    def all_rows(self, reader: Reader) -> Iterator[Row]:
-        return self._run_operator(
-            reader, [list(source.all_rows(reader)) for source in self._inputs]
+    def compute_all_rows(self, reader: Reader) -> Iterator[Row]:
+        return self._run_plan_on_inputs(
+            reader, [list(source.compute_all_rows(reader)) for source in self._inputs]
         )
 
-    def split_backfill(self) -> list[BackfillPart] | None:
+    def build_backfill_parts(self) -> list[BackfillPart] | None:
         """Some partitions at a time; a single partition at once."""
         name = f"partitions by {len(self._tree.inputs[0].keys)}"
         if not self._tree.inputs[0].keys:
             return [
                 BackfillPart(
-                    None, lambda reader, _: self._rows_of_keys(reader, [()]), name, scans=True
+                    None,
+                    lambda reader, _: self._compute_rows_of_keys(reader, [()]),
+                    name,
+                    scans=True,
                 )
             ]
-        below = list(map(find_backfill_parts, self._inputs))
+        below = list(map(build_parts_if_divisible, self._inputs))
         feeders = [
-            (part, keys.distinct_keys)
+            (part, keys.extract_distinct_keys)
             for parts, keys in zip(below, self._keys, strict=True)
             for part in parts or ()
         ]
@@ -105,30 +113,30 @@ class RecomputeOperator:
         if not keyed or None in below:
             return None
         listed = KeyList(self._keys[0].fields, tuple(feeders))
-        of = lambda reader, keys: self._rows_of_keys(reader, list(keys))  # noqa: E731
+        of = lambda reader, keys: self._compute_rows_of_keys(reader, list(keys))  # noqa: E731
         return [BackfillPart(listed, of, name, scans=self._scans, costly_in_chunks=True)]
 
     def build_key_lookup(self, keys: Expressions) -> KeyLookup:
         """By the inputs' keys, where the wanted keys are exactly these."""
-        columns, passed = match_plain_columns(keys), self._tree.key_columns
+        columns, passed = match_plain_column_numbers(keys), self._tree.key_columns
         if not keys and not passed and not self._tree.inputs[0].keys:
-            return lambda reader, wanted: self._rows_of_keys(reader, [()])
+            return lambda reader, wanted: self._compute_rows_of_keys(reader, [()])
         if columns is None or not columns or set(columns) != set(passed):
-            return self._build_partial_lookup(keys, columns)
+            return self._build_partial_key_lookup(keys, columns)
         order = [columns.index(column) for column in passed]
 
         def look_up_rows(reader: Reader, wanted: list[Row]) -> list[Row]:
             mine = [tuple([key[at] for at in order]) for key in wanted]
-            return list(self._rows_of_keys(reader, mine))
+            return list(self._compute_rows_of_keys(reader, mine))
 
         return look_up_rows
 
-    def _build_partial_lookup(self, keys: Expressions, columns: list[int] | None) -> KeyLookup:
+    def _build_partial_key_lookup(self, keys: Expressions, columns: list[int] | None) -> KeyLookup:
         """By those of the keys that partition the input; otherwise by a full scan."""
         passed = self._tree.key_columns
         shared = [c for c in dict.fromkeys(columns or ()) if c in passed]
         if not shared:
-            return build_scan_lookup(self._catalog, self, keys)
+            return build_full_scan_lookup(self._catalog, self, keys)
         at = [passed.index(column) for column in shared]
         below = [
             source.build_key_lookup(tuple(one.keys[i] for i in at))
@@ -138,43 +146,48 @@ class RecomputeOperator:
         known = KeyExtractor(self._catalog, keys)
 
         def look_up_rows(reader: Reader, wanted: list[Row]) -> list[Row]:
-            canonical, of_row = known.canonical, known.key_function(reader)
+            canonical, of_row = known.canonical, known.bind_key_function(reader)
             among = {canonical(key) for key in wanted}
             some = {
                 tuple([canonical(key)[p] for p in places]): tuple([key[p] for p in places])
                 for key in wanted
             }
-            found = self._run_operator(
+            found = self._run_plan_on_inputs(
                 reader, [list(one(reader, list(some.values()))) for one in below]
             )
             return [row for row in found if canonical(of_row(row)) in among]
 
         return look_up_rows
 
-    def _rows_of_keys(self, reader: Reader, keys: list[Row]) -> Iterator[Row]:
+    def _compute_rows_of_keys(self, reader: Reader, keys: list[Row]) -> Iterator[Row]:
         if self._assemble_rows is not None:
             return self._assemble_rows(reader, keys)
         if self._read_first_rows is not None:
-            return self._run_operator(reader, [self._read_first_rows(reader)])
-        return self._run_operator(reader, [list(one(reader, keys)) for one in self._by_key])
+            return self._run_plan_on_inputs(reader, [self._read_first_rows(reader)])
+        return self._run_plan_on_inputs(reader, [list(one(reader, keys)) for one in self._by_key])
 
-    def _run_operator(self, reader: Reader, inputs: list[list[Row]]) -> Iterator[Row]:
-        return run_plan(self._rows, reader, {_INPUT - i: rows for i, rows in enumerate(inputs)})
+    def _run_plan_on_inputs(self, reader: Reader, inputs: list[list[Row]]) -> Iterator[Row]:
+        return run_compiled_plan(
+            self._rows, reader, {_INPUT - i: rows for i, rows in enumerate(inputs)}
+        )
 
     def _find_touched_keys(self, step: DeltaStep) -> list[Row]:
         found: dict[Row, Row] = {}
         for source, keys in zip(self._inputs, self._keys, strict=True):
-            rows = [row for row, _ in source.delta(step)]
-            for key in keys.distinct_keys(rows, step.before):
+            rows = [row for row, _ in source.compute_delta(step)]
+            for key in keys.extract_distinct_keys(rows, step.before):
                 found.setdefault(keys.canonical(key), key)
         return list(found.values())
 
 
 def _build_min_max_reader(catalog: Catalog, tree: Recompute) -> MinMaxReader | None:
     """The reader of MIN and MAX from indexes, where these exist."""
-    wanted = match_min_max(tree)
+    wanted = match_min_max_query(tree)
     if wanted is None:
         return None
-    found = [find_serving_index(catalog, wanted.relation, slots) for slots in wanted.index_columns]
+    found = [
+        find_index_ordered_by(catalog, wanted.relation, slots)
+        for slots in wanted.required_index_columns
+    ]
     indexes = [index for index in found if index is not None]
     return MinMaxReader(catalog, wanted, indexes) if len(indexes) == len(found) else None

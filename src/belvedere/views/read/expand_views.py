@@ -24,12 +24,12 @@ PlanOf = Callable[[View, n.Scan], n.Node]
 it leaves out need not be produced, but may be."""
 
 
-def views_in(catalog: Catalog, plan: n.Node) -> tuple[View, ...]:
+def list_views_read_by_plan(catalog: Catalog, plan: n.Node) -> tuple[View, ...]:
     """The materialized views a plan reads, each once."""
-    return tuple({view.id: view for view in _scanned_views(catalog, plan)}.values())
+    return tuple({view.id: view for view in _iterate_scanned_views(catalog, plan)}.values())
 
 
-def _scanned_views(catalog: Catalog, plan: n.Node) -> Iterator[View]:
+def _iterate_scanned_views(catalog: Catalog, plan: n.Node) -> Iterator[View]:
     for item, _ in walk_plan(plan, 0):
         if isinstance(item, n.Scan):
             found = catalog.get(item.relation)
@@ -40,32 +40,34 @@ def _scanned_views(catalog: Catalog, plan: n.Node) -> Iterator[View]:
 def expand_views(catalog: Catalog, plan: n.Node, plan_of: PlanOf) -> n.Node:
     """The plan with every scan of a view replaced by `plan_of(view, scan)`."""
 
-    def on_node(node: n.Node) -> n.Node:
-        node = transform.rebuild_inputs(node, on_node)
-        node = transform.rebuild_expressions(node, on_expression)
+    def expand_node(node: n.Node) -> n.Node:
+        node = transform.rebuild_inputs(node, expand_node)
+        node = transform.rebuild_expressions(node, expand_expression)
         if isinstance(node, n.Scan):
             view = catalog.get(node.relation)
             if isinstance(view, View):
-                require_readable(view)
-                return _project_to_scan(node, _name_state_scan(plan_of(view, node), view))
+                require_readable_view(view)
+                return _project_to_scan_columns(
+                    node, _set_state_scan_name(plan_of(view, node), view)
+                )
         return node
 
-    def on_expression(expression: e.Expression) -> e.Expression:
+    def expand_expression(expression: e.Expression) -> e.Expression:
         return transform.with_subplan(
-            transform.rebuild_operands(expression, on_expression), on_node
+            transform.rebuild_operands(expression, expand_expression), expand_node
         )
 
-    return on_node(plan)
+    return expand_node(plan)
 
 
-def _name_state_scan(plan: n.Node, view: View) -> n.Node:
+def _set_state_scan_name(plan: n.Node, view: View) -> n.Node:
     """The plan with the view's own name at the scan of its state, for display."""
     if isinstance(plan, n.Scan) and plan.relation == view.id:
         return replace(plan, name=view.name)
-    return transform.rebuild_inputs(plan, lambda one: _name_state_scan(one, view))
+    return transform.rebuild_inputs(plan, lambda one: _set_state_scan_name(one, view))
 
 
-def require_readable(view: View) -> None:
+def require_readable_view(view: View) -> None:
     if view.state is not ObjectState.READY:
         raise Unavailable(
             "view cannot be read in its present state",
@@ -75,7 +77,7 @@ def require_readable(view: View) -> None:
         )
 
 
-def _project_to_scan(scan: n.Scan, plan: n.Node) -> n.Node:
+def _project_to_scan_columns(scan: n.Scan, plan: n.Node) -> n.Node:
     """The view's rows, projected to the scan's columns, with its condition."""
     columns = tuple(
         e.Column(slot, field.type, field.name)

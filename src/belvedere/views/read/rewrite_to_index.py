@@ -32,59 +32,71 @@ from belvedere.sql.rules.push_predicates import push_predicates
 _RANGES = frozenset(("<", "<=", ">", ">="))
 
 
-def rewrite_to_index(plan: n.Node, catalog: Catalog) -> n.Node:
+def rewrite_to_index_views(plan: n.Node, catalog: Catalog) -> n.Node:
     if not any(view.index is not None for view in catalog.views):
         return plan
     context = OptimizerContext(catalog, STORED_EXPRESSIONS)
-    return _rewrite_node(prune_columns(push_predicates(plan, context), context), catalog)
+    return _rewrite_filtered_scans(prune_columns(push_predicates(plan, context), context), catalog)
 
 
-def _rewrite_node(node: n.Node, catalog: Catalog) -> n.Node:
+def _rewrite_filtered_scans(node: n.Node, catalog: Catalog) -> n.Node:
     match node:
         case n.Filter(input=n.Scan(filter=None) as scan):
-            return _answer_scan(scan, node.condition, catalog) or node
+            return _build_index_plan_for_scan(scan, node.condition, catalog) or node
         case n.Scan(filter=condition) if condition is not None:
             bare = n.Scan(node.relation, node.name, node.slots, node.fields)
-            return _answer_scan(bare, condition, catalog) or node
+            return _build_index_plan_for_scan(bare, condition, catalog) or node
         case n.Insert() | n.Update() | n.Delete():
             return node  # rows to be written are found in the table itself
         case _:
-            return transform.rebuild_inputs(node, lambda below: _rewrite_node(below, catalog))
+            return transform.rebuild_inputs(
+                node, lambda below: _rewrite_filtered_scans(below, catalog)
+            )
 
 
-def _answer_scan(scan: n.Scan, condition: e.Expression, catalog: Catalog) -> n.Node | None:
-    indexes = list(_index_views(catalog, scan.relation))
-    if not indexes or _is_served_by_own_key(scan, condition, catalog.get(scan.relation)):
+def _build_index_plan_for_scan(
+    scan: n.Scan, condition: e.Expression, catalog: Catalog
+) -> n.Node | None:
+    indexes = list(_list_ready_index_views(catalog, scan.relation))
+    if not indexes or _is_served_by_view_order(scan, condition, catalog.get(scan.relation)):
         return None
     for view, slots in indexes:
-        fixed = [c for c in transform.conjuncts(condition) if _fixes_column(c, scan, slots[0])]
+        fixed = [
+            c
+            for c in transform.conjuncts(condition)
+            if _fixes_column_by_equality(c, scan, slots[0])
+        ]
         if fixed and set(scan.slots) <= set(slots):
-            return n.Filter(_scan_covering_index(scan, view, slots), condition)
+            return n.Filter(_build_covering_index_scan(scan, view, slots), condition)
         if fixed:
-            return n.Filter(_join_by_key(scan, fixed, view, slots, catalog), condition)
+            return n.Filter(_build_primary_key_join(scan, fixed, view, slots, catalog), condition)
     for view, slots in indexes:
-        bounded = any(_bounds_column(c, scan, slots[0]) for c in transform.conjuncts(condition))
+        bounded = any(
+            _bounds_column_by_range(c, scan, slots[0]) for c in transform.conjuncts(condition)
+        )
         if bounded and set(scan.slots) <= set(slots) and not view.options.local:
-            return n.Filter(_scan_covering_index(scan, view, slots), condition)
+            return n.Filter(_build_covering_index_scan(scan, view, slots), condition)
     return None
 
 
-def _is_served_by_own_key(scan: n.Scan, condition: e.Expression, view: object) -> bool:
+def _is_served_by_view_order(scan: n.Scan, condition: e.Expression, view: object) -> bool:
     """Whether a view's own order begins with a column that the condition fixes."""
     if not isinstance(view, View) or not view.stored:
         return False
     first = view.stored[0].name
     slots = [i for i, column in enumerate(view.columns) if first == f"0 {column.name}"]
     conditions = transform.conjuncts(condition)
-    return any(_fixes_column(one, scan, slot) for one in conditions for slot in slots)
+    return any(_fixes_column_by_equality(one, scan, slot) for one in conditions for slot in slots)
 
 
-def _scan_covering_index(scan: n.Scan, view: View, slots: tuple[int, ...]) -> n.Node:
+def _build_covering_index_scan(scan: n.Scan, view: View, slots: tuple[int, ...]) -> n.Node:
     columns = tuple(slots.index(slot) for slot in scan.slots)
     return n.Scan(view.id, view.name, columns, scan.fields)
 
 
-def _index_views(catalog: Catalog, relation: int) -> Iterator[tuple[View, tuple[int, ...]]]:
+def _list_ready_index_views(
+    catalog: Catalog, relation: int
+) -> Iterator[tuple[View, tuple[int, ...]]]:
     """The ready index views of a table or of a view, each with the slots of its columns."""
     of_view = isinstance(catalog.get(relation), View)
     for view in catalog.dependent_views(relation):
@@ -94,37 +106,39 @@ def _index_views(catalog: Catalog, relation: int) -> Iterator[tuple[View, tuple[
                 yield view, view.index.slots
 
 
-def _fixes_column(condition: e.Expression, scan: n.Scan, slot: int) -> bool:
+def _fixes_column_by_equality(condition: e.Expression, scan: n.Scan, slot: int) -> bool:
     """Whether the condition sets the column equal to a value that does not depend on a row."""
     match condition:
         case e.Call(function, (left, right), _) if function.name == "=":
-            return _compares_column(left, right, scan, slot)
+            return _compares_column_with_value(left, right, scan, slot)
     return False
 
 
-def _bounds_column(condition: e.Expression, scan: n.Scan, slot: int) -> bool:
+def _bounds_column_by_range(condition: e.Expression, scan: n.Scan, slot: int) -> bool:
     """Whether the condition is a range of the column, or a list of values."""
     match condition:
         case e.Call(function, (left, right), _) if function.name in _RANGES:
-            return _compares_column(left, right, scan, slot)
+            return _compares_column_with_value(left, right, scan, slot)
         case e.InList(operand=e.Column() as mine, items=items, negated=False):
-            return scan.slots[mine.index] == slot and all(map(_is_value, items))
+            return scan.slots[mine.index] == slot and all(map(_is_row_independent, items))
     return False
 
 
-def _compares_column(left: e.Expression, right: e.Expression, scan: n.Scan, slot: int) -> bool:
+def _compares_column_with_value(
+    left: e.Expression, right: e.Expression, scan: n.Scan, slot: int
+) -> bool:
     return any(
-        isinstance(mine, e.Column) and scan.slots[mine.index] == slot and _is_value(other)
+        isinstance(mine, e.Column) and scan.slots[mine.index] == slot and _is_row_independent(other)
         for mine, other in ((left, right), (right, left))
     )
 
 
-def _is_value(expression: e.Expression) -> bool:
+def _is_row_independent(expression: e.Expression) -> bool:
     plain = not transform.columns_of(expression) and not transform.has_subplan(expression)
     return plain and not transform.has_outer_column(expression)
 
 
-def _join_by_key(
+def _build_primary_key_join(
     scan: n.Scan,
     fixed: list[e.Expression],
     view: View,

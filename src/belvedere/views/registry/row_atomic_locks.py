@@ -31,22 +31,22 @@ from belvedere.txn.contracts import (
 from belvedere.txn.history.readers import ReaderWrapper
 from belvedere.txn.row_atomic.reader import RowWriter
 from belvedere.views.indexes.entries import IndexParticipant
-from belvedere.views.indexes.unique import UniqueIndexParticipant
+from belvedere.views.indexes.unique_view_index import UniqueViewIndexParticipant
 from belvedere.views.maintain.maintainer import ViewMaintainer
 from belvedere.views.registry.transitions import (
-    ViewTransition,
-    changed_views,
-    switch_changefeed,
+    ViewTransitionParticipant,
+    decode_changed_views,
+    start_or_end_changefeed,
 )
 from belvedere.views.registry.view_registry import ViewRegistry
 from belvedere.views.state.additions import AdditionRecorder
-from belvedere.views.state.build_owner import record_builders
+from belvedere.views.state.builder_node import record_builder_changes
 
 READ_SIDE, WRITE_SIDE = 1, 2
 """The two sides of a join-key lock."""
 
 
-def cell_participants(
+def build_row_atomic_participants(
     registry: ViewRegistry, catalog: Catalog, relations: frozenset[int], log: ChangeLog, node: int
 ) -> tuple[Participant, ...]:
     """The immediate views over these relations, also those being built; and who sees to catalog
@@ -57,17 +57,17 @@ def cell_participants(
         for view in catalog.dependent_views(relation)
     }
     found: list[Participant] = [
-        create_locking_view(catalog, view, registry)
+        build_locking_participant(catalog, view, registry)
         for view in views.values()
         if view.maintenance is Maintenance.IMMEDIATE
         and view.state in (ObjectState.READY, ObjectState.BUILDING)
     ]
     if CATALOG_RELATION in relations:
-        found.append(CellViewTransition(registry, log, node))
+        found.append(RowAtomicViewTransition(registry, log, node))
     return tuple(found)
 
 
-class LockingView:
+class LockingViewParticipant:
     """An immediate view as a participant that also requests join-key locks."""
 
     checks = False
@@ -80,17 +80,17 @@ class LockingView:
         self._registry = registry
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
-        if not self.maintainer.reads_state and not self._auxiliary:
+        if not self.maintainer.reads_unchanged_rows and not self._auxiliary:
             return ()
-        notes, recorder = LockRecorder(reader), AdditionRecorder()
+        notes, recorder = LockRecordingReader(reader), AdditionRecorder()
         try:
             self.maintainer.writes(changes, notes, recorder)
         except (InvalidInput, Unsupported):
             pass  # the commit itself meets the error again, and reports it
-        locks = {*notes.locks, *self._write_locks(changes, reader.catalog)}
+        locks = {*notes.locks, *self._list_write_side_locks(changes, reader.catalog)}
         if self._auxiliary:  # other views read its rows while they are maintained
             for key, _, _ in recorder.additions:
-                locks.update(covering_locks(reader.catalog, key, WRITE_SIDE))
+                locks.update(build_covering_locks(reader.catalog, key, WRITE_SIDE))
         return locks
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
@@ -101,25 +101,27 @@ class LockingView:
             return  # a preview, of a view that may not be read yet
         self.maintainer.writes(changes, reader, writer)
 
-    def _write_locks(self, changes: Sequence[RowChange], catalog: Catalog) -> Iterator[LockRequest]:
+    def _list_write_side_locks(
+        self, changes: Sequence[RowChange], catalog: Catalog
+    ) -> Iterator[LockRequest]:
         for change in changes:
             if change.relation not in self._inputs:
                 continue
-            yield from covering_locks(catalog, change.key, WRITE_SIDE)
+            yield from build_covering_locks(catalog, change.key, WRITE_SIDE)
             for participant in self._registry.indexes(catalog, frozenset([change.relation])):
                 if not isinstance(participant, IndexParticipant):
                     continue  # an auxiliary view, which requests its own locks
                 for value in (change.old, change.new):
-                    entry = participant.build_entry(value)
+                    entry = participant.build_index_entry(value)
                     if entry is not None:
-                        yield from covering_locks(catalog, entry[0], WRITE_SIDE)
+                        yield from build_covering_locks(catalog, entry[0], WRITE_SIDE)
 
 
-class LockingUniqueView(UniqueIndexParticipant):
+class LockingUniqueViewIndex(UniqueViewIndexParticipant):
     """A unique index of a view. A transaction that changes how many rows a key has claims the key:
     then the newest of its rows are all there are, since a claim is held until they are written."""
 
-    def __init__(self, catalog: Catalog, view: View, inner: LockingView) -> None:
+    def __init__(self, catalog: Catalog, view: View, inner: LockingViewParticipant) -> None:
         super().__init__(catalog, view, inner)
         self._maintainer = inner.maintainer
         self._building = view.state is ObjectState.BUILDING
@@ -142,12 +144,12 @@ class LockingUniqueView(UniqueIndexParticipant):
             super().writes(changes, reader, writer)
 
 
-def create_locking_view(catalog: Catalog, view: View, registry: ViewRegistry) -> Participant:
-    inner = LockingView(registry.maintainer_for(catalog, view), view, registry)
-    return LockingUniqueView(catalog, view, inner) if view.is_unique else inner
+def build_locking_participant(catalog: Catalog, view: View, registry: ViewRegistry) -> Participant:
+    inner = LockingViewParticipant(registry.get_view_maintainer(catalog, view), view, registry)
+    return LockingUniqueViewIndex(catalog, view, inner) if view.is_unique else inner
 
 
-class LockRecorder(ReaderWrapper):
+class LockRecordingReader(ReaderWrapper):
     """A reader that notes, as locks, what is read of tables and indexes through it."""
 
     def __init__(self, under: Reader) -> None:
@@ -155,28 +157,30 @@ class LockRecorder(ReaderWrapper):
         self.locks: set[LockRequest] = set()
 
     def get(self, key: bytes) -> bytes | None:
-        self.locks.add(narrowest_lock(self.catalog, key, key, READ_SIDE))
+        self.locks.add(build_narrowest_lock(self.catalog, key, key, READ_SIDE))
         return super().get(key)
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        self.locks.update(narrowest_lock(self.catalog, key, key, READ_SIDE) for key in keys)
+        self.locks.update(build_narrowest_lock(self.catalog, key, key, READ_SIDE) for key in keys)
         return super().multi_get(keys)
 
     def _scanned_range(self, start: bytes, end: bytes) -> tuple[bytes, bytes]:
-        self.locks.add(narrowest_lock(self.catalog, start, end, READ_SIDE))
+        self.locks.add(build_narrowest_lock(self.catalog, start, end, READ_SIDE))
         return start, end
 
 
-def covering_locks(catalog: Catalog, key: bytes, side: int) -> tuple[LockRequest, LockRequest]:
+def build_covering_locks(
+    catalog: Catalog, key: bytes, side: int
+) -> tuple[LockRequest, LockRequest]:
     """The locks of all readers of this key, by its first column or in a scan of the relation."""
     prefix = key[: keyspace.ROW_PREFIX_BYTES]
-    return narrowest_lock(catalog, key, key, side), LockRequest("join", prefix, side)
+    return build_narrowest_lock(catalog, key, key, side), LockRequest("join", prefix, side)
 
 
-def narrowest_lock(catalog: Catalog, start: bytes, end: bytes, side: int) -> LockRequest:
+def build_narrowest_lock(catalog: Catalog, start: bytes, end: bytes, side: int) -> LockRequest:
     """The narrowest lock that covers a range, or (start = end) a key."""
     prefix = start[: keyspace.ROW_PREFIX_BYTES]
-    codec = _key_codec(catalog, int.from_bytes(prefix[1:]))
+    codec = _get_relation_key_codec(catalog, int.from_bytes(prefix[1:]))
     if codec is not None and codec.columns:
         try:
             value = start[: codec.first_column_end(start)]
@@ -188,7 +192,7 @@ def narrowest_lock(catalog: Catalog, start: bytes, end: bytes, side: int) -> Loc
     return LockRequest("join", prefix, side)
 
 
-def _key_codec(catalog: Catalog, relation: int) -> KeyCodec | None:
+def _get_relation_key_codec(catalog: Catalog, relation: int) -> KeyCodec | None:
     match catalog.get(relation):
         case Table():
             return compiled_table(catalog, relation).key
@@ -200,7 +204,7 @@ def _key_codec(catalog: Catalog, relation: int) -> KeyCodec | None:
             return None
 
 
-class CellViewTransition(ViewTransition):
+class RowAtomicViewTransition(ViewTransitionParticipant):
     """State transitions of views. An immediate view is never built from the log, so becoming ready
     applies nothing; a live switch would have to apply the log, and is refused."""
 
@@ -209,14 +213,14 @@ class CellViewTransition(ViewTransition):
         self._node = node
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
-        record_builders(changes, reader, writer, self._node)
-        super().writes([c for c in changes if not _is_immediate(c)], reader, writer)
-        for old, new in changed_views([c for c in changes if _is_immediate(c)]):
+        record_builder_changes(changes, reader, writer, self._node)
+        super().writes([c for c in changes if not _is_immediate_view_change(c)], reader, writer)
+        for old, new in decode_changed_views([c for c in changes if _is_immediate_view_change(c)]):
             assert new is not None
-            switch_changefeed(old, new, reader, writer)
+            start_or_end_changefeed(old, new, reader, writer)
 
 
-def _is_immediate(change: RowChange) -> bool:
+def _is_immediate_view_change(change: RowChange) -> bool:
     """Whether a change is one of an immediate view that stays. Unsupported: a live switch."""
     if change.relation != CATALOG_RELATION or change.new is None:
         return False

@@ -32,42 +32,42 @@ from belvedere.txn.contracts import (
 )
 from belvedere.views.changefeed.entries import (
     ChangefeedParticipant,
-    end_changefeed,
+    delete_changefeed,
     start_changefeed,
 )
-from belvedere.views.maintain.log_window import consolidate_log, state_before
-from belvedere.views.registry.maintainers import Maintainers
-from belvedere.views.state.schedule_groups import assign_group
+from belvedere.views.maintain.log_window import build_reader_before_changes, consolidate_net_changes
+from belvedere.views.registry.maintainer_provider import MaintainerProvider
+from belvedere.views.state.schedule_groups import find_or_allocate_group
 from belvedere.views.state.watermarks import (
-    applied_position,
     backfill_progress_key,
     follows_log,
     put_watermark,
+    read_applied_position,
     read_watermark,
 )
 
 
-def switch_maintenance(
+def edit_view_maintenance(
     edit: CatalogEdit, view: View, maintenance: Maintenance, options: ViewOptions
 ) -> None:
-    """Make a view immediate or deferred, or give it another schedule; the commit (`ViewTransition`)
-    brings its state along."""
+    """Make a view immediate or deferred, or give it another schedule; the commit
+    (`ViewTransitionParticipant`) brings its state along."""
     group = 0
     if maintenance is Maintenance.DEFERRED:
         same = view.group and view.options.schedule == options.schedule
-        group = view.group if same else assign_group(edit, options.schedule)
+        group = view.group if same else find_or_allocate_group(edit, options.schedule)
     stored = encode_options(options, view.index, view.replaces)
     edit.put(
         msgspec.structs.replace(view, maintenance=maintenance, group=group, stored_options=stored)
     )
 
 
-class ViewTransition:
+class ViewTransitionParticipant:
     """The participant of catalog changes that moves views between states and groups."""
 
     checks = True
 
-    def __init__(self, registry: Maintainers, log: ChangeLog) -> None:
+    def __init__(self, registry: MaintainerProvider, log: ChangeLog) -> None:
         self._registry = registry
         self._log = log
 
@@ -76,35 +76,37 @@ class ViewTransition:
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
         """Refuse a catalog under which a view would have another meaning or layout."""
-        self._registry.require_views_unchanged(reader.catalog, _changed_plain_views(changes))
+        self._registry.require_view_meaning_unchanged(
+            reader.catalog, _list_changed_plain_view_ids(changes)
+        )
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         given: dict[int, int] = {}  # watermarks that groups get in this very commit
-        for old, new in changed_views(changes):
+        for old, new in decode_changed_views(changes):
             if new is None or new.state is ObjectState.DROPPED:
                 if old.state is not ObjectState.DROPPED:
-                    self._leave_group(old, reader, writer)
-                    end_changefeed(reader, writer, old.id)
+                    self._leave_maintenance_group(old, reader, writer)
+                    delete_changefeed(reader, writer, old.id)
                 continue
             if follows_log(old) and not follows_log(new):
-                self._apply_log(old, new, reader, writer)
-                self._leave_group(old, reader, writer)
+                self._apply_pending_log(old, new, reader, writer)
+                self._leave_maintenance_group(old, reader, writer)
             elif new.state is ObjectState.READY and follows_log(new):
-                self._join_group(old, new, reader, writer, given)
-            switch_changefeed(old, new, reader, writer)
+                self._join_maintenance_group(old, new, reader, writer, given)
+            start_or_end_changefeed(old, new, reader, writer)
 
-    def _join_group(
+    def _join_maintenance_group(
         self, old: View, new: View, reader: Reader, writer: Writer, given: dict[int, int]
     ) -> None:
         """Join a deferred view to its group, unless it is a member already."""
         was_there = follows_log(old) and old.state is ObjectState.READY
         if was_there and old.group == new.group:
             return
-        at = applied_position(reader, old) if follows_log(old) else reader.position + 1
+        at = read_applied_position(reader, old) if follows_log(old) else reader.position + 1
         assert at is not None, "what follows the log has a watermark"
         theirs = given.get(new.group, read_watermark(reader, new.group))
         if was_there:
-            self._leave_group(old, reader, writer)
+            self._leave_maintenance_group(old, reader, writer)
         if theirs is None or theirs == at:
             put_watermark(writer, new.group, at)
             given[new.group] = at
@@ -112,7 +114,7 @@ class ViewTransition:
         else:
             put_watermark(writer, new.id, at)
 
-    def _leave_group(self, old: View, reader: Reader, writer: Writer) -> None:
+    def _leave_maintenance_group(self, old: View, reader: Reader, writer: Writer) -> None:
         writer.delete(keyspace.watermark_key(old.id))
         if old.state is ObjectState.BUILDING:
             writer.delete(backfill_progress_key(old.id))
@@ -121,37 +123,39 @@ class ViewTransition:
             writer.delete(keyspace.watermark_key(old.group))
             writer.delete(keyspace.claim_key(old.group))
 
-    def _apply_log(self, old: View, new: View, reader: Reader, writer: Writer) -> None:
-        mark = applied_position(reader, old)
+    def _apply_pending_log(self, old: View, new: View, reader: Reader, writer: Writer) -> None:
+        mark = read_applied_position(reader, old)
         assert mark is not None, "what follows the log has a watermark"
         records = self._log.read_written(mark, reader.position)
-        missed = consolidate_log(([record.data] for record in records), mark, frozenset(new.inputs))
-        before = state_before(reader, missed, self._registry.indexes)
-        maintainer: Participant = self._registry.maintainer_for(reader.catalog, new)
-        if _keeps_changes(old) and new.options.keep_changes is not None:
+        missed = consolidate_net_changes(
+            ([record.data] for record in records), mark, frozenset(new.inputs)
+        )
+        before = build_reader_before_changes(reader, missed, self._registry.indexes)
+        maintainer: Participant = self._registry.get_view_maintainer(reader.catalog, new)
+        if _has_active_changefeed(old) and new.options.keep_changes is not None:
             maintainer = ChangefeedParticipant(new.id, maintainer)
         maintainer.writes(missed, before, writer)
 
 
-def switch_changefeed(old: View, new: View, reader: Reader, writer: Writer) -> None:
+def start_or_end_changefeed(old: View, new: View, reader: Reader, writer: Writer) -> None:
     """Changes are kept from the commit on that asks for it."""
-    if _keeps_changes(new) and not _keeps_changes(old):
-        at = applied_position(reader, old) if follows_log(old) and follows_log(new) else None
+    if _has_active_changefeed(new) and not _has_active_changefeed(old):
+        at = read_applied_position(reader, old) if follows_log(old) and follows_log(new) else None
         start_changefeed(writer, new.id, reader.position + 1 if at is None else at)
     elif old.options.keep_changes is not None and new.options.keep_changes is None:
-        end_changefeed(reader, writer, old.id)
+        delete_changefeed(reader, writer, old.id)
 
 
-def _keeps_changes(view: View) -> bool:
+def _has_active_changefeed(view: View) -> bool:
     return view.options.keep_changes is not None and view.state is ObjectState.READY
 
 
-def _changed_plain_views(changes: Sequence[RowChange]) -> list[int]:
+def _list_changed_plain_view_ids(changes: Sequence[RowChange]) -> list[int]:
     old = [model.decode(c.old) for c in changes if c.relation == CATALOG_RELATION and c.old]
     return [item.id for item in old if isinstance(item, model.PlainView)]
 
 
-def changed_views(changes: Sequence[RowChange]) -> Iterator[tuple[View, View | None]]:
+def decode_changed_views(changes: Sequence[RowChange]) -> Iterator[tuple[View, View | None]]:
     """Views before and after the catalog changes among these."""
     for change in changes:
         if change.relation == CATALOG_RELATION and change.old is not None:

@@ -40,32 +40,32 @@ from belvedere.views.compile.compile_view import (
     compile_view,
 )
 from belvedere.views.compile.defined_view import DefinedView, NewView
-from belvedere.views.compile.required_indexes import required_indexes
-from belvedere.views.cost.choose_engine import TierSelector
+from belvedere.views.compile.required_indexes import find_view_required_indexes
+from belvedere.views.cost.tier_selector import TierSelector
 from belvedere.views.delta.delta_tree import collect_relations
-from belvedere.views.indexes.unique import UniqueIndexParticipant
+from belvedere.views.indexes.unique_view_index import UniqueViewIndexParticipant
 from belvedere.views.maintain.maintainer import ViewMaintainer
 from belvedere.views.operators.auxiliary_readers import AuxiliaryMatch, AuxiliaryViews
-from belvedere.views.registry.transitions import ViewTransition
-from belvedere.views.state.additions import EmptyReader, state_differences
-from belvedere.views.state.state_update import ChangefeedStep, StateUpdate, write_update
+from belvedere.views.registry.transitions import ViewTransitionParticipant
+from belvedere.views.state.additions import EmptyReader, compute_correcting_additions
+from belvedere.views.state.state_update import ChangefeedStep, StateUpdate, commit_state_update
 from belvedere.views.state.watermarks import (
-    applied_position,
+    build_next_epoch_write,
     follows_log,
-    next_epoch_write,
-    read_epoch,
+    read_applied_position,
+    read_maintenance_epoch,
 )
 
 Bind = Callable[[Catalog, str], n.Node]
 """The text of a query to its bound plan."""
 
 
-def no_queries(catalog: Catalog, text: str) -> n.Node:
+def refuse_view_definitions(catalog: Catalog, text: str) -> n.Node:
     """The default `Bind` of a database without a SQL binder: refuses every definition."""
     raise Unsupported("view without the SQL part", definition=text)
 
 
-def pin_catalog(catalog: Catalog, view: View) -> Catalog:
+def hide_later_columns(catalog: Catalog, view: View) -> Catalog:
     """The catalog as the view's definition sees it: columns added later are hidden."""
     changed: dict[int, model.AnyObject | None] = {}
     for id_, width in zip(view.inputs, view.widths):
@@ -102,7 +102,7 @@ def _definition_versions(catalog: Catalog, view: View) -> object:
     return (view.definition, view.part, view.form, tables, named)
 
 
-def _index_versions(catalog: Catalog, view: View) -> object:
+def _index_and_auxiliary_versions(catalog: Catalog, view: View) -> object:
     """Versions of the indexes and auxiliary views that maintenance reads."""
     indexes = [[(i.id, i.version) for i in catalog.table_indexes(id_)] for id_ in view.inputs]
     return (indexes, [(id_, catalog.get(id_)) for id_ in view.auxiliary_views])
@@ -117,31 +117,34 @@ class ViewRegistry:
         derive auxiliary views too: all state besides tables that maintenance reads."""
         self._bind = bind
         self._index_participants = indexes
-        self.indexes: ParticipantsFor = self._derive_participants
+        self.indexes: ParticipantsFor = self._get_all_deriving_participants
         self._maintainers: dict[int, _CachedMaintainer] = {}
         self._definitions: dict[int, _CompiledDefinition] = {}
         self.tiers = TierSelector()
 
-    def compiled_definition(self, catalog: Catalog, view: View) -> MaintenancePlan:
-        return self._cached_definition(catalog, view).compiled
+    def get_maintenance_plan(self, catalog: Catalog, view: View) -> MaintenancePlan:
+        return self._get_compiled_definition(catalog, view).compiled
 
-    def maintainer_for(self, catalog: Catalog, view: View) -> ViewMaintainer:
+    def get_view_maintainer(self, catalog: Catalog, view: View) -> ViewMaintainer:
         """The view's maintainer, built again only when something it uses has changed."""
         memo_key = ("view", view.id)
         found = catalog.derived_cache.get(memo_key)
         if found is None:
-            read, indexes = self._cached_definition(catalog, view), _index_versions(catalog, view)
+            read, indexes = (
+                self._get_compiled_definition(catalog, view),
+                _index_and_auxiliary_versions(catalog, view),
+            )
             known = self._maintainers.get(view.id)
             if known is None or known.read is not read or known.indexes != indexes:
-                kept = self._ready_auxiliaries(catalog, view, read.compiled)
+                kept = self._match_ready_auxiliaries(catalog, view, read.compiled)
                 made = ViewMaintainer(
-                    catalog, view, read.compiled, self._participants_of_view(view), kept
+                    catalog, view, read.compiled, self._build_participants_getter(view), kept
                 )
                 known = self._maintainers[view.id] = _CachedMaintainer(read, indexes, made)
             found = catalog.derived_cache[memo_key] = known.maintainer
         return cast(ViewMaintainer, found)
 
-    def _cached_definition(self, catalog: Catalog, view: View) -> _CompiledDefinition:
+    def _get_compiled_definition(self, catalog: Catalog, view: View) -> _CompiledDefinition:
         """The definition compiled for this catalog; Unavailable when the view is stored in another
         layout."""
         memo_key = ("view read", view.id)
@@ -150,35 +153,35 @@ class ViewRegistry:
             uses = _definition_versions(catalog, view)
             found = self._definitions.get(view.id)
             if found is None or found.uses != uses:
-                compiled, auxiliary = self._compile_stored(catalog, view)
-                _require_same_form(view, compiled)
+                compiled, auxiliary = self._compile_view_or_auxiliary(catalog, view)
+                _require_stored_layout(view, compiled)
                 found = self._definitions[view.id] = _CompiledDefinition(uses, compiled, auxiliary)
             catalog.derived_cache[memo_key] = found
         return cast(_CompiledDefinition, found)
 
-    def _compile_stored(
+    def _compile_view_or_auxiliary(
         self, catalog: Catalog, view: View
     ) -> tuple[MaintenancePlan, Auxiliary | None]:
-        compiled = self._compile_definition(catalog, view)
+        compiled = self._bind_and_compile_view(catalog, view)
         if not view.part:
             return compiled, None
         auxiliary = compiled.required_auxiliaries[view.part - 1]
         return compile_auxiliary(auxiliary), auxiliary
 
-    def _compile_definition(self, catalog: Catalog, view: View) -> MaintenancePlan:
-        seen = pin_catalog(catalog, view)
+    def _bind_and_compile_view(self, catalog: Catalog, view: View) -> MaintenancePlan:
+        seen = hide_later_columns(catalog, view)
         plan, on_view = self._bind(seen, view.definition), bool(view.reads)
         return compile_view(plan, view.form, seen, on_view=on_view)
 
     # -- auxiliary views ----------------------------------------------------------------------
 
-    def auxiliary_definition(self, catalog: Catalog, view: View) -> Auxiliary:
+    def get_auxiliary_definition(self, catalog: Catalog, view: View) -> Auxiliary:
         """What an auxiliary view stores."""
-        found = self._cached_definition(catalog, view).auxiliary
+        found = self._get_compiled_definition(catalog, view).auxiliary
         assert found is not None
         return found
 
-    def _ready_auxiliaries(
+    def _match_ready_auxiliaries(
         self, catalog: Catalog, view: View, compiled: MaintenancePlan
     ) -> AuxiliaryViews:
         """The auxiliary views of a view that are filled."""
@@ -187,23 +190,23 @@ class ViewRegistry:
             catalog,
             view.id,
             tuple(
-                AuxiliaryMatch(one, self.auxiliary_definition(catalog, found), id_)
+                AuxiliaryMatch(one, self.get_auxiliary_definition(catalog, found), id_)
                 for one, id_ in pairs
                 if isinstance(found := catalog.get(id_), View) and found.state is ObjectState.READY
             ),
         )
 
-    def _derive_participants(
+    def _get_all_deriving_participants(
         self, catalog: Catalog, relations: frozenset[int]
     ) -> tuple[Participant, ...]:
-        return self._build_participants(catalog, relations, None)
+        return self._get_deriving_participants(catalog, relations, None)
 
-    def _participants_of_view(self, view: View) -> ParticipantsFor:
+    def _build_participants_getter(self, view: View) -> ParticipantsFor:
         """The participants that derive the indexes and the auxiliary views of this view and no
         others. Auxiliary views depend only on earlier ones, so the recursion ends."""
-        return lambda catalog, relations: self._build_participants(catalog, relations, view)
+        return lambda catalog, relations: self._get_deriving_participants(catalog, relations, view)
 
-    def _build_participants(
+    def _get_deriving_participants(
         self, catalog: Catalog, relations: frozenset[int], of: View | None
     ) -> tuple[Participant, ...]:
         memo_key = ("deriving", relations, None if of is None else of.id)
@@ -219,40 +222,40 @@ class ViewRegistry:
             ]
             found = (
                 *self._index_participants(catalog, relations),
-                *(self.maintainer_for(catalog, view) for view in views),
+                *(self.get_view_maintainer(catalog, view) for view in views),
             )
             catalog.derived_cache[memo_key] = found
         return cast(tuple[Participant, ...], found)
 
     # -- defining -----------------------------------------------------------------------------
 
-    def define_view(self, catalog: Catalog, new: NewView) -> DefinedView:
+    def build_defined_view(self, catalog: Catalog, new: NewView) -> DefinedView:
         """The definition compiled; Unsupported when it cannot be kept."""
-        plan = self._plan_of(catalog, new)
-        compiled = self._compile_plan(catalog, new, plan)
+        plan = self._bind_new_view(catalog, new)
+        compiled = self._compile_bound_plan(catalog, new, plan)
         names = list(new.columns) or [field.name for field in plan.fields]
         if len(names) != len(plan.fields):
             raise InvalidInput("view has the wrong number of column names", sqlstate="42601")
         if len(set(names)) != len(names):
             raise InvalidInput("column is named twice", sqlstate="42701")
         columns = tuple(zip(names, (f.type for f in plan.fields), strict=True))
-        wanted = _definition_of(new, columns, compiled)
-        return DefinedView(wanted, compiled, required_indexes(catalog, compiled))
+        wanted = _build_view_definition(new, columns, compiled)
+        return DefinedView(wanted, compiled, find_view_required_indexes(catalog, compiled))
 
-    def compile_new(self, catalog: Catalog, new: NewView) -> MaintenancePlan:
+    def compile_new_view_plan(self, catalog: Catalog, new: NewView) -> MaintenancePlan:
         """How the view would be kept."""
-        return self._compile_plan(catalog, new, self._plan_of(catalog, new))
+        return self._compile_bound_plan(catalog, new, self._bind_new_view(catalog, new))
 
-    def _compile_plan(self, catalog: Catalog, new: NewView, plan: n.Node) -> MaintenancePlan:
+    def _compile_bound_plan(self, catalog: Catalog, new: NewView, plan: n.Node) -> MaintenancePlan:
         form = form_of(new.options, new.index)
         return compile_view(plan, form, catalog, on_view=bool(new.reads))
 
-    def _plan_of(self, catalog: Catalog, new: NewView) -> n.Node:
+    def _bind_new_view(self, catalog: Catalog, new: NewView) -> n.Node:
         if new.bound is not None and new.bound.catalog_version == catalog.version:
             return new.bound.plan
         return self._bind(catalog, new.definition)
 
-    def reuse_compiled(
+    def cache_compiled_definition(
         self,
         catalog: Catalog,
         id_: int,
@@ -267,10 +270,13 @@ class ViewRegistry:
             _definition_versions(catalog, view), compiled, auxiliary
         )
 
-    def require_views_unchanged(self, catalog: Catalog, plain_views: Sequence[int]) -> None:
+    def require_view_meaning_unchanged(self, catalog: Catalog, plain_views: Sequence[int]) -> None:
         """Raise 2BP01 when a view has another meaning or layout under this catalog, in which
         `plain_views` were changed or dropped."""
-        found = [(view, self._find_conflict(catalog, view, plain_views)) for view in catalog.views]
+        found = [
+            (view, self._find_meaning_conflict(catalog, view, plain_views))
+            for view in catalog.views
+        ]
         lost = [(view, fault) for view, fault in found if fault is not None]
         if lost:
             raise InvalidInput(
@@ -281,20 +287,22 @@ class ViewRegistry:
                 view=lost[0][0].name,
             ) from lost[0][1]
 
-    def _find_conflict(
+    def _find_meaning_conflict(
         self, catalog: Catalog, view: View, plain_views: Sequence[int]
     ) -> Error | None:
         """Why a view has another meaning or layout under this catalog."""
         try:
-            self._cached_definition(catalog, view)
+            self._get_compiled_definition(catalog, view)
             for id_ in plain_views:
                 # A definition that does not name it can be bound without it.
-                self._bind(pin_catalog(catalog.with_objects({id_: None}), view), view.definition)
+                self._bind(
+                    hide_later_columns(catalog.with_objects({id_: None}), view), view.definition
+                )
         except (InvalidInput, Unsupported, Unavailable) as error:
             return error
         return None
 
-    def shared_indexes(self, catalog: Catalog, wanted: ViewDefinition) -> list[int]:
+    def list_shared_index_ids(self, catalog: Catalog, wanted: ViewDefinition) -> list[int]:
         """Indexes of the view's tables that were made for other views: it may use them too."""
         found = [id_ for other in catalog.views for id_ in other.supporting_objects]
         return [
@@ -303,7 +311,7 @@ class ViewRegistry:
             if isinstance(index := catalog.get(id_), model.Index) and index.table in wanted.inputs
         ]
 
-    def view_participants(
+    def build_view_participants(
         self, catalog: Catalog, relations: frozenset[int], log: ChangeLog
     ) -> tuple[Participant, ...]:
         """The immediate views over these relations; for a catalog change also the participant that
@@ -314,55 +322,59 @@ class ViewRegistry:
             for view in catalog.dependent_views(relation)
         }
         found: list[Participant] = [
-            self._view_participant(catalog, view)
+            self._build_view_participant(catalog, view)
             for view in views.values()
             if view.maintenance is Maintenance.IMMEDIATE and view.state is ObjectState.READY
         ]
         if CATALOG_RELATION in relations:
-            found.append(ViewTransition(self, log))
+            found.append(ViewTransitionParticipant(self, log))
         return tuple(found)
 
-    def _view_participant(self, catalog: Catalog, view: View) -> Participant:
-        maintainer = self.maintainer_for(catalog, view)
+    def _build_view_participant(self, catalog: Catalog, view: View) -> Participant:
+        maintainer = self.get_view_maintainer(catalog, view)
         if view.is_unique:
-            return UniqueIndexParticipant(catalog, view, maintainer)
+            return UniqueViewIndexParticipant(catalog, view, maintainer)
         kept = view.options.keep_changes is not None
         return ChangefeedParticipant(view.id, maintainer) if kept else maintainer
 
     # -- repairing ----------------------------------------------------------------------------
 
-    def repair_view(
+    def try_repair_view(
         self, commits: CommitProtocol, view: View, tables: Reader, stored: Reader
     ) -> int | None:
         """Add the difference between the view's state at `stored` and what `tables`, at the same
         position, give; returns how many entries differed. None: another repair or detachment has
         changed the epoch meanwhile, so that the caller has to try again."""
         writer = DerivedRows(EmptyReader(tables.catalog))
-        self.maintainer_for(tables.catalog, view).backfill_state(tables, writer)
-        additions = list(state_differences(stored, view, dict(writer.writes())))
-        seen = read_epoch(stored)
+        self.get_view_maintainer(tables.catalog, view).backfill_state(tables, writer)
+        additions = list(compute_correcting_additions(stored, view, dict(writer.writes())))
+        seen = read_maintenance_epoch(stored)
 
-        def repair_writes(newest: Reader) -> StateUpdate | None:
-            if read_epoch(newest) != seen:
+        def build_repair_update(newest: Reader) -> StateUpdate | None:
+            if read_maintenance_epoch(newest) != seen:
                 return None
-            at = applied_position(newest, view) if follows_log(view) else newest.position
+            at = read_applied_position(newest, view) if follows_log(view) else newest.position
             assert at is not None
             step = ChangefeedStep((view,), at)
-            return StateUpdate(additions, changefeed=step, others=[next_epoch_write(newest)])
+            return StateUpdate(additions, changefeed=step, others=[build_next_epoch_write(newest)])
 
-        return len(additions) if not additions or write_update(commits, repair_writes) else None
+        return (
+            len(additions)
+            if not additions or commit_state_update(commits, build_repair_update)
+            else None
+        )
 
     # -- reading ------------------------------------------------------------------------------
 
-    def reading_plan(self, catalog: Catalog, view: View) -> n.Node:
+    def build_reading_plan(self, catalog: Catalog, view: View) -> n.Node:
         """The plan that produces the view's rows from its stored state."""
-        return self.compiled_definition(catalog, view).build_reading(view.id)
+        return self.get_maintenance_plan(catalog, view).build_read_plan(view.id)
 
-    def plan_for_scan(self, catalog: Catalog, view: View, scan: n.Scan) -> n.Node:
+    def build_scan_reading_plan(self, catalog: Catalog, view: View, scan: n.Scan) -> n.Node:
         """The same for one scan; rows that the scan's condition excludes may be left out."""
-        narrowed = self.compiled_definition(catalog, view).build_narrowed_reading
+        narrowed = self.get_maintenance_plan(catalog, view).build_narrowed_read_plan
         if narrowed is None or scan.filter is None:
-            return self.reading_plan(catalog, view)
+            return self.build_reading_plan(catalog, view)
         slots = scan.slots
         condition = transform.map_columns(
             scan.filter, lambda column: replace(column, index=slots[column.index])
@@ -370,7 +382,7 @@ class ViewRegistry:
         return narrowed(view.id, condition)
 
 
-def _definition_of(
+def _build_view_definition(
     new: NewView, columns: tuple[tuple[str, SqlType], ...], compiled: MaintenancePlan
 ) -> ViewDefinition:
     return ViewDefinition(
@@ -381,7 +393,7 @@ def _definition_of(
         inputs=collect_relations(compiled.tree),
         reads=new.reads,
         stored=tuple((f"{i} {f.name}", f.type) for i, f in enumerate(compiled.stored)),
-        key_columns=compiled.key_columns,
+        key_columns=compiled.key_column_count,
         amounts=compiled.amounts,
         maintenance=new.maintenance,
         options=new.options,
@@ -390,7 +402,7 @@ def _definition_of(
     )
 
 
-def _require_same_form(view: View, compiled: MaintenancePlan) -> None:
+def _require_stored_layout(view: View, compiled: MaintenancePlan) -> None:
     """Raise Unavailable when the stored layout is not the one that the definition compiles to."""
     stored = tuple(column.type for column in view.stored)
     made = tuple(field.type for field in compiled.stored)

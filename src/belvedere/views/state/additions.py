@@ -58,7 +58,7 @@ class EmptyReader:
         return iter(())
 
 
-def state_rows(reader: Reader, additions: Sequence[Addition]) -> list[Write]:
+def build_state_row_writes(reader: Reader, additions: Sequence[Addition]) -> list[Write]:
     """The state rows that result from applying these additions to what `reader` shows."""
     stored = reader.multi_get([key for key, _, _ in additions])
     rows: dict[bytes, bytes | None] = {}
@@ -71,7 +71,7 @@ def state_rows(reader: Reader, additions: Sequence[Addition]) -> list[Write]:
     return list(rows.items())
 
 
-def state_differences(
+def compute_correcting_additions(
     reader: Reader, view: View, wanted: dict[bytes, bytes | None]
 ) -> Iterator[Addition]:
     """The additions that turn the stored state of a view into the wanted one."""

@@ -29,7 +29,7 @@ class BackfillProgress(msgspec.Struct, frozen=True, array_like=True):
     after: bytes = b""
 
     @property
-    def is_start(self) -> bool:
+    def is_at_start(self) -> bool:
         """Whether no step was saved yet."""
         return not self.phase and not self.after
 
@@ -37,17 +37,17 @@ class BackfillProgress(msgspec.Struct, frozen=True, array_like=True):
 _decode = msgspec.msgpack.Decoder(BackfillProgress).decode
 
 
-def read_progress(reader: Reader, view: int) -> BackfillProgress | None:
+def read_backfill_progress(reader: Reader, view: int) -> BackfillProgress | None:
     """The stored progress; None: the backfill was not begun, or has ended."""
     value = reader.get(backfill_progress_key(view))
     return None if value is None else _decode(value)
 
 
-def progress_write(view: int, place: BackfillProgress | None) -> Write:
+def build_progress_write(view: int, place: BackfillProgress | None) -> Write:
     return backfill_progress_key(view), None if place is None else _encode(place)
 
 
-def key_list_entry(view: int, number: int, key: bytes) -> bytes:
+def build_key_list_entry_key(view: int, number: int, key: bytes) -> bytes:
     """The store key of an entry of a key list. Names are text, so the entry's key is written in
     hexadecimal digits, which sort as the bytes do."""
     return keyspace.meta_key(f"backfill/{view}/{number}/{key.hex()}")

@@ -9,38 +9,40 @@ from belvedere.catalog.model import Index, ObjectState, View
 from belvedere.catalog.view_options import Backfill
 
 
-def unfinished_builds(catalog: Catalog) -> tuple[Index | View, ...]:
+def list_unfinished_builds(catalog: Catalog) -> tuple[Index | View, ...]:
     """The indexes and views whose build has begun and not ended: not backfilled yet, or staged and
     not yet put in place of the view they replace."""
     return tuple(
         item
         for item in catalog.objects.values()
-        if isinstance(item, Index | View) and is_unfinished(item)
+        if isinstance(item, Index | View) and is_unfinished_build(item)
     )
 
 
-def is_unfinished(item: Index | View | None) -> bool:
-    if item is None or (isinstance(item, View) and is_backfilled_later(item)):
+def is_unfinished_build(item: Index | View | None) -> bool:
+    if item is None or (isinstance(item, View) and waits_for_backfill_command(item)):
         return False
-    return item.state is ObjectState.BUILDING or is_staged(item)
+    return item.state is ObjectState.BUILDING or is_staged_replacement(item)
 
 
-def is_staged(item: Index | View) -> bool:
+def is_staged_replacement(item: Index | View) -> bool:
     """Whether it was made to take the place of another view and has not done so."""
     return isinstance(item, View) and item.state is ObjectState.READY and item.replaces is not None
 
 
-def resumable_builds(left: Sequence[Index | View], *, every: bool) -> list[Index | View]:
+def select_resumed_builds(left: Sequence[Index | View], *, every: bool) -> list[Index | View]:
     """The unfinished items whose build is resumed: resumable views, or with `every` all views; and
     the indexes and auxiliary views they depend on. In the order in which they are backfilled."""
-    asked = [item for item in left if _is_resumable(item) or (every and not _is_replacement(item))]
+    asked = [
+        item for item in left if _is_resumable_view(item) or (every and not _is_replacement(item))
+    ]
     views = [item for item in asked if isinstance(item, View)]
     below = {id_ for view in views for id_ in (*view.supporting_objects, *view.auxiliary_views)}
     kept = [item for item in left if item in asked or item.id in below]
     return sorted(kept, key=lambda item: item.id)
 
 
-def _is_resumable(item: Index | View) -> bool:
+def _is_resumable_view(item: Index | View) -> bool:
     return isinstance(item, View) and item.options.backfill is Backfill.RESUMABLE
 
 
@@ -49,6 +51,6 @@ def _is_replacement(item: Index | View) -> bool:
     return isinstance(item, View) and item.replaces is not None
 
 
-def is_backfilled_later(view: View) -> bool:
+def waits_for_backfill_command(view: View) -> bool:
     """Whether the view waits for `belvedere pipeline backfill`, also across a restart."""
     return view.state is ObjectState.BUILDING and view.options.backfill is Backfill.LATER

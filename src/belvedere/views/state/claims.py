@@ -41,9 +41,9 @@ from belvedere.views.state.state_update import (
     ChangefeedStep,
     Commits,
     StateUpdate,
-    write_update,
+    commit_state_update,
 )
-from belvedere.views.state.watermarks import group_views, read_watermark
+from belvedere.views.state.watermarks import list_group_views, read_watermark
 
 CLAIM_POSITIONS_MAX = 100_000
 
@@ -74,10 +74,10 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_StoredClaim).decode
 
 
-def current_claim(reader: Reader, group: int) -> Claim | None:
+def read_current_claim(reader: Reader, group: int) -> Claim | None:
     """The claim under which an external driver maintains the group; None: the worker does."""
-    stored = _read_stored(reader, group)
-    return None if stored is None or not stored.owner else _to_claim(group, stored)
+    stored = _read_stored_claim(reader, group)
+    return None if stored is None or not stored.owner else _stored_to_claim(group, stored)
 
 
 def take_claim(
@@ -94,8 +94,8 @@ def take_claim(
         raise InvalidInput("a claim needs an owner", sqlstate="22023")
     taken: list[Claim] = []
 
-    def claim_writes(reader: Reader) -> list[Write]:
-        stored = _read_stored(reader, group)
+    def build_take_writes(reader: Reader) -> list[Write]:
+        stored = _read_stored_claim(reader, group)
         if stored is not None and stored.owner not in ("", owner) and not force:
             raise Unavailable(
                 "maintenance group is claimed by another",
@@ -112,9 +112,9 @@ def take_claim(
             end = stored.end  # the same batch, so that work already done for it can be used
         epoch = 1 if stored is None else stored.epoch + 1
         taken[:] = [Claim(group, owner, epoch, start, end, reader.catalog.version)]
-        return [_claim_write(taken[0])]
+        return [_build_claim_write(taken[0])]
 
-    commits.derive(claim_writes)
+    commits.derive(build_take_writes)
     return taken[0]
 
 
@@ -130,8 +130,8 @@ def advance_claim(
     listed = list(additions)
     moved: list[Claim] = []
 
-    def advance_writes(reader: Reader) -> StateUpdate:
-        _require_valid(reader, claim)
+    def build_advance_update(reader: Reader) -> StateUpdate:
+        _require_valid_claim(reader, claim)
         if _has_changed_views(reader.catalog, claim, listed):
             raise Unavailable(
                 "the views of the group have changed",
@@ -144,58 +144,58 @@ def advance_claim(
         moved[:] = [claim._replace(start=claim.end, end=end, catalog_version=version)]
         return StateUpdate(
             listed,
-            changefeed=ChangefeedStep(group_views(reader.catalog, claim.group), claim.end),
+            changefeed=ChangefeedStep(list_group_views(reader.catalog, claim.group), claim.end),
             watermarks={claim.group: claim.end},
-            others=[_claim_write(moved[0])],
+            others=[_build_claim_write(moved[0])],
         )
 
-    write_update(commits, advance_writes)
+    commit_state_update(commits, build_advance_update)
     return moved[0]
 
 
-def renew_claim(
+def extend_claim(
     commits: Commits, claim: Claim, *, positions_max: int = CLAIM_POSITIONS_MAX
 ) -> Claim:
     """Extend the claim's log range to the newest position, when it had nothing to apply."""
     renewed: list[Claim] = []
 
-    def renewal_writes(reader: Reader) -> list[Write]:
-        _require_valid(reader, claim)
+    def build_extension_writes(reader: Reader) -> list[Write]:
+        _require_valid_claim(reader, claim)
         end = min(reader.position, claim.start + positions_max)
         version = reader.catalog.version
         renewed[:] = [claim._replace(end=end, catalog_version=version)]
-        return [_claim_write(renewed[0])]
+        return [_build_claim_write(renewed[0])]
 
-    commits.derive(renewal_writes)
+    commits.derive(build_extension_writes)
     return renewed[0]
 
 
 def release_claim(commits: Commits, claim: Claim) -> None:
     """Return the group to the worker."""
 
-    def release_writes(reader: Reader) -> list[Write]:
-        _require_valid(reader, claim)
-        return [_claim_write(claim._replace(owner=""))]
+    def build_release_writes(reader: Reader) -> list[Write]:
+        _require_valid_claim(reader, claim)
+        return [_build_claim_write(claim._replace(owner=""))]
 
-    commits.derive(release_writes)
+    commits.derive(build_release_writes)
 
 
-def expire_claim(commits: Commits, seen: Claim) -> bool:
+def revoke_stalled_claim(commits: Commits, seen: Claim) -> bool:
     """Revoke the claim of an owner that seems dead; False when it has advanced since `seen`."""
     done: list[bool] = []
 
-    def expiry_writes(reader: Reader) -> list[Write]:
-        done[:] = [current_claim(reader, seen.group) == seen]
+    def build_revocation_writes(reader: Reader) -> list[Write]:
+        done[:] = [read_current_claim(reader, seen.group) == seen]
         if not done[0]:
             return []
-        return [_claim_write(seen._replace(owner="", epoch=seen.epoch + 1))]
+        return [_build_claim_write(seen._replace(owner="", epoch=seen.epoch + 1))]
 
-    commits.derive(expiry_writes)
+    commits.derive(build_revocation_writes)
     return done[0]
 
 
-def _require_valid(reader: Reader, claim: Claim) -> None:
-    stored = _read_stored(reader, claim.group)
+def _require_valid_claim(reader: Reader, claim: Claim) -> None:
+    stored = _read_stored_claim(reader, claim.group)
     at = read_watermark(reader, claim.group)
     if stored is None or (stored.owner, stored.epoch) != (claim.owner, claim.epoch):
         raise Unavailable(
@@ -225,17 +225,17 @@ def _has_changed_views(catalog: Catalog, claim: Claim, additions: Sequence[Addit
     )
 
 
-def _read_stored(reader: Reader, group: int) -> _StoredClaim | None:
+def _read_stored_claim(reader: Reader, group: int) -> _StoredClaim | None:
     value = reader.get(keyspace.claim_key(group))
     return None if value is None else _decode(value)
 
 
-def _to_claim(group: int, stored: _StoredClaim) -> Claim:
+def _stored_to_claim(group: int, stored: _StoredClaim) -> Claim:
     return Claim(
         group, stored.owner, stored.epoch, stored.start, stored.end, stored.catalog_version
     )
 
 
-def _claim_write(claim: Claim) -> Write:
+def _build_claim_write(claim: Claim) -> Write:
     stored = _StoredClaim(claim.owner, claim.epoch, claim.start, claim.end, claim.catalog_version)
     return keyspace.claim_key(claim.group), _encode(stored)

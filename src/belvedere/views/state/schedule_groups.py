@@ -7,7 +7,7 @@ from belvedere.catalog.model import Maintenance, View
 from belvedere.catalog.view_options import Schedule
 
 
-def assign_group(edit: CatalogEdit, schedule: Schedule) -> int:
+def find_or_allocate_group(edit: CatalogEdit, schedule: Schedule) -> int:
     """The maintenance group of this schedule: that of another view with the same, or a new one."""
     for view in edit.catalog.views:
         if view.maintenance is Maintenance.DEFERRED and view.group:

@@ -23,9 +23,9 @@ from belvedere.catalog.model import View
 from belvedere.kv.batch import Write
 from belvedere.txn.contracts import Reader
 from belvedere.views.changefeed.entries import Addition, build_changefeed_writes
-from belvedere.views.state.additions import state_rows
-from belvedere.views.state.backfill_progress import BackfillProgress, progress_write
-from belvedere.views.state.watermarks import watermark_write
+from belvedere.views.state.additions import build_state_row_writes
+from belvedere.views.state.backfill_progress import BackfillProgress, build_progress_write
+from belvedere.views.state.watermarks import build_watermark_write
 
 
 class Commits(Protocol):
@@ -52,9 +52,10 @@ class ChangefeedStep:
 
 @dataclass(frozen=True, slots=True)
 class StateUpdate:
-    """`state_rows` are the rows after the additions, where the driver has computed them already;
-    without, they are read where the update is written. `changefeed` is None for views that are
-    being built, whose changes nobody has asked for. A watermark or a progress of None is removed.
+    """`build_state_row_writes` are the rows after the additions, where the driver has computed them
+    already; without, they are read where the update is written. `changefeed` is None for views that
+    are being built, whose changes nobody has asked for. A watermark or a progress of None is
+    removed.
     """
 
     additions: Sequence[Addition]
@@ -64,14 +65,14 @@ class StateUpdate:
     progress: Mapping[int, BackfillProgress | None] = field(default_factory=dict)
     others: Sequence[Write] = ()
 
-    def all_writes(self, reader: Reader) -> list[Write]:
+    def build_all_writes(self, reader: Reader) -> list[Write]:
         """The rows of the update on top of what `reader` shows."""
         rows = self.state_rows
         if rows is None:
-            rows = state_rows(reader, self.additions)
-        return [*rows, *self.metadata_writes(reader)]
+            rows = build_state_row_writes(reader, self.additions)
+        return [*rows, *self.build_metadata_writes(reader)]
 
-    def metadata_writes(self, reader: Reader) -> list[Write]:
+    def build_metadata_writes(self, reader: Reader) -> list[Write]:
         """The rows of the update without the state itself."""
         feed = self.changefeed
         return [
@@ -81,31 +82,33 @@ class StateUpdate:
                 else ()
             ),
             *self.others,
-            *(progress_write(view, place) for view, place in self.progress.items()),
-            *(watermark_write(id_, position) for id_, position in self.watermarks.items()),
+            *(build_progress_write(view, place) for view, place in self.progress.items()),
+            *(build_watermark_write(id_, position) for id_, position in self.watermarks.items()),
         ]
 
 
-def write_update(commits: Commits, make: Callable[[Reader], StateUpdate | None]) -> bool:
+def commit_state_update(commits: Commits, make: Callable[[Reader], StateUpdate | None]) -> bool:
     """Write the update that `make` describes on the newest state, all or none of it. None, which
     `make` returns when the state is no longer what it expects, writes nothing and gives False."""
     written = [False]
 
-    def make_writes(newest: Reader) -> Sequence[Write]:
+    def build_update_writes(newest: Reader) -> Sequence[Write]:
         update = make(newest)
         written[:] = [update is not None]
-        return () if update is None else update.all_writes(newest)
+        return () if update is None else update.build_all_writes(newest)
 
-    commits.derive(make_writes)
+    commits.derive(build_update_writes)
     return written[0]
 
 
-def add_update(commits: AddingCommits, make: Callable[[Reader], StateUpdate]) -> None:
+def commit_update_as_additions(
+    commits: AddingCommits, make: Callable[[Reader], StateUpdate]
+) -> None:
     """The same for a view that is being built on a row-atomic store. Its state cannot be read
     there, since writers add to it all the time: the additions themselves are written."""
 
-    def make_writes(newest: Reader) -> tuple[list[Write], Sequence[Addition]]:
+    def build_update_writes(newest: Reader) -> tuple[list[Write], Sequence[Addition]]:
         update = make(newest)
-        return update.metadata_writes(newest), update.additions
+        return update.build_metadata_writes(newest), update.additions
 
-    commits.write_additions(make_writes)
+    commits.write_additions(build_update_writes)

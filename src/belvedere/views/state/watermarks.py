@@ -27,7 +27,7 @@ def read_watermark(reader: Reader, group: int) -> int | None:
     return None if value is None else int(_POSITION.unpack(value)[0])
 
 
-def watermark_write(group: int, position: int | None) -> Write:
+def build_watermark_write(group: int, position: int | None) -> Write:
     """Sets the watermark; None removes it."""
     key = keyspace.watermark_key(group)
     return key, None if position is None else _POSITION.pack(position)
@@ -37,7 +37,7 @@ def put_watermark(writer: Writer, group: int, position: int) -> None:
     writer.put(keyspace.watermark_key(group), _POSITION.pack(position))
 
 
-def applied_position(reader: Reader, view: View) -> int | None:
+def read_applied_position(reader: Reader, view: View) -> int | None:
     """The position a view that follows the log has applied; None when it no longer follows it."""
     own = read_watermark(reader, view.id)
     if own is not None or not view.group:
@@ -50,15 +50,15 @@ def backfill_progress_key(view: int) -> bytes:
     return keyspace.meta_key(f"backfill/{view}")
 
 
-def read_epoch(reader: Reader) -> int:
+def read_maintenance_epoch(reader: Reader) -> int:
     """The maintenance epoch: how often view state was repaired, or a view detached, so far. A batch
     computed from the state of another epoch is void, on every node."""
     value = reader.get(_EPOCH)
     return 0 if value is None else int(_POSITION.unpack(value)[0])
 
 
-def next_epoch_write(reader: Reader) -> Write:
-    return _EPOCH, _POSITION.pack(read_epoch(reader) + 1)
+def build_next_epoch_write(reader: Reader) -> Write:
+    return _EPOCH, _POSITION.pack(read_maintenance_epoch(reader) + 1)
 
 
 def follows_log(view: View) -> bool:
@@ -66,7 +66,7 @@ def follows_log(view: View) -> bool:
     return view.state is ObjectState.BUILDING or view.maintenance is Maintenance.DEFERRED
 
 
-def deferred_views(catalog: Catalog) -> tuple[View, ...]:
+def list_ready_deferred_views(catalog: Catalog) -> tuple[View, ...]:
     return tuple(
         view
         for view in catalog.views
@@ -74,20 +74,20 @@ def deferred_views(catalog: Catalog) -> tuple[View, ...]:
     )
 
 
-def group_views(catalog: Catalog, group: int) -> tuple[View, ...]:
+def list_group_views(catalog: Catalog, group: int) -> tuple[View, ...]:
     """The readable views of a group, detached ones included."""
-    return tuple(view for view in deferred_views(catalog) if view.group == group)
+    return tuple(view for view in list_ready_deferred_views(catalog) if view.group == group)
 
 
-def group_members(reader: Reader, group: int) -> tuple[View, ...]:
+def list_attached_group_views(reader: Reader, group: int) -> tuple[View, ...]:
     """The views that share their group's watermark: those that are not detached."""
-    found = group_views(reader.catalog, group)
+    found = list_group_views(reader.catalog, group)
     marks = reader.multi_get([keyspace.watermark_key(view.id) for view in found])
     return tuple(view for view, mark in zip(found, marks, strict=True) if mark is None)
 
 
-def required_position(reader: Reader, view: View) -> int:
-    mark = applied_position(reader, view)
+def require_applied_position(reader: Reader, view: View) -> int:
+    mark = read_applied_position(reader, view)
     if mark is None:
         raise Unavailable("view has no watermark", sqlstate="XX000", name=view.name)
     return mark

@@ -168,7 +168,7 @@ def _accepted(one: Round) -> list[str]:
     """The changes that are possible as such: the files have some that PostgreSQL refuses."""
     accepted = []
     with open_manual() as db:
-        shared = db.open_sessions()
+        shared = db.open_shared_state()
         try:
             session = Session(shared)
             for statement in one.schema:
@@ -180,7 +180,7 @@ def _accepted(one: Round) -> list[str]:
                     continue
                 accepted.append(statement)
         finally:
-            db.close_sessions()
+            db.close_shared_state()
     return accepted
 
 
@@ -198,7 +198,7 @@ class Hoisted:
     def run(self) -> bool:
         """False when a write failed: nothing is counted then."""
         with open_manual() as db:
-            shared = db.open_sessions()
+            shared = db.open_shared_state()
             try:
                 session = Session(shared)
                 self._create(session)
@@ -206,14 +206,14 @@ class Hoisted:
             except InvalidInput:
                 return False
             finally:
-                db.close_sessions()
+                db.close_shared_state()
         self._count(wrong)
         return True
 
     def run_alone(self) -> None:
         """One view. When a write fails, the query must fail on the rows it would have left."""
         with open_manual() as db, open_manual() as plain:
-            shared, others = db.open_sessions(), plain.open_sessions()
+            shared, others = db.open_shared_state(), plain.open_shared_state()
             try:
                 session, reference = Session(shared), Session(others)
                 self._create(session)
@@ -221,8 +221,8 @@ class Hoisted:
                     reference.execute(statement)
                 wrong = self._load_beside(session, reference)
             finally:
-                db.close_sessions()
-                plain.close_sessions()
+                db.close_shared_state()
+                plain.close_shared_state()
         self._count(wrong)
 
     def _create(self, session: Session) -> None:
@@ -292,7 +292,7 @@ def answer(session: Session, text: str) -> Counter[Any] | str:
     """Rows as a bag, or the SQLSTATE there is instead."""
     try:
         result = session.execute(text)
-        result.materialize()
+        result.convert_arrow_to_rows()
     except Error as error:
         return error.sqlstate
     return Counter(tuple(row) for row in result.rows)

@@ -128,7 +128,7 @@ class Nexmark:
         for name, text in QUERIES.items():
             try:
                 plan = self._session.execute(f"EXPLAIN CREATE MATERIALIZED VIEW v AS {text}")
-                plan.materialize()
+                plan.convert_arrow_to_rows()
                 for kind in KINDS:
                     self._session.execute(
                         f"CREATE MATERIALIZED VIEW {name}_{kind}"
@@ -214,7 +214,7 @@ class Nexmark:
 
     def _rows(self, text: str) -> Counter[Any]:
         result = self._session.execute(text)
-        result.materialize()
+        result.convert_arrow_to_rows()
         return Counter(tuple(row) for row in result.rows)
 
 
@@ -226,11 +226,11 @@ def _literal(value: object) -> str:
 def loaded(events: int, seed: int) -> Iterator[Nexmark]:
     """A database of its own, whose deferred views are read with what the log has for them."""
     with open_manual() as db:
-        shared = db.open_sessions()
+        shared = db.open_shared_state()
         try:
             yield Nexmark(Session(shared), events, seed)
         finally:
-            db.close_sessions()
+            db.close_shared_state()
 
 
 def main() -> int:

@@ -76,7 +76,7 @@ class Tpch:
             text = self.text(number)
             try:
                 plan = self._session.execute(f"EXPLAIN CREATE MATERIALIZED VIEW v AS {text}")
-                plan.materialize()
+                plan.convert_arrow_to_rows()
                 for kind in KINDS:
                     self._session.execute(
                         f"CREATE MATERIALIZED VIEW q{number}_{kind}"
@@ -201,7 +201,7 @@ class Tpch:
 
     def _rows(self, text: str) -> list[Any]:
         result = self._session.execute(text)
-        result.materialize()
+        result.convert_arrow_to_rows()
         return [tuple(row) for row in result.rows]
 
 
@@ -209,11 +209,11 @@ class Tpch:
 def loaded(lines: int, seed: int) -> Iterator[Tpch]:
     """A database of its own, whose deferred views are read with what the log has for them."""
     with open_manual() as db:
-        shared = db.open_sessions()
+        shared = db.open_shared_state()
         try:
             yield Tpch(Session(shared), lines, seed)
         finally:
-            db.close_sessions()
+            db.close_shared_state()
 
 
 def main() -> int:

@@ -169,7 +169,7 @@ def _judge_rest(specimen: Specimen, database: Database) -> list[str]:
     problems = checks.compare_space(space, replay)
     for token in specimen.tokens[-3:]:
         try:
-            database.position_of(token)
+            database.token_to_position(token)
             problems.append("a token of the lost past is taken")
         except InvalidInput:
             continue

@@ -147,7 +147,7 @@ def _judge_failure(failure: Error | None) -> list[str]:
 
 
 def _read_on(database: Database) -> list[str]:
-    with database.open_snapshot() as reader:
-        table = database.find_table("customer")
+    with database.open_newest_reader() as reader:
+        table = database.get_compiled_table("customer")
         found = [row for batch in reader.scan(table.start, table.end) for row in batch]
     return [] if found else ["reads do not go on"]

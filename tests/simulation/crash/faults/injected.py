@@ -48,7 +48,7 @@ OPERATIONS: dict[str, Operation] = {
         )
     ),
     "maintain": lambda w: workload.maintain_counts(w.database),
-    "trim": lambda w: w.database.trim(w.plan.trim_through),
+    "trim": lambda w: w.database.trim_log(w.plan.trim_through),
     "backup": lambda w: w.back_up(),
     "close": lambda w: w.database.close(),
 }
@@ -169,8 +169,8 @@ def _operate(writer: workload.Writer, case: Case) -> list[str]:
 def _look_around(writer: workload.Writer, case: Case) -> list[str]:
     """Reads go on; after a failed write or sync no commit is acknowledged."""
     problems, database = [], writer.database
-    with database.open_snapshot() as reader:
-        table = database.find_table("customer")
+    with database.open_newest_reader() as reader:
+        table = database.get_compiled_table("customer")
         found = [row for batch in reader.scan(table.start, table.end) for row in batch]
         if reader.position != database.position or not found:
             problems.append("reads do not go on at the published position")

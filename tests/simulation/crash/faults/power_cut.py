@@ -69,7 +69,7 @@ class Machine:
     def insert(self, id_: int) -> None:
         with self.database.begin() as transaction:
             table_rows.insert_row(
-                transaction, self.database.find_table("people"), (id_, f"name {id_}")
+                transaction, self.database.get_compiled_table("people"), (id_, f"name {id_}")
             )
             position = transaction.commit().position
         self.acknowledged[id_] = position
@@ -85,8 +85,8 @@ class Machine:
         return self._missing()
 
     def _missing(self) -> list[str]:
-        problems, table = [], self.database.find_table("people")
-        with self.database.open_snapshot() as reader:
+        problems, table = [], self.database.get_compiled_table("people")
+        with self.database.open_newest_reader() as reader:
             for id_, position in self.acknowledged.items():
                 if reader.get(table.key.encode_first(id_)) is None or position > reader.position:
                     problems.append(f"{id_}, acknowledged at {position}, is gone")

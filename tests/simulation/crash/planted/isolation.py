@@ -44,7 +44,7 @@ def _database() -> Database:
 
 
 def _put(database: Database, transaction: Transaction, id_: int, name: str) -> None:
-    table = database.find_table("parent")
+    table = database.get_compiled_table("parent")
     value = transaction.get(table.key.encode_first(id_))
     if value is None:
         table_rows.insert_row(transaction, table, (id_, name))
@@ -53,7 +53,7 @@ def _put(database: Database, transaction: Transaction, id_: int, name: str) -> N
 
 
 def _name(database: Database, transaction: Transaction, id_: int) -> str | None:
-    table = database.find_table("parent")
+    table = database.get_compiled_table("parent")
     value = transaction.get(table.key.encode_first(id_))
     return None if value is None else table.decode(value)[1]
 
@@ -136,7 +136,7 @@ def phantom(home: Path) -> list[str]:
 
     def count_and_add(id_: int) -> Callable[[Database, Transaction], None]:
         def change(database: Database, transaction: Transaction) -> None:
-            table = database.find_table("parent")
+            table = database.get_compiled_table("parent")
             count = sum(len(batch) for batch in transaction.scan(table.start, table.end))
             _put(database, transaction, id_, f"{id_} is number {count}")
 
@@ -153,10 +153,10 @@ def same_unique_value(home: Path) -> list[str]:
 
 def deleted_parent(home: Path) -> list[str]:
     def delete(database: Database, transaction: Transaction) -> None:
-        table_rows.delete_row(transaction, database.find_table("parent"), (1, "name 1"))
+        table_rows.delete_row(transaction, database.get_compiled_table("parent"), (1, "name 1"))
 
     def add_child(database: Database, transaction: Transaction) -> None:
-        table_rows.insert_row(transaction, database.find_table("child"), (1, 1))
+        table_rows.insert_row(transaction, database.get_compiled_table("child"), (1, 1))
 
     return _both(delete, add_child)
 

@@ -65,7 +65,7 @@ def failed_sync(home: Path) -> list[str]:
 def unknown_outcome(home: Path) -> list[str]:
     """A failed sync is told as what it is, and nobody tries again behind the client's back."""
     machine = Machine(home / "machine", random.Random(1))
-    database, table = machine.database, machine.database.find_table("people")
+    database, table = machine.database, machine.database.get_compiled_table("people")
     failpoints.arm("sync.before", "raise", at=1)
     try:
         database.run_transaction(lambda txn: table_rows.insert_row(txn, table, (1, "one")))
@@ -79,9 +79,9 @@ def token_of_commit(home: Path) -> list[str]:
     machine = Machine(home / "machine", random.Random(1))
     machine.insert(1)
     position = machine.database.position
-    token = machine.database.token(position)
+    token = machine.database.position_to_token(position)
     try:
-        found = machine.database.position_of(token)
+        found = machine.database.token_to_position(token)
     except InvalidInput as error:
         return [str(error)]
     return [] if found == position else [f"{found} is not {position}"]
@@ -101,14 +101,14 @@ def _insert(database: Database, *ids: int, name: str = "name") -> int:
     with database.begin() as transaction:
         for id_ in ids:
             table_rows.insert_row(
-                transaction, database.find_table("people"), (id_, f"{name} {id_}")
+                transaction, database.get_compiled_table("people"), (id_, f"{name} {id_}")
             )
         return transaction.commit().position
 
 
 def _ids(database: Database) -> list[int]:
-    table = database.find_table("people")
-    with database.open_snapshot() as reader:
+    table = database.get_compiled_table("people")
+    with database.open_newest_reader() as reader:
         pairs = [pair for batch in reader.scan(table.start, table.end) for pair in batch]
     return [table.decode(value)[0] for _, value in pairs]
 
@@ -183,12 +183,12 @@ def incarnation(home: Path) -> list[str]:
 
     def work() -> None:
         _write_some(home, 3, Durability.OFF)
-        (home / "token").write_text(_opened[0].token(_opened[0].position))
+        (home / "token").write_text(_opened[0].position_to_token(_opened[0].position))
 
     _die(home, work)
     with _open(home) as database:
         try:
-            database.position_of((home / "token").read_text())
+            database.token_to_position((home / "token").read_text())
         except InvalidInput:
             return []
     return ["a token of before the crash is taken"]
@@ -205,7 +205,7 @@ def torn(home: Path) -> list[str]:
 
     _die(home, work, points="commit.after_write=kill@99")
     with _open(home) as database:
-        table = database.find_table("people")
+        table = database.get_compiled_table("people")
         index = database.catalog.table_indexes(table.table.id)[0].id
         prefix = b"\x10" + index.to_bytes(4)
         entries = sum(len(b) for b in database.store.scan(prefix, prefix + b"\xff"))
@@ -237,7 +237,7 @@ def slow_consumer(home: Path) -> list[str]:
         database.log.advance_consumer("slow", 2)
         for id_ in range(8):
             _insert(database, id_)
-        database.trim(7)
+        database.trim_log(7)
         first = database.log.first_position
     return [] if first <= 3 else [f"the log begins at {first}, the consumer is at 2"]
 

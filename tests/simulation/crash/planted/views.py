@@ -91,7 +91,7 @@ def reads_by_token(home: Path) -> list[str]:
         store.run(f"CREATE MATERIALIZED VIEW t WITH ({options}) AS {DEFINITIONS['totals']}")
         writer, reader = store.session(), store.session()
         writer.execute("INSERT INTO children VALUES (1, 1, 7)")
-        found = rows_of(reader, "SELECT * FROM t", freshness=writer.token)
+        found = rows_of(reader, "SELECT * FROM t", freshness=writer.freshness_token)
     return [] if found == [(1, 1, 7)] else ["a read is behind its token"]
 
 

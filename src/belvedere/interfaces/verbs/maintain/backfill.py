@@ -17,16 +17,18 @@ from belvedere.views.build.external_backfill import ExternalJob
 
 def begin_backfill(peer: Peer, arguments: Arguments) -> dict[str, Any]:
     serving = peer.served_store
-    lease = serving.backfill.begin_job(arguments.get_list("views"), serving.leases.take_lease)
+    lease = serving.backfill.begin_backfill_job(
+        arguments.get_list("views"), serving.leases.take_lease
+    )
     return {"lease": lease.id, "position": lease.position}
 
 
 def is_backfill_known(peer: Peer, arguments: Arguments) -> bool:
-    return peer.served_store.backfill.is_current(_job(arguments))
+    return peer.served_store.backfill.is_job_current(_job(arguments))
 
 
 def finish_backfill(peer: Peer, arguments: Arguments) -> int:
-    return peer.served_store.backfill.finish_job(
+    return peer.served_store.backfill.finish_backfill_job(
         _job(arguments), arguments.get_texts("files") or []
     )
 

@@ -32,11 +32,11 @@ from belvedere.views.changefeed.entries import Addition
 from belvedere.views.state import claims
 from belvedere.views.state.claims import Claim
 from belvedere.views.state.watermarks import (
-    applied_position,
-    deferred_views,
     follows_log,
-    group_members,
-    group_views,
+    list_attached_group_views,
+    list_group_views,
+    list_ready_deferred_views,
+    read_applied_position,
     read_watermark,
 )
 
@@ -64,7 +64,7 @@ def read_view_watermark(peer: Peer, arguments: Arguments) -> int:
         view = _require_view(held, arguments)
         if not follows_log(view):
             return int(held.position)
-        reached = applied_position(held.reader, view)
+        reached = read_applied_position(held.reader, view)
         if reached is None:
             raise InvalidInput("view has no watermark", sqlstate="55000", view=view.name)
         return reached
@@ -108,16 +108,16 @@ def _require_view(held: SnapshotLease, arguments: Arguments) -> View:
 def list_groups(peer: Peer, arguments: Arguments) -> list[dict[str, Any]]:
     """`views` are the members that advance with the group, `names` all views of the group."""
     with peer.database.begin() as reader:
-        found = sorted({view.group for view in deferred_views(reader.catalog)})
+        found = sorted({view.group for view in list_ready_deferred_views(reader.catalog)})
         return [_describe_group(reader, group) for group in found]
 
 
 def _describe_group(reader: Any, group: int) -> dict[str, Any]:
-    held = claims.current_claim(reader, group)
-    of_group = group_views(reader.catalog, group)
+    held = claims.read_current_claim(reader, group)
+    of_group = list_group_views(reader.catalog, group)
     return {
         "group": group,
-        "views": [view.id for view in group_members(reader, group)],
+        "views": [view.id for view in list_attached_group_views(reader, group)],
         "names": [view.name for view in of_group],
         "full_names": [_full_name(reader.catalog, view) for view in of_group],
         "watermark": read_watermark(reader, group),
@@ -145,7 +145,7 @@ def claim_take(peer: Peer, arguments: Arguments) -> list[Any]:
 
 def claim_renew(peer: Peer, arguments: Arguments) -> list[Any]:
     claim, most = _parse_claim(arguments), arguments.get_number("positions_max")
-    return list(claims.renew_claim(peer.database.commits, claim, positions_max=most))
+    return list(claims.extend_claim(peer.database.commits, claim, positions_max=most))
 
 
 def claim_advance(peer: Peer, arguments: Arguments) -> list[Any]:

@@ -110,7 +110,7 @@ def plan_access(
         return everything
     if scan.access.index is not None:
         return everything if held.transaction is None else FilterAccess(None)
-    run = session.new_run(held.reader, _parameter_values(session, found, condition))
+    run = session.make_run_context(held.reader, _parameter_values(session, found, condition))
     context = CompileContext(catalog, lambda inner: compile_plan(catalog, inner))
     if scan.access.kind in (AccessKind.KEY, AccessKind.KEYS):
         keys = compile_keys(context, scan.access, compiled.key)(run, ())
@@ -120,7 +120,9 @@ def plan_access(
 
 def _find_scan(session: Session, found: NamedRelation, condition: FilterCondition) -> n.Scan | None:
     text = queries.select_text(session.catalog, found, condition.text)
-    plan = session.optimize_plan(queries.bind_select(session, text, condition.parameters).plan)
+    plan = session.expand_views_and_optimize(
+        queries.bind_select(session, text, condition.parameters).plan
+    )
     scans = [node for node, _ in walk_plan(plan, 0) if isinstance(node, n.Scan)]
     mine = [scan for scan in scans if scan.relation == found.item.id]
     return mine[0] if len(scans) == len(mine) == 1 else None

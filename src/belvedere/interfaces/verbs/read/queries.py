@@ -25,7 +25,7 @@ from belvedere.plan.fields import Fields
 from belvedere.session.materialized import create
 from belvedere.session.session import Session
 from belvedere.session.statement import bind
-from belvedere.session.statement.parameters import make_converter
+from belvedere.session.statement.parameters import make_parameter_converter
 from belvedere.sql.statements import DataPlan
 from belvedere.txn.contracts import Reader
 from belvedere.types import TEXT, Kind, Row, SqlType
@@ -61,7 +61,7 @@ def run_select(
         fields, rows, reader, values = _plan_past(session, text, held, parameters)
     else:
         fields, rows, reader, values = _plan_newest(session, text, held, parameters)
-    found = rows(session.new_run(reader, values))
+    found = rows(session.make_run_context(reader, values))
     return rows_to_table(fields, found)
 
 
@@ -108,7 +108,7 @@ def _plan_newest(
     entry = session.compile_statement(data, text)
     reader: Reader = transaction
     if entry.deferred:
-        reader = session.host.views.with_pending(transaction, entry.deferred)
+        reader = session.host.views.open_caught_up_reader(transaction, entry.deferred)
     return data.plan.fields, entry.rows, reader, entry.convert(parameters)
 
 
@@ -118,7 +118,7 @@ def _plan_past(
     if parameters:
         raise InvalidInput("a past position takes no parameters", sqlstate="0A000")
     catalog = held.reader.catalog
-    plan = create.bind_as_written(catalog, text)
+    plan = create.bind_query_as_written(catalog, text)
     choice = ExecutionChoice(Tier.DUCKDB, "a past position", 0)
     return (
         plan.fields,
@@ -132,14 +132,14 @@ def bind_select(session: Session, text: str, parameters: Sequence[Any] = ()) -> 
     found = bind.parse_statements(text)
     if len(found) != 1:
         raise InvalidInput("one query is wanted", sqlstate="42601", found=len(found))
-    statement, _ = bind.bind_with_parameters(session, found[0], parameters)
+    statement, _ = bind.bind_inferring_parameter_types(session, found[0], parameters)
     if not isinstance(statement, DataPlan) or statement.changes:
         raise InvalidInput("not a query", sqlstate="42601", hint="only SELECT gives rows here")
     return statement
 
 
 def convert_parameters(data: DataPlan, parameters: Sequence[Any]) -> Row:
-    return make_converter(data.parameters)(parameters)
+    return make_parameter_converter(data.parameters)(parameters)
 
 
 def select_text(catalog: Catalog, found: NamedRelation, condition: str | None = None) -> str:

@@ -24,7 +24,7 @@ from belvedere.plan import nodes as n
 from belvedere.session.session import Session
 from belvedere.txn.contracts import Reader
 from belvedere.txn.history.readers import ReaderWrapper
-from belvedere.views.read.expand_views import require_readable
+from belvedere.views.read.expand_views import require_readable_view
 
 KeyRange = tuple[bytes, bytes]
 BATCH_ROWS = 20_000
@@ -40,9 +40,10 @@ def view_range(peer: Peer, held: SnapshotLease, view: View) -> KeyRange | None:
 
 
 def _is_row_by_row(peer: Peer, catalog: Catalog, view: View) -> bool:
-    require_readable(view)
+    require_readable_view(view)
     nodes = [
-        node for node, _ in walk_plan(peer.database.views.registry.reading_plan(catalog, view), 0)
+        node
+        for node, _ in walk_plan(peer.database.views.registry.build_reading_plan(catalog, view), 0)
     ]
     plain = all(
         isinstance(node, n.Project | n.Filter | n.Scan)
@@ -59,11 +60,11 @@ def view_rows(
     """The rows of the view from these key ranges of its state."""
     view, catalog = found.item, held.reader.catalog
     assert isinstance(view, View)
-    plan = _project_columns(peer.database.views.registry.reading_plan(catalog, view), found)
+    plan = _project_columns(peer.database.views.registry.build_reading_plan(catalog, view), found)
     rows = compile_plan(catalog, plan)
     session, reader = Session(peer.served_store.shared), _current_reader(peer, held, view)
     for start, end in ranges:
-        part = rows(session.new_run(RangeReader(reader, view.id, start, end), ()))
+        part = rows(session.make_run_context(RangeReader(reader, view.id, start, end), ()))
         while chunk := [row for row, _ in zip(part, range(BATCH_ROWS))]:
             yield from queries.rows_to_table(plan.fields, iter(chunk)).to_batches()
 
@@ -80,7 +81,7 @@ def _current_reader(peer: Peer, held: SnapshotLease, view: View) -> Reader:
     assert held.transaction is not None
     if view.maintenance is Maintenance.IMMEDIATE:
         return held.transaction
-    return peer.database.views.with_pending(held.transaction, (view,))
+    return peer.database.views.open_caught_up_reader(held.transaction, (view,))
 
 
 class RangeReader(ReaderWrapper):

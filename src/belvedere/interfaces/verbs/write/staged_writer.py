@@ -23,7 +23,10 @@ from belvedere.plan.transform import rebuild_inputs
 from belvedere.session.context.result import Result
 from belvedere.session.session import Session
 from belvedere.session.statement import bind
-from belvedere.session.statement.parameters import make_converter, with_row_in_error
+from belvedere.session.statement.parameters import (
+    make_parameter_converter,
+    make_row_reporting_converter,
+)
 from belvedere.sql.statements import DataPlan
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
@@ -124,8 +127,8 @@ class StagedRowWriter:
         self._target = target
         self._reject = reject
         self._corrupt = corrupt
-        convert = make_converter([column.type for column in target.columns])
-        self._convert = convert if reject else with_row_in_error(convert)
+        convert = make_parameter_converter([column.type for column in target.columns])
+        self._convert = convert if reject else make_row_reporting_converter(convert)
         self._keys: set[Row] = set()
         self.outcome = LoadOutcome()
         delete = target.operation == "delete"
@@ -190,7 +193,9 @@ class StagedRowWriter:
             if self._compiled is None:
                 plan = _replace_values(_bind_text(self._session, self._text).plan)
                 self._compiled = compile_plan(transaction.catalog, plan)
-            run = self._session.new_run(transaction, ()).with_ctes({_STAGED: CteRows(chunk)})
+            run = self._session.make_run_context(transaction, ()).with_ctes(
+                {_STAGED: CteRows(chunk)}
+            )
             for _ in self._compiled(run):
                 pass
             for write in run.changes:
@@ -209,7 +214,7 @@ class StagedRowWriter:
 
 def _bind_text(session: Session, text: str) -> DataPlan:
     (parsed,) = bind.parse_statements(text)
-    statement, _ = bind.bind_with_parameters(session, parsed, ())
+    statement, _ = bind.bind_inferring_parameter_types(session, parsed, ())
     assert isinstance(statement, DataPlan)
     return statement
 

@@ -140,7 +140,7 @@ def _run_transaction(
 
 def _is_new(session: Session, writer: str, batch: int) -> bool:
     found = session.execute(f"SELECT batch FROM {WRITERS_TABLE} WHERE writer = ?", [writer])
-    found.materialize()
+    found.convert_arrow_to_rows()
     return not found.rows or found.rows[0][0] < batch
 
 

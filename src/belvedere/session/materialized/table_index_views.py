@@ -19,17 +19,17 @@ _DEFAULTS = {"maintenance": "immediate", "placement": "remote"}
 KNOWN_OPTIONS = (*_DEFAULTS, "max_lag", "refresh_every")
 
 
-def needs_view(statement: d.CreateIndex) -> bool:
+def needs_index_view(statement: d.CreateIndex) -> bool:
     """Whether the options ask for maintenance or placement that a plain index does not have."""
     return any(_DEFAULTS.get(name) != value.lower() for name, value in statement.options)
 
 
-def create_index_view(session: Session, statement: d.CreateIndex) -> Result:
+def create_table_index_as_view(session: Session, statement: d.CreateIndex) -> Result:
     if session.transactions.explicit:
         raise Unsupported("create index with options inside a transaction", hint="commit first")
     schema = statement.table.schema or "public"
     table = session.catalog.require_relation(Table, statement.table.name, schema)
-    names = _require_index_columns(statement, table)
+    names = _require_index_column_names(statement, table)
     name = statement.name or f"{table.name}_{'_'.join(names)}_idx"
     if session.catalog.find_relation(name, schema) is not None and statement.if_not_exists:
         return Result("CREATE INDEX")
@@ -51,7 +51,7 @@ def create_index_view(session: Session, statement: d.CreateIndex) -> Result:
     return Result("CREATE INDEX")
 
 
-def require_known_options(statement: d.CreateIndex) -> None:
+def require_known_index_options(statement: d.CreateIndex) -> None:
     """22023 for an option that no index has."""
     for name, _ in statement.options:
         if name not in KNOWN_OPTIONS:
@@ -63,8 +63,8 @@ def require_known_options(statement: d.CreateIndex) -> None:
             )
 
 
-def _require_index_columns(statement: d.CreateIndex, table: Table) -> list[str]:
-    require_known_options(statement)
+def _require_index_column_names(statement: d.CreateIndex, table: Table) -> list[str]:
+    require_known_index_options(statement)
     if statement.unique:
         raise Unsupported("a unique index that is not immediate and remote")
     if statement.where is not None or any(part.column is None for part in statement.parts):

@@ -9,9 +9,9 @@ from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.python.expressions.expression_source import ExpressionWriter as Texts
 from belvedere.execution.python.expressions.generated_function import GeneratedFunction
 from belvedere.types import Row
-from belvedere.views.codegen.state_entry import generate_entry
-from belvedere.views.delta.detached_run import run_without_reader
+from belvedere.views.codegen.state_entry import generate_entry_text
 from belvedere.views.delta.linear_aggregates import AggregateGrouping, Amounts
+from belvedere.views.delta.sessionless_run import make_run_without_reader
 from belvedere.views.operators.operator import WeightedRows
 
 StateEntry = tuple[Row, Amounts]
@@ -21,7 +21,7 @@ StateEntryOf = Callable[[Row], StateEntry]
 ONE_ROW: Amounts = (1,)
 
 
-def weighted_entries(
+def rows_to_weighted_entries(
     entry_of: StateEntryOf | None, rows: WeightedRows
 ) -> Iterator[tuple[Row, Amounts, int]]:
     """Rows of a tree as (stored columns, amounts, weight)."""
@@ -30,7 +30,7 @@ def weighted_entries(
     return ((*entry_of(row), weight) for row, weight in rows)
 
 
-def compile_entry_function(
+def compile_row_entry_function(
     catalog: Catalog, group: AggregateGrouping | None
 ) -> StateEntryOf | None:
     """A function from a row to its entry; None: the row itself, once. Expressions of a definition
@@ -40,6 +40,6 @@ def compile_entry_function(
         return None
     source = GeneratedFunction()
     texts = Texts(source, lambda node: compile_plan(catalog, node))
-    bound = source.build_row_function(generate_entry(source, texts, group, None))
-    entry: StateEntryOf = bound(run_without_reader())
+    bound = source.build_row_function(generate_entry_text(source, texts, group, None))
+    entry: StateEntryOf = bound(make_run_without_reader())
     return entry

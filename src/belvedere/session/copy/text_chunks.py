@@ -36,7 +36,7 @@ class LineChunk(NamedTuple):
     lines: list[str]
 
 
-def read_chunks(lines: IO[str], style: TextFormat) -> Iterator[LineChunk]:
+def split_line_chunks(lines: IO[str], style: TextFormat) -> Iterator[LineChunk]:
     """The file in chunks that end where a record does, judged by the number of quotes."""
     number, each = 1, iter(lines)
     while taken := list(itertools.islice(each, CHUNK_LINES)):
@@ -51,26 +51,32 @@ def read_chunks(lines: IO[str], style: TextFormat) -> Iterator[LineChunk]:
         number += len(taken)
 
 
-def parse_columns(chunk: LineChunk, style: TextFormat, types: list[SqlType]) -> list[Any] | None:
+def parse_arrow_columns(
+    chunk: LineChunk, style: TextFormat, types: list[SqlType]
+) -> list[Any] | None:
     """The columns of a chunk, or None when it has to be read record by record."""
     import pyarrow as pa  # heavy
 
     text = "".join(chunk.lines)
     if "\n" in chunk.lines or "\r\n" in chunk.lines:  # Arrow takes these for a row of NULLs
         return None
-    if not _is_plain(text, style) or not all(_is_convertible_type(one) for one in types):
+    if not _is_readable_by_arrow(text, style) or not all(
+        _can_arrow_convert_type(one) for one in types
+    ):
         return None
     try:
-        table = _split_columns(text, style, len(types))
+        table = _read_string_columns(text, style, len(types))
         if not style.csv and sum(c.null_count for c in table.columns) != text.count("\\"):
             return None
-        found = [_convert_column(c.combine_chunks(), t) for c, t in zip(table.columns, types)]
+        found = [
+            _convert_string_column(c.combine_chunks(), t) for c, t in zip(table.columns, types)
+        ]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeEncodeError):
         return None
     return None if any(one is None for one in found) else found
 
 
-def _is_plain(text: str, style: TextFormat) -> bool:
+def _is_readable_by_arrow(text: str, style: TextFormat) -> bool:
     if "\0" in text or text.count("\r") != text.count("\r\n") or not text.endswith("\n"):
         return False
     if style.csv:
@@ -78,7 +84,7 @@ def _is_plain(text: str, style: TextFormat) -> bool:
     return style.null == "\\N"
 
 
-def _is_convertible_type(sql_type: SqlType) -> bool:
+def _can_arrow_convert_type(sql_type: SqlType) -> bool:
     if sql_type.kind in TIMED_KINDS and sql_type.precision is not None:
         return False
     bounded = sql_type.kind is Kind.NUMERIC and (sql_type.scale or 0) >= 0
@@ -89,7 +95,7 @@ def _is_convertible_type(sql_type: SqlType) -> bool:
     )
 
 
-def _split_columns(text: str, style: TextFormat, width: int) -> Any:
+def _read_string_columns(text: str, style: TextFormat, width: int) -> Any:
     import pyarrow as pa  # heavy
     import pyarrow.csv as files  # heavy
 
@@ -113,7 +119,7 @@ def _split_columns(text: str, style: TextFormat, width: int) -> Any:
     )
 
 
-def _convert_column(column: Any, sql_type: SqlType) -> Any:
+def _convert_string_column(column: Any, sql_type: SqlType) -> Any:
     """The column with values of the type; None when a value is spelled otherwise."""
     import pyarrow as pa  # heavy
     import pyarrow.compute as pc  # heavy

@@ -21,7 +21,7 @@ from belvedere.types import Row
 from belvedere.views.changefeed.entries import RecordingWriter
 
 
-class UniqueIndexParticipant:
+class UniqueViewIndexParticipant:
     """The participant of a unique index."""
 
     checks = False  # `writes` checks, where the additions are known
@@ -48,16 +48,16 @@ class UniqueIndexParticipant:
         after = OverlayReader(reader, states, reader.position + 1, reader.catalog)
         for state in states.values():
             if state is not None:
-                self.keys.require_single_row(state, after)
+                self.keys.require_single_row_of_key(state, after)
 
 
-def require_unique(reader: Reader, view: View) -> None:
+def require_unique_index_rows(reader: Reader, view: View) -> None:
     """23505 when two rows of the index, at the state of `reader`, have one key."""
     stored = compiled_view(reader.catalog, view.id)
     keys = UniqueKeyReader(stored)
     before = b""
     for state in _scan_states(reader, stored.start, stored.end):
-        key, count = keys.decode_key(state)
+        key, count = keys.decode_key_and_row_count(state)
         if key is not None:
             start = stored.key.encode_prefix(key)
             if count > 1 or start == before:
@@ -81,7 +81,7 @@ class UniqueKeyReader:
         assert index.unique_count is not None
         self._width = index.unique_count
 
-    def decode_key(self, state: bytes) -> tuple[Row | None, int]:
+    def decode_key_and_row_count(self, state: bytes) -> tuple[Row | None, int]:
         """The key, None where a NULL is in it, and how many rows the state counts."""
         payload, amounts = accumulator.decode(state)
         key = self._stored.payload.decode(payload)[: self._width]
@@ -92,8 +92,8 @@ class UniqueKeyReader:
         key = self._stored.payload.decode(payload)[: self._width]
         return None if None in key else self._stored.key.encode_prefix(key)
 
-    def require_single_row(self, state: bytes, reader: Reader) -> None:
-        key, count = self.decode_key(state)
+    def require_single_row_of_key(self, state: bytes, reader: Reader) -> None:
+        key, count = self.decode_key_and_row_count(state)
         if key is None:
             return
         start, end = self._stored.key.prefix_range(key)

@@ -101,7 +101,7 @@ def test_a_constraint_added_later_does_not_hide_what_the_log_has() -> None:
             "CREATE TABLE children (id int PRIMARY KEY, parent int)",
             "INSERT INTO children VALUES (1, 1)",
         )
-        with mock.patch.object(ViewService, "start_worker", return_value=None):
+        with mock.patch.object(ViewService, "start_or_wake_worker", return_value=None):
             store.run(
                 "CREATE MATERIALIZED VIEW d WITH (maintenance = 'deferred') AS"
                 " SELECT c.id, p.name FROM children c JOIN parents p ON c.parent = p.id",
@@ -114,7 +114,9 @@ def test_a_constraint_added_later_does_not_hide_what_the_log_has() -> None:
 
 def test_one_row_goes_without_a_plan(store: Store) -> None:
     """Inserts, updates and deletes of a child find their parent by its key."""
-    with mock.patch.object(linear, "run_plan", side_effect=AssertionError("a plan was run")):
+    with mock.patch.object(
+        linear, "run_compiled_plan", side_effect=AssertionError("a plan was run")
+    ):
         store.run("INSERT INTO orders VALUES (5, 2, 50)")
         store.run("UPDATE orders SET total = 51 WHERE id = 5")
         store.run("UPDATE orders SET customer = 1 WHERE id = 5")

@@ -27,12 +27,14 @@ class PipelineStatus:
     writers: list[dict[str, Any]]
 
 
-def read_status(store: Store) -> PipelineStatus:
-    writers = _query_rows(store, _WRITERS) if _query_rows(store, _KNOWN)[0]["n"] else []
-    return PipelineStatus(store.identity(), _query_rows(store, _VIEWS), writers)
+def read_store_status(store: Store) -> PipelineStatus:
+    writers = (
+        _query_rows_as_dicts(store, _WRITERS) if _query_rows_as_dicts(store, _KNOWN)[0]["n"] else []
+    )
+    return PipelineStatus(store.identity(), _query_rows_as_dicts(store, _VIEWS), writers)
 
 
-def _query_rows(store: Store, sql: str) -> list[dict[str, Any]]:
+def _query_rows_as_dicts(store: Store, sql: str) -> list[dict[str, Any]]:
     table = store.execute(sql).rows
     assert table is not None
     found: list[dict[str, Any]] = table.to_pylist()

@@ -11,11 +11,15 @@ import pytest
 from belvedere.database import Database
 from belvedere.errors import InvalidInput
 from belvedere.session.materialized.subscription import open_subscription
-from belvedere.views.cost import choose_engine, cost_model, measured_costs, row_counts
-from belvedere.views.cost.batch_engine import MaintenanceTier
-from belvedere.views.cost.choose_engine import CHANGES_MIN
-from belvedere.views.deferred.batch import apply_batch, compute_batches, unit_of
-from belvedere.views.state.additions import AdditionRecorder, state_rows
+from belvedere.views.cost import cost_model, measured_costs, row_counts, tier_selector
+from belvedere.views.cost.maintenance_tier import MaintenanceTier
+from belvedere.views.cost.tier_selector import CHANGES_MIN
+from belvedere.views.deferred.batch import (
+    compute_unit_batches,
+    find_view_unit,
+    write_batch_if_valid,
+)
+from belvedere.views.state.additions import AdditionRecorder, build_state_row_writes
 from tests.properties.views.law import open_manual, stored_state
 from tests.views.sql import Store, opened
 
@@ -116,20 +120,20 @@ def test_every_tier_keeps_the_same_state(tier: str, seed: int) -> None:
         with store.db.begin() as reader:
             for name in ALL:
                 view = store.view(name)
-                maintainer = store.db.views.registry.maintainer_for(reader.catalog, view)
+                maintainer = store.db.views.registry.get_view_maintainer(reader.catalog, view)
                 recorded = _filled(store, name)
                 assert stored_state(reader, view) == recorded, f"seed {seed}: {name}"
                 if tier != "python" and name not in PYTHON:
-                    assert maintainer.duckdb_batch.refusal is None, name
+                    assert maintainer.duckdb_evaluator.refusal is None, name
 
 
 def _filled(store: Store, name: str) -> dict[bytes, tuple[int, ...]]:
     """The state that Python makes of the tables."""
     with store.db.begin() as reader:
         recorder = AdditionRecorder()
-        store.db.views.registry.maintainer_for(reader.catalog, store.view(name)).backfill_state(
-            reader, recorder
-        )
+        store.db.views.registry.get_view_maintainer(
+            reader.catalog, store.view(name)
+        ).backfill_state(reader, recorder)
         return {key: amounts for key, _, amounts in recorder.additions}
 
 
@@ -165,7 +169,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     machine."""
     monkeypatch.setattr(measured_costs, "CHANGES_MIN", math.inf)
     monkeypatch.setattr(row_counts, "SHARE", math.inf)
-    monkeypatch.setattr(choose_engine, "CHANGES_MIN", CHANGES_MIN // 100)
+    monkeypatch.setattr(tier_selector, "CHANGES_MIN", CHANGES_MIN // 100)
     monkeypatch.setattr(cost_model, "STATEMENT_S", cost_model.STATEMENT_S / 1000)
 
 
@@ -204,9 +208,9 @@ def test_a_batch_that_is_large_and_yet_small_beside_its_table_is_added_up_by_duc
         store.run("REFRESH MATERIALIZED VIEW sums")
         of_store = store.db.views.registry.tiers.row_counts
         known = of_store.count_rows
-        assert known(store.db.find_table("t").table.id) == 4 * FEW
+        assert known(store.db.get_compiled_table("t").table.id) == 4 * FEW
         of_store.count_rows = lambda relation: 1000 * known(relation)
-        of_store.forget_counts()
+        of_store.clear_counts()
         store.run(f"UPDATE t SET v = v + 1, g = g + 1 WHERE id <= {3 * FEW}")
         store.run("REFRESH MATERIALIZED VIEW sums")
         assert last_batch(store, "sums").startswith(f"duckdb: {3 * FEW} changes: ")
@@ -218,7 +222,7 @@ def test_a_table_of_too_many_rows_is_not_read_for_a_batch(small: None) -> None:
         made(store, {name: ALL[name] for name in ("sums", "ends")})
         large(store, 4 * FEW)
         store.db.views.registry.tiers.row_counts.count_rows = lambda relation: (
-            choose_engine.ROWS_MAX + 1
+            tier_selector.ROWS_MAX + 1
         )
         for name, way in (("sums", "duckdb"), ("ends", "python")):
             store.run(f"REFRESH MATERIALIZED VIEW {name}")
@@ -236,7 +240,7 @@ def test_a_view_with_many_rows_is_not_compared_as_a_whole_for_some(
         made(store, {"rows": rows, "ends": ALL["ends"]})
         large(store, 20 * FEW)
         store.run("REFRESH MATERIALIZED VIEW rows", "REFRESH MATERIALIZED VIEW ends")
-        monkeypatch.setattr(choose_engine, "STATE_COUNTED_MAX", FEW)
+        monkeypatch.setattr(tier_selector, "STATE_COUNTED_MAX", FEW)
         monkeypatch.setattr(cost_model, "COMPARED_S", 1e-4)
         store.run(f"UPDATE t SET v = v + 1, g = g + 1 WHERE id <= {2 * FEW}")
         store.run("REFRESH MATERIALIZED VIEW rows", "REFRESH MATERIALIZED VIEW ends")
@@ -322,24 +326,24 @@ def test_a_batch_that_was_worked_out_twice_is_written_once(way: MaintenanceTier)
             store.run("INSERT INTO t VALUES (1, 1, 5, 1, NULL, 0)")
             db.views.registry.tiers.requested_tier = way
             with db.begin() as reader:
-                unit = unit_of(reader, store.view("sums"))
+                unit = find_view_unit(reader, store.view("sums"))
                 assert unit is not None
-                batches = [*compute_batches(db.views.registry, db.log, reader, [unit])]
-                again = [*compute_batches(db.views.registry, db.log, reader, [unit])]
-                assert batches[0].rows == state_rows(reader, batches[0].additions)
+                batches = [*compute_unit_batches(db.views.registry, db.log, reader, [unit])]
+                again = [*compute_unit_batches(db.views.registry, db.log, reader, [unit])]
+                assert batches[0].rows == build_state_row_writes(reader, batches[0].additions)
             assert [one.choices[store.view("sums").id].tier for one in batches] == [way]
-            assert [apply_batch(db.commits, one) for one in batches + again] == [
+            assert [write_batch_if_valid(db.commits, one) for one in batches + again] == [
                 True,
                 False,
             ]
             assert store.run("SELECT g, n FROM sums") == [(1, 1)]
         finally:
-            store.db.close_sessions()
+            store.db.close_shared_state()
 
 
 def _attach(store: Store, db: Database) -> None:
     store.db = db
-    store.shared = store.db.open_sessions()
+    store.shared = store.db.open_shared_state()
     store._first = store.session()
 
 
@@ -349,7 +353,7 @@ def test_subscribers_see_the_difference_that_a_refill_makes() -> None:
         store.run("ALTER MATERIALIZED VIEW sums SET (keep_changes = '1000')")
         store.run("INSERT INTO t VALUES (1, 1, 5, 1, NULL, 0), (2, 2, 0, 1, NULL, 0)")
         store.run("REFRESH MATERIALIZED VIEW sums", "SET maintenance_tier = refill")
-        at = store.db.views.watermark(store.view("sums"))
+        at = store.db.views.read_view_watermark(store.view("sums"))
         store.run("DELETE FROM t WHERE id = 1", "UPDATE t SET v = 9 WHERE id = 2")
         store.run("REFRESH MATERIALIZED VIEW sums")
         changes = open_subscription(store.session(), "sums", at, timeout_s=0.0)
@@ -362,14 +366,14 @@ def test_closing_waits_for_a_batch_that_duckdb_works_out() -> None:
         begun, ended = threading.Event(), threading.Event()
 
         def use() -> None:
-            with known._use_engine() as engine:
+            with known._borrow_duckdb_engine() as engine:
                 assert engine is not None
                 begun.set()
                 assert ended.wait(60)
                 order.append("used")
 
         def close() -> None:
-            store.db.close_sessions()
+            store.db.close_shared_state()
             order.append("closed")
 
         threads = [threading.Thread(target=one) for one in (use, close)]
@@ -380,7 +384,7 @@ def test_closing_waits_for_a_batch_that_duckdb_works_out() -> None:
         for thread in threads:
             thread.join(60)
         assert order == ["used", "closed"]
-        with known._use_engine() as engine:
+        with known._borrow_duckdb_engine() as engine:
             assert engine is None
 
 

@@ -8,7 +8,7 @@
 | rows, entries, bytes | what it shows, and what is stored of it |
 | changes, cost_us | changes applied since the store was opened; time of each. For an immediate
   view measured by maintaining it for the last commits again, without writing |
-| last_batch | the engine of its last batch, and why (`views.cost.choose_engine`) |
+| last_batch | the engine of its last batch, and why (`views.cost.tier_selector`) |
 | auxiliaries | indexes and views that exist for it |
 | owner | what maintains the group, when it is not the worker |
 | last_verify, error | the last result of VERIFY; the error that stops its maintenance |
@@ -28,10 +28,10 @@ from belvedere.execution.python.compile import compile_plan
 from belvedere.plan.fields import Field
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import BIGINT, DOUBLE, TEXT, Row
-from belvedere.views.maintain.log_window import LogWindow, state_before
+from belvedere.views.maintain.log_window import LogWindow, build_reader_before_changes
 from belvedere.views.state import claims
 from belvedere.views.state.additions import AdditionRecorder
-from belvedere.views.state.watermarks import required_position
+from belvedere.views.state.watermarks import require_applied_position
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -65,9 +65,9 @@ FIELDS = (
 )
 
 
-def list_view_rows(session: Session) -> Iterator[Row]:
+def list_view_status_rows(session: Session) -> Iterator[Row]:
     host = session.host
-    host.views.deferred.sample_position()
+    host.views.deferred.sample_published_position()
     with host.begin() as reader:
         names = {schema.id: schema.name for schema in reader.catalog.schemas}
         for view in reader.catalog.views:
@@ -78,41 +78,41 @@ def list_view_rows(session: Session) -> Iterator[Row]:
                 view.name,
                 view.state.value,
                 view.maintenance.value,
-                _describe_schedule(view),
+                _describe_view_schedule(view),
                 view.group,
-                *(_measure_lag(session, reader, view) if ready else (None,) * 5),
+                *(_measure_position_and_lag(session, reader, view) if ready else (None,) * 5),
                 _count_shown_rows(session, reader, view) if ready else None,
-                *host.views.stored_size(view),
-                *_measure_costs(session, reader, view),
-                host.views.deferred.statistics_of(view).last_choice,
-                _list_auxiliaries(reader.catalog, view),
-                _find_owner(reader, view),
+                *host.views.measure_stored_size(view),
+                *_measure_changes_and_cost(session, reader, view),
+                host.views.deferred.get_maintenance_statistics(view).last_choice,
+                _join_auxiliary_names(reader.catalog, view),
+                _find_group_owner(reader, view),
                 host.views.deferred.verified.get(view.id),
                 None if error is None else str(error),
                 view.definition,
             )
 
 
-def _describe_schedule(view: View) -> str | None:
+def _describe_view_schedule(view: View) -> str | None:
     if view.maintenance is Maintenance.IMMEDIATE:
         return None
     given = [f"{name} {text}" for name, text in view.options.select_texts(SCHEDULE_NAMES).items()]
     return given[0] if given else "close"
 
 
-def _measure_lag(session: Session, reader: Transaction, view: View) -> Row:
+def _measure_position_and_lag(session: Session, reader: Transaction, view: View) -> Row:
     """Position, backlog, lag now and its distribution in milliseconds."""
     if view.maintenance is Maintenance.IMMEDIATE:
         return reader.position, 0, 0.0, 0.0, 0.0
-    deferred, mark = session.host.views.deferred, required_position(reader, view)
-    upkeep = deferred.statistics_of(view)
-    lags = [upkeep.lag_s(0.5), upkeep.lag_s(0.99)]
-    behind = _count_backlog(session, reader, view, mark)
-    now = deferred.samples.age_about(mark, deferred.clock()) if behind else 0.0
+    deferred, mark = session.host.views.deferred, require_applied_position(reader, view)
+    upkeep = deferred.get_maintenance_statistics(view)
+    lags = [upkeep.lag_quantile_s(0.5), upkeep.lag_quantile_s(0.99)]
+    behind = _count_backlog_commits(session, reader, view, mark)
+    now = deferred.samples.estimate_commit_age_after(mark, deferred.clock()) if behind else 0.0
     return mark, behind, now * 1000, *(None if lag is None else lag * 1000 for lag in lags)
 
 
-def _count_backlog(session: Session, reader: Transaction, view: View, mark: int) -> int:
+def _count_backlog_commits(session: Session, reader: Transaction, view: View, mark: int) -> int:
     """The number of commits after the view's position, without records that have no changes."""
     return sum(1 for record in session.host.log.read(mark, reader.position) if record.change_count)
 
@@ -120,36 +120,38 @@ def _count_backlog(session: Session, reader: Transaction, view: View, mark: int)
 def _count_shown_rows(session: Session, reader: Transaction, view: View) -> int | None:
     """How many rows the view shows as it is stored; None when reading it fails."""
     catalog = reader.catalog
-    plan = compile_plan(catalog, session.host.views.registry.reading_plan(catalog, view))
+    plan = compile_plan(catalog, session.host.views.registry.build_reading_plan(catalog, view))
     try:
-        return sum(1 for _ in plan(session.new_run(reader, ())))
+        return sum(1 for _ in plan(session.make_run_context(reader, ())))
     except Error:
         return None
 
 
-def _measure_costs(
+def _measure_changes_and_cost(
     session: Session, reader: Transaction, view: View
 ) -> tuple[int | None, float | None]:
     """The number of applied changes, and microseconds for each."""
     if view.maintenance is Maintenance.DEFERRED:
-        upkeep = session.host.views.deferred.statistics_of(view)
+        upkeep = session.host.views.deferred.get_maintenance_statistics(view)
         cost = upkeep.seconds_per_change
         return upkeep.changes, None if cost is None else cost * 1e6
-    return None, _measure_immediate_cost(
+    return None, _measure_immediate_change_cost(
         session, reader, view
     ) if view.state is ObjectState.READY else None
 
 
-def _measure_immediate_cost(session: Session, reader: Transaction, view: View) -> float | None:
+def _measure_immediate_change_cost(
+    session: Session, reader: Transaction, view: View
+) -> float | None:
     registry, log, relations = session.host.views.registry, session.host.log, frozenset(view.inputs)
     start = max(log.first_position - 1, reader.position - MEASURED_COMMITS, 0)
     window = LogWindow(log.read_bytes(start, reader.position), (start,), reader.position, relations)
-    changes = window.log_range(start).changes_of(relations)
+    changes = window.log_range_after(start).changes_of_relations(relations)
     if not changes:
         return None
     try:
-        maintainer = registry.maintainer_for(reader.catalog, view)
-        before = state_before(reader, changes, registry.indexes)
+        maintainer = registry.get_view_maintainer(reader.catalog, view)
+        before = build_reader_before_changes(reader, changes, registry.indexes)
         started = time.perf_counter()
         maintainer.writes(changes, before, AdditionRecorder(), after=reader)
     except Error:
@@ -157,12 +159,12 @@ def _measure_immediate_cost(session: Session, reader: Transaction, view: View) -
     return (time.perf_counter() - started) / len(changes) * 1e6
 
 
-def _list_auxiliaries(catalog: Catalog, view: View) -> str | None:
+def _join_auxiliary_names(catalog: Catalog, view: View) -> str | None:
     found = [catalog.get(id_) for id_ in view.supporting_objects]
     named = [getattr(item, "name", str(item)) for item in found if item is not None]
     return ", ".join(named) or None
 
 
-def _find_owner(reader: Transaction, view: View) -> str | None:
-    held = claims.current_claim(reader, view.group) if view.group else None
+def _find_group_owner(reader: Transaction, view: View) -> str | None:
+    held = claims.read_current_claim(reader, view.group) if view.group else None
     return None if held is None else held.owner

@@ -30,14 +30,22 @@ from belvedere.catalog.model import (
 from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.python.compile import compile_plan
-from belvedere.session.context.notices import describe_cascades, describe_skips, send_notice
+from belvedere.session.context.notices import (
+    add_notice_unless_silenced,
+    build_cascade_notices,
+    build_skip_notices,
+)
 from belvedere.session.context.result import Result
 from belvedere.session.ddl import alter_rewrite
-from belvedere.session.ddl.alter import alter_object, alter_table, define_column
-from belvedere.session.ddl.plain_views import require_valid_plain_views
+from belvedere.session.ddl.alter import (
+    apply_alter_statement,
+    apply_table_action,
+    build_column_definition,
+)
+from belvedere.session.ddl.plain_views import refuse_or_drop_invalid_views
 from belvedere.session.ddl.schemas import create_schema, drop_schema
 from belvedere.session.ddl.sequences import alter_sequence, create_sequence
-from belvedere.session.materialized import index_views, replace, verify, view_indexes
+from belvedere.session.materialized import replace, table_index_views, verify, view_indexes
 from belvedere.sql import definitions as d
 from belvedere.txn.transaction import table_rows
 from belvedere.txn.transaction.transaction import Transaction
@@ -55,15 +63,15 @@ _CLASSES: dict[str, type] = {
 }
 
 
-def run_definition(session: Session, statement: Any) -> Result:
-    result = _dispatch_definition(session, statement)
+def run_ddl_statement(session: Session, statement: Any) -> Result:
+    result = _dispatch_ddl_statement(session, statement)
     session.transactions.advance_position(session.host.position)
     return result
 
 
-def _dispatch_definition(session: Session, statement: Any) -> Result:
-    for notice in describe_skips(session.catalog, statement):
-        send_notice(session, notice)
+def _dispatch_ddl_statement(session: Session, statement: Any) -> Result:
+    for notice in build_skip_notices(session.catalog, statement):
+        add_notice_unless_silenced(session, notice)
     match statement:
         case d.CreateTable():
             return _change_catalog(
@@ -71,8 +79,8 @@ def _dispatch_definition(session: Session, statement: Any) -> Result:
             )
         case d.CreateIndex() if view := view_indexes.find_indexed_view(session.catalog, statement):
             return view_indexes.create_view_index(session, statement, view)
-        case d.CreateIndex() if index_views.needs_view(statement):
-            return index_views.create_index_view(session, statement)
+        case d.CreateIndex() if table_index_views.needs_index_view(statement):
+            return table_index_views.create_table_index_as_view(session, statement)
         case d.CreateIndex():
             return _change_catalog(
                 session, "CREATE INDEX", lambda edit: create_index(edit, statement)
@@ -87,19 +95,19 @@ def _dispatch_definition(session: Session, statement: Any) -> Result:
             )
         case d.CreateView():
             return _change_catalog(
-                session, "CREATE VIEW", lambda edit: _create_plain_view(edit, statement)
+                session, "CREATE VIEW", lambda edit: _create_or_replace_plain_view(edit, statement)
             )
         case d.CreateMaterializedView():
             return replace.create_or_replace_view(session, statement)
         case d.MaintainView():
-            return verify.run_maintain_view(session, statement)
-        case d.Alter() if replace.needs_replacement(session, statement):
-            return replace.switch_maintenance(session, statement)
+            return verify.run_refresh_verify_or_repair(session, statement)
+        case d.Alter() if replace.alter_needs_view_rebuild(session, statement):
+            return replace.switch_maintenance_by_rebuild(session, statement)
         case d.Alter() if alter_rewrite.needs_row_rewrite(session, statement):
-            return alter_rewrite.run_alter_rewrite(session, statement, alter_table)
+            return alter_rewrite.run_row_rewriting_alter(session, statement, apply_table_action)
         case d.Alter():
             return _change_catalog(
-                session, "ALTER", lambda edit: alter_object(session, edit, statement)
+                session, "ALTER", lambda edit: apply_alter_statement(session, edit, statement)
             )
         case d.AlterSequence():
             return _change_catalog(
@@ -108,8 +116,8 @@ def _dispatch_definition(session: Session, statement: Any) -> Result:
         case d.Drop():
             tag, before = f"DROP {statement.kind.upper()}", session.catalog
             result = _change_catalog(session, tag, lambda edit: drop_objects(edit, statement))
-            for notice in describe_cascades(before, session.catalog, statement):
-                send_notice(session, notice)
+            for notice in build_cascade_notices(before, session.catalog, statement):
+                add_notice_unless_silenced(session, notice)
             return result
         case d.Truncate():
             return _truncate_tables(session, statement)
@@ -126,7 +134,7 @@ def _change_catalog(session: Session, tag: str, change: Callable[[CatalogEdit], 
         session.host.change_schema(change)
         return Result(tag)
     if state.open is None:
-        session.begin_implicit()
+        session.begin_implicit_transaction()
     assert state.open is not None
     if state.read_only:
         raise InvalidInput("cannot change the schema in a read-only transaction", sqlstate="25006")
@@ -137,7 +145,7 @@ def _change_catalog(session: Session, tag: str, change: Callable[[CatalogEdit], 
             explicit = state.explicit
             state.rollback()
             session.host.change_schema(change)
-            session.begin_explicit()
+            session.begin_explicit_transaction()
             state.explicit = explicit
         else:
             state.apply_catalog_edit(edit)
@@ -168,11 +176,11 @@ def create_table(edit: CatalogEdit, statement: d.CreateTable) -> None:
     ):
         return
     options = dict(statement.options)
-    primary = _find_primary_key(statement.constraints)
+    primary = _find_primary_key_clause(statement.constraints)
     edit.create_table(
         wanted.TableDefinition(
             name=statement.name.name,
-            columns=tuple(define_column(one) for one in statement.columns),
+            columns=tuple(build_column_definition(one) for one in statement.columns),
             primary_key=() if primary is None else primary.columns,
             primary_key_name=None if primary is None else primary.name,
             schema=schema,
@@ -194,7 +202,7 @@ def create_table(edit: CatalogEdit, statement: d.CreateTable) -> None:
     )
 
 
-def _find_primary_key(constraints: tuple[d.Constraint, ...]) -> d.PrimaryKeyClause | None:
+def _find_primary_key_clause(constraints: tuple[d.Constraint, ...]) -> d.PrimaryKeyClause | None:
     found = [c for c in constraints if isinstance(c, d.PrimaryKeyClause)]
     if len(found) > 1:
         raise InvalidInput("multiple primary keys are not allowed", sqlstate="42P16")
@@ -270,7 +278,7 @@ def create_index(edit: CatalogEdit, statement: d.CreateIndex) -> None:
     )
 
 
-def _create_plain_view(edit: CatalogEdit, statement: d.CreateView) -> None:
+def _create_or_replace_plain_view(edit: CatalogEdit, statement: d.CreateView) -> None:
     schema = statement.name.schema or PUBLIC
     found = edit.catalog.find_relation(statement.name.name, schema)
     columns = tuple(
@@ -282,7 +290,7 @@ def _create_plain_view(edit: CatalogEdit, statement: d.CreateView) -> None:
             raise InvalidInput(
                 "relation already exists", sqlstate="42P07", name=statement.name.name
             )
-        _require_same_columns(found, columns)
+        _require_columns_only_added(found, columns)
         edit.put(msgspec.structs.replace(found, definition=statement.query, columns=columns))
         return
     edit.put(
@@ -296,7 +304,7 @@ def _create_plain_view(edit: CatalogEdit, statement: d.CreateView) -> None:
     )
 
 
-def _require_same_columns(view: PlainView, columns: tuple[CatalogColumn, ...]) -> None:
+def _require_columns_only_added(view: PlainView, columns: tuple[CatalogColumn, ...]) -> None:
     """CREATE OR REPLACE may only add columns at the end."""
     for old, new in zip(view.columns, columns):
         if old.name != new.name or old.type != new.type:
@@ -319,7 +327,7 @@ def drop_objects(edit: CatalogEdit, statement: d.Drop) -> None:
                 name.name,
                 if_exists=statement.if_exists,
                 cascade=statement.cascade,
-                drop=_drop_object,
+                drop=_drop_catalog_object,
             )
             continue
         kind = _CLASSES[statement.kind]
@@ -331,8 +339,8 @@ def drop_objects(edit: CatalogEdit, statement: d.Drop) -> None:
         if not isinstance(found, kind) and not (statement.kind == "index" and is_index):
             found = edit.catalog.require_relation(kind, name.name, schema)
         _require_not_auxiliary(edit.catalog, found)
-        _drop_object(edit, found, statement.cascade)
-    require_valid_plain_views(before, edit, cascade=statement.cascade)
+        _drop_catalog_object(edit, found, statement.cascade)
+    refuse_or_drop_invalid_views(before, edit, cascade=statement.cascade)
 
 
 def _require_not_auxiliary(catalog: Catalog, item: Any) -> None:
@@ -348,7 +356,7 @@ def _require_not_auxiliary(catalog: Catalog, item: Any) -> None:
         )
 
 
-def _drop_object(edit: CatalogEdit, found: Any, cascade: bool) -> None:
+def _drop_catalog_object(edit: CatalogEdit, found: Any, cascade: bool) -> None:
     match found:
         case Table():
             edit.drop_table(found.id, cascade=cascade)
@@ -382,9 +390,9 @@ def _truncate_tables(session: Session, statement: d.Truncate) -> Result:
         catalog.require_relation(Table, name.name, name.schema or PUBLIC)
         for name in statement.names
     ]
-    tables = _add_referencing_tables(catalog, tables, statement.cascade)
+    tables = _include_referencing_tables(catalog, tables, statement.cascade)
 
-    def delete_rows(transaction: Transaction) -> Result:
+    def delete_all_rows(transaction: Transaction) -> Result:
         for table in tables:
             compiled = compiled_table(transaction.catalog, table.id)
             for values in list(transaction.scan_values(compiled.start, compiled.end)):
@@ -392,7 +400,7 @@ def _truncate_tables(session: Session, statement: d.Truncate) -> Result:
                     table_rows.delete_row(transaction, compiled, compiled.decode(value), value)
         return Result("TRUNCATE TABLE")
 
-    result = session.run_in_transaction(True, delete_rows)
+    result = session.run_in_transaction(True, delete_all_rows)
     if statement.restart_identity:
         for table in tables:
             for sequence in _find_owned_sequences(catalog, table):
@@ -400,7 +408,9 @@ def _truncate_tables(session: Session, statement: d.Truncate) -> Result:
     return result
 
 
-def _add_referencing_tables(catalog: Catalog, tables: list[Table], cascade: bool) -> list[Table]:
+def _include_referencing_tables(
+    catalog: Catalog, tables: list[Table], cascade: bool
+) -> list[Table]:
     """The tables and, with CASCADE, all that reference them; 0A000 without it."""
     found = {table.id: table for table in tables}
     waiting = list(tables)
@@ -437,7 +447,7 @@ def _create_table_as(session: Session, statement: d.CreateTableAs) -> Result:
         return Result("CREATE TABLE AS", affected=0)
     made = d.CreateTable(statement.name, statement.columns, (), statement.options)
 
-    def create_with_rows(transaction: Transaction) -> Result:
+    def create_table_with_rows(transaction: Transaction) -> Result:
         edit = CatalogEdit(transaction.catalog)
         create_table(edit, made)
         session.transactions.apply_catalog_edit(edit)
@@ -445,7 +455,7 @@ def _create_table_as(session: Session, statement: d.CreateTableAs) -> Result:
             return Result("CREATE TABLE AS", affected=0)
         return _insert_query_rows(session, transaction, statement)
 
-    return session.run_in_transaction(True, create_with_rows)
+    return session.run_in_transaction(True, create_table_with_rows)
 
 
 def _insert_query_rows(
@@ -454,8 +464,8 @@ def _insert_query_rows(
     schema = statement.name.schema or PUBLIC
     table = transaction.catalog.require_relation(Table, statement.name.name, schema)
     compiled = compiled_table(transaction.catalog, table.id)
-    plan = session.optimize_plan(statement.plan)
-    made = compile_plan(transaction.catalog, plan)(session.new_run(transaction, ()))
+    plan = session.expand_views_and_optimize(statement.plan)
+    made = compile_plan(transaction.catalog, plan)(session.make_run_context(transaction, ()))
     count = 0
     for row in list(made):
         table_rows.insert_row(transaction, compiled, (*row, session.services.row_id(table.id)))

@@ -24,8 +24,8 @@ from belvedere.txn.contracts import CommitProtocol, Reader
 from belvedere.views.indexes.entries import CompileExpression, IndexParticipant
 from belvedere.views.state.backfill_progress import (
     BackfillProgress,
-    progress_write,
-    read_progress,
+    build_progress_write,
+    read_backfill_progress,
 )
 
 CHUNK_ROWS = 256
@@ -44,20 +44,20 @@ def backfill_index(
     """Write the index entries of every row of the table. 23505 when values are not unique."""
     table = compiled_table(catalog, index.table)
     participant = IndexParticipant(catalog, index, compile_expression)
-    start, done = _saved_position(commits, index) or table.start, 0
+    start, done = _read_resume_key(commits, index) or table.start, 0
     while True:
         walked: list[bytes] = []
 
-        def chunk_writes(
+        def build_chunk_writes(
             reader: Reader, start: bytes = start, walked: list[bytes] = walked
         ) -> list[Write]:
             rows = next(iter(reader.scan(start, table.end, limit=CHUNK_ROWS)), [])
             walked.extend(key for key, _ in rows)
             place = BackfillProgress(_PLAN_NAME, 0, walked[-1] + b"\0") if walked else None
-            entries = _chunk_entries(participant, (value for _, value in rows), reader)
-            return [*entries, progress_write(index.id, place)]
+            entries = _build_chunk_entries(participant, (value for _, value in rows), reader)
+            return [*entries, build_progress_write(index.id, place)]
 
-        commits.derive(chunk_writes)
+        commits.derive(build_chunk_writes)
         if not walked:
             return
         start, done = walked[-1] + b"\0", done + len(walked)
@@ -70,26 +70,28 @@ def backfill_index(
 _PLAN_NAME = "rows of its table"
 
 
-def _saved_position(commits: CommitProtocol, index: Index) -> bytes | None:
+def _read_resume_key(commits: CommitProtocol, index: Index) -> bytes | None:
     """The key at which an interrupted backfill continues."""
     found: list[BackfillProgress | None] = []
 
-    def load_progress(newest: Reader) -> list[Write]:
-        found.append(read_progress(newest, index.id))
+    def capture_progress(newest: Reader) -> list[Write]:
+        found.append(read_backfill_progress(newest, index.id))
         return []
 
-    commits.derive(load_progress)
+    commits.derive(capture_progress)
     return None if found[0] is None else found[0].after
 
 
-def _chunk_entries(
+def _build_chunk_entries(
     participant: IndexParticipant, values: Iterable[bytes], reader: Reader
 ) -> Iterable[Write]:
     if not participant.unique:  # keys hold the primary key: nothing to collide with
-        return [entry for value in values if (entry := participant.build_entry(value)) is not None]
+        return [
+            entry for value in values if (entry := participant.build_index_entry(value)) is not None
+        ]
     mine: dict[bytes, bytes] = {}
     for value in values:
-        entry = participant.build_entry(value)
+        entry = participant.build_index_entry(value)
         if entry is not None:
             key, stored = entry
             known = mine.get(key) or reader.get(key)

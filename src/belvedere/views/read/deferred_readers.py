@@ -13,44 +13,44 @@ from belvedere.txn.contracts import ChangeLog, Reader, RowChange
 from belvedere.txn.history.derived_rows import DerivedRows
 from belvedere.txn.history.readers import OverlayReader
 from belvedere.txn.transaction.transaction import Transaction
-from belvedere.views.maintain.log_window import LogWindow, state_before
-from belvedere.views.registry.maintainers import Maintainers
-from belvedere.views.state.watermarks import required_position
+from belvedere.views.maintain.log_window import LogWindow, build_reader_before_changes
+from belvedere.views.registry.maintainer_provider import MaintainerProvider
+from belvedere.views.state.watermarks import require_applied_position
 
 
-def overlay_pending_log(
-    registry: Maintainers, log: ChangeLog, transaction: Transaction, views: Sequence[View]
+def build_caught_up_reader(
+    registry: MaintainerProvider, log: ChangeLog, transaction: Transaction, views: Sequence[View]
 ) -> Reader:
     """The transaction, with these deferred views brought to its position and its own writes."""
-    marks = {view.id: required_position(transaction, view) for view in views}
+    marks = {view.id: require_applied_position(transaction, view) for view in views}
     if not views:
         return transaction
-    window = _read_window(log, transaction, marks.values(), views)
+    window = _read_log_window(log, transaction, marks.values(), views)
     writer = DerivedRows(transaction)
     for view in views:
-        logged = window.log_range(marks[view.id]).changes_of(frozenset(view.inputs))
-        changes = _merge_own_changes(logged, transaction, frozenset(view.inputs))
+        logged = window.log_range_after(marks[view.id]).changes_of_relations(frozenset(view.inputs))
+        changes = _append_own_changes(logged, transaction, frozenset(view.inputs))
         if changes:
-            maintainer = registry.maintainer_for(transaction.catalog, view)
-            before = state_before(transaction, changes, maintainer.indexes)
+            maintainer = registry.get_view_maintainer(transaction.catalog, view)
+            before = build_reader_before_changes(transaction, changes, maintainer.indexes)
             maintainer.writes(changes, before, writer, after=transaction)
     overlay = dict(writer.writes())
     return OverlayReader(transaction, overlay, transaction.position, transaction.catalog)
 
 
-def tables_at_watermark(
-    registry: Maintainers, log: ChangeLog, transaction: Transaction, view: View
+def build_reader_at_watermark(
+    registry: MaintainerProvider, log: ChangeLog, transaction: Transaction, view: View
 ) -> tuple[Reader, int]:
     """The view's tables as of the view's watermark, and that position."""
     if view.maintenance is Maintenance.IMMEDIATE:
         return transaction, transaction.position
-    mark = required_position(transaction, view)
-    window = _read_window(log, transaction, (mark,), (view,))
-    changes = window.log_range(mark).changes_of(frozenset(view.inputs))
-    return state_before(transaction, changes, registry.indexes), mark
+    mark = require_applied_position(transaction, view)
+    window = _read_log_window(log, transaction, (mark,), (view,))
+    changes = window.log_range_after(mark).changes_of_relations(frozenset(view.inputs))
+    return build_reader_before_changes(transaction, changes, registry.indexes), mark
 
 
-def _read_window(
+def _read_log_window(
     log: ChangeLog, reader: Reader, starts: Collection[int], views: Sequence[View]
 ) -> LogWindow:
     relations = frozenset(r for view in views for r in view.inputs)
@@ -58,7 +58,7 @@ def _read_window(
     return LogWindow(records, starts, reader.position, relations)
 
 
-def _merge_own_changes(
+def _append_own_changes(
     logged: list[RowChange], transaction: Transaction, relations: frozenset[int]
 ) -> list[RowChange]:
     """All pending changes: the log after the watermark, then the transaction's own changes."""

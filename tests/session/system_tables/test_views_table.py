@@ -29,7 +29,7 @@ def test_where_views_are_and_how_many_commits_they_lack() -> None:
     with opened() as store:
         made(store)
         store.run("REFRESH MATERIALIZED VIEW daily")
-        at = store.db.views.watermark(store.view("daily"))
+        at = store.db.views.read_view_watermark(store.view("daily"))
         store.run("INSERT INTO t VALUES (1, 1, 1), (2, 1, 1), (3, 2, 1)")
         store.run("INSERT INTO t VALUES (4, 2, 1)")
         assert column(store, "state").keys() == {"now", "later", "daily"}

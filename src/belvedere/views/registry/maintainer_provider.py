@@ -12,17 +12,17 @@ from typing import Protocol
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.txn.contracts import ParticipantsFor
-from belvedere.views.cost.choose_engine import TierSelector
+from belvedere.views.cost.tier_selector import TierSelector
 from belvedere.views.maintain.maintainer import ViewMaintainer
 
 
-class Maintainers(Protocol):
+class MaintainerProvider(Protocol):
     """The views of a database, as those who maintain them see them."""
 
     indexes: ParticipantsFor
     tiers: TierSelector
 
-    def maintainer_for(self, catalog: Catalog, view: View) -> ViewMaintainer: ...
+    def get_view_maintainer(self, catalog: Catalog, view: View) -> ViewMaintainer: ...
 
-    def require_views_unchanged(self, catalog: Catalog, plain_views: Sequence[int]) -> None:
+    def require_view_meaning_unchanged(self, catalog: Catalog, plain_views: Sequence[int]) -> None:
         """Refuse a catalog under which a view would no longer be what it is."""

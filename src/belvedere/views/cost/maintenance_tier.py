@@ -1,5 +1,5 @@
 """The maintenance tiers, one of which computes a batch of a deferred view
-(`views.cost.choose_engine`)."""
+(`views.cost.tier_selector`)."""
 
 from __future__ import annotations
 

@@ -29,18 +29,22 @@ from belvedere.execution.duckdb.engine import DuckEngine
 from belvedere.txn.contracts import Reader, RowChange
 from belvedere.txn.history.derived_rows import DerivedRows
 from belvedere.views.cost import cost_model
-from belvedere.views.cost.batch_engine import MaintenanceTier
 from belvedere.views.cost.cost_model import (
     ADDED_CHANGE_S,
-    estimate_change_s,
-    estimate_refill_s,
-    estimate_sums_s,
+    estimate_duckdb_refill_s,
+    estimate_duckdb_sums_s,
+    estimate_python_change_s,
 )
+from belvedere.views.cost.maintenance_tier import MaintenanceTier
 from belvedere.views.cost.measured_costs import CostFactors
 from belvedere.views.cost.row_counts import PositionSpan, RowCounts
 from belvedere.views.delta.delta_tree import DeltaTree, LinearCore, collect_relations
 from belvedere.views.maintain.maintainer import ViewMaintainer
-from belvedere.views.state.additions import AdditionRecorder, EmptyReader, state_differences
+from belvedere.views.state.additions import (
+    AdditionRecorder,
+    EmptyReader,
+    compute_correcting_additions,
+)
 
 CHANGES_MIN = 5_000
 """Fewer changes are computed in Python, without estimating costs."""
@@ -75,17 +79,17 @@ class TierSelector:
         self._users = 0
         self._unused = threading.Condition()
 
-    def attach_engine(self, engine: DuckEngine, rows_of: Callable[[int], float]) -> None:
+    def attach_duckdb(self, engine: DuckEngine, rows_of: Callable[[int], float]) -> None:
         self.engine, self.row_counts.count_rows = engine, rows_of
 
-    def detach_engine(self) -> None:
+    def detach_duckdb(self) -> None:
         """Stop using DuckDB; returns when its last use has ended."""
         with self._unused:
             self.engine = None
             self._unused.wait_for(lambda: not self._users)
 
     @contextmanager
-    def _use_engine(self) -> Iterator[DuckEngine | None]:
+    def _borrow_duckdb_engine(self) -> Iterator[DuckEngine | None]:
         with self._unused:
             engine = self.engine
             self._users += 1
@@ -96,11 +100,11 @@ class TierSelector:
                 self._users -= 1
                 self._unused.notify_all()
 
-    def refusal_reason(self, maintainer: ViewMaintainer) -> str | None:
+    def duckdb_refusal_reason(self, maintainer: ViewMaintainer) -> str | None:
         """Why DuckDB cannot compute a view's batches; None: it can."""
         if self.engine is None:
             return NOT_OPEN
-        return maintainer.duckdb_batch.refusal
+        return maintainer.duckdb_evaluator.refusal
 
     # -- choosing -----------------------------------------------------------------------------
 
@@ -111,34 +115,36 @@ class TierSelector:
             return math.inf
         return CHANGES_MIN if self.requested_tier is None else 1
 
-    def refill_lower_bound(
+    def refill_changes_lower_bound(
         self, view: View, maintainer: ViewMaintainer, span: PositionSpan
     ) -> float:
         """With fewer logged changes than this the view is not refilled, however small it and its
         tables are, which nobody has asked yet."""
-        return self._break_even_at(view, maintainer, estimate_refill_s(0, 0))
+        return self._break_even_changes_at_cost(view, maintainer, estimate_duckdb_refill_s(0, 0))
 
-    def refill_break_even(
+    def refill_break_even_changes(
         self, view: View, maintainer: ViewMaintainer, span: PositionSpan
     ) -> float:
         """From how many logged changes on a refill is cheaper than decoding them."""
-        return self._break_even_at(
-            view, maintainer, self._estimate_refill_s(view, maintainer, span)
+        return self._break_even_changes_at_cost(
+            view, maintainer, self._estimate_view_refill_s(view, maintainer, span)
         )
 
-    def _break_even_at(self, view: View, maintainer: ViewMaintainer, seconds: float) -> float:
+    def _break_even_changes_at_cost(
+        self, view: View, maintainer: ViewMaintainer, seconds: float
+    ) -> float:
         least = self.refill_min_changes
-        if least == math.inf or self.refusal_reason(maintainer) is not None:
+        if least == math.inf or self.duckdb_refusal_reason(maintainer) is not None:
             return math.inf
         if self.requested_tier is MaintenanceTier.REFILL:
             return least
-        expected = self.costs.estimate_seconds
+        expected = self.costs.scale_to_measured_seconds
         each = expected(view.id, MaintenanceTier.PYTHON, cost_model.DECODE_S) + min(
-            expected(view.id, MaintenanceTier.PYTHON, estimate_change_s(maintainer.tree)),
+            expected(view.id, MaintenanceTier.PYTHON, estimate_python_change_s(maintainer.tree)),
             expected(
                 view.id,
                 MaintenanceTier.DUCKDB,
-                ADDED_CHANGE_S if maintainer.duckdb_batch.can_sum_changes else math.inf,
+                ADDED_CHANGE_S if maintainer.duckdb_evaluator.can_sum_changes else math.inf,
             ),
         )
         return max(least, expected(view.id, MaintenanceTier.REFILL, seconds) / each)
@@ -155,17 +161,17 @@ class TierSelector:
         """Choose the tier of a batch. `at_end`: the tables can be read as they are after these
         changes."""
         count = len(changes)
-        seconds = count * estimate_change_s(maintainer.tree)
+        seconds = count * estimate_python_change_s(maintainer.tree)
         if self.requested_tier is MaintenanceTier.PYTHON:
             return TierChoice(MaintenanceTier.PYTHON, "set maintenance_tier = python", seconds)
         if self.requested_tier is None and count < CHANGES_MIN:
             return TierChoice(MaintenanceTier.PYTHON, _format_change_count(count), seconds)
-        refused = self.refusal_reason(maintainer)
+        refused = self.duckdb_refusal_reason(maintainer)
         if refused is not None:
             return TierChoice(
                 MaintenanceTier.PYTHON, f"{_format_change_count(count)}; {refused}", seconds
             )
-        costs = self._estimate_costs(view, maintainer, changes, span, at_end=at_end)
+        costs = self._estimate_tier_costs(view, maintainer, changes, span, at_end=at_end)
         if self.requested_tier is not None:
             asked = [
                 self.requested_tier,
@@ -173,14 +179,17 @@ class TierSelector:
             ]
             way = next((way for way in asked if way in costs), MaintenanceTier.PYTHON)
             return TierChoice(way, f"set maintenance_tier = {self.requested_tier}", costs[way])
-        here = {way: self.costs.estimate_seconds(view.id, way, cost) for way, cost in costs.items()}
+        here = {
+            way: self.costs.scale_to_measured_seconds(view.id, way, cost)
+            for way, cost in costs.items()
+        }
         way = min(here, key=lambda one: here[one])
         for other in here.keys() - {way}:
-            self.costs.decay_factor(view.id, other)
+            self.costs.decay_unused_factor(view.id, other)
         shown = ", ".join(f"{way} {cost * 1e3:.0f} ms" for way, cost in here.items())
         return TierChoice(way, f"{_format_change_count(count)}: {shown}", costs[way])
 
-    def _estimate_costs(
+    def _estimate_tier_costs(
         self,
         view: View,
         maintainer: ViewMaintainer,
@@ -191,8 +200,8 @@ class TierSelector:
     ) -> dict[MaintenanceTier, float]:
         """The estimated seconds of each possible tier, on the machine of the constants. Relations
         are not counted for a batch that is computed faster than they could be counted."""
-        count, expected = len(changes), self.costs.estimate_seconds
-        costs = {MaintenanceTier.PYTHON: count * estimate_change_s(maintainer.tree)}
+        count, expected = len(changes), self.costs.scale_to_measured_seconds
+        costs = {MaintenanceTier.PYTHON: count * estimate_python_change_s(maintainer.tree)}
         shortest = min(
             expected(view.id, way, cost_model.STATEMENT_S)
             for way in (MaintenanceTier.DUCKDB, MaintenanceTier.REFILL)
@@ -202,53 +211,59 @@ class TierSelector:
             and expected(view.id, MaintenanceTier.PYTHON, costs[MaintenanceTier.PYTHON]) <= shortest
         ):
             return costs
-        if maintainer.duckdb_batch.can_sum_changes and maintainer.has_independent_changes(changes):
+        if maintainer.duckdb_evaluator.can_sum_changes and maintainer.has_independent_changes(
+            changes
+        ):
             others = set(view.inputs) - {change.relation for change in changes[:1]}
-            rows = self._count_rows(others, span) if _has_partners(maintainer.tree) else 0
-            costs[MaintenanceTier.DUCKDB] = estimate_sums_s(count, rows)
+            rows = (
+                self._estimate_row_total(others, span) if _has_join_partners(maintainer.tree) else 0
+            )
+            costs[MaintenanceTier.DUCKDB] = estimate_duckdb_sums_s(count, rows)
         if at_end:
-            costs[MaintenanceTier.REFILL] = self._estimate_refill_s(view, maintainer, span)
+            costs[MaintenanceTier.REFILL] = self._estimate_view_refill_s(view, maintainer, span)
         return {way: cost for way, cost in costs.items() if cost < math.inf}
 
-    def _count_rows(self, relations: Iterable[int], span: PositionSpan) -> float:
+    def _estimate_row_total(self, relations: Iterable[int], span: PositionSpan) -> float:
         """About how many rows these relations have; infinitely many when they are more than
         ROWS_MAX, unless a tier was set."""
-        rows = sum(self.row_counts.table_rows(relation, span) for relation in relations)
+        rows = sum(self.row_counts.estimate_table_rows(relation, span) for relation in relations)
         return rows if rows <= ROWS_MAX or self.requested_tier is not None else math.inf
 
-    def _estimate_refill_s(
+    def _estimate_view_refill_s(
         self, view: View, maintainer: ViewMaintainer, span: PositionSpan
     ) -> float:
-        rows = self._count_rows(collect_relations(maintainer.tree), span)
-        stored = self.row_counts.state_entries(view.id)
+        rows = self._estimate_row_total(collect_relations(maintainer.tree), span)
+        stored = self.row_counts.estimate_state_entries(view.id)
         if stored >= STATE_COUNTED_MAX:
             stored = max(stored, rows)
-        return estimate_refill_s(rows, stored)
+        return estimate_duckdb_refill_s(rows, stored)
 
-    def explain_tiers(self, view: View, maintainer: ViewMaintainer, position: int) -> str:
+    def build_tier_explain_line(self, view: View, maintainer: ViewMaintainer, position: int) -> str:
         """One line of EXPLAIN: which tier computes batches of a view that begin at a position."""
         if self.requested_tier is not None:
             return f"batches: {self.requested_tier} where it can be, set maintenance_tier"
-        refused = self.refusal_reason(maintainer)
+        refused = self.duckdb_refusal_reason(maintainer)
         if refused is not None:
             return f"batches: Python: {refused}"
         parts = []
-        if maintainer.duckdb_batch.can_sum_changes:
-            expected = self.costs.estimate_seconds
-            python_s = expected(view.id, MaintenanceTier.PYTHON, estimate_change_s(maintainer.tree))
+        if maintainer.duckdb_evaluator.can_sum_changes:
+            expected = self.costs.scale_to_measured_seconds
+            python_s = expected(
+                view.id, MaintenanceTier.PYTHON, estimate_python_change_s(maintainer.tree)
+            )
             gain_s = python_s - expected(view.id, MaintenanceTier.DUCKDB, ADDED_CHANGE_S)
-            least = expected(view.id, MaintenanceTier.DUCKDB, estimate_sums_s(0, 0)) / max(
+            least = expected(view.id, MaintenanceTier.DUCKDB, estimate_duckdb_sums_s(0, 0)) / max(
                 gain_s, 1e-9
             )
             parts.append(f"added up by DuckDB from about {max(CHANGES_MIN, least):.0f} changes on")
-        whole = self.refill_break_even(view, maintainer, PositionSpan(position, position))
+        whole = self.refill_break_even_changes(view, maintainer, PositionSpan(position, position))
         if whole < math.inf:
             parts.append(f"computed anew by DuckDB from about {whole:.0f} on")
         return "; ".join(["batches: Python", *([", ".join(parts)] if parts else [])])
 
     # -- computing ----------------------------------------------------------------------------
 
-    def record_changes(
+    def record_additions_by_tier(
         self,
         view: View,
         maintainer: ViewMaintainer,
@@ -264,9 +279,11 @@ class TierSelector:
         `reader` where that is not needed."""
         choice = self.choose_tier(view, maintainer, changes, span, at_end=at_end)
         started = time.perf_counter()
-        refused = self._record_by_duckdb(choice, view, maintainer, changes, reader, recorder, span)
+        refused = self._record_additions_by_duckdb(
+            choice, view, maintainer, changes, reader, recorder, span
+        )
         if refused is not None:
-            seconds = len(changes) * estimate_change_s(maintainer.tree)
+            seconds = len(changes) * estimate_python_change_s(maintainer.tree)
             choice = TierChoice(
                 MaintenanceTier.PYTHON, f"{_format_change_count(len(changes))}; {refused}", seconds
             )
@@ -276,10 +293,10 @@ class TierSelector:
             maintainer.writes(changes, before, recorder, after=after)
         if choice.tier is not MaintenanceTier.REFILL:  # a refill records its own cost
             taken = time.perf_counter() - started
-            self.costs.record_batch(view.id, choice.tier, choice.seconds, taken, len(changes))
+            self.costs.record_batch_cost(view.id, choice.tier, choice.seconds, taken, len(changes))
         return choice
 
-    def _record_by_duckdb(
+    def _record_additions_by_duckdb(
         self,
         choice: TierChoice,
         view: View,
@@ -291,20 +308,22 @@ class TierSelector:
     ) -> str | None:
         """Record the same by DuckDB, if that was chosen; returns why DuckDB could not."""
         if choice.tier is MaintenanceTier.REFILL:
-            return self.record_refill(view, maintainer, reader, recorder, len(changes), span)
+            return self.record_refill_additions(
+                view, maintainer, reader, recorder, len(changes), span
+            )
         if choice.tier is MaintenanceTier.DUCKDB:
-            with self._use_engine() as engine:
+            with self._borrow_duckdb_engine() as engine:
                 found = (
-                    maintainer.duckdb_batch.sum_changes(engine, changes, reader)
+                    maintainer.duckdb_evaluator.sum_changes_by_group(engine, changes, reader)
                     if engine
                     else NOT_OPEN
                 )
             if isinstance(found, str):
                 return found
-            maintainer.write_sums(found, recorder)
+            maintainer.write_sums_as_additions(found, recorder)
         return None
 
-    def record_refill(
+    def record_refill_additions(
         self,
         view: View,
         maintainer: ViewMaintainer,
@@ -316,16 +335,20 @@ class TierSelector:
         """Record the additions that turn the stored state into what the tables at `reader` give,
         after so many changes; returns why that was not possible."""
         started = time.perf_counter()
-        with self._use_engine() as engine:
-            found = maintainer.duckdb_batch.sum_all_rows(engine, reader) if engine else NOT_OPEN
+        with self._borrow_duckdb_engine() as engine:
+            found = (
+                maintainer.duckdb_evaluator.sum_all_rows_by_group(engine, reader)
+                if engine
+                else NOT_OPEN
+            )
         if isinstance(found, str):
             return found
         wanted = DerivedRows(EmptyReader(reader.catalog))
-        maintainer.write_sums(found, wanted)
-        recorder.additions += state_differences(reader, view, dict(wanted.writes()))
+        maintainer.write_sums_as_additions(found, wanted)
+        recorder.additions += compute_correcting_additions(reader, view, dict(wanted.writes()))
         taken = time.perf_counter() - started
-        seconds = self._estimate_refill_s(view, maintainer, span)
-        self.costs.record_batch(view.id, MaintenanceTier.REFILL, seconds, taken, changes)
+        seconds = self._estimate_view_refill_s(view, maintainer, span)
+        self.costs.record_batch_cost(view.id, MaintenanceTier.REFILL, seconds, taken, changes)
         return None
 
 
@@ -333,5 +356,5 @@ def _format_change_count(count: int) -> str:
     return f"{count} change{'' if count == 1 else 's'}"
 
 
-def _has_partners(tree: DeltaTree) -> bool:
+def _has_join_partners(tree: DeltaTree) -> bool:
     return not isinstance(tree, LinearCore) or any(len(b.leaves) > 1 for b in tree.branches)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import belvedere
-from belvedere.session.copy import copy, text_arrow
+from belvedere.session.copy import copy, text_chunks
 
 TABLE = (
     "CREATE TABLE t (id int PRIMARY KEY, s smallint, l bigint, n numeric(8, 2), f float8,"
@@ -73,7 +73,7 @@ def both(
 ) -> tuple[object, object]:
     found = outcome(con, file, options)
     with monkeypatch.context() as patch:
-        patch.setattr(text_arrow, "parse_columns", lambda *_: None)
+        patch.setattr(text_chunks, "parse_arrow_columns", lambda *_: None)
         return found, outcome(con, file, options)
 
 
@@ -86,7 +86,7 @@ def test_csv(
     name: str,
     lines: int,
 ) -> None:
-    monkeypatch.setattr(text_arrow, "CHUNK_LINES", lines)
+    monkeypatch.setattr(text_chunks, "CHUNK_LINES", lines)
     file = tmp_path / "t.csv"
     file.write_bytes(FILES[name].encode())
     columns, records = both(con, monkeypatch, file, "FORMAT csv")
@@ -109,12 +109,12 @@ def test_text(
 def test_plain_chunks_are_taken_as_columns(
     con: belvedere.Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(text_arrow, "CHUNK_LINES", 10)
+    monkeypatch.setattr(text_chunks, "CHUNK_LINES", 10)
     read: list[int] = []
-    parsed = copy._parse_records
+    parsed = copy._parse_typed_records
     monkeypatch.setattr(
         copy,
-        "_parse_records",
+        "_parse_typed_records",
         lambda chunk, *rest: read.append(chunk.number) or parsed(chunk, *rest),
     )
     rows = [FIRST.replace("1,", f"{number},", 1) for number in range(1, 41)]
@@ -129,7 +129,7 @@ def test_plain_chunks_are_taken_as_columns(
 def test_a_mistake_far_down_says_its_line(
     con: belvedere.Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(text_arrow, "CHUNK_LINES", 10)
+    monkeypatch.setattr(text_chunks, "CHUNK_LINES", 10)
     rows = [FIRST.replace("1,", f"{number},", 1) for number in range(1, 41)]
     rows[33] = rows[33].replace("4.50", "4.5x", 1)
     file = tmp_path / "t.csv"

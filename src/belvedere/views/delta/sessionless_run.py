@@ -17,20 +17,20 @@ NO_INTERRUPT = Interrupt()
 """Maintenance is never interrupted: once begun, it must finish."""
 
 
-def run_plan(rows: Rows, reader: Reader, deltas: dict[int, list[Row]]) -> Iterator[Row]:
+def run_compiled_plan(rows: Rows, reader: Reader, deltas: dict[int, list[Row]]) -> Iterator[Row]:
     run = Run(reader, (), ENVIRONMENT, NO_SERVICES, NO_INTERRUPT)
     run.deltas = deltas
     return rows(run)
 
 
-def run_with_reader(reader: Reader) -> Run:
+def make_run_with_reader(reader: Reader) -> Run:
     return Run(reader, (), ENVIRONMENT, NO_SERVICES, NO_INTERRUPT)
 
 
-def run_without_reader() -> Run:
+def make_run_without_reader() -> Run:
     """A run for expressions that depend on nothing but the row."""
     nothing: Reader = None  # type: ignore[assignment]
-    return run_with_reader(nothing)
+    return make_run_with_reader(nothing)
 
 
 class _NoServices:

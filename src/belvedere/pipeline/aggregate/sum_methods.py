@@ -22,18 +22,25 @@ from belvedere.execution.spark.dataframes import TypedFrame
 from belvedere.execution.spark.lower import SparkLowering
 from belvedere.execution.spark.operators import TaskFailure
 from belvedere.execution.spark.types import NotNative, to_values
-from belvedere.pipeline.aggregate.additions import SCHEMA, SumRecorder, encode_sums
+from belvedere.pipeline.aggregate.additions import SCHEMA, SumRecorder, encode_nonzero_sums
 from belvedere.pipeline.aggregate.arrow_sums import plan_arrow_sums
-from belvedere.pipeline.aggregate.spark_sums import GroupTotals, TotalsEncoder, sum_by_spark
+from belvedere.pipeline.aggregate.spark_sums import (
+    GroupTotals,
+    TotalsEncoder,
+    build_spark_group_totals,
+)
 from belvedere.pipeline.store.tables import Batches, decode_catalog
 from belvedere.types import Row, SqlType
-from belvedere.views.codegen.group_changes import compile_entry_function, weighted_entries
+from belvedere.views.codegen.row_entries import (
+    compile_row_entry_function,
+    rows_to_weighted_entries,
+)
 from belvedere.views.delta.linear_aggregates import AggregateGrouping
 
 
 class StateAdditions(NamedTuple):
-    """`sum_by_spark` where Spark's aggregates sum, else `added`: columns key and value. `how` says
-    which, and why, for EXPLAIN."""
+    """`build_spark_group_totals` where Spark's aggregates sum, else `added`: columns key and value.
+    `how` says which, and why, for EXPLAIN."""
 
     view: int
     totals: GroupTotals | None
@@ -41,7 +48,7 @@ class StateAdditions(NamedTuple):
     how: str
 
 
-def plan_additions(
+def plan_state_additions(
     lowering: SparkLowering,
     frame: TypedFrame,
     view: int,
@@ -53,7 +60,7 @@ def plan_additions(
     """Plan the additions of a frame of rows to a view's state. `weighted`: the last column of the
     rows is their weight, 1 or -1."""
     try:
-        made = sum_by_spark(lowering, frame, group, weighted=weighted)
+        made = build_spark_group_totals(lowering, frame, group, weighted=weighted)
         return StateAdditions(view, made, None, "[spark] added up by Spark's aggregates")
     except NotNative as found:
         reason = found.reason
@@ -81,11 +88,13 @@ class RowSumTask:
     def __call__(self, batches: Batches) -> Batches:
         catalog = decode_catalog(self.objects)
         stored = compiled_view(catalog, self.view)
-        entry_of = compile_entry_function(catalog, self.group)
+        entry_of = compile_row_entry_function(catalog, self.group)
         sums: dict[Row, list[int]] = {}
         try:
             for batch in batches:
-                for group, amounts, weight in weighted_entries(entry_of, self._decode_rows(batch)):
+                for group, amounts, weight in rows_to_weighted_entries(
+                    entry_of, self._decode_weighted_rows(batch)
+                ):
                     known = sums.get(group)
                     if known is None:
                         known = sums[group] = [0] * len(amounts)
@@ -96,9 +105,9 @@ class RowSumTask:
         recorder = SumRecorder()  # groups that are one key and look different meet here
         for group, total in sums.items():
             recorder.add(stored.key.encode(group), stored.payload.encode(group), tuple(total))
-        yield from encode_sums(recorder.sums)
+        yield from encode_nonzero_sums(recorder.sums)
 
-    def _decode_rows(self, batch: pa.RecordBatch) -> Iterator[tuple[Row, int]]:
+    def _decode_weighted_rows(self, batch: pa.RecordBatch) -> Iterator[tuple[Row, int]]:
         columns = [to_values(batch.column(name), one) for name, one in zip(self.names, self.types)]
         weights = columns.pop() if self.weighted else [1] * batch.num_rows
         rows = zip(*columns) if columns else iter([()] * batch.num_rows)
@@ -116,7 +125,7 @@ class TotalsEncodeTask:
         catalog = decode_catalog(self.objects)
         for batch in batches:
             try:
-                keys, values = self.encoder.encode_entries(catalog, batch)
+                keys, values = self.encoder.encode_state_entries(catalog, batch)
             except Error as error:
                 raise TaskFailure(error) from None
             arrays = [pa.array(keys, pa.binary()), pa.array(values, pa.binary())]

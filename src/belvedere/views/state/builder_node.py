@@ -20,61 +20,61 @@ from belvedere.errors import Unavailable
 from belvedere.kv.batch import Write
 from belvedere.txn.contracts import Reader, RowChange, Writer
 from belvedere.txn.row_atomic.commit_protocol import RowCommit
-from belvedere.views.state.build_state import is_unfinished, unfinished_builds
+from belvedere.views.state.build_state import is_unfinished_build, list_unfinished_builds
 from belvedere.views.state.watermarks import backfill_progress_key
 
 TAKEN_OVER = "another node has taken over what was being built"
 _NODE = struct.Struct(">Q")
 
 
-def builder_key(item: int) -> bytes:
+def builder_store_key(item: int) -> bytes:
     return keyspace.meta_key(f"builder/{item}")
 
 
-def builder_of(reader: Reader, item: int) -> int | None:
+def read_builder_node(reader: Reader, item: int) -> int | None:
     """The id of the node that builds an index or view; None: it is not being built."""
-    value = reader.get(builder_key(item))
+    value = reader.get(builder_store_key(item))
     return None if value is None else int(_NODE.unpack(value)[0])
 
 
-def require_builder(reader: Reader, item: int, node: int) -> None:
+def require_builder_node(reader: Reader, item: int, node: int) -> None:
     """Raise Unavailable (55006) when the node is no longer its builder."""
-    if builder_of(reader, item) != node:
+    if read_builder_node(reader, item) != node:
         raise Unavailable(TAKEN_OVER, sqlstate="55006")
 
 
-def record_builders(
+def record_builder_changes(
     changes: Sequence[RowChange], reader: Reader, writer: Writer, node: int
 ) -> None:
     """In the commit of a catalog change: make this node the builder of each build that begins, and
     remove the builder of each build that ends."""
-    for old, new in _changed_items(changes):
-        was, is_ = is_unfinished(old), is_unfinished(new)
+    for old, new in _changed_indexes_and_views(changes):
+        was, is_ = is_unfinished_build(old), is_unfinished_build(new)
         if is_ and not was and new is not None:
-            writer.put(builder_key(new.id), _NODE.pack(node))
+            writer.put(builder_store_key(new.id), _NODE.pack(node))
         elif was and old is not None:
             if (
                 new is not None
                 and new.state is ObjectState.READY
-                and _build_stage(old) != _build_stage(new)
+                and _get_build_stage(old) != _get_build_stage(new)
             ):
-                require_builder(reader, old.id, node)
+                require_builder_node(reader, old.id, node)
             if not is_:
-                _forget_builder(old, new, writer)
+                _delete_build_records(old, new, writer)
 
 
-def _build_stage(item: Index | View) -> tuple[ObjectState, bool]:
+def _get_build_stage(item: Index | View) -> tuple[ObjectState, bool]:
     return item.state, isinstance(item, View) and item.replaces is not None
 
 
-def _forget_builder(old: Index | View, new: Index | View | None, writer: Writer) -> None:
-    writer.delete(builder_key(old.id))
+def _delete_build_records(old: Index | View, new: Index | View | None, writer: Writer) -> None:
+    writer.delete(builder_store_key(old.id))
     writer.delete(backfill_progress_key(old.id))
     if isinstance(new, View) and new.maintenance is Maintenance.IMMEDIATE:
         writer.delete(keyspace.watermark_key(new.id))
 
 
-def _changed_items(
+def _changed_indexes_and_views(
     changes: Sequence[RowChange],
 ) -> Iterator[tuple[Index | View | None, Index | View | None]]:
     for change in changes:
@@ -91,22 +91,26 @@ def _changed_items(
 # -- taking over -----------------------------------------------------------------------------------
 
 
-def take_over_orphans(commits: RowCommit, catalog: Catalog, reader: Reader) -> list[Index | View]:
+def take_over_orphaned_builds(
+    commits: RowCommit, catalog: Catalog, reader: Reader
+) -> list[Index | View]:
     """Make this node the builder of what silent nodes were building; returns those items."""
-    found = {item.id: builder_of(reader, item.id) for item in unfinished_builds(catalog)}
+    found = {
+        item.id: read_builder_node(reader, item.id) for item in list_unfinished_builds(catalog)
+    }
     silent = {node for node in found.values() if node is not None and commits.is_silent(node)}
     orphans = {id_: node for id_, node in found.items() if node in silent}
     taken: list[int] = []
 
-    def takeover_writes(newest: Reader) -> list[Write]:
-        taken[:] = [id_ for id_, node in orphans.items() if builder_of(newest, id_) == node]
-        return [(builder_key(id_), _NODE.pack(commits.node.id)) for id_ in taken]
+    def build_takeover_writes(newest: Reader) -> list[Write]:
+        taken[:] = [id_ for id_, node in orphans.items() if read_builder_node(newest, id_) == node]
+        return [(builder_store_key(id_), _NODE.pack(commits.node.id)) for id_ in taken]
 
     if orphans:
-        commits.derive(takeover_writes)
-    return [item for item in unfinished_builds(catalog) if item.id in taken]
+        commits.derive(build_takeover_writes)
+    return [item for item in list_unfinished_builds(catalog) if item.id in taken]
 
 
-def is_built_elsewhere(reader: Reader, items: Sequence[int], node: int) -> bool:
+def is_built_by_other_node(reader: Reader, items: Sequence[int], node: int) -> bool:
     """Whether another node builds some of the items: then it also uses those that are ready."""
-    return any(builder_of(reader, id_) not in (None, node) for id_ in items)
+    return any(read_builder_node(reader, id_) not in (None, node) for id_ in items)

@@ -34,7 +34,7 @@ class ForeignKeyJoin(NamedTuple):
 
 def find_foreign_key_joins(branch: CoreBranch, catalog: Catalog) -> tuple[ForeignKeyJoin, ...]:
     """Every pair of leaves of the branch that is joined along an enforced foreign key."""
-    equal = set(_find_equal_columns(branch))
+    equal = set(_find_equal_column_pairs(branch))
     tables = [i for i, leaf in enumerate(branch.leaves) if leaf.constant is None]
     return tuple(
         ForeignKeyJoin(parent, child, key.name)
@@ -46,7 +46,7 @@ def find_foreign_key_joins(branch: CoreBranch, catalog: Catalog) -> tuple[Foreig
     )
 
 
-def _find_equal_columns(branch: CoreBranch) -> Iterator[tuple[int, int]]:
+def _find_equal_column_pairs(branch: CoreBranch) -> Iterator[tuple[int, int]]:
     """Pairs of columns of the branch's row that a condition sets equal, both ways."""
     for condition in branch.conditions:
         match condition:

@@ -34,7 +34,7 @@ class SessionServices:
         self.notices = Notices()
 
     def next_value(self, sequence: int) -> int:
-        value = self._host.sequences.next_value(self._get_sequence(sequence))
+        value = self._host.sequences.next_value(self._require_sequence(sequence))
         self._last[sequence] = self._latest = value
         return value
 
@@ -48,12 +48,12 @@ class SessionServices:
             raise InvalidInput("lastval is not yet defined in this session", sqlstate="55000")
         return self._latest
 
-    def forget_sequences(self) -> None:
+    def forget_sequence_values(self) -> None:
         self._last.clear()
         self._latest = None
 
     def set_value(self, sequence: int, value: int, called: bool) -> int:
-        found = self._get_sequence(sequence)
+        found = self._require_sequence(sequence)
         if not found.minimum <= value <= found.maximum:
             raise InvalidInput(
                 "value is out of the sequence's bounds", sqlstate="22003", name=found.name
@@ -63,7 +63,7 @@ class SessionServices:
             self._last[sequence] = value
         return value
 
-    def _get_sequence(self, id_: int) -> Sequence:
+    def _require_sequence(self, id_: int) -> Sequence:
         found = self._catalog().get(id_)
         if not isinstance(found, Sequence):
             raise InvalidInput("sequence does not exist", sqlstate="42P01", id=id_)
@@ -86,11 +86,11 @@ class SessionServices:
                 continue
             if find is not None:
                 encoded = find(encoded, table.decode(value), transaction)
-            held.append(_try_lock(transaction, LockRequest("root", encoded), wait))
+            held.append(_try_lock_row(transaction, LockRequest("root", encoded), wait))
         return held
 
 
-def _try_lock(transaction: Transaction, request: LockRequest, wait: str) -> bool:
+def _try_lock_row(transaction: Transaction, request: LockRequest, wait: str) -> bool:
     try:
         transaction.acquire_lock(request, 0 if wait else None)
     except (Unavailable, Retry) as error:
