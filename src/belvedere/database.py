@@ -143,8 +143,8 @@ class Database:
         compile_expression: CompileExpression = refuse_index_expression,
         bind: Bind = refuse_view_definitions,
     ) -> Database:
-        """A node on a row-atomic store, which any number of others may use at the same time. The
-        store is not closed with it."""
+        """A node on a row-atomic store, which any number of other nodes may use at the same time.
+        Closing the database does not close the store."""
         db = Database(
             cells,
             config or Config(),
@@ -247,8 +247,7 @@ class Database:
         return result
 
     def create_views(self, wanted: Sequence[NewView]) -> list[int]:
-        """Define several views in one step; those that can are filled by one scan of their
-        table."""
+        """Define several views in one step; one scan backfills those that read the same table."""
         return self.views.create_views(wanted)
 
     def get_compiled_table(self, name: str, schema: str = "public") -> CompiledTable:
@@ -372,7 +371,7 @@ class Database:
         clock_us: Callable[[], int],
         random: Callable[[int], bytes],
     ) -> tuple[Engine, Callable[[HostDatabase], StoreBackfill]]:
-        """The engine for this kind of store, and what fills views on it."""
+        """The engine for this kind of store, and the constructor of its backfills."""
         config, participants_for = self.config, self.participants_for
         if isinstance(opened, CellStoreSetup):
             cells = RowAtomicEngine(
@@ -448,8 +447,8 @@ def open_sql_database(
     accept_data_loss: bool = False,
     memory_limit_mb: int = 1024,
 ) -> tuple[Database, SharedState]:
-    """Open a store for SQL, and what its sessions share. Views that were to take the place of
-    others when the process died do so now."""
+    """Open a store for SQL, and what its sessions share. Views whose replacement was unfinished
+    when the process died are replaced now."""
     database = Database.open(
         path, config, create=create, accept_data_loss=accept_data_loss, **SQL_COMPILERS
     )

@@ -9,8 +9,8 @@ failpoint. Armed by `arm(..)` or by the environment:
     BELVEDERE_FAILPOINTS="commit.before_write=kill@3;sync.before=raise"
 
 Actions: `kill` (SIGKILL to this process), `raise` (Unavailable 58030), `call` (a function given to
-`arm`). `@n` acts at the n-th hit only. BOUNDARIES, PIPELINE and FILLING list every name, so that a
-test can count what it covered; an unknown name is refused.
+`arm`). `@n` acts at the n-th hit only. BOUNDARIES, PIPELINE_BOUNDARIES and BACKFILL_BOUNDARIES list
+every name, so that a test can count what it covered; an unknown name is refused.
 """
 
 from __future__ import annotations

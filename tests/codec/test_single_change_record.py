@@ -1,4 +1,4 @@
-"""The short way to read a record agrees with the long one."""
+"""The fast decoder of a record of one change agrees with the general one."""
 
 from __future__ import annotations
 

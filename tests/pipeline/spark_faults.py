@@ -6,7 +6,7 @@ twice.
 
     python -m tests.pipeline.spark_faults --kills 30 --seed 1
 
-    driver    killed when it has claimed, computed or applied a stretch
+    driver    killed when it has claimed, computed or applied a log range
     worker    killed in a task that computes, or in one that adds up
     owner     killed before and after it wrote the claim, the batch, the end of the claim, and
               between two jobs

@@ -2,22 +2,16 @@
 
 In reading order; an entry uses only those before it:
 
-    view_options       what WITH (..) says of a materialized view, parsed once
-    model              the catalog's objects: their in-memory and stored form, one struct per kind
+    view_options       the options of a materialized view (WITH ..), parsed once
+    model              the catalog's objects: their in-memory and stored form, one struct a kind
     catalog            the catalog at one version: an immutable index over its objects
-    definitions        definitions of tables, indexes, sequences and views without ids: the input
-                       of `catalog.edit`
-    definition_rules   validation rules for single definitions, and default names of objects
-                       defined without a name
+    definitions        definitions of tables, indexes, sequences and views, before they get ids
+    definition_rules   validation of single definitions, and default names of objects
     foreign_key_graph  the foreign-key graph, and the rooted trees it forms
-    relation_codecs    compiled relations: the key codec, the row layout and the row checks of a
-                       table, index or view
-    describe           relation descriptions from the catalog for the key-value printer: names,
-                       key codec, layout
-    edit               catalog edits: a set of DDL changes that turns definitions into catalog
-                       objects with ids
-    table_rewrite      table rewrite: a copy of a table under a new id, to change its key or a
-                       column's type
+    relation_codecs    key codec, row layout and row checks of a table, index or view, compiled
+    describe           relations described for the key-value printer: names, key codec, layout
+    edit               catalog edits: DDL changes from definitions to catalog objects with ids
+    table_rewrite      a copy of a table under a new id, to change its key or a column's type
 """
 
 SURFACE = (

@@ -49,11 +49,11 @@ class ReferentialAction(enum.StrEnum):
 
 
 class ViewKind(enum.StrEnum):
-    """Who asked for a view."""
+    """How a view came into being."""
 
     USER = "user"  # CREATE MATERIALIZED VIEW
     INDEX = "index"  # CREATE INDEX, of a view or with options
-    AUXILIARY = "auxiliary"  # nobody: the maintenance of other views reads it
+    AUXILIARY = "auxiliary"  # the maintenance of other views, which reads it
 
 
 class TypeName(msgspec.Struct, frozen=True, array_like=True):
@@ -202,9 +202,9 @@ class View(CatalogObject, frozen=True, omit_defaults=True, tag="view", kw_only=T
     `supporting_objects` are the indexes and auxiliary views that its maintenance reads; they are
     dropped with the last view that has them. `auxiliary_views` are those that hold the parts of
     its definition, in the order of the parts. An auxiliary view is `part` number n (from 1) of
-    what its definition wants kept; it has no name that a user gave.
+    the auxiliary views of its definition; it has no name that a user gave.
 
-    `stored_options` is the map that `catalog.view_options` describes. Everybody else reads it by
+    `stored_options` is the map that `catalog.view_options` describes. Other modules read it by
     the properties `options`, `index` and `replaces`, which are parsed once for each object."""
 
     definition: str
@@ -237,7 +237,7 @@ class View(CatalogObject, frozen=True, omit_defaults=True, tag="view", kw_only=T
 
     @cached_property
     def replaces(self) -> int | None:
-        """The view whose name this one gets once it is filled; None: it has its own name."""
+        """The view whose name this one gets once it is backfilled; None: it has its own name."""
         return view_options.decode_replaces(self.stored_options)
 
     @property

@@ -1,24 +1,24 @@
-"""What WITH (..) says of a materialized view, parsed once.
+"""The options of a materialized view (WITH ..), parsed once.
 
     maintenance     'immediate' or 'deferred': inside the commit, or after it
-    placement       'local': entries beside the partition of the base table, combined on read
-    join            'colocated': rows of the joined tables side by side under the join key, joined
-                    on read
-    max_lag         '500 ms', a goal: work is put off so that changes gather, but not past it
-    refresh_every   '5 s', a period: the view moves only then
-    strict          false: what cannot be maintained by its changes is computed again as a whole
-    keep_changes    for how many positions subscribers can ask for the view's changes
-    backfill        'later': another program fills the view; 'resumable': its fill goes on after
-                    the death of the process
+    placement       'local': one entry for each partition of the base table, combined on read
+    join            'colocated': rows of the joined tables next to each other under the join key,
+                    joined on read
+    max_lag         '500 ms', a goal: maintenance is delayed to gather changes, but not beyond it
+    refresh_every   '5 s', a period: the view is maintained only then
+    strict          false: a definition without a delta is recomputed as a whole
+    keep_changes    for how many positions subscribers can read the view's changes
+    backfill        'later': another process backfills the view; 'resumable': a backfill interrupted
+                    by the death of the process is resumed
 
 The catalog stores the texts as the user wrote them, in one map from names to texts. The same map
-holds what the system notes of a view (`IndexColumns`, the view it replaces), under names that no
+holds what the system records of a view (`IndexColumns`, the view it replaces), under names that no
 user can write because `check_options` refuses them:
 
     index               the columns of the relation below an index: their slots, as '2,0,1'
     index keys          how many of these columns CREATE INDEX named
     unique              how many columns of a unique index are its key
-    takes the place of  the id of the view that this one replaces once it is filled
+    takes the place of  the id of the view that this one replaces once it is backfilled
 """
 
 from __future__ import annotations
@@ -66,22 +66,22 @@ class Maintenance(enum.StrEnum):
 
 
 class Backfill(enum.StrEnum):
-    """Who fills a view that its own statement need not finish."""
+    """How a view is backfilled that its statement does not backfill to the end."""
 
     LATER = "later"
     RESUMABLE = "resumable"
 
 
 class Schedule(NamedTuple):
-    """When a deferred view is maintained. One of the two is given; or neither, and the view follows
-    the log closely (GOAL_US), gathering the changes of a few milliseconds."""
+    """When a deferred view is maintained. At most one of the two is given; without either the view
+    follows the log closely (GOAL_US), gathering the changes of a few milliseconds."""
 
     max_lag_us: int | None = None
     refresh_every_us: int | None = None
 
     @property
     def goal_s(self) -> float:
-        """How old the oldest change may get that the view does not show."""
+        """The largest age of a change that the view does not show yet."""
         return (self.max_lag_us or GOAL_US) / 1e6
 
     @property
@@ -90,7 +90,7 @@ class Schedule(NamedTuple):
 
 
 class ViewForm(NamedTuple):
-    """How the rows of a definition are kept."""
+    """How the rows of a definition are stored."""
 
     local: bool = False
     colocated: bool = False
@@ -121,7 +121,7 @@ class ViewOptions(msgspec.Struct, frozen=True, kw_only=True):
     backfill: Backfill | None = None
 
     def select_texts(self, names: Iterable[str]) -> dict[str, str]:
-        """What the user wrote for those of these options that are given."""
+        """The texts that the user wrote for those of these options that are given."""
         wanted = frozenset(names)
         return {name: text for name, text in self.texts.items() if name in wanted}
 
@@ -140,7 +140,7 @@ def form_of(options: ViewOptions, index: IndexColumns | None) -> ViewForm:
 
 
 def check_options(texts: Mapping[str, str]) -> ViewOptions:
-    """What a statement says in WITH (..) or SET (..); 22023 for what no view can have."""
+    """Check the options of WITH (..) or SET (..); 22023 for an option that no view has."""
     for name in texts:
         if name not in OPTION_NAMES:
             raise InvalidInput(
@@ -160,7 +160,7 @@ def check_options(texts: Mapping[str, str]) -> ViewOptions:
 
 
 def parse_options(texts: Mapping[str, str]) -> ViewOptions:
-    """The options that these texts mean; 22023 for a text that means none."""
+    """Parse the texts of options; 22023 for a text that is not valid."""
     local, colocated, strict = _parse_form(texts)
     return ViewOptions(
         texts=dict(texts),

@@ -40,7 +40,7 @@ IDLE_CHECK_S = 30.0
 """How often leases that peers no longer use are released."""
 STAGING = "staging"
 WORK_DIRECTORY = "pipeline"
-"""Where jobs that fill views have their directories."""
+"""The directory in which jobs that backfill views have theirs."""
 JOBS_REMEMBERED = 1_000
 
 

@@ -39,7 +39,7 @@ class OpenStore:
 _mutex = threading.Lock()
 _open_stores: dict[str, OpenStore] = {}
 _memory_stores: WeakKeyDictionary[Database, int] = WeakKeyDictionary()
-"""Those that somebody has, be it a thread of their own; and in which process they were opened."""
+"""Stores in memory that are still referenced, and the id of the process that opened each."""
 
 
 def acquire_store(

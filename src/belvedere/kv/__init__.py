@@ -3,24 +3,17 @@
 In reading order; an entry uses only those before it:
 
     batch             the batch-atomic store contract: ordered bytes to bytes, any batch atomic
-    cell              the row-atomic store contract: rows of columns with timestamped cells, one
-                      row atomic, no more
-    files             file operations of the stores: mapped OS errors, existence checks, durable
-                      replacement
+    cell              the row-atomic store contract: rows of timestamped cells, one row atomic
+    files             file operations: mapped OS errors, existence checks, durable replacement
     rocksdb_settings  the RocksDB settings of a store, each with its reason
     rocksdb_errors    translation of the RocksDB binding's exceptions into this project's errors
-    rocksdb_log       A check of RocksDB's write-ahead logs before RocksDB opens them
-    rocksdb_scan      scans over a live RocksDB iterator, and the registry by which a closing
-                      store releases them
-    sorted_file       the sorted file of the memory store: what it ingests, and what its
-                      checkpoints are made of
-    memory            the batch store in memory: the reference twin of every other engine, and the
-                      store of `:memory:`
-    rocksdb           the batch store on RocksDB, through rocksdict in raw mode, with a single
-                      column family
+    rocksdb_log       a check of RocksDB's write-ahead logs before RocksDB opens them
+    rocksdb_scan      scans over a live RocksDB iterator, and their release when a store closes
+    sorted_file       the sorted file of the memory store, for ingestion and checkpoints
+    memory            the batch store in memory: the reference of every engine, and `:memory:`
+    rocksdb           the batch store on RocksDB, through rocksdict in raw mode
     doubles/          stores for tests: they fail, lose power, record, compare, and delay messages
-    rocksdb_gather    A RocksDB store that buffers small writes, and hands them to the engine
-                      together at a sync
+    rocksdb_gather    a RocksDB store that buffers small writes until a sync
 """
 
 SURFACE = (

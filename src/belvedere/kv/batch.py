@@ -60,7 +60,7 @@ class BatchStore(Protocol):
     def scan_values(
         self, start: bytes, end: bytes | None, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
-        """Only the values, in key order: what a vectorised decoder wants, at half the cost.
+        """Only the values, in key order: what a vectorised decoder needs, at half the cost.
         BULK_BATCH_ROWS or more are for ranges in which no two values are equal: such a range is
         read faster still, and not kept in the store's cache."""
 

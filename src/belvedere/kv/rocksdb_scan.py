@@ -2,7 +2,7 @@
 
 Four properties of the binding shape this file (each has a test):
   - `Rdict.items()` and `values()` end silently at a block they cannot read, so a damaged store
-    would seem merely shorter. The plain iterator has `status()`: it is asked at every end.
+    would seem merely shorter. The plain iterator has `status()`, which is checked at every end.
   - Both are a third faster than the plain iterator, `values()` most of all. Bulk scans and pages
     draw from it, and let a plain iterator see whether that was the end.
   - An iterator keeps its database open, lock included, after `close()`. So the store knows every
@@ -119,8 +119,8 @@ class RocksScan(Generic[Row]):
         return rows
 
     def release_iterator(self) -> None:
-        """Let go of the iterator. Asked for more, the scan wants a new one from the closed store,
-        which refuses: a scan cut short is never mistaken for one that ended."""
+        """Release the iterator. To read on, the scan requests a new one from the closed store,
+        which refuses: an interrupted scan is never mistaken for one that ended."""
         with self._lock:
             self._cursor = None
 

@@ -10,9 +10,9 @@ not need pyspark; `register` and `session` do.
 
 In reading order; an entry uses only those before it:
 
-    store/           the open store as jobs and tasks see it: client, checkpoint, tables, log
+    store/           the open store as jobs and tasks read it: client, checkpoint, tables, log
     aggregate/       what rows add to the state of views, summed exactly in Spark, Arrow or Python
-    datasource/      belvedere as a data source of Spark: read, write, stream
+    datasource/      Belvedere as a data source of Spark: read, write, stream
     backfill_files/  state as sorted files, which the store ingests
     maintain/        one batch of maintenance on Spark
     jobs/            the jobs: load, export, backfill, maintain, verify, explain, status
@@ -45,7 +45,7 @@ SURFACE = (
     "jobs.export",
     "jobs.load",
     "jobs.maintain",
-    "jobs.status",
+    "jobs.store_status",
     "jobs.verify",
     "maintain.group_driver",
     "store.client",

@@ -2,20 +2,17 @@
 
 In reading order; an entry uses only those before it:
 
-    fields              field: the name and type of one column of a plan node's rows
-    functions/          the function registry: the meaning of every operator, function, cast and
-                        aggregate
+    fields              the name and type of one column of a node's rows
+    functions/          the meaning of every operator, function, cast and aggregate
     expressions         typed expressions over rows: the scalar half of the plan language
     access              access paths: how a scan reaches its rows by key, prefix or range
     dml                 plan nodes that change data
-    expression_printer  A printer of expressions as SQL-like text, for EXPLAIN and golden tests
+    expression_printer  a printer of expressions as SQL-like text, for EXPLAIN and golden tests
     frames              window frames: which rows around a row a window function sees
-    representation      equal values may differ in representation: 0 and -0, 1.0 and 1.00, 24
-                        hours and a day
+    representation      equal values of different representation: 0 and -0, 1.0 and 1.00
     nodes               relational nodes over weighted rows: the other half of the plan language
-    transform           traversal and rebuilding of plans and expressions: every stage that
-                        changes a plan uses these
-    printer             A printer of plans as indented trees, for EXPLAIN and for golden tests
+    transform           traversal and rebuilding of plans and expressions
+    printer             a printer of plans as indented trees, for EXPLAIN and for golden tests
 """
 
 SURFACE = (

@@ -1,6 +1,6 @@
 """Equal values may differ in representation: 0 and -0, 1.0 and 1.00, 24 hours and a day.
 
-Which types have such values depends on who says that two are equal:
+Which types have such values depends on the equality, SQL's or Python's:
 
 | type | SQL-equal, yet different | Python-equal, yet different |
 |---|---|---|
@@ -27,7 +27,7 @@ UNKEYED = (Kind.JSON, Kind.ARRAY)
 
 PYTHON_EQUAL_KINDS = (Kind.REAL, Kind.DOUBLE)
 SQL_EQUAL_KINDS = (*PYTHON_EQUAL_KINDS, Kind.CHAR, Kind.INTERVAL)
-"""The kinds of the table above; NUMERIC is among them by its scale alone."""
+"""The kinds of the table above; NUMERIC is among them only by its scale."""
 
 REPRESENTATION = Function("looks of", (), TEXT, lambda *values: repr(values), strict=False)
 

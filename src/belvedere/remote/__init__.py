@@ -2,8 +2,7 @@
 
 In reading order; an entry uses only those before it:
 
-    frames   wire format between a client and the owner of an open store, on a Unix socket in its
-             directory
+    frames   wire format between a client and the owner of an open store, on a Unix socket
     streams  Arrow batches over a connection, as chunks of an IPC stream in bounded data frames
     client   client of the owner: the process that has a store open
 """

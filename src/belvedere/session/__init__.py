@@ -2,20 +2,15 @@
 
 In reading order; an entry uses only those before it:
 
-    context/        what a session has besides its statements: transaction, settings, notices,
-                    shared state
-    system_tables/  the tables that exist only to be read: information_schema and the schema
-                    belvedere
-    statement/      one data statement: bound, compiled, given parameters, run on the fast path
-                    where it can be
+    context/        state and services of a session: transaction, settings, notices, statistics
+    system_tables/  read-only system tables: information_schema and the schema `belvedere`
+    statement/      one data statement: binding, compilation, parameters, single-row fast path
     copy/           COPY: files to rows and rows to files
-    materialized/   statements about materialized views: create, replace, index, verify,
-                    subscribe, freshness
+    materialized/   statements about materialized views: create, replace, verify, subscribe ..
     ddl/            DDL: definition statements as changes of the catalog
     explain/        EXPLAIN of statements and of views
-    dispatch        dispatch of utility statements: transactions, settings, prepared statements,
-                    EXPLAIN, COPY; every other one is DDL
-    session         A session: runs SQL text, in transactions, for one connection
+    dispatch        dispatch of utility statements; every other one is DDL
+    session         a session: runs SQL text, in transactions, for one connection
 """
 
 SURFACE = (
@@ -23,9 +18,9 @@ SURFACE = (
     "context.result",
     "context.shared_state",
     "materialized.create",
-    "materialized.index_views",
     "materialized.replace",
     "materialized.subscription",
+    "materialized.table_index_views",
     "session",
     "statement.bind",
     "statement.catalog_expressions",

@@ -3,10 +3,9 @@
 In reading order; an entry uses only those before it:
 
     definitions  DDL statements as data, which the catalog turns into its objects
-    statements   bound statements: plans of data statements, DDL (`sql.definitions`), utility
-                 statements
+    statements   bound statements: plans, DDL (`sql.definitions`), utility statements
     parse/       text to a tree, by PostgreSQL's grammar
-    bind/        A tree to a plan: names become relations and slots, every cast is written out
+    bind/        a tree to a plan: names to relations and slots, every cast explicit
     rules/       the optimizer: one ordered tuple of rules (`optimize`), each from plan to plan
 """
 

@@ -2,19 +2,13 @@
 
 In reading order; an entry uses only those before it:
 
-    contracts      contracts of the transaction layer: readers, writers, participants, commit
-                   protocols, the log
-    token          position tokens: authenticated log positions that a client may carry to another
-                   connection
-    history/       the past: what a row was before. Undo index, readers at a position, undo by log
-    transaction/   A transaction: its snapshot, its writes, its locks, and the rows of tables it
-                   works on
-    engine         the transactional engine contract: a store with its log, its published state
-                   and its commits
-    batch_atomic/  the commit on a store that writes any batch atomically (memory, RocksDB), and
-                   its directory
-    row_atomic/    the commit on a store that writes only single rows atomically (HBase), as steps
-                   without I/O
+    contracts      contracts of the layer: readers, writers, participants, commit protocols, log
+    token          position tokens: authenticated log positions, valid in other connections
+    history/       past states of rows: undo index, readers at a position, undo by the log
+    transaction/   a transaction: its snapshot, its writes, its locks, the rows of its tables
+    engine         the engine contract: a store with its log, published state and commits
+    batch_atomic/  transactions on a store that writes any batch atomically (memory, RocksDB)
+    row_atomic/    transactions on a store that writes single rows atomically (HBase), as steps
 """
 
 SURFACE = (

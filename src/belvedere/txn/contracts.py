@@ -9,9 +9,9 @@ bytes 1-5, so one argument identifies relation and row.
 - `Writer`: what a participant may do with the rows it derives.
 - `Participant`: constraints, indexes and immediate views. `txn` knows no more of them than this.
 - `Intent`: all that a commit protocol gets to see of a transaction.
-- `SingleRowCommits`: commits of one row, where a store has a shorter way for them.
-- `CommitProtocol`: `txn/batch_atomic/commit.py` for batch-atomic stores, `txn/row` for row-atomic
-  ones.
+- `SingleRowCommits`: commits of one row, where a store has a fast path for them.
+- `CommitProtocol`: `txn.batch_atomic.commit` for batch-atomic stores,
+  `txn.row_atomic.commit_protocol` for row-atomic ones.
 - `ChangeLog` and `PublishedState`: the log and the newest state as both kinds of stores show them.
 """
 
@@ -149,7 +149,7 @@ class Writer(Protocol):
 
 
 class Participant(Protocol):
-    """What a commit asks for locks, checks and writes. Holds no state between calls."""
+    """Gives a commit its locks, checks and writes. Holds no state between calls."""
 
     @property
     def checks(self) -> bool:
@@ -187,7 +187,7 @@ ParticipantsFor = Callable[[Catalog, frozenset[int]], tuple[Participant, ...]]
 
 
 class Intent(NamedTuple):
-    """All that a commit protocol sees of a transaction."""
+    """All that a commit protocol reads of a transaction."""
 
     transaction: bytes
     snapshot: Snapshot
@@ -233,24 +233,24 @@ class CommitProtocol(Protocol):
 
     @property
     def newest_snapshot(self) -> Snapshot:
-        """The newest state there is, published or not; only to be read."""
+        """The newest state, published or not; only for reading."""
 
     def outcome(self, transaction: bytes) -> int | None:
-        """The position a transaction committed at; None when that is not known."""
+        """The position at which a transaction committed; None when that is not known."""
 
 
 class SingleRowCommits(Protocol):
-    """One row replaced, or added, by its key, as a transaction of its own."""
+    """Commits of one row, replaced or inserted by its key, as a transaction of its own."""
 
     def replace_row(
         self, key: bytes, catalog: Catalog, change: Callable[[bytes], bytes]
     ) -> int | None:
-        """Replace the row under `key` by what `change` makes of it; the position. None: nothing was
-        done, since there is no such row, or the catalog is another one by now."""
+        """Replace the row under `key` by the result of `change`, and return the position. None:
+        nothing was done, since the row does not exist, or the catalog has changed."""
 
     def insert_row(self, key: bytes, catalog: Catalog, value: bytes) -> int | None:
-        """Add a row; the position. None: nothing was done, since the key is taken, or the catalog
-        is another one by now."""
+        """Insert a row, and return the position. None: nothing was done, since the key exists, or
+        the catalog has changed."""
 
 
 class PublishedState(Protocol):
@@ -262,7 +262,7 @@ class PublishedState(Protocol):
     def reader(self, snapshot: Snapshot) -> Reader: ...
 
     def wait_past(self, position: int, timeout_s: float | None) -> bool:
-        """Block until something after `position` is published; False at the timeout, or when
+        """Block until a position after `position` is published; False at the timeout, or when
         nothing more will be published."""
 
     def end_waits(self) -> None:
@@ -270,7 +270,7 @@ class PublishedState(Protocol):
 
     @property
     def open_count(self) -> int:
-        """How many snapshots are open in this process."""
+        """The number of snapshots that are open in this process."""
 
 
 RecordAdditions = tuple[tuple[bytes, bytes, tuple[int, ...]], ...]
@@ -286,8 +286,8 @@ class AdditionLog(Protocol):
     def read_additions(
         self, start: bytes, end: bytes, after: int, through: int
     ) -> Iterator[tuple[int, RecordAdditions]]:
-        """What each record after a position has added to the sums of a range of keys. Records that
-        changed no table are among them."""
+        """The additions of each record after a position to the sums of a range of keys. Records
+        that changed no table are included."""
 
 
 class ChangeLog(Protocol):
@@ -295,7 +295,8 @@ class ChangeLog(Protocol):
 
     @property
     def additions(self) -> AdditionLog | None:
-        """The same log, asked for what commits added to sums; None: its records do not say."""
+        """The same log, for the additions of commits to sums; None: its records do not hold
+        them."""
 
     @property
     def consumers(self) -> dict[str, int]:
@@ -341,7 +342,7 @@ class ChangeLog(Protocol):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Which store it is: what tokens are signed with and checked against."""
+    """The identity of a store: tokens are signed with it and checked against it."""
 
     format: int
     store_id: bytes

@@ -56,7 +56,7 @@ class Engine(Protocol):
 
     @property
     def node(self) -> int:
-        """The number of this process among those that use the store; 0 when it has it alone."""
+        """The number of this process among those that use the store; 0 when it is the only one."""
 
     @property
     def housekeeping_failure(self) -> Error | None:
@@ -66,7 +66,7 @@ class Engine(Protocol):
     def single_row_commits(
         self, locks: RowLockTable, suffixes: Iterator[bytes]
     ) -> SingleRowCommits | None:
-        """The short way of replacing one row, where the store has one."""
+        """The fast path of single-row commits, where the store has one."""
 
     def require_isolation(self, isolation: Isolation) -> None:
         """Unsupported, by name, when the commit protocol cannot give it."""

@@ -1,9 +1,9 @@
-"""Lengths of time as options, settings and commands take them: '250 ms', '1 hour', 'PT5M'.
+"""Lengths of time in options, settings and commands: '250 ms', '1 hour', 'PT5M'.
 
-Taken is what PostgreSQL takes for a setting (a number with us, ms, s, min, h or d), and beside that
-what it takes for an INTERVAL: any of its units and their spellings, several of them ('1h30m'), a
-clock ('01:30'), ISO 8601. A month has 30 days, as where intervals are compared. Refused is what
-goes backwards, and a number without a unit, unless the place has one for it.
+The parser accepts PostgreSQL's form of a setting (a number with us, ms, s, min, h or d) and its
+forms of an INTERVAL: any of its units and their spellings, several of them ('1h30m'), a clock
+('01:30'), ISO 8601. A month has 30 days, as in the comparison of intervals. The parser refuses
+negative durations, and a number without a unit unless the caller gives one.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _BARE = re.compile(r"\s*[-+]?[\d.]+\s*")
 
 
 def parse_duration_us(text: str, *, bare_unit: str | None = None) -> int | None:
-    """A duration in whole microseconds; None for anything else. `bare_unit` is that of a number
-    without one; where there is none, such a number is refused."""
+    """A duration in whole microseconds; None for any other text. A number without a unit has the
+    unit `bare_unit`, and is refused when that is None."""
     length_us = _read_one_unit(text, bare_unit)
     if length_us is None:
         length_us = _read_interval(text)

@@ -1,7 +1,7 @@
-"""The views of an open database: creating, filling and driving them.
+"""The views of an open database: creating, backfilling and maintaining them.
 
-A database has one ViewService. Immediate views are participants of every commit; deferred ones are
-driven from here, by a worker thread, by REFRESH, or for one read.
+A database has one ViewService. Immediate views are participants of every commit; the service
+maintains deferred ones, by a worker thread, by REFRESH, or for one read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TRIMMED_ENTRIES_MAX = 10_000
 
 
 class ViewService:
-    """The views of one database. `backfill` makes what fills them on the database's store."""
+    """The views of one database. `backfill` constructs the backfills of the database's store."""
 
     def __init__(
         self, host: HostDatabase, backfill: Callable[[HostDatabase], StoreBackfill]
@@ -89,8 +89,8 @@ class ViewService:
         columns: Sequence[str] = (),
         reads: Sequence[int] = (),
     ) -> int:
-        """Define a materialized view, with the indexes its maintenance wants; returns when it is
-        filled. `reads` are the views that its definition names."""
+        """Define a materialized view, with the indexes that its maintenance requires; returns when
+        it is backfilled. `reads` are the views that its definition names."""
         given = parse_options(options or {})
         one = NewView(name, definition, maintenance, schema, given, tuple(columns), tuple(reads))
         return self.create_views([one])[0]
@@ -190,7 +190,7 @@ class ViewService:
 
     @property
     def maintenance_share(self) -> float:
-        """The largest share of its time that the worker may spend working."""
+        """The largest share of its time that the worker may use."""
         return self._share
 
     @maintenance_share.setter
@@ -209,7 +209,7 @@ class ViewService:
             self._worker.wake_up()
 
     def join_worker(self) -> None:
-        """Wait for the worker to end: the database is closed."""
+        """Wait for the worker to end; the database is being closed."""
         if self._worker is not None:
             self._worker.stop_and_join_threads()
 

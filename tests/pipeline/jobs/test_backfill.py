@@ -1,4 +1,4 @@
-"""Views filled by Spark: many in one job, beside writers, and begun anew after a failure."""
+"""Backfill by Spark: many views in one job, with concurrent writers, restarted after a failure."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_every_operator_adds_what_the_engine_adds(
     objects = fetch_encoded_catalog(store, lease)
     names = {view.name: view.id for view in decode_catalog(objects).views}
     wanted = tuple(names[name] for name in LOWERED | BY_ENGINE)
-    shop_views.execute("DELETE FROM kinds WHERE id < 3")  # after the stretch: it has to be undone
+    shop_views.execute("DELETE FROM kinds WHERE id < 3")  # after the range: it has to be undone
     shop_views.execute("UPDATE items SET kind = 0, price = 1, weight = 7")
     inputs = deltas.BatchInputs(spark, store, start, end, wanted, objects, DEFINITIONS, 2)
     changes = deltas.create_change_frames(inputs, share=True)

@@ -1,4 +1,4 @@
-"""Updates of one row by its key: the short way gives what the usual way gives."""
+"""Updates of one row by its key: the fast path gives what the general path gives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def con() -> Connection:
 
 
 def twice(con: Connection, sql: str, *parameters: tuple[object, ...]) -> list[int]:
-    """The first call plans; from the second on the cached short way is taken."""
+    """The first call plans; from the second on the cached fast path is taken."""
     return [con.execute(sql, one).rowcount for one in parameters]
 
 

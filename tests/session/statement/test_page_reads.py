@@ -1,4 +1,4 @@
-"""Pages by key: the short way gives what the usual way gives, of one moment."""
+"""Pages by key: the fast path gives what the general path gives, at one position."""
 
 from __future__ import annotations
 

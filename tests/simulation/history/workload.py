@@ -120,7 +120,7 @@ class Session:
             self._end(record, txn)
 
     def one_swap(self) -> Steps:
-        """Append to a list by a swap, which reads what the commit before its own has left."""
+        """Append to a list by a single-row commit, which reads what the commit before it left."""
         self.done += 1
         shared, id_ = self.shared, self.rng.choice(LISTS)
         element = next(shared.numbers)

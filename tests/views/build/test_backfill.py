@@ -1,4 +1,4 @@
-"""Filling views: several in one scan, watched, stopped, cut short, gone on with."""
+"""Backfill of views: several in one scan, monitored, stopped, interrupted, resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terms that enforced foreign keys make empty, and the short way of one row."""
+"""Terms that enforced foreign keys make empty, and the single-row fast path."""
 
 from __future__ import annotations
 

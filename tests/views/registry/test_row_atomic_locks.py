@@ -1,4 +1,4 @@
-"""Views on a row-atomic store that several nodes write to: what needs locks, and filling."""
+"""Views on a row-atomic store that several nodes write to: what needs locks, and backfill."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_sums_are_never_locked() -> None:
         assert first.run("SELECT * FROM v") == second.run("SELECT * FROM v") == [(1, 2, 12)]
 
 
-# -- filling ---------------------------------------------------------------------------------------
+# -- backfill --------------------------------------------------------------------------------------
 
 
 def while_filling(node: Node, action: Callable[[], None]) -> Any:

@@ -2,14 +2,10 @@
 
 In reading order; an entry uses only those before it:
 
-    cloudtps       the dashboard of the CloudTPS thesis, at a size for two cores
-    executors      the executors of a Spark session on this machine, as processes that can be
-                   counted and killed
+    cloudtps       the dashboard of the CloudTPS thesis
+    executors      the executor processes of a local Spark session: counting and killing them
     pnuts_queries  queries of the PNUTS paper: index plans, counts by group, partitions, equijoins
-    vms            the experiments of VMS (views maintained from the log of HBase), at a size for
-                   two cores
-    pnuts          the experiments of the PNUTS paper on asynchronous views, at a size for two
-                   cores
-    vms_spark      the experiments of VMS with Spark as the view managers, on one, two and four
-                   executors
+    vms            the experiments of VMS (views maintained from the log of HBase)
+    pnuts          the experiments of the PNUTS paper on asynchronous views
+    vms_spark      the experiments of VMS with one, two and four Spark executors as view managers
 """

@@ -226,7 +226,7 @@ def source_with_differences(
     slots: Sequence[int],
     differences: Mapping[bytes, RowImages],
 ) -> str:
-    """The FROM item for a reader for whom some rows differ: `before` is the row in the source,
+    """The FROM item for a reader whose rows differ in part: `before` is the row in the source,
     `after` the row the reader sees."""
     hidden = [image.before for image in differences.values() if image.before is not None]
     added = [image.after for image in differences.values() if image.after is not None]

@@ -2,7 +2,8 @@
 
     belvedere_quotient('10.50', 2, '3', 0, 20)      '3.5000000000000000'
 
-DuckDB plans its call fast; the SQL form of `quotients` is faster for many rows but slow to plan.
+DuckDB plans its call fast; the SQL form of `numeric_division` is faster for many rows but slow to
+plan.
 """
 
 from __future__ import annotations

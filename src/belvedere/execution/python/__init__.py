@@ -3,10 +3,8 @@
 In reading order; an entry uses only those before it:
 
     expressions/  expressions as Python source text
-    context       the context in which operators are compiled, and the row functions they consist
-                  of
+    context       the context in which operators are compiled, and their row functions
     operators/    relational operators over rows, one kind a module
     statements/   statements that write, and the fast path of statements about one row or one page
-    compile       compilation of a plan to a function that returns its rows: one `match` over all
-                  nodes
+    compile       compilation of a plan to a function that returns its rows
 """

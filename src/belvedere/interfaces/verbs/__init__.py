@@ -1,4 +1,4 @@
-"""What another process may ask of an open store: a verb a request.
+"""What another process may request of an open store: one verb a request.
 
 A verb is a function of the peer that asks (`peer.Peer`) and its arguments. It answers with a plain
 value, or with a `Stream` of Arrow batches. Each module lists its own in `VERBS`, and `registry`
@@ -7,11 +7,9 @@ combines them. Arguments come from an untrusted process: a verb reads each of th
 
 In reading order; an entry uses only those before it:
 
-    leases      leases: snapshots held for other processes, so that all tasks of a job read one
-                position
+    leases      snapshots held for other processes, so that all tasks of a job read one position
     wire        lossless conversion of result rows to Arrow batches and back
-    peer        the context of a verb: the served store, the peer that sent the request, its
-                arguments
+    peer        the context of a verb: the served store, the requesting peer, its arguments
     read/       verbs that read rows, changes and queries at a held position
     statements  verbs that run SQL text in a session of the peer's own
     store       verbs about the store itself: position, identity, backup

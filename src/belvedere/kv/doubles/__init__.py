@@ -2,18 +2,12 @@
 
 In reading order; an entry uses only those before it:
 
-    cells          A row-atomic store in memory, with exactly HBase's rules
-    cells_faults   A CellStore with seeded faults, for callers that run in threads and in real
-                   time
-    intercept      A batch store that wraps another one and passes every call through one method
-    mirror         two batch stores that must agree: every call goes to both, every answer is
-                   compared
-    cells_network  A simulated row-atomic store behind a faulty network, in virtual time, on one
-                   thread
-    faults         A batch store that fails on request: the nth call of a kind, before or after
-                   its effect
-    power_loss     A memory store that can lose power: what was not synced may go, newest first,
-                   batch by batch
-    recorder       A batch store that writes down every call as one printable line, for golden
-                   tests
+    cells          a row-atomic store in memory, with exactly HBase's rules
+    cells_faults   a row-atomic store with seeded faults, for callers in threads and real time
+    intercept      a batch store that wraps another one and passes every call through one method
+    mirror         two batch stores that must agree: every answer of both is compared
+    cells_network  a row-atomic store behind a simulated faulty network, in virtual time
+    faults         a batch store that fails on request: the nth call, before or after its effect
+    power_loss     a memory store that can lose power, and with it what was not synced
+    recorder       a batch store that prints every call as one line, for golden tests
 """

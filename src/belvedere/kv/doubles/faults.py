@@ -1,6 +1,6 @@
 """A batch store that fails on request: the nth call of a kind, before or after its effect.
 
-    FaultyStore(store, [Fault("sync", 2, When.BEFORE)])      the second sync fails, all others work
+    FaultyStore(store, [Fault("sync", 2, FaultTiming.BEFORE)])    the second sync fails, others work
     FaultyStore(store, random_faults(rng, count=3, horizon=100))
 
 BEFORE and AFTER are what honest hardware does: the caller hears Unavailable and cannot know which

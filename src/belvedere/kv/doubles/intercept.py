@@ -1,7 +1,7 @@
 """A batch store that wraps another one and passes every call through one method.
 
 The recorder and the faults are each one `intercept_call` method. A scan is one call per batch,
-because that is when the inner store is asked; its end is a batch of no rows.
+because each batch is one read of the inner store; its end is a batch of no rows.
 """
 
 from __future__ import annotations

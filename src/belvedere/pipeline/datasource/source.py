@@ -49,8 +49,8 @@ CHANGES = "changes"
 
 
 class BelvedereSource(DataSource):
-    """The data source. Spark constructs it in every process that needs it, from its options
-    alone."""
+    """The data source. Spark constructs it in every process that needs it, only from its
+    options."""
 
     @classmethod
     def name(cls) -> str:

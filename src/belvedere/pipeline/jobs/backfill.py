@@ -1,6 +1,6 @@
-"""Backfill job: the first fill of many views together, with one scan of each base table.
+"""Backfill job: backfills many views together, with one scan of each base table.
 
-For views made WITH (backfill = 'later'). Their tables are read once, at one position. Views that
+For views created WITH (backfill = 'later'). Their tables are read once, at one position. Views that
 use single rows are summed in the tasks that read (`pipeline.aggregate.table_scan`). For all others
 Spark persists the tables, the rows of each definition are lowered to DataFrames over them, and
 Spark sums them (`pipeline.aggregate.spark_sums`), or tasks do where Spark would not be exact. After

@@ -3,17 +3,18 @@
 Every frame here has inserted rows with weight 1 and deleted rows with weight -1; the weight is the
 last column.
 
-    Core        the terms of the delta plan (`views.delta.delta_plan`), table after table: changed
-    rows from
-                the log, conditions and expressions by Spark, one exchange by the key of each
-                look-up, the partners from the store, conditions and expressions by Spark
-    Map         by Spark
-    Union       by Spark
-    Recompute   keys of changed rows by Spark, one exchange by them; in the task that owns a key
-                the engine's operator reads the key's rows at both ends and recomputes its result
-    Apply       changed rows of both sides, exchanged by the key they match by; in the task that
-                owns a key the engine's operator looks up the rows it needs
-    Whole       NotNative: it has no delta
+    LinearCore      the terms of the delta plan (`views.delta.delta_plan`), table after table:
+                    changed rows from the log, conditions and expressions by Spark, one exchange by
+                    the key of each look-up, the partners from the store, conditions and expressions
+                    by Spark
+    Map             by Spark
+    Union           by Spark
+    Recompute       keys of changed rows by Spark, one exchange by them; in the task that owns a key
+                    the engine's operator reads the key's rows at both ends and recomputes its
+                    result
+    Apply           changed rows of both sides, exchanged by the key they match by; in the task that
+                    owns a key the engine's operator looks up the rows it needs
+    FullRecompute   NotNative: it has no delta
 
 Tables of a join change one after the other: the terms of a table see the tables before it at the
 end of the range, and the table itself and those after it at the start. So no term has changes of

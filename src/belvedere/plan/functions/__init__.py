@@ -6,16 +6,15 @@ DuckDB lowering calls `build_sql` and `duckdb_udfs`.
 
 In reading order; an entry uses only those before it:
 
-    core/       what a function is, how a call finds its overload, and its forms in other engines
+    core/       what a function is, overload resolution, and the forms in other engines
     cast/       casts between types
     datetime/   functions of dates, times and intervals
     numeric/    functions of numbers
-    logic/      booleans, comparison, and what a session knows of itself
+    logic/      booleans, comparison, and session information
     aggregate/  aggregates and window functions
     text/       functions of text and bytes
     nested/     functions of arrays and JSON, and functions that return sets
-    registry    the registry of all functions and operators, and the resolution of calls to
-                overloads
+    registry    the registry of all functions and operators, and the resolution of calls
 """
 
 from belvedere.plan.functions.cast.casts import (

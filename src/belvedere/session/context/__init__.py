@@ -1,21 +1,14 @@
-"""What a session has besides its statements: transaction, settings, notices, shared state.
+"""State and services of a session: transaction, settings, notices, statistics.
 
 In reading order; an entry uses only those before it:
 
-    freshness             freshness of a read: 'any', 'session', 'latest', '250 ms', or a token of
-                          another session
-    notices               notices: messages of a session to its user other than results and
-                          errors, as in PostgreSQL
-    result                the result of a statement: its tag, fields and rows, or the number of
-                          affected rows
-    statement_statistics  statement statistics: how often each statement ran, for how long, with
-                          how many rows
-    table_statistics      table statistics for the optimizer: row counts and column summaries,
-                          from samples
+    freshness             freshness of a read: 'any', 'session', 'latest', '250 ms', or a token
+    notices               notices: messages to the user other than results and errors
+    result                the result of a statement: tag, fields, rows or count of affected rows
+    statement_statistics  runs, times and row counts of each statement
+    table_statistics      row counts and column summaries for the optimizer, from samples
     settings              settings of a session
     shared_state          state shared by all sessions of an open store
-    services              services of a session for running plans: sequences, row ids, system
-                          tables, row locks
-    transactions          the transaction state of a session: the open transaction, its failure,
-                          its savepoints
+    sequences_and_locks   services for running plans: sequences, row ids, system tables, row locks
+    transactions          the transaction of a session: its failure, its savepoints
 """

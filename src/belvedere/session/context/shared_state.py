@@ -47,7 +47,7 @@ PLAN_CHARACTERS_MAX = 2_000_000
 
 
 class DatabaseContract(Protocol):
-    """An open store, as sessions see it."""
+    """An open store, as sessions use it."""
 
     config: Config
     sequences: Sequences

@@ -2,8 +2,6 @@
 
 In reading order; an entry uses only those before it:
 
-    view       EXPLAIN of views and writes: how a view is stored and maintained, and the cost of
-               each write
-    statement  EXPLAIN: the plan tree with estimates, and the chosen tier with its reason; ANALYZE
-               also runs the statement and measures each node
+    view       EXPLAIN of views and writes: state, maintenance, and the cost of each write
+    statement  EXPLAIN of statements: plan tree, estimates, chosen tier; ANALYZE measures nodes
 """

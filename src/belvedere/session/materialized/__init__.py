@@ -2,13 +2,11 @@
 
 In reading order; an entry uses only those before it:
 
-    create            materialized views in a session: binding, creation, options, and plans that
-                      read them
-    freshness_policy  the freshness policy: how a statement reads deferred views
-    index_views       CREATE INDEX .. WITH (maintenance, placement): a table's index that is
-                      stored as a view
-    subscription      A stream of a view's own changes: `con.subscribe(view, from_position)`
-    view_indexes      CREATE [UNIQUE] INDEX .. ON a materialized view
-    replace           replacement of a view
-    verify            REFRESH, VERIFY and REPAIR of materialized views
+    create             CREATE MATERIALIZED VIEW: binding, creation, options, and the reading plans
+    freshness_policy   the freshness policy: how a statement reads deferred views
+    table_index_views  CREATE INDEX .. WITH (maintenance, placement): an index stored as a view
+    subscription       a stream of a view's changes: `con.subscribe(view, from_position)`
+    view_indexes       CREATE [UNIQUE] INDEX .. ON a materialized view
+    replace            replacement of a view: CREATE OR REPLACE, and switches of its maintenance
+    verify             REFRESH, VERIFY and REPAIR of materialized views
 """

@@ -97,7 +97,7 @@ def _bind_query_text(catalog: Catalog, text: str) -> n.Node:
 def create_materialized_view(
     session: Session, statement: d.CreateMaterializedView, *, replaces: int | None = None
 ) -> Result:
-    """`replaces` is the view whose place the new one takes when it is filled."""
+    """`replaces` is the view that the new one replaces when it is backfilled."""
     state = session.transactions
     if state.explicit or (state.open is not None and state.open.changes):
         raise Unsupported(

@@ -1,15 +1,10 @@
-"""One data statement: bound, compiled, given parameters, run on the fast path where it can be.
+"""One data statement: binding, compilation, parameters, single-row fast path.
 
 In reading order; an entry uses only those before it:
 
-    parameters           conversion of parameters
-    bind                 SQL text to bound statements: the parser and the binder, with a session's
-                         settings
-    compiled_statement   A compiled data statement: parameter converter, compiled plan, single-row
-                         fast paths, tier
-    catalog_expressions  compiled SQL expressions of the catalog (of indexes, checks, defaults),
-                         for callers without a session: commits and index builds
-    fast_path            the single-row fast path: a cached statement about one row or one page of
-                         rows, without a Run and, under autocommit, for reads and for commits of
-                         one row, without a transaction
+    parameters           conversion of Python parameters to SQL values
+    bind                 SQL text to bound statements, with a session's settings
+    compiled_statement   a compiled data statement: parameter converter, plan, fast paths, tier
+    catalog_expressions  compiled expressions of indexes, checks and defaults, without a session
+    fast_path            the fast path of cached statements about one row or one page of rows
 """

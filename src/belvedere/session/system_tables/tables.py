@@ -85,7 +85,7 @@ def _list_tables_and_views(session: Session) -> Iterator[Row]:
         if isinstance(item, Table) and catalog.find_relation(item.name, names[item.schema]) is item:
             yield DATABASE, names[item.schema], item.name, "BASE TABLE", "YES"
         elif isinstance(item, PlainView | View):
-            hidden = isinstance(item, View) and item.part  # in belvedere.views alone
+            hidden = isinstance(item, View) and item.part  # only in belvedere.views
             if catalog.find_relation(item.name, names[item.schema]) is item and not hidden:
                 kind = "VIEW" if isinstance(item, PlainView) else "MATERIALIZED VIEW"
                 yield DATABASE, names[item.schema], item.name, kind, "NO"

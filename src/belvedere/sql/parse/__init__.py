@@ -5,10 +5,8 @@ In reading order; an entry uses only those before it:
     tree             syntax trees: queries and expressions as written, before any name is resolved
     lexical/         text to tokens, and tokens to text
     queries/         the grammar of queries and expressions
-    statement_forms  parsed statements that contain a query or another statement, which is not
-                     bound yet
-    normalize        normalizes statements: those that differ only in their constants get the same
-                     text
+    statement_forms  parsed statements that contain a query or another statement
+    normalize        one text for statements that differ only in their constants
     statements/      the grammar of statements: DML, DDL, utility
     script           splits a text into statements and dispatches each to its parsing rule
 """

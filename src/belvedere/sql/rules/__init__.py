@@ -2,29 +2,19 @@
 
 In reading order; an entry uses only those before it:
 
-    column_summary       column summaries for estimates, computed from a sample of the column's
-                         values
+    column_summary       column summaries for estimates, from a sample of the values
     equality             builds equality conditions between two typed expressions
-    factor_disjunctions  factors conditions that all alternatives of an OR share out of it: `(a
-                         AND b) OR (a AND c)` is `a AND (b OR c)`
-    statistics           statistics of stored data for the optimizer: they may be old or missing,
-                         plans stay correct
-    context              the context that optimizer rules get, and the traversal of plans inside
-                         expressions
-    estimates            estimated row counts of plan nodes: they guide choices, correctness never
-                         depends on them
-    fold_constants       constant folding: what depends on no row and no statement is computed
-                         once, here
-    prune_columns        column pruning: no node gives columns that no node above it reads
-    top_n                pushes limits below projections, and makes a limit of a sort one TopN
-                         node that keeps n rows
-    push_predicates      predicate push-down: every condition goes as near to the rows it filters
-                         as it can
+    factor_disjunctions  factors shared conditions out of an OR
+    statistics           statistics of stored data, which may be old or missing
+    context              the context of optimizer rules, and the traversal of nested plans
+    estimates            estimated row counts of plan nodes
+    fold_constants       constant folding: computes expressions that depend on no row
+    prune_columns        column pruning: removes columns that no node above reads
+    top_n                pushes limits below projections, and turns sort and limit into a TopN
+    push_predicates      predicate push-down: moves conditions towards the rows they filter
     subqueries/          sub-queries and CTEs that become joins
-    access/              which access path a scan takes
-    simplify_projects    projections that only pass columns on are dropped or merged with their
-                         neighbours
+    access/              choice of access paths for scans
+    simplify_projects    drops projections that only pass columns on, or merges them
     joins/               join order and join methods
-    optimize             the optimizer: one ordered tuple of rules, each a function from plan to
-                         plan
+    optimize             the optimizer: one ordered tuple of rules
 """

@@ -33,7 +33,7 @@ def _factor_disjunction(condition: e.Expression) -> list[e.Expression]:
         for alternative in (first, *others)
     ]
     if any(rest is None for rest in rests):
-        return common  # an alternative that asks for nothing else makes the others moot
+        return common  # an alternative without a rest makes the OR of rests true
     return [*common, e.Or(tuple([rest for rest in rests if rest is not None]))]
 
 

@@ -1,9 +1,10 @@
-"""Constant folding: what depends on no row and no statement is computed once, here.
+"""Constant folding: an expression that depends on no row and no statement is computed once, here.
 
 A constant that cannot be computed (1 / 0) is left where it is, so that it can still vanish: as a
-column nobody reads, or in a part that a constant condition of CASE, AND, OR or COALESCE cuts off.
-Those that remain after unused columns are pruned fail the statement, whether or not any row would
-evaluate them: `fail_constants`, a second walk that most statements do not need. PostgreSQL does so.
+column that no node reads, or in a part that a constant condition of CASE, AND, OR or COALESCE
+removes. Those that remain after unused columns are pruned fail the statement, whether or not any
+row would evaluate them: `fail_constants`, a second walk that most statements do not need.
+PostgreSQL does so.
 """
 
 from __future__ import annotations

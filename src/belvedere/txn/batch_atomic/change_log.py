@@ -35,7 +35,7 @@ _POSITION = struct.Struct(">Q")
 
 class BatchChangeLog:
     additions = None
-    """Records hold changes of tables alone; views keep their own."""
+    """Records hold only changes of tables; views keep their own."""
 
     def __init__(self, store: BatchStore, visibility: Visibility, retention_max: int) -> None:
         self._store = store

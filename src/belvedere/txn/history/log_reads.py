@@ -1,4 +1,4 @@
-"""Reading a change log, whichever store it is on."""
+"""Reads of a change log, on either kind of store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def require_in_log(after: int, through: int, first: int) -> None:
-    """Refuse a stretch that begins before the first record there is."""
+    """Refuse a range that begins before the first record of the log."""
     if after < through and after + 1 < first:
         raise InvalidInput(
             "position is no longer in the log",
@@ -35,8 +35,8 @@ def arrow_batches(batches: Iterable[list[bytes]]) -> Iterator[pa.RecordBatch]:
 def follow_log(
     log: ChangeLog, published: PublishedState, after: int, timeout_s: float | None
 ) -> Iterator[LogRecord]:
-    """The records after `after`, waiting for one when there is none yet; ends when nothing came
-    for `timeout_s`."""
+    """The records after `after`, waiting when there is none yet; ends when no record arrived for
+    `timeout_s`."""
     while log.last_position > after or published.wait_past(after, timeout_s):
         through = log.last_position
         yield from log.read(after, through)

@@ -5,7 +5,7 @@ a record whose cells are not marked written is applied again, which changes noth
 reader reads cells as of `applied` and therefore never sees half a transaction.
 
 Nothing at or below `applied` is ever applied again, and a helper acts only on what it read within
-the work limit: this is what lets floors work (see `forget`).
+the work limit: floors depend on this (see `txn.row_atomic.housekeeping.vacuum`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     1  take the locks, primary first; then re-read catalog version, floors and every row to write
     2  only then take a position from the counter
     3  stamp the primary lock with it: fails if another node broke the lock
-    4  fill the log row: this is the commit. If it was closed before: keep the locks, go to 2
+    4  write the log row: this is the commit. If it was closed before: keep the locks, go to 2
     -  acknowledge
     5  write the cells and the outcome cell; mark the record applied and release the locks
 
@@ -143,8 +143,8 @@ def _is_alive(row: bytes, marker: Cells) -> bool:
 
 
 def complete_commit(node: Node, held: AttemptLocks, record: Record) -> Step[int]:
-    """Steps 2 to 5: the position of the commit. When the outcome is unknown the locks stay: whoever
-    needs them finds out. A lost reply that comes through to here was not that of the commit."""
+    """Steps 2 to 5: the position of the commit. When the outcome is unknown the locks stay: a node
+    that needs them resolves it. A lost reply that arrives here was not that of the commit."""
     try:
         value = yield from _encode_record(node, record)
         position = yield from _append_to_log(node, held, record, value)

@@ -1,10 +1,10 @@
-"""The commit protocol of a row-atomic store, as `txn/batch_atomic/commit.py` is that of
-batch-atomic ones.
+"""The commit protocol of a row-atomic store; `txn.batch_atomic.commit` is that of a batch-atomic
+one.
 
 One RowCommit is one node: it may be used from any thread, holds no state that must survive, and may
-die at any moment. Participants are asked for locks at the snapshot and again once the locks are
-held (a key that is not held: all are released and taken together with it), then derive and check at
-the newest rows, which under their locks are those of p-1.
+die at any moment. Participants request locks at the snapshot and again once the locks are held (a
+key that is not held: all are released and taken together with it), then derive and check at the
+newest rows, which under their locks are those of p-1.
 
 A snapshot's `batch` is the position its cells are read as of; its `position` the last one at or
 below it that changed a table: batches of view maintenance take positions of the log too, but do not

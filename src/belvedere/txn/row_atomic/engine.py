@@ -220,7 +220,7 @@ class Chores:
         self.thread: threading.Thread | None = None
 
     def start_run(self) -> None:
-        """Begin a run, unless one is going on."""
+        """Begin a run, unless one is in progress."""
         with self._mutex:
             if self._ended or (self.thread is not None and self.thread.is_alive()):
                 return
@@ -269,7 +269,7 @@ class HeartbeatThread:
                     self._tend()
                 self.failure = None
             except (Unavailable, Corruption) as error:
-                # Whoever meets it in a statement is told; here it is kept, and tried again.
+                # A statement that meets the error reports it; here it is recorded, and retried.
                 self._commits.node.counts["beats failed"] += 1
                 self.failure = error
 

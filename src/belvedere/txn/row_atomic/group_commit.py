@@ -100,7 +100,7 @@ def _stamp_primaries(node: Node, members: Sequence[GroupMember]) -> Step[list[Gr
 
 
 def _write_records(node: Node, members: Sequence[GroupMember]) -> Step[None]:
-    """Fill every member's log row; doubts are resolved one by one."""
+    """Write every member's log row; doubts are resolved one by one."""
     writes = [log_rows.append_operation(node, m.position, m.record, m.value) for m in members]
     for member, won in zip(members, (yield from _try_all(writes))):
         try:

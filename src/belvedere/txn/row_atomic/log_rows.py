@@ -1,4 +1,4 @@
-"""Log rows: one row a position, filled once, with a record or with an abort marker.
+"""Log rows: one row a position, written once, with a record or with an abort marker.
 
 A position is decided by a write-if-absent of its log row; the first write wins: the record of its
 writer, or the abort marker of any other node. So every doubt is resolved in one way: write the
@@ -34,7 +34,7 @@ from belvedere.txn.row_atomic.node import Node
 
 
 class LogEntry(NamedTuple):
-    """A filled log row: a record, or (None) an abort marker."""
+    """A written log row: a record, or (None) an abort marker."""
 
     position: int
     owner: bytes
@@ -57,7 +57,7 @@ def append_operation(node: Node, position: int, record: Record, value: bytes) ->
 
 
 def write_record(node: Node, position: int, record: Record, value: bytes) -> Step[bool]:
-    """Commit: fill the log row with our record. False when the position was closed before."""
+    """Commit: write our record to the log row. False when the position was closed before."""
     while True:
         yield BeginWork()
         try:
@@ -110,7 +110,7 @@ def decide_position(node: Node, position: int) -> Step[LogEntry | TrimmedPositio
 
 
 def close_position(node: Node, position: int) -> Step[None]:
-    """Fill an empty position with the abort marker; a lost reply is resolved by reading."""
+    """Write the abort marker to an empty position; a lost reply is resolved by reading."""
     node.counts["closed"] += 1
     try:
         yield from _write_abort_marker(layout.log_row(position, node.settings.lanes))

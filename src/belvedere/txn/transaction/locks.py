@@ -193,7 +193,7 @@ class RowLockTable:
                 yield other.owner
 
     def release(self, owner: Owner, held: Iterable[OwnedLock]) -> None:
-        """Give these locks back and wake whoever can go on."""
+        """Release these locks and wake the waiters that can proceed."""
         with self._mutex:
             queues = self._queues
             for lock in held:

@@ -3,13 +3,12 @@
     1  the position s of a snapshot is written as the watermark of each view, with the initial
        progress of its backfill: from here on the log retains what they will need
     2  the tables are read at s, phase after phase (`views.build.backfill_plan`); views whose only
-    phase is a
-       walk of one table are backfilled together, in one walk of it. After some rows the sums so far
-       are written, with the progress of all these views, as one batch
+       phase is a walk of one table are backfilled together, in one walk of it. After some rows the
+       sums so far are written, with the progress of all these views, as one batch
     3  the caller catches up from the log and marks the views ready
 
 A backfill interrupted by the death of the process can be resumed: the tables as of s are their
-newest rows undone by the log. With `BuildControl` the caller watches, slows down or stops a
+newest rows undone by the log. With `BuildControl` the caller monitors, slows down or stops a
 backfill.
 """
 
@@ -55,8 +54,8 @@ ROWS_MAX = 500_000
 
 @dataclass(slots=True)
 class BuildControl:
-    """Controls a build: `check` raises when it is to stop; `progress` is called with the rows read
-    so far; `share` is the share of the time that it may take."""
+    """Controls a build: `check` raises when the build has to stop, `progress` is called with the
+    number of rows read so far, `share` is the share of time that the build may use."""
 
     check: Callable[[], None] = lambda: None
     progress: Callable[[int], None] = lambda rows: None
@@ -145,7 +144,7 @@ class BackfillSink(Protocol):
 
 
 class BackfillRunner:
-    """Runs the phases of backfills: walks tables and key lists, and writes after every so many
+    """Runs the phases of backfills: walks tables and key lists, and writes the sums every few
     rows."""
 
     def __init__(
@@ -283,7 +282,7 @@ def open_newest_reader(commits: CommitProtocol) -> Reader:
 
 
 class ProgressReader(ReaderWrapper):
-    """A Reader whose scans tell the build how many rows they have given, and stop with it."""
+    """A Reader whose scans report the rows they have read to the build, and stop with it."""
 
     def __init__(self, under: Reader, build: BuildControl) -> None:
         super().__init__(under)

@@ -1,9 +1,12 @@
 """The backfill of one view: its plan, and the sums since the last step was written.
 
-rows         a table whose rows contribute independently (`views.maintain.maintainer`, the driving
-table) parts        any other sum of parts (`views.operators.backfill_parts`) as a whole   in one
-step: a view that is no sum of parts, or so small that no progress would be
-             saved before the end
+A plan is one of three kinds:
+
+    rows        a walk of one table whose rows contribute independently: the driving table
+                (`views.maintain.maintainer`)
+    parts       any other sum of parts (`views.operators.backfill_parts`)
+    as a whole  in one step: a view that is not a sum of parts, or so small that no progress would
+                be saved before the end
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ Adder = Callable[[Sequence[Any]], None]
 
 
 class BackfillPlan(NamedTuple):
-    """How a view is backfilled. `phases` is empty for the rows of `table`, and for one step."""
+    """How a view is backfilled. `phases` is empty for a walk of `table`, and for one step."""
 
     name: str
     table: int | None
@@ -37,7 +40,7 @@ class BackfillPlan(NamedTuple):
 
     @property
     def phase_count(self) -> int:
-        """How many phases there are."""
+        """The number of phases."""
         return max(1, len(self.phases))
 
     @property

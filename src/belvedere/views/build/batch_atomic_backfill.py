@@ -1,4 +1,4 @@
-"""Backfills on a batch-atomic store: which views are filled together, and from which position.
+"""Backfills on a batch-atomic store: which views one scan backfills, and at which position.
 
 How one goes is in `views.build.backfill`, and in `views.build.index_backfill` for an index.
 """
@@ -30,7 +30,7 @@ from belvedere.views.state.watermarks import build_watermark_write, read_waterma
 
 
 class ResumePoint(NamedTuple):
-    """The position a fill is of, and how far it is."""
+    """The position of a backfill's scan, and its progress."""
 
     position: int
     phase: int
@@ -38,7 +38,7 @@ class ResumePoint(NamedTuple):
 
 
 class BatchAtomicBackfill:
-    """Backfills of the one process that has the store open."""
+    """Backfills by the one process that has the store open."""
 
     def __init__(self, host: HostDatabase) -> None:
         self._host = host
@@ -46,7 +46,7 @@ class BatchAtomicBackfill:
     def backfill_index_or_view(
         self, item: Index | View, among: Sequence[View], build: BuildControl
     ) -> Sequence[View]:
-        """Fill an index; or a view, and with it those of `among` that the same scan can fill."""
+        """Backfill an index; or a view, with those of `among` that the same scan can backfill."""
         host = self._host
         if isinstance(item, Index):
             backfill_index(host.commits, host.catalog, item, host.compile_expression)

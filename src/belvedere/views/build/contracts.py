@@ -1,4 +1,4 @@
-"""What views need of the database that owns them, and of the kind of store they are filled on."""
+"""What views require of the database that owns them, and of backfills on its kind of store."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ T = TypeVar("T")
 
 
 class ChangeSchema(Protocol):
-    """Applies a change of the catalog as one transaction, and fills what it made."""
+    """Applies a change of the catalog as one transaction, and backfills what it created."""
 
     def __call__(self, change: Callable[[CatalogEdit], T]) -> T: ...
 
 
 @dataclass(frozen=True, slots=True)
 class HostDatabase:
-    """The database that owns the views, as they see it. `resume_builds`: every backfill that was
-    cut short goes on, also of views that do not ask for it."""
+    """The database that owns the views, as they use it. `resume_builds`: every interrupted backfill
+    is resumed, also of views that are not resumable."""
 
     engine: Engine
     registry: ViewRegistry
@@ -60,14 +60,14 @@ class HostDatabase:
 
 
 class StoreBackfill(Protocol):
-    """How indexes and views are filled on one kind of store. Two of them:
+    """Backfills of indexes and views on one kind of store. Two implementations:
     `views.build.batch_atomic_backfill` and `views.build.row_atomic_backfill`."""
 
     def backfill_index_or_view(
         self, item: Index | View, among: Sequence[View], build: BuildControl
     ) -> Sequence[View]:
-        """Write what an index or view being built holds; with a view perhaps others of `among`.
-        Returns the views that have to catch up from the log before they can be read."""
+        """Write the content of an index or view that is being built; with a view perhaps others of
+        `among`. Returns the views that have to catch up from the log before they can be read."""
 
     def take_over_orphaned_builds(self) -> Sequence[Index | View]:
         """What dead processes were building, and this one builds from now on."""

@@ -21,8 +21,8 @@ from belvedere.views.registry.view_registry import ViewRegistry
 def find_or_create_auxiliaries(
     registry: ViewRegistry, edit: CatalogEdit, defined: DefinedView
 ) -> tuple[int, ...]:
-    """The ids of what the view wants kept, in the order of its parts; what an earlier view keeps
-    for itself serves this one too. They are immediate, as indexes are, whatever the view is."""
+    """The ids of the auxiliary views that the view requires, in the order of its parts; existing
+    ones are shared. They are immediate, as indexes are, also those of a deferred view."""
     made: list[tuple[Auxiliary, int]] = []
     wanted = defined.definition
     for part, one in enumerate(defined.compiled.required_auxiliaries, 1):
@@ -67,7 +67,7 @@ def _create_auxiliary(
         amounts=compiled.amounts,
         supporting_objects=auxiliary_views,
         maintenance=Maintenance.IMMEDIATE,
-        # What a definition is compiled by, so that its parts are numbered alike.
+        # The options that a definition is compiled with, so that its parts have equal numbers.
         options=parse_options(parent.options.select_texts(FORM_NAMES)),
         index=None if parent.index is None else IndexColumns(parent.index.slots),
         replaces=None,

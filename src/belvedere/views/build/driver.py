@@ -1,4 +1,4 @@
-"""The driver of backfills: it brings indexes and views that were made to READY, or drops them.
+"""The driver of backfills: it brings new indexes and views to READY, or drops them.
 
     a change of the catalog   puts them there in state BUILDING; then `backfill_and_mark_ready` a
     process that died       leaves some unfinished: `resume_or_drop_builds` when the store is
@@ -7,7 +7,7 @@
     a restore                 makes the state of every view again: `rebuild_all_views`
     another process           fills those that wait for it: `views.build.external_backfill`
 
-How they are filled depends on the kind of store: `StoreBackfill`.
+How they are backfilled depends on the kind of store: `StoreBackfill`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _builds = threading.local()
 
 
 class BackfillDriver:
-    """The backfills of an open database. `share` is how much of the time they may take."""
+    """The backfills of an open database. `share` is the share of time that they may use."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class BackfillDriver:
             self._host.change_schema(lambda edit: _drop_indexes_and_views(edit, ids))
             self.store.erase_backfill_progress(ids)
 
-    # -- filling ------------------------------------------------------------------------------
+    # -- backfills ----------------------------------------------------------------------------
 
     def _backfill_index_or_view(
         self, item: Index | View, among: Sequence[View] | None = None

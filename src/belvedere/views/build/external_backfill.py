@@ -1,7 +1,7 @@
-"""Backfills that another process makes: views WITH (backfill = 'later').
+"""Backfills by another process: views WITH (backfill = 'later').
 
-    begin_job    holds a position for the scan of the tables; the log is kept from it
-    finish_job   takes the made state in, catches up from the log, lets the view be read
+    begin_job    holds a position for the scan of the tables; the log is kept from it on
+    finish_job   ingests the computed state, catches up from the log, makes the view READY
 
 A view that waits is in state BUILDING: nobody reads or maintains it. `begin_backfill_job` makes it
 empty and sets its watermark before the position is chosen, so that no change is lost between the
@@ -47,7 +47,7 @@ Held = TypeVar("Held", bound=HeldPosition)
 
 
 class ExternalJob(NamedTuple):
-    """One view, as a job of another process fills it: the position its scan is of, and the name of
+    """One view that a job of another process backfills: the position of its scan, and the name of
     the job's directory."""
 
     view: int
@@ -56,7 +56,7 @@ class ExternalJob(NamedTuple):
 
 
 class ExternalBackfill:
-    """The views that wait. Jobs put their files into directories of `work`."""
+    """The views that wait for another process. Jobs put their files into directories of `work`."""
 
     def __init__(self, host: HostDatabase, deferred: DeferredMaintenance, work: Path) -> None:
         self._host = host

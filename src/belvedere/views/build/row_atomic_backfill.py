@@ -1,11 +1,11 @@
 """Backfills on a row-atomic store.
 
-The catalog change that makes an index or view is committed, and its barrier passed: from then on
-every commit maintains it, and a snapshot holds all that came before. What the snapshot gives is
-written as of the snapshot, beneath whatever was written since; nobody reads it before it is ready.
-Sums are written as folds, which also take in what was added up to the snapshot.
+The catalog change that creates an index or view is committed, and its barrier passed: from then on
+every commit maintains it, and a snapshot holds all earlier commits. The state at the snapshot is
+written as of the snapshot, below all later writes; no statement reads it before it is ready. Sums
+are written as folds, which include what was added up to the snapshot.
 
-A view that is to be resumed is filled in steps, which another node can go on with:
+A resumable view is backfilled in steps, which another node can continue:
 
     1  what writers have added since the view is in the catalog is reset to zero as of a snapshot s:
        sums of zero, as folds at s. What they add later stays
@@ -67,7 +67,7 @@ AsOf = Callable[[int], AbstractContextManager[Reader]]
 
 
 class RowAtomicBackfill:
-    """Backfills of one node among those on the store."""
+    """Backfills by one of the nodes on the store."""
 
     def __init__(self, commits: RowCommit, host: HostDatabase) -> None:
         self._commits = commits
@@ -76,8 +76,8 @@ class RowAtomicBackfill:
     def backfill_index_or_view(
         self, item: Index | View, among: Sequence[View], build: BuildControl
     ) -> Sequence[View]:
-        """Fill an index, or a view by itself. Its commits maintain it already, so that none has to
-        catch up."""
+        """Backfill an index, or a view by itself. Commits maintain it already, so none has to catch
+        up."""
         commits, host = self._commits, self._host
         if isinstance(item, Index):
             backfill_index_at_snapshot(commits, host.begin, item.id, host.compile_expression)
@@ -106,7 +106,7 @@ class RowAtomicBackfill:
         """Nothing: the commit that drops them has done so (`views.state.builder_node`)."""
 
 
-# -- whole -----------------------------------------------------------------------------------------
+# -- in one step -----------------------------------------------------------------------------------
 
 
 def backfill_index_at_snapshot(
@@ -121,7 +121,7 @@ def backfill_index_at_snapshot(
             commits.write_backfill(snapshot.snapshot.batch, writes)
         unique = _get_index(snapshot.catalog, index).unique
     if unique:
-        # Whoever looked for a value before its entry was written is over now, and seen.
+        # Transactions that looked for a value before its entry was written have ended after this.
         commits.wait_for_lock_holders()
         with begin() as later:
             for _ in _build_entry_batches(later, index, compile_expression):

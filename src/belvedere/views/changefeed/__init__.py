@@ -1,11 +1,8 @@
-"""The changes of a view itself, kept for subscribers.
+"""The changes of a view, stored for its subscribers.
 
 In reading order; an entry uses only those before it:
 
-    entries          the changefeed of a view: stored entries of its changes, and how rows are
-                     computed from them
-    related_entries  state entries that must be combined to produce one view row, for the
-                     changefeed
-    row_atomic       the changefeed of an immediate view on a row-atomic store, read from the
-                     change log
+    entries          the stored changes of a view, and the rows computed from them
+    related_entries  state entries that are combined to produce one row of a view
+    row_atomic       the changefeed of an immediate view on a row-atomic store, from the log
 """

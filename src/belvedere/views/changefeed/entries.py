@@ -240,7 +240,7 @@ def compute_net_row_changes(before: Iterable[Row], after: Iterable[Row]) -> list
 
 
 class KeySubsetReader(ReaderWrapper):
-    """A Reader that shows of one relation these keys alone, and everything else as it is."""
+    """A Reader that shows only these keys of one relation, and all other relations unchanged."""
 
     def __init__(self, under: Reader, relation: int, rows: dict[bytes, bytes | None]) -> None:
         super().__init__(under)

@@ -13,9 +13,9 @@ chain.
     bg, bm3 = (b0_0,), b0_1                        what the new one adds
     ag == bg: one addition of bm3 - am3            else both
 
-The result is that of the generic path (`Maintainer.writes` through sums). A partner with the same
-key is read once for both sides; a payload is encoded only for a new row of the state; a state row
-that contains the key of the changed row is not read at all.
+The result is that of the generic path (`ViewMaintainer.writes` through sums). A partner with the
+same key is read once for both sides; a payload is encoded only for a new row of the state; a state
+row that contains the key of the changed row is not read at all.
 """
 
 from __future__ import annotations

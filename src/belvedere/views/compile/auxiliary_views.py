@@ -6,8 +6,7 @@ and backfilled like any view, reference-counted by the views that use them, shar
 that another view needs (`views.compile.auxiliary_containment`).
 
     `AuxiliaryRows`     rows of a tree in the order of some keys: a touched key is a range, the
-    first k
-                   rows are a scan of k, the least value of a group is one seek
+                        first k rows are a scan of k, the least value of a group is one seek
     `AuxiliaryGroups`   groups of a tree with the amounts of linear aggregates: one get
 
     SELECT max(n) FROM (SELECT city, count(*) AS n FROM people GROUP BY city) q

@@ -1,9 +1,9 @@
-"""A new view: what is asked for, and what its definition turned out to be.
+"""A new view: the request, and the compiled definition.
 
-A definition is bound and compiled once on its way into the catalog. `NewView` may bring the plan
-that the statement was bound to; `Keeper.define` compiles it to a `DefinedView`, which everything
-that follows takes: the indexes and auxiliary views that are made with the view, the view's entry in
-the catalog, and the Keeper, which maintains the view by what was compiled here.
+A definition is bound and compiled once on its way into the catalog. `NewView` may hold the plan
+that the statement was bound to; `ViewRegistry.define_view` compiles it to a `DefinedView`, which
+all later steps use: the indexes and auxiliary views that are created with the view, the view's
+entry in the catalog, and the registry, which maintains the view by this compiled definition.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class BoundDefinition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewView:
-    """What is asked for: `reads` are the views that the definition names, `bound` is its plan,
-    where the asker has one."""
+    """The request for a view: `reads` are the views that the definition names, `bound` is its plan,
+    where the caller has one."""
 
     name: str
     definition: str
@@ -45,8 +45,8 @@ class NewView:
 
 @dataclass(frozen=True, slots=True)
 class DefinedView:
-    """A definition compiled under the catalog in which the view is made. `required_indexes` would
-    spare its maintenance a scan."""
+    """A definition compiled under the catalog in which the view is created. `required_indexes`
+    would save its maintenance a scan."""
 
     definition: ViewDefinition
     compiled: MaintenancePlan

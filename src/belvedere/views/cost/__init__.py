@@ -1,11 +1,11 @@
-"""How long a batch would take, and which engine evaluates it.
+"""Cost of a batch, and the choice of the engine that computes it.
 
 In reading order; an entry uses only those before it:
 
-    batch_engine    the maintenance tiers, one of which computes a batch of a deferred view
-                    (`views.cost.tier_selector`)
-    cost_model      how long maintaining and reading views takes: the one place with seconds in it
-    row_counts      estimated row counts of relations, kept up to date without counting each time
-    measured_costs  measured costs of the maintenance tiers, as factors of their estimates
-    choose_engine   the choice of the tier that computes a batch of a deferred view
+    maintenance_tier  the maintenance tiers, one of which computes a batch of a deferred view
+                      (`views.cost.tier_selector`)
+    cost_model        how long maintaining and reading views takes: the one place with seconds in it
+    row_counts        estimated row counts of relations, kept up to date without counting each time
+    measured_costs    measured costs of the maintenance tiers, as factors of their estimates
+    tier_selector     the choice of the tier that computes a batch of a deferred view
 """

@@ -1,8 +1,8 @@
-"""How long maintaining and reading views takes: the one place with seconds in it.
+"""The cost model: seconds of maintaining and of reading views, estimated only here.
 
-The constants are of one machine. What a batch takes is corrected by what batches have shown in this
-process (`views.cost.measured_costs`), what a change costs a reader by the seconds that the worker
-has measured.
+The constants were measured on one machine. The batches measured in this process correct the cost of
+a batch (`views.cost.measured_costs`), the seconds that the worker has measured correct the cost of
+a change for a reader.
 
 - a batch (`views.cost.tier_selector`): by Python, added up by DuckDB, or refilled
 - a read of a deferred view that is behind (`session.materialized.freshness_policy`): caught up, or

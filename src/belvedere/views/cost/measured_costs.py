@@ -1,11 +1,10 @@
 """Measured costs of the maintenance tiers, as factors of their estimates.
 
-What a change or a row is expected to take are seconds of one machine (`views.cost.cost_model`). How
-much slower or faster a view goes here is measured with every batch that is large enough to tell, as
-a factor for each view and way; it moves with what comes, so that a noisy moment is forgotten. What
-was never measured is as far from what is expected as the same way of other views, or, where nobody
-has gone it, as all that was measured: as long as only one way is known, the choice is that of the
-constants.
+The estimates of a change or a row are seconds of one machine (`views.cost.cost_model`). Every batch
+that is large enough is measured against them, as a factor for each view and tier; the factor is a
+moving average, so that an outlier is forgotten. A view that was never measured in a tier has the
+factor of that tier for other views, or, where there is none, the factor of all measurements: as
+long as only one tier was measured, the constants decide.
 
 A tier that is not taken is not measured either. So its factor decays towards the general one, a
 little with each batch for which it was not taken, and it is tried again.

@@ -10,9 +10,9 @@ row:
     refill    a statement, the rows of all the view's tables, and its stored state; where all views
               of a batch are refilled, the log does not even have to be decoded
 
-The cheapest is taken (`views.cost.cost_model`), by what the batches of this process have shown
-(`views.cost.measured_costs`). `SET maintenance_tier` asks for one of them, which is taken where it
-is possible: a view says in EXPLAIN, and after a batch in `belvedere.views`, what was done and why.
+The cheapest is taken (`views.cost.cost_model`), corrected by the batches measured in this process
+(`views.cost.measured_costs`). `SET maintenance_tier` requests one of them, which is taken where it
+is possible: EXPLAIN, and after a batch `belvedere.views`, show the tier of a view and the reason.
 """
 
 from __future__ import annotations

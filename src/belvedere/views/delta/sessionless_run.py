@@ -1,4 +1,4 @@
-"""Runs of plans and expressions without a session: a reader is given, and nothing else."""
+"""Runs of plans and expressions with a reader but without a session."""
 
 from __future__ import annotations
 

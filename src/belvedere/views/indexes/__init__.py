@@ -2,9 +2,7 @@
 
 In reading order; an entry uses only those before it:
 
-    entries       maintenance of index entries: an index is a projection of its table under
-                  another key
-    unique        unique indexes of views: a change that would give a view two rows of one key is
-                  refused
-    participants  the participants of a commit other than views: indexes and foreign keys
+    entries            maintenance of index entries
+    unique_view_index  unique indexes of views: refusal of a second row of one key
+    participants       the participants of a commit other than views: indexes and foreign keys
 """

@@ -2,13 +2,9 @@
 
 In reading order; an entry uses only those before it:
 
-    decoded_changes  the changes of a step as decoded rows, shared by all views that are
-                     maintained from them
-    duckdb_batch     the delta of a large batch by DuckDB: the same sums as the Python operators,
-                     by columns
-    gc_pause         pausing Python's cycle collector during a maintenance batch
-    log_window       A window of the log, read, decoded and consolidated once for all views that
-                     need it
-    maintainer       the maintenance of one view: from changes of its tables to additions to its
-                     stored state
+    decoded_changes  the changes of a step as decoded rows, shared by all views of a step
+    duckdb_batch     the delta of a large batch by DuckDB, in columns
+    gc_pause         a pause of Python's cycle collector during a maintenance batch
+    log_window       a window of the log, read, decoded and consolidated once for all views
+    maintainer       the maintenance of one view: changes of its tables to additions to state
 """

@@ -5,8 +5,9 @@ equivalent one that reads materialized views by their ids, as a query that names
 run before anything examines which views a plan reads, so a view that a rule put in is as fresh as
 the reader asks, is explained, and is verified like one that the query named.
 
-Rules are registered from outside (`Shared.answering`); without any a plan stays the same. A rule
-must keep the columns, their names and types: another plan is an error of the rule, and is refused.
+Rules are registered from outside (`SharedState.rewrite_rules`); without any a plan stays the same.
+A rule must keep the columns, their names and types: another plan is an error of the rule, and is
+refused.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""The views of a database: the registry, and their part in commits and catalog changes.
+"""The views of a database, and their part in commits and catalog changes.
 
 In reading order; an entry uses only those before it:
 
-    maintainers       what maintenance needs of whoever knows the views of a database
-    transitions       state transitions of views, in the commit of the catalog change that makes
-                      them
-    view_registry     the view registry: compiled definitions, maintainers, participants and
-                      reading plans of views
-    row_atomic_locks  immediate views on a row-atomic store: which locks their maintenance needs
+    maintainer_provider  what maintenance requires of the registry of views
+    transitions          state transitions of views, in the commit of a catalog change
+    view_registry        the registry: compiled definitions, maintainers, participants, plans
+    row_atomic_locks     the locks that maintenance of immediate views needs on a row-atomic store
 """

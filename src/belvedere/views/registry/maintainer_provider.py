@@ -1,7 +1,7 @@
-"""What maintenance needs of whoever knows the views of a database.
+"""What maintenance requires of the registry of views.
 
-The registry itself (`views.registry.view_registry`) takes part in catalog changes by
-`views.registry.transitions`, so that the code below it cannot import it.
+The registry itself (`views.registry.view_registry`) imports `views.registry.transitions` and the
+code that maintains views, so these cannot import it and use this contract.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Immediate views on a row-atomic store: which locks their maintenance needs.
 
-All state of a view is linear: additions commute, and nobody locks it. But a delta also
+All state of a view is linear: additions commute, and no transaction locks it. But a delta also
 reads rows of other tables, or other rows of the same one, and what it reads must be as of p-1. So
-what a delta reads is locked on one side, what a change writes on the other, and only the two
-exclude each other (a hot product does not serialize its orders); who does both to one key has it
-alone. What is read is found out by working out the delta on a reader that takes notes, first at
-the snapshot and again under the locks. A lock covers the rows of a relation (a table by its key, or
-an index) that have one value in their first key column, or all rows when a range is wider.
+what a delta reads is locked on one side, what a change writes on the other, and only the two sides
+exclude each other (a hot product does not serialize its orders); a transaction that does both to
+one key holds it exclusively. The reads are found by computing the delta on a reader that records
+them (`LockRecorder`), first at the snapshot and again under the locks. A lock covers the rows of a
+relation (a table by its key, or an index) that have one value in their first key column, or all
+rows when a range is wider.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ READ_SIDE, WRITE_SIDE = 1, 2
 def build_row_atomic_participants(
     registry: ViewRegistry, catalog: Catalog, relations: frozenset[int], log: ChangeLog, node: int
 ) -> tuple[Participant, ...]:
-    """The immediate views over these relations, also those being built; and who sees to catalog
-    changes. `node` is the number of this process on the store."""
+    """The immediate views over these relations, also those being built; and the participant for
+    catalog changes. `node` is the number of this process on the store."""
     views = {
         view.id: view
         for relation in sorted(relations)

@@ -184,7 +184,7 @@ class ViewRegistry:
     def _match_ready_auxiliaries(
         self, catalog: Catalog, view: View, compiled: MaintenancePlan
     ) -> AuxiliaryViews:
-        """The auxiliary views of a view that are filled."""
+        """The auxiliary views of a view that are backfilled."""
         pairs = zip(compiled.required_auxiliaries, view.auxiliary_views)
         return AuxiliaryViews(
             catalog,
@@ -262,8 +262,8 @@ class ViewRegistry:
         compiled: MaintenancePlan,
         auxiliary: Auxiliary | None = None,
     ) -> None:
-        """Maintain a view that was just put into this catalog by what it was defined with, for as
-        long as all that it uses stays the same."""
+        """Use the compiled definition of a view that was just put into this catalog, as long as
+        everything it depends on stays the same."""
         view = catalog.get(id_)
         assert isinstance(view, View)
         self._definitions[id_] = _CompiledDefinition(
@@ -290,7 +290,7 @@ class ViewRegistry:
     def _find_meaning_conflict(
         self, catalog: Catalog, view: View, plain_views: Sequence[int]
     ) -> Error | None:
-        """Why a view has another meaning or layout under this catalog."""
+        """The reason why a view has another meaning or layout under this catalog."""
         try:
             self._get_compiled_definition(catalog, view)
             for id_ in plain_views:
@@ -343,8 +343,8 @@ class ViewRegistry:
         self, commits: CommitProtocol, view: View, tables: Reader, stored: Reader
     ) -> int | None:
         """Add the difference between the view's state at `stored` and what `tables`, at the same
-        position, give; returns how many entries differed. None: another repair or detachment has
-        changed the epoch meanwhile, so that the caller has to try again."""
+        position, give; returns the number of entries that differed. None: another repair or
+        detachment has changed the epoch meanwhile, so that the caller has to retry."""
         writer = DerivedRows(EmptyReader(tables.catalog))
         self.get_view_maintainer(tables.catalog, view).backfill_state(tables, writer)
         additions = list(compute_correcting_additions(stored, view, dict(writer.writes())))

@@ -1,4 +1,4 @@
-"""Which builds of indexes and views have not ended, and which of them are resumed."""
+"""Unfinished builds of indexes and views, and which of them are resumed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _is_resumable_view(item: Index | View) -> bool:
 
 
 def _is_replacement(item: Index | View) -> bool:
-    """Whether it was to take the place of another view, which serves."""
+    """Whether the view was created to replace another view, which still serves reads."""
     return isinstance(item, View) and item.replaces is not None
 
 

@@ -1,7 +1,7 @@
-"""One step of the state of views: what is added, where that brings them, and what is told of it.
+"""One update of the state of views: additions, new positions, and changefeed entries.
 
 Every driver that changes stored state (the worker's batch, a claim, a repair, a backfill) describes
-its step as a `StateUpdate`, and this module alone makes rows of it:
+its step as a `StateUpdate`, and only this module turns it into rows:
 
 - the state rows, with the additions made
 - the changefeed entries of those views that keep their changes

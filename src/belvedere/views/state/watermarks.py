@@ -1,6 +1,6 @@
 """Watermarks: the log position applied by each maintenance group and by each detached view.
 
-The key family `read_watermark` holds a position under the id of a group or of a view (ids are given
+The key family `watermark` holds a position under the id of a group or of a view (ids are given
 out once, so the two never collide). A view that has an entry of its own is *detached* from its
 group: it is being built, it has just joined, its last batch failed, or it is too slow for the
 others. Without one its watermark is that of its group.

@@ -2,13 +2,9 @@
 
 In reading order; an entry uses only those before it:
 
-    comparison          values as keys: what Python's `==`, `hash` and `<` need to agree with
-                        SQL's equality and order
-    generated_function  builder of one generated Python function: source text, constants and
-                        temporaries
-    outer_references    outer rows and CTEs a sub-query plan depends on: how long its result can
-                        be cached
+    comparison          keys whose `==`, `hash` and `<` agree with SQL's equality and order
+    generated_function  builder of a generated function: source text, constants, temporaries
+    outer_references    outer rows and CTEs that the result of a sub-query depends on
     subqueries          expressions over sets of values
-    expression_source   translation of expressions to Python source text: their only definition in
-                        the Python tier
+    expression_source   translation of expressions to Python source text
 """

@@ -2,7 +2,7 @@
 
 A hash join builds on the right side, in memory, and streams the left; rows with a NULL key match
 nothing unless the key is null-safe. Right and full joins return the unmatched right rows last.
-Both sides of a merge join are scans in the order of its keys (`merges`).
+Both sides of a merge join are scans in the order of its keys (`merge_join`).
 """
 
 from __future__ import annotations

@@ -2,10 +2,8 @@
 
 In reading order; an entry uses only those before it:
 
-    on_conflict       arbiters of ON CONFLICT: the primary key and unique indexes that detect
-                      conflicting rows
+    on_conflict       arbiters of ON CONFLICT: the primary key and the unique indexes
     dml               INSERT, UPDATE and DELETE: evaluate all rows first, then write
-    point_statements  single-row fast path: statements that touch at most one row by its key, or
-                      none at all
+    point_statements  fast path of statements that touch at most one row, by its key
     page_reads        fast path of page queries: the first rows of a key range, in key order
 """

@@ -5,7 +5,7 @@ iterators or a list of writes:
 
     read     SELECT columns FROM t WHERE key = ?        (reader, run) -> rows
     write    UPDATE, DELETE by key; INSERT of one row    (transaction, run) -> rows changed
-    commit   UPDATE by key, INSERT, of a row that is its own root  (swaps, run) -> position
+    commit   UPDATE by key, INSERT, of a row that is its own root  (commits, run) -> position
 
 `run` here is a `FastPathRun`, which has only what expressions need. Everything that needs more
 (sub-queries, the clock, conflicts, RETURNING) takes the general path.

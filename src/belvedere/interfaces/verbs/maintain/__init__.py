@@ -2,7 +2,6 @@
 
 In reading order; an entry uses only those before it:
 
-    backfill           verbs for whoever fills views from another process
-                       (`views.build.external_backfill`)
+    backfill           verbs for a process that backfills views from outside
     maintenance_verbs  verbs for a process that maintains or verifies views from outside
 """

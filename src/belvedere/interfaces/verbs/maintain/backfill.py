@@ -1,10 +1,10 @@
-"""Verbs for whoever fills views from another process (`views.build.external_backfill`).
+"""Verbs for a process that backfills views from outside (`views.build.external_backfill`).
 
 fill_begin    views                       hold a position for the scan of their tables; the log is
-                                          kept from it
-fill_known    view, position, job         whether what a job has made is still what the view needs
-fill_finish   view, position, job, files  take the made state in, catch up from the log, let the
-                                          view be read
+                                          kept from it on
+fill_known    view, position, job         whether the state that a job computed is still current
+fill_finish   view, position, job, files  ingest the computed state, catch up from the log, make the
+                                          view READY
 """
 
 from __future__ import annotations

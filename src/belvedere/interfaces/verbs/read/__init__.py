@@ -2,12 +2,10 @@
 
 In reading order; an entry uses only those before it:
 
-    key_splits    splitting of a key range into parts with similar row counts, without reading all
-                  of it
+    key_splits    splits of a key range into parts of similar row counts, from a few reads
     relations     resolution of the table or view and the columns that a request names
     queries       SELECT statements of other processes, at a leased position
-    filters       filters pushed down by a reader in another process, as key ranges and index
-                  look-ups
+    filters       pushed-down filters of a remote reader, as key ranges and index look-ups
     view_changes  verbs that read the changefeed of a view: `con.subscribe` for other processes
     view_scan     scan of a view in parts
     changes       verbs that read the change log, of one table or of all

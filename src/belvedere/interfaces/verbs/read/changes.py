@@ -162,7 +162,7 @@ def _decode_rows(catalog: Catalog, found: NamedRelation, encoded: pa.Array) -> p
 
 def find_batch_end(peer: Peer, arguments: Arguments) -> int:
     """The last position up to which there are at most `rows` changes after `after`, counting all
-    tables even if the reader wants one. At least one commit."""
+    tables even if the reader reads one of them. At least one commit."""
     after, left = arguments.get_number("after"), arguments.get_number("rows")
     reached = after
     for batch in peer.database.log.read_bytes(after):

@@ -3,8 +3,6 @@
 In reading order; an entry uses only those before it:
 
     staged_writer  writer of staged rows to a table, in one transaction: append, upsert or delete
-    staging        staging files: rows that tasks upload before their job commits, not yet visible
-                   to readers
-    write_verbs    verbs that write: "stage" rows, then "write" all parts of a job at once, or
-                   "end_job" without
+    staging        staging files: rows that tasks upload before their job commits
+    write_verbs    verbs that write: stage rows, write all parts of a job at once, end the job
 """

@@ -163,7 +163,7 @@ def _apply_parts(
 
 
 def _copy_part(session: Session, target: LoadTarget, directory: Path, part: str) -> int:
-    """COPY takes a part by columns, where nothing has to be reckoned row by row."""
+    """COPY writes a part by columns, where nothing has to be computed row by row."""
     names = ", ".join(quote_identifier(column.name) for column in target.columns)
     path = quote_literal(str(staging.require_part(directory, part)))
     return session.execute(

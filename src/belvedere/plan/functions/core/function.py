@@ -137,7 +137,7 @@ class Function:
     # Precision and scale of a NUMERIC result in DuckDB, from the arguments' bounds.
     bounds: BoundRule | None = None
     partial: PartialAggregate | None = None
-    # Builds the Python form for concrete argument types, where it depends on them; see Resolved.
+    # Builds the Python form for concrete argument types, where it depends on them (ResolvedCall).
     specialize: Callable[[Types], Callable[..., Any] | Accumulator] | None = None
     # The SQL form calls the Python form by its UDF name for some values.
     udf: bool = False
@@ -223,7 +223,7 @@ def aggregate(
 
 
 def window(signature: str, python: Callable[..., Any], sql: SqlForm = None) -> Function:
-    """A window function: `python` maps a Partition to one value per row."""
+    """A window function: `python` maps a WindowPartition to one value per row."""
     return scalar(signature, python, sql, kind=FunctionKind.WINDOW, strict=False)
 
 

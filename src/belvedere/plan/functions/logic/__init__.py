@@ -1,4 +1,4 @@
-"""Booleans, comparison, and what a session knows of itself.
+"""Booleans, comparison, and session information.
 
 In reading order; an entry uses only those before it:
 

@@ -5,6 +5,5 @@ In reading order; an entry uses only those before it:
     arrays           array functions: building, searching, ANY and ALL, unnest
     generate_series  generate_series and generate_subscripts
     json             JSON functions over JSON text: extraction, types, lengths, building
-    json_records     JSON of records: json_each, json_object_agg, json_strip_nulls, paths, and
-                     rows as JSON objects
+    json_records     json_each, json_object_agg, json_strip_nulls, paths, rows as JSON objects
 """

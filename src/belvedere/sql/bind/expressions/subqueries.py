@@ -84,7 +84,7 @@ def _make_comparisons(
 
 
 def _cast_columns(plan: n.Node, columns: list[e.Expression]) -> n.Node:
-    """The plan with its columns as the comparison wants them."""
+    """The plan with its columns cast as the comparison requires."""
     if all(isinstance(one, e.Column) for one in columns):
         return plan
     fields = tuple(n.Field(old.name, one.type) for old, one in zip(plan.fields, columns))

@@ -57,7 +57,7 @@ def merge_using(
 
 
 def _merge_columns(binder: Binder, kind: JoinKind, pair: Pair, at: int) -> e.Expression:
-    """The side that cannot be NULL for want of a match; of FULL the first that is not."""
+    """The side that is not NULL-extended by the join; for FULL the first value that is not NULL."""
     if kind is JoinKind.FULL:
         common, same = unify_types(binder, pair, "join/using", at)
         return e.Coalesce(same, common)

@@ -1,4 +1,4 @@
-"""DDL: what can be checked before the catalog is asked, and the queries of views and CREATE AS."""
+"""Binds DDL: checks before the catalog is changed, and the queries of views and CREATE AS."""
 
 from __future__ import annotations
 

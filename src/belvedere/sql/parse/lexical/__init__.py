@@ -3,9 +3,8 @@
 In reading order; an entry uses only those before it:
 
     escapes       escapes in string constants
-    keywords      which words may be names
+    keywords      keywords, and which of them may be names
     lexer         text to tokens, by PostgreSQL's lexical rules
     render        renders tokens to SQL text in one canonical spelling
-    token_cursor  the cursor over the tokens of a text, with the small rules that all of the
-                  parser shares
+    token_cursor  the cursor over the tokens of a text, with the rules that all parsers share
 """

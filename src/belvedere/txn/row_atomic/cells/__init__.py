@@ -2,9 +2,7 @@
 
 In reading order; an entry uses only those before it:
 
-    layout       the rows of the protocol and what is in their cells
-    table_cells  table rows as cells, one cell a column, so that other users of the store can read
-                 them
-    data_cells   data rows as cells: how a write is encoded, and how cells are read as of a
-                 position
+    layout       the rows of the protocol and their cells
+    table_cells  table rows as cells, one a column, readable by other users of the store
+    data_cells   data rows as cells: encoding of writes, and reads as of a position
 """

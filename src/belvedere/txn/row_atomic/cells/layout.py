@@ -14,7 +14,7 @@
 | 0x24 transaction id | p | the outcome: the position it committed at |
 | 0x25 node id | b | a Heartbeat |
 | 0x01 'consumer/', name | p | the position a consumer of the log has applied |
-| 0x10 ... | 0x00, columns, +, = | data: marker, cells, delta cells, fold cells (see `cells`) |
+| 0x10 ... | 0x00, columns, +, = | data: marker, cells, delta cells, fold cells (`data_cells`) |
 
 Timestamps. Data cells carry the position that wrote them. A lock cell carries the id of the attempt
 that made it, which is unique, and is removed by a tombstone of exactly that timestamp: the

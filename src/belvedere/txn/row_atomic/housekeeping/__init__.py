@@ -1,9 +1,8 @@
-"""What runs now and then: folding of sums, vacuum, finishing the work of dead nodes.
+"""Periodic work: folding of sums, vacuum, finishing the work of dead nodes.
 
 In reading order; an entry uses only those before it:
 
-    fold    folding delta cells: one cell that says the sum of all of them up to a position
-    sweep   the sweep: finishes what dead processes began, before other nodes have to wait for it
-    vacuum  vacuum: removal of old versions, old log records and old outcomes below announced
-            floors
+    fold    folding of delta cells into one cell with their sum up to a position
+    sweep   the sweep: finishes what dead processes began
+    vacuum  vacuum: removal of old versions, log records and outcomes below announced floors
 """

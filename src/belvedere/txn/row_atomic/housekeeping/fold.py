@@ -1,9 +1,9 @@
-"""Folding delta cells: one cell that says the sum of all of them up to a position.
+"""Folding of delta cells: one cell with the sum of all of them up to a position.
 
-A fold cell's timestamp is `folded_through`. It stops at `applied`, below which no delta can appear
-any more, so two folders at one position write the same cell and a fold at any position is right by
-itself. A reader takes the newest fold at or below its snapshot and adds the deltas after it. The
-deltas stay until `forget` removes them below the floor.
+A fold cell's timestamp is the position it is folded through. It is at most `applied`, below which
+no delta can appear any more, so two nodes that fold at one position write the same cell, and a fold
+at any position is correct by itself. A reader takes the newest fold at or below its snapshot and
+adds the deltas after it. The deltas stay until the vacuum removes them below the floor.
 """
 
 from __future__ import annotations

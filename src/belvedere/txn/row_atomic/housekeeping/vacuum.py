@@ -194,8 +194,8 @@ def _trim_positions(node: Node, positions: range) -> Step[int]:
 
 
 def forget_outcomes(trimmed: int) -> Step[int]:
-    """Remove outcome cells of commits up to a position whose log records are gone already: after
-    this, who asks for one gets "unknown". Returns how many."""
+    """Remove outcome cells of commits up to a position whose log records are gone already: their
+    outcome is "unknown" after this. Returns the number of removed cells."""
     removed, start = 0, layout.OUTCOMES
     while True:
         rows = yield CellScan(start, layout.HEARTBEATS, limit=ROWS_IN_ONE_TRIP)
