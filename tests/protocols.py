@@ -37,7 +37,7 @@ there is no grace to wait out."""
 
 def open_on_cells(config: Config | None = None, **more: Any) -> Database:
     """A node alone on a store of its own."""
-    return Database.open_row_atomic_node(CellStoreSetup(MemoryCells(), UNHURRIED), config, **more)
+    return Database.on_cells(CellStoreSetup(MemoryCells(), UNHURRIED), config, **more)
 
 
 def runs_on_cells(metafunc: pytest.Metafunc) -> bool:

@@ -135,7 +135,7 @@ class Database:
         return db
 
     @staticmethod
-    def open_row_atomic_node(
+    def on_cells(
         cells: CellStoreSetup,
         config: Config | None = None,
         *,
@@ -306,7 +306,7 @@ class Database:
         """A reader of base tables at a past position that the log still reaches."""
         return self.engine.open_past_reader(position, self.begin)
 
-    def trim_log(self, through: int | None = None) -> int:
+    def trim(self, through: int | None = None) -> int:
         """Delete the log up to `through`, by default all but the retention minimum; then the rows
         of tables and indexes whose drop is older than the log. Returns the position trimmed
         through."""
@@ -320,7 +320,7 @@ class Database:
     def _trim_log_and_changefeeds(self) -> None:
         """Trim when the log is twice as long as required, so that trimming stays rare."""
         if self.position - self.log.first_position > 2 * self.config.log_retention_records_min:
-            self.trim_log()
+            self.trim()
         self.views.trim_changefeeds()
 
     def _erase_dropped_relations(self) -> None:

@@ -43,7 +43,7 @@ class Node:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         with mock.patch.object(ViewService, "start_or_wake_worker", return_value=None):
-            self.db = Database.open_row_atomic_node(
+            self.db = Database.on_cells(
                 CellStoreSetup(store, settings, clock, sends_heartbeats=False),
                 Config(statement_retries_max=0),
                 compile_expression=compile_row_expression,

@@ -119,7 +119,7 @@ def test_a_dropped_deferred_view_no_longer_holds_the_log(store: Store) -> None:
     for number in range(10, 15):
         store.run(f"INSERT INTO t VALUES ({number}, 'n', 1)")
     wanted = store.db.position - 1
-    assert store.db.trim_log(wanted) == wanted
+    assert store.db.trim(wanted) == wanted
 
 
 def test_an_index_made_for_two_views_stays_until_both_are_gone(store: Store) -> None:

@@ -1,6 +1,6 @@
 """Compiled relations: the key codec, the row layout and the row checks of a table, index or view.
 
-Each is compiled once per object and catalog, and cached in `Catalog.compiled`.
+Each is compiled once per object and catalog, and cached in `Catalog.compiled_relations`.
 
 - A table stores all columns by slot; its key is the primary key.
 - An index stores (key parts, primary key, included columns); its key is the key parts followed by
@@ -120,7 +120,7 @@ def missing_value(column: CatalogColumn) -> Any:
 
 
 def encode_missing_value(type_: SqlType, value: Any) -> bytes | None:
-    """The encoding of a value for `Column.missing`."""
+    """The encoding of a value for `CatalogColumn.missing`."""
     return None if value is None else RowLayout((Slot(type_, None),)).encode((value,))
 
 

@@ -171,7 +171,7 @@ def test_a_log_trimmed_past_the_copy_makes_a_new_one(store: Store) -> None:
     rows(session)
     for number in range(20):
         session.execute("UPDATE t SET v = ? WHERE id = 1", (number,))
-    store.database.trim_log(store.database.position)
+    store.database.trim(store.database.position)
     assert (1, 19, "name 1") in rows(session)
 
 
@@ -182,7 +182,7 @@ def test_a_log_trimmed_past_an_old_reader(store: Store) -> None:
     for number in range(20):
         new.execute("UPDATE t SET v = ? WHERE id = 1", (number,))
     rows(new)
-    store.database.trim_log(store.database.position)
+    store.database.trim(store.database.position)
     assert rows(old) == before
     old.execute("ROLLBACK")
 

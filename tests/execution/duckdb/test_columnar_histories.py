@@ -124,6 +124,6 @@ def _act(chosen: random.Random, session: Session, store: Store, step: int) -> No
         case 9 if session.transactions.open is None and chosen.random() < 0.3:
             session.execute(f"ALTER TABLE t ADD COLUMN c{step} int DEFAULT {step}")
         case 10 if chosen.random() < 0.3:
-            store.database.trim_log(store.database.position - chosen.randrange(10))
+            store.database.trim(store.database.position - chosen.randrange(10))
         case _:
             pass

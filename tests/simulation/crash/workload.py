@@ -376,7 +376,7 @@ class Writer:
         through = min(self.plan.trim_through, self.database.position - 5)
         if through > 0:
             self.acks.note("trim", through=through)
-            self.database.trim_log(through)
+            self.database.trim(through)
 
     def back_up(self) -> None:
         """Take one, make a store of it at an earlier position, and throw both away."""

@@ -120,7 +120,7 @@ def test_the_newest_position_survives_trimming_and_reopening(tmp_path: Path) -> 
         create_shop(database)
         fill(database, 3)
         last = database.position
-        database.trim_log(last)
+        database.trim(last)
     with open_engine("rocksdb-full", tmp_path) as database:
         assert database.position == last
         fill(database, 1)
@@ -288,10 +288,10 @@ def test_rows_of_a_dropped_table_go_when_the_log_has_forgotten_it(shop: Database
     shop.change_schema(lambda edit: edit.drop_table(staff.table.id))
     fill(shop, 3)
     assert rows_of(shop, ids[0]) == 2
-    shop.trim_log(before)
+    shop.trim(before)
     with shop.open_past_reader(before) as past:
         assert scan(past, "staff") == [(1, None), (2, 1)], "the log still reaches before the drop"
-    shop.trim_log(before + 1)
+    shop.trim(before + 1)
     assert [rows_of(shop, id_) for id_ in ids] == [0, 0]
     assert all(shop.catalog.get(id_) is None for id_ in ids)
 
@@ -302,10 +302,10 @@ def test_rows_of_a_dropped_table_stay_while_a_snapshot_has_it(shop: Database) ->
     with shop.begin() as reader:
         shop.change_schema(lambda edit: edit.drop_table(id_))
         fill(shop, 3)
-        shop.trim_log(shop.position)
+        shop.trim(shop.position)
         assert scan(reader, "staff") == [(1, None)]
         assert isinstance(shop.catalog.get(id_), Table)
-    shop.trim_log(shop.position)
+    shop.trim(shop.position)
     assert shop.catalog.get(id_) is None
     assert rows_of(shop, id_) == 0
 
@@ -339,7 +339,7 @@ def test_outcomes_survive_a_restart_until_the_log_is_trimmed(tmp_path: Path) -> 
     with open_engine("rocksdb-full", tmp_path) as database:
         assert database.outcome(txn.id) == position
         assert database.outcome(never_id) is None
-        database.trim_log(position)
+        database.trim(position)
         with pytest.raises(Unavailable) as unknown:
             database.outcome(txn.id)
         assert unknown.value.sqlstate == "08007"

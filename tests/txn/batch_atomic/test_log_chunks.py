@@ -97,7 +97,7 @@ def test_trimming_forgets_the_pieces_too() -> None:
         trimmed = db.position
         put_products(db, 100, 1)
         left = piece_count(db.store)
-        assert db.trim_log(trimmed) == trimmed
+        assert db.trim(trimmed) == trimmed
         assert left
         assert piece_count(db.store) == 0
 

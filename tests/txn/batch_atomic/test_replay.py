@@ -156,7 +156,7 @@ def test_what_was_forgotten_for_good_is_forgotten_by_a_replay_too() -> None:
     put(database, "product", (1, "x"))
     put(database, "product", (2, "x"))
     records += [data for batch in database.log.read_bytes(len(records)) for data in batch]
-    database.trim_log(database.position)
+    database.trim(database.position)
     records += [data for batch in database.log.read_bytes(len(records)) for data in batch]
     copy = MemoryStore()
     replay_records(iter(records), copy, empty_catalog(), database.participants_for)
@@ -223,7 +223,7 @@ def test_what_is_no_backup_or_not_reached_is_refused(
     put(directory_shop, "product", (1, "x"))
     put(directory_shop, "product", (2, "x"))
     last = directory_shop.position
-    directory_shop.trim_log(last - 2)
+    directory_shop.trim(last - 2)
     directory_shop.back_up(tmp_path / "backup")
     with pytest.raises(InvalidInput, match="destination exists"):
         directory_shop.back_up(tmp_path / "backup")

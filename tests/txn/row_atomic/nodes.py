@@ -25,7 +25,7 @@ def cells(store: CellStore | None = None, settings: NodeSettings = DEFAULTS) -> 
 
 def open_node(store: CellStore | None = None, settings: NodeSettings = DEFAULTS) -> Database:
     """One more database on the store."""
-    return Database.open_row_atomic_node(cells(store, settings), Config(lock_wait_ms_max=5_000))
+    return Database.on_cells(cells(store, settings), Config(lock_wait_ms_max=5_000))
 
 
 def open_as(

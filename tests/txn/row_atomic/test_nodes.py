@@ -267,11 +267,11 @@ def test_outcomes_are_forgotten_one_trim_after_their_records() -> None:
             insert(txn, "product", (number, "a"))
             known.append(txn.id)
             txn.commit()
-    made, first = outcome_rows(store), node.trim_log(node.position - 5)
+    made, first = outcome_rows(store), node.trim(node.position - 5)
     assert outcome_rows(store) == made, "whoever is in doubt can still ask"
     assert node.outcome(known[0]) is not None
     node.run_and_get_commit(lambda txn: insert(txn, "product", (1000, "a")))
-    second = node.trim_log(node.position - 1)
+    second = node.trim(node.position - 1)
     assert second > first
     assert node.outcome(known[0]) is None
     assert node.outcome(known[-1]) is not None

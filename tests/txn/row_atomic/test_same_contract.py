@@ -51,7 +51,7 @@ def test_a_token_of_one_node_is_good_on_another() -> None:
     first.change_schema(lambda edit: edit.create_table(table_of("t", column("id"))))
     committed = first.run_and_get_commit(lambda txn: insert(txn, "t", (1,)))[1]
     token = first.position_to_token(committed.position)
-    second = Database.open_row_atomic_node(first.engine._opened, Config())  # type: ignore[attr-defined]
+    second = Database.on_cells(first.engine._opened, Config())  # type: ignore[attr-defined]
     assert second.store_id == first.store_id
     with second.begin(at_least=second.token_to_position(token)) as reader:
         assert get(reader, "t", 1) == (1,)

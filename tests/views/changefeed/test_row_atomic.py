@@ -62,11 +62,11 @@ def test_the_log_stays_for_as_long_as_changes_are_kept() -> None:
         for number in range(4):
             second.run(f"INSERT INTO orders VALUES ({number}, {number}, 1)")
         first.run("SELECT 1")
-        first.db.trim_log(first.db.position)
+        first.db.trim(first.db.position)
         assert len(changes.poll()) == 4
         second.run("INSERT INTO orders VALUES (9, 9, 9)")
         first.run("SELECT 1")
-        first.db.trim_log(first.db.position)
+        first.db.trim(first.db.position)
         with pytest.raises(InvalidInput, match="no longer kept"):
             changes_of(first, changes.position - 4)
         assert len(changes.poll()) == 1

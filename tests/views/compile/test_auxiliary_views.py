@@ -245,14 +245,14 @@ def test_what_a_tower_of_views_wants_is_looked_at_a_few_times_a_view(store: Stor
         auxiliary_views,
         "_find_recompute_auxiliaries",
         wraps=auxiliary_views._find_recompute_auxiliaries,
-    ) as looks:
+    ) as wake_times:
         for number in range(3):
-            looks.reset_mock()
+            wake_times.reset_mock()
             store.run(
                 f"CREATE MATERIALIZED VIEW v{number + 1} AS SELECT n AS g, max(m) AS n,"
                 f" count(DISTINCT g) AS m FROM v{number} GROUP BY n"
             )
-    assert looks.call_count < 2_000
+    assert wake_times.call_count < 2_000
 
 
 TOWER = (

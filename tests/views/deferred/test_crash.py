@@ -99,7 +99,7 @@ def assert_nothing_of(store: Store, before: set[int]) -> None:
     dropped = set(db.catalog.objects) - before
     for number in range(3):
         store.run(f"INSERT INTO t VALUES ({100 + number}, 0, 0)")
-    db.trim_log(db.position - 1)
+    db.trim(db.position - 1)
     for id_ in dropped:
         start, end = keyspace.relation_range(id_)
         assert not list(db.store.scan(start, end))

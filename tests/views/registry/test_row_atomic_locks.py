@@ -236,7 +236,7 @@ def test_trimming_folds_sums_and_forgets_what_is_folded() -> None:
         for number in range(6):
             second.run(f"INSERT INTO orders VALUES ({number}, 1, {number})")
         first.run("SELECT 1")
-        trimmed = first.db.trim_log(first.db.position - 1)
+        trimmed = first.db.trim(first.db.position - 1)
         assert trimmed == first.db.position - 1
         assert second.run("SELECT * FROM v") == [(1, 6, 15)]
         second.run("DELETE FROM orders WHERE id = 5")

@@ -78,11 +78,11 @@ def test_a_parent_is_renamed_while_a_child_under_it_is_inserted(store: Store) ->
     other = threading.Thread(target=rename)
     waited = store.db.locks.waited["root"]
     other.start()
-    looks = threading.Event()
+    wake_times = threading.Event()
     for _ in range(6000):
         if store.db.locks.waited["root"] > waited or renamed.is_set():
             break
-        looks.wait(0.01)
+        wake_times.wait(0.01)
     assert not renamed.is_set(), "the root's lock was not held"
     child.execute("COMMIT")
     other.join(timeout=60)

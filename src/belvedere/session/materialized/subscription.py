@@ -167,10 +167,10 @@ class Subscription:
         )
         state = stream.compute_states_before(reader, entries)
         kinship = find_related_entry_rule(catalog, view)
-        kin = None if kinship is None else RelatedEntries(kinship, reader, state)
+        related = None if kinship is None else RelatedEntries(kinship, reader, state)
         for entry in entries:
             before, after = stream.apply_entry_to_states(state, entry)
-            beside = {} if kin is None else kin.find_related_entries(before, state)
+            beside = {} if related is None else related.find_related_entries(before, state)
             went = self._read_rows_from_state(rows, reader, view, before | beside)
             came = self._read_rows_from_state(rows, reader, view, after | beside)
             for row, weight in stream.compute_net_row_changes(went, came):

@@ -54,7 +54,10 @@ def run_fast_read(
 
 
 def run_single_row_commit(
-    session: Session, entry: CompiledStatement, swap: FastPathCommit, parameters: Sequence[Any]
+    session: Session,
+    entry: CompiledStatement,
+    commit_row: FastPathCommit,
+    parameters: Sequence[Any],
 ) -> Result:
     """Run a cached write of one row as a single-row commit; as a transaction when that declines."""
     started = time.perf_counter()
@@ -67,7 +70,7 @@ def run_single_row_commit(
     if single_row_commits is not None and not state.is_read_only_by_default:
         run = FastPathRun(entry.convert(parameters), session.services)
         try:
-            position = swap(single_row_commits, run)
+            position = commit_row(single_row_commits, run)
         except Retry:
             pass  # a lost race: run again below, where attempts are counted
         except InvalidInput:

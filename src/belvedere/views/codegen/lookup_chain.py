@@ -183,14 +183,14 @@ def _build_leaf_chain(
         return None
     layout = compiled_table(catalog, leaf.relation).layout
     project = layout.projector(leaf.slots)
-    disguised = any(python_equal_may_differ(field.type) for field in leaf.fields)
+    varying = any(python_equal_may_differ(field.type) for field in leaf.fields)
     held = {leaf.slots[c.index] for c in plan.expressions if _is_changed_row_column(c, leaf)}
     sole = only and group is None and held.issuperset(catalog.table(leaf.relation).primary_key)
     table = catalog.table(leaf.relation)
     certain = frozenset(i for i, slot in enumerate(leaf.slots) if table.columns[slot].not_null)
     come, gone = _compile_chain_adders(catalog, chain, plan, group, certain)
     return LookupChain(
-        project, layout, leaf.slots, come, gone, disguised, tuple(chain), plan.expressions, sole,
+        project, layout, leaf.slots, come, gone, varying, tuple(chain), plan.expressions, sole,
         certain,
     )  # fmt: skip
 

@@ -54,7 +54,7 @@ class MaintenanceScheduler:
         self, schedules: dict[int, Schedule], reached: dict[int, int], position: int, now: float
     ) -> WorkerPlan:
         due: set[int] = set()
-        looks: list[float] = []
+        wake_times: list[float] = []
         idle = not schedules
         for group, schedule in schedules.items():
             if reached.get(group, -1) >= position:
@@ -65,8 +65,8 @@ class MaintenanceScheduler:
             if at <= now:
                 due.add(group)
             else:
-                looks.append(at)
-        return WorkerPlan(frozenset(due), min(looks, default=None), idle)
+                wake_times.append(at)
+        return WorkerPlan(frozenset(due), min(wake_times, default=None), idle)
 
     def _compute_due_time(self, group: int, schedule: Schedule, now: float) -> float:
         period = schedule.period_s
@@ -182,8 +182,10 @@ class MaintenanceWorker:
         self, plan: WorkerPlan, again_at: float | None, position: int, now: float
     ) -> bool:
         """Sleep until a group is due or a commit is published; False when the store is closing."""
-        looks = [at for at in (plan.look_at, again_at) if at is not None]
-        timeout = min(max(0.0, min(looks) - now), threading.TIMEOUT_MAX) if looks else None
+        wake_times = [at for at in (plan.look_at, again_at) if at is not None]
+        timeout = (
+            min(max(0.0, min(wake_times) - now), threading.TIMEOUT_MAX) if wake_times else None
+        )
         if plan.idle or timeout is None:
             if self._published.wait_past(position, timeout):
                 return True

@@ -68,7 +68,7 @@ def _has_same_layout(one: RowLayout, other: RowLayout) -> bool:
 def _split_and_project_changes(
     changes: Sequence[RowChange], leg: LookupChain
 ) -> DeletedAndInserted:
-    project, disguised = leg.project, leg.varying_representation
+    project, varying = leg.project, leg.varying_representation
     went: list[Row] = []
     came: list[Row] = []
     for _, old, new, _ in changes:
@@ -79,7 +79,7 @@ def _split_and_project_changes(
             came.append(project(new))
         else:
             before, after = project(old), project(new)
-            if before != after or (disguised and repr(before) != repr(after)):
+            if before != after or (varying and repr(before) != repr(after)):
                 went.append(before)
                 came.append(after)
     return went, came

@@ -235,7 +235,7 @@ def _build_change_extractor(catalog: Catalog, one: CoreLeaf) -> ExtractLeafChang
     """A function that projects changes to a leaf's columns and drops those that are equal there."""
     relation = one.relation
     project = compiled_table(catalog, relation).layout.projector(one.slots)
-    disguised = any(python_equal_may_differ(field.type) for field in one.fields)
+    varying = any(python_equal_may_differ(field.type) for field in one.fields)
 
     def extract_leaf_changes(changes: Sequence[RowChange]) -> LeafChanges:
         removed: list[Row] = []
@@ -245,7 +245,7 @@ def _build_change_extractor(catalog: Catalog, one: CoreLeaf) -> ExtractLeafChang
             if change.relation == relation:
                 old = None if change.old is None else project(change.old)
                 new = None if change.new is None else project(change.new)
-                if old != new or (disguised and repr(old) != repr(new)):
+                if old != new or (varying and repr(old) != repr(new)):
                     if old is not None:
                         removed.append(old)
                     if new is not None:

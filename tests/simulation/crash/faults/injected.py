@@ -48,7 +48,7 @@ OPERATIONS: dict[str, Operation] = {
         )
     ),
     "maintain": lambda w: workload.maintain_counts(w.database),
-    "trim": lambda w: w.database.trim_log(w.plan.trim_through),
+    "trim": lambda w: w.database.trim(w.plan.trim_through),
     "backup": lambda w: w.back_up(),
     "close": lambda w: w.database.close(),
 }

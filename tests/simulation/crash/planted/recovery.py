@@ -237,7 +237,7 @@ def slow_consumer(home: Path) -> list[str]:
         database.log.advance_consumer("slow", 2)
         for id_ in range(8):
             _insert(database, id_)
-        database.trim_log(7)
+        database.trim(7)
         first = database.log.first_position
     return [] if first <= 3 else [f"the log begins at {first}, the consumer is at 2"]
 
