@@ -7,8 +7,8 @@ Invariants
 - Ids are never reused. Ids below 100 belong to the system; `Head` has id 0.
 - An object is immutable; a change stores a new object under the same id. `version` is the catalog
   version that last changed it, so a commit can detect that an object it planned on has changed.
-- Columns are only ever appended: `CatalogColumn.slot` is the column's position in the stored row for
-  ever. A dropped column keeps its slot and is written as NULL.
+- Columns are only ever appended: `CatalogColumn.slot` is the column's position in the stored row
+  for ever. A dropped column keeps its slot and is written as NULL.
 - Expressions (defaults, checks, index expressions, view definitions) are stored as SQL text.
 """
 

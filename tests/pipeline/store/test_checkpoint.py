@@ -15,9 +15,9 @@ from tests.pipeline.conftest import in_another_process
 
 KILLED = """
 import os
-from belvedere.pipeline.store.checkpoint import checkpoint
+from belvedere.pipeline.store.checkpoint import temporary_checkpoint
 from belvedere.pipeline.store.client import Store
-with checkpoint(Store.of({shop!r})) as made:
+with temporary_checkpoint(Store.from_url({shop!r})) as made:
     print(made.directory, flush=True)
     os._exit(0)
 """

@@ -1,7 +1,7 @@
 """The eight tables of TPC-H and the text of its 22 queries.
 
-Tables are in an order in which foreign keys allow loading. The queries are files of the folder queries;
-only query 11 depends on the scale, by the share `:fraction`.
+Tables are in an order in which foreign keys allow loading. The queries are files of the folder
+queries; only query 11 depends on the scale, by the share `:fraction`.
 """
 
 from __future__ import annotations

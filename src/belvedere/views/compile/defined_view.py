@@ -1,9 +1,9 @@
 """A new view: the request, and the compiled definition.
 
 A definition is bound and compiled once on its way into the catalog. `NewView` may hold the plan
-that the statement was bound to; `ViewRegistry.build_defined_view` compiles it to a `DefinedView`, which
-all later steps use: the indexes and auxiliary views that are created with the view, the view's
-entry in the catalog, and the registry, which maintains the view by this compiled definition.
+that the statement was bound to; `ViewRegistry.build_defined_view` compiles it to a `DefinedView`,
+which all later steps use: the indexes and auxiliary views that are created with the view, the
+view's entry in the catalog, and the registry, which maintains the view by this compiled definition.
 """
 
 from __future__ import annotations

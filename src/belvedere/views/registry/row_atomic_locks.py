@@ -5,9 +5,9 @@ reads rows of other tables, or other rows of the same one, and what it reads mus
 what a delta reads is locked on one side, what a change writes on the other, and only the two sides
 exclude each other (a hot product does not serialize its orders); a transaction that does both to
 one key holds it exclusively. The reads are found by computing the delta on a reader that records
-them (`LockRecordingReader`), first at the snapshot and again under the locks. A lock covers the rows of a
-relation (a table by its key, or an index) that have one value in their first key column, or all
-rows when a range is wider.
+them (`LockRecordingReader`), first at the snapshot and again under the locks. A lock covers the
+rows of a relation (a table by its key, or an index) that have one value in their first key column,
+or all rows when a range is wider.
 """
 
 from __future__ import annotations
