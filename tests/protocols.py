@@ -81,8 +81,8 @@ BATCH_ONLY = (
     # Only a commit section writes what one row derives at once.
     ("views/codegen/test_single_row.py", "*", "the short way of one row"),
     # A node on cells fills views at a snapshot of the cells: see
-    # views/build/row_atomic_backfill.py.
-    ("views/build/test_backfill.py", "*", "fills by walking a table in steps"),
+    # views/backfill/row_atomic_backfill.py.
+    ("views/backfill/test_backfill_views.py", "*", "fills by walking a table in steps"),
     # SERIALIZABLE is refused by name: see tests/txn/row_atomic/test_same_contract.py.
     (
         "txn/transaction/test_transaction.py",

@@ -179,7 +179,7 @@ FOLDERS: dict[str, Order] = {
     ),
     "views": (
         ("service",),
-        ("build",),
+        ("backfill",),
         ("deferred", "read"),
         ("registry",),
         ("cost",),

@@ -56,9 +56,9 @@ from belvedere.txn.transaction.locks import RowLockTable
 from belvedere.txn.transaction.schema_change import apply_edit
 from belvedere.txn.transaction.sequences import Sequences
 from belvedere.txn.transaction.transaction import Transaction
-from belvedere.views.build.batch_atomic_backfill import BatchAtomicBackfill
-from belvedere.views.build.contracts import HostDatabase, StoreBackfill
-from belvedere.views.build.row_atomic_backfill import RowAtomicBackfill
+from belvedere.views.backfill.batch_atomic_backfill import BatchAtomicBackfill
+from belvedere.views.backfill.contracts import HostDatabase, StoreBackfill
+from belvedere.views.backfill.row_atomic_backfill import RowAtomicBackfill
 from belvedere.views.compile.defined_view import NewView
 from belvedere.views.indexes.entries import (
     CompileExpression,

@@ -6,7 +6,7 @@ from belvedere.codec import accumulator
 from belvedere.pipeline.aggregate.linear_views import LinearDeltaTask
 from belvedere.session.materialized.freshness_policy import choose_statement_and_reader
 from belvedere.txn.contracts import Reader
-from belvedere.views.build.backfill import backfill_views
+from belvedere.views.backfill.backfill_views import backfill_views
 from belvedere.views.codegen import single_row
 from belvedere.views.codegen.group_sums import GroupSums
 from belvedere.views.deferred import batch

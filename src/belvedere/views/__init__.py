@@ -15,16 +15,16 @@ In reading order; an entry uses only those before it:
     registry/    the views of a database, and their part in commits and catalog changes
     deferred/    deferred maintenance: batches, driver, worker thread, lag
     read/        queries over views: over their state, caught up, or rewritten to use one
-    build/       backfill of views and indexes: plans, steps, drivers
+    backfill/    backfill of views and indexes: plans, steps, drivers
     service      the views of an open database: creating, backfilling and maintaining them
 """
 
 SURFACE = (
-    "build.backfill",
-    "build.batch_atomic_backfill",
-    "build.contracts",
-    "build.external_backfill",
-    "build.row_atomic_backfill",
+    "backfill.backfill_views",
+    "backfill.batch_atomic_backfill",
+    "backfill.contracts",
+    "backfill.external_backfill",
+    "backfill.row_atomic_backfill",
     "changefeed.entries",
     "changefeed.related_entries",
     "changefeed.row_atomic",

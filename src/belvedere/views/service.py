@@ -23,10 +23,10 @@ from belvedere.errors import Error
 from belvedere.kv.batch import Write
 from belvedere.txn.contracts import Participant, Reader
 from belvedere.txn.transaction.transaction import Transaction
-from belvedere.views.build.contracts import HostDatabase, StoreBackfill
-from belvedere.views.build.create_auxiliary import find_or_create_auxiliaries
-from belvedere.views.build.driver import BackfillDriver
-from belvedere.views.build.external_backfill import ExternalBackfill
+from belvedere.views.backfill.contracts import HostDatabase, StoreBackfill
+from belvedere.views.backfill.create_auxiliary import find_or_create_auxiliaries
+from belvedere.views.backfill.driver import BackfillDriver
+from belvedere.views.backfill.external_backfill import ExternalBackfill
 from belvedere.views.changefeed.entries import build_trim_writes
 from belvedere.views.changefeed.row_atomic import find_addition_log
 from belvedere.views.compile.defined_view import NewView

@@ -15,7 +15,7 @@ from belvedere.errors import InvalidInput
 from belvedere.session.materialized.create import bind_simplified_definition
 from belvedere.sql.bind.statements.statement import bind_statement
 from belvedere.sql.parse.script import parse_script
-from belvedere.views.build.backfill import BuildControl
+from belvedere.views.backfill.backfill_views import BuildControl
 from belvedere.views.compile.compile_view import compile_auxiliary, compile_view
 from belvedere.views.compile.defined_view import BoundDefinition, NewView
 from belvedere.views.explain.describe_view import build_explain_lines

@@ -12,7 +12,7 @@ import pytest
 from belvedere import failpoints
 from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.session.session import Session
-from belvedere.views.build.batch_atomic_backfill import BatchAtomicBackfill
+from belvedere.views.backfill.batch_atomic_backfill import BatchAtomicBackfill
 from tests.mutations.registry import mutated
 from tests.views.sql import Store, opened, rows_of
 

@@ -12,7 +12,7 @@ from belvedere.errors import InvalidInput, Retry, Unavailable, Unsupported
 from belvedere.session.materialized import replace
 from belvedere.session.session import CANCELED
 from belvedere.txn.row_atomic import advance
-from belvedere.views.build import row_atomic_backfill
+from belvedere.views.backfill import row_atomic_backfill
 from belvedere.views.registry.row_atomic_locks import LockingUniqueViewIndex, LockingViewParticipant
 from tests.views.nodes import (
     GREATEST,

@@ -13,7 +13,7 @@ from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs.leases import LeaseTable
 from belvedere.session.context.shared_state import SharedState
 from belvedere.session.session import Session
-from belvedere.views.build.external_backfill import ExternalBackfill
+from belvedere.views.backfill.external_backfill import ExternalBackfill
 
 if TYPE_CHECKING:
     import pyarrow as pa

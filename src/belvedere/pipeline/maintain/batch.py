@@ -240,7 +240,7 @@ class EngineDeltaTask:
             changes = compute_net_changes(
                 read_log_changes(self.store, low, high), _collect_input_relations(views)
             )
-            _add_view_deltas(known, views, changes, known.refusing_reader, recorder)
+            _sum_view_deltas(known, views, changes, known.changes_only_reader, recorder)
         else:
             with ExitStack() as stack:
                 self._add_deltas_from_checkpoint(number, known, views, recorder, stack)
@@ -273,10 +273,10 @@ class EngineDeltaTask:
         at_end = build_reader_before_changes(newest, undone, known.indexes) if undone else newest
         mine_and_later = [change for chunk in chunks[number:] for change in chunk]
         before = build_reader_before_changes(at_end, mine_and_later, known.indexes)
-        _add_view_deltas(known, views, chunks[number], before, recorder)
+        _sum_view_deltas(known, views, chunks[number], before, recorder)
 
 
-def _add_view_deltas(
+def _sum_view_deltas(
     known: CompiledViews,
     views: Sequence[View],
     changes: Sequence[RowChange],

@@ -25,7 +25,7 @@ class CompiledViews:
         self._definitions = definitions
         self._view_registry = ViewRegistry(definitions.bind, self.build_plain_index_participants)
         self.indexes = self._view_registry.indexes
-        self.refusing_reader: Reader = _RefusingReader(catalog)
+        self.changes_only_reader: Reader = _ChangesOnlyReader(catalog)
 
     def build_plain_index_participants(
         self, catalog: Catalog, relations: frozenset[int]
@@ -54,7 +54,7 @@ def get_compiled_views(
     return CompiledViews(decode_catalog(objects), definitions)
 
 
-class _RefusingReader:
+class _ChangesOnlyReader:
     """The reader for views that need only their changes: any read is a bug, and raises."""
 
     def __init__(self, catalog: Catalog) -> None:

@@ -26,7 +26,7 @@ from belvedere.sql.rules.push_predicates import push_predicates
 from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.rules.subqueries.decorrelate import decorrelate
 from belvedere.sql.statements import DataPlan
-from belvedere.views.build.backfill import BuildControl
+from belvedere.views.backfill.backfill_views import BuildControl
 from belvedere.views.compile.compile_view import find_zone_dependent_function
 from belvedere.views.compile.defined_view import BoundDefinition, NewView
 from belvedere.views.read.expand_views import expand_views, list_views_read_by_plan

@@ -242,13 +242,13 @@ class _TermBuilder:
                 lookup=n.Lookup(access, condition),
             )
         else:
-            keys = tuple(k for c in ready for k in self._match_join_keys(c, leaf, width))
+            keys = tuple(k for c in ready for k in self._list_hash_join_keys(c, leaf, width))
             method = n.JoinMethod.HASH if keys else n.JoinMethod.LOOP
             self._node = n.Join(
                 n.JoinKind.INNER, self._node, node, keys, residual=condition, method=method
             )
 
-    def _match_join_keys(
+    def _list_hash_join_keys(
         self, condition: e.Expression, leaf: CoreLeaf, width: int
     ) -> Iterator[n.JoinKey]:
         """The condition as a key of a hash join; it stays in the residual, where it costs

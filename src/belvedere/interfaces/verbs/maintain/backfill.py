@@ -1,4 +1,4 @@
-"""Verbs for a process that backfills views from outside (`views.build.external_backfill`).
+"""Verbs for a process that backfills views from outside (`views.backfill.external_backfill`).
 
 fill_begin    views                       hold a position for the scan of their tables; the log is
                                           kept from it on
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from belvedere.interfaces.verbs.peer import Arguments, Peer, Verb
-from belvedere.views.build.external_backfill import ExternalJob
+from belvedere.views.backfill.external_backfill import ExternalJob
 
 
 def begin_backfill(peer: Peer, arguments: Arguments) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
     1  the position s of a snapshot is written as the watermark of each view, with the initial
        progress of its backfill: from here on the log retains what they will need
-    2  the tables are read at s, phase after phase (`views.build.backfill_plan`); views whose only
+    2  the tables are read at s, phase after phase (`views.backfill.backfill_plan`); views whose
+    only
        phase is a walk of one table are backfilled together, in one walk of it. After some rows the
        sums so far are written, with the progress of all these views, as one batch
     3  the caller catches up from the log and marks the views ready
@@ -26,7 +27,11 @@ from belvedere.kv.batch import SCAN_BATCH_ROWS, Write
 from belvedere.txn.contracts import CommitProtocol, Reader
 from belvedere.txn.history.readers import ReaderWrapper
 from belvedere.types import Row
-from belvedere.views.build.backfill_plan import BackfillPlan, ViewBackfill, choose_backfill_plan
+from belvedere.views.backfill.backfill_plan import (
+    BackfillPlan,
+    ViewBackfill,
+    choose_backfill_plan,
+)
 from belvedere.views.changefeed.entries import Addition
 from belvedere.views.delta.delta_tree import collect_relations
 from belvedere.views.maintain.maintainer import ViewMaintainer

@@ -1,6 +1,7 @@
 """Backfills on a batch-atomic store: which views one scan backfills, and at which position.
 
-How one goes is in `views.build.backfill`, and in `views.build.index_backfill` for an index.
+How one goes is in `views.backfill.backfill_views`, and in `views.backfill.index_backfill` for an
+index.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from typing import NamedTuple
 from belvedere.catalog.model import Index, View
 from belvedere.codec import keyspace
 from belvedere.txn.contracts import Reader
-from belvedere.views.build.backfill import (
+from belvedere.views.backfill.backfill_views import (
     BuildControl,
     backfill_views,
     can_resume_backfill,
     plan_view_backfill,
 )
-from belvedere.views.build.contracts import HostDatabase
-from belvedere.views.build.index_backfill import backfill_index
+from belvedere.views.backfill.contracts import HostDatabase
+from belvedere.views.backfill.index_backfill import backfill_index
 from belvedere.views.maintain.log_window import build_reader_before_changes, consolidate_net_changes
 from belvedere.views.state.backfill_progress import (
     build_progress_write,

@@ -5,7 +5,7 @@
     opened, on a
                               row-atomic store `adopt_orphaned_builds` on any other node
     a restore                 makes the state of every view again: `rebuild_all_views`
-    another process           fills those that wait for it: `views.build.external_backfill`
+    another process           fills those that wait for it: `views.backfill.external_backfill`
 
 How they are backfilled depends on the kind of store: `StoreBackfill`.
 """
@@ -22,8 +22,8 @@ from belvedere.codec import keyspace
 from belvedere.errors import Unavailable
 from belvedere.kv.batch import Write
 from belvedere.txn.contracts import Reader
-from belvedere.views.build.backfill import BuildControl
-from belvedere.views.build.contracts import HostDatabase, StoreBackfill
+from belvedere.views.backfill.backfill_views import BuildControl
+from belvedere.views.backfill.contracts import HostDatabase, StoreBackfill
 from belvedere.views.changefeed.entries import build_start_write
 from belvedere.views.deferred.driver import DeferredMaintenance
 from belvedere.views.state.build_state import list_unfinished_builds, select_resumed_builds

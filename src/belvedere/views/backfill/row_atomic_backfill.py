@@ -11,7 +11,7 @@ A resumable view is backfilled in steps, which another node can continue:
        sums of zero, as folds at s. What they add later stays
     2  one maintenance batch writes s as the view's watermark, which retains the log and the
        versions of rows from s on, and the initial progress
-    3  the tables are walked as of s (`views.build.backfill_plan`). After some rows the sums are
+    3  the tables are walked as of s (`views.backfill.backfill_plan`). After some rows the sums are
     added to the
        view, with the progress, by a maintenance batch: a record of the log, written once, and only
        while this node is the builder (`views.state.builder_node`)
@@ -38,14 +38,18 @@ from belvedere.txn.row_atomic.cells.layout import RowWrite
 from belvedere.txn.row_atomic.commit_protocol import RowCommit
 from belvedere.txn.row_atomic.reader import single_cell_write
 from belvedere.txn.transaction.transaction import Transaction
-from belvedere.views.build.backfill import (
+from belvedere.views.backfill.backfill_plan import (
+    IN_ONE_STEP,
+    ViewBackfill,
+    choose_backfill_plan,
+)
+from belvedere.views.backfill.backfill_views import (
     BackfillRunner,
     BuildControl,
     NextStep,
     ProgressReader,
 )
-from belvedere.views.build.backfill_plan import IN_ONE_STEP, ViewBackfill, choose_backfill_plan
-from belvedere.views.build.contracts import HostDatabase
+from belvedere.views.backfill.contracts import HostDatabase
 from belvedere.views.indexes.entries import CompileExpression, IndexParticipant
 from belvedere.views.registry.view_registry import ViewRegistry
 from belvedere.views.state.additions import EmptyReader

@@ -20,10 +20,10 @@ from belvedere.config import Config, Durability
 from belvedere.database import Database
 from belvedere.errors import Unavailable
 from belvedere.session.session import CANCELED
-from belvedere.views.build import backfill
-from belvedere.views.build.backfill import BuildControl
-from belvedere.views.build.backfill_plan import ViewBackfill
-from belvedere.views.build.batch_atomic_backfill import BatchAtomicBackfill
+from belvedere.views.backfill import backfill_views
+from belvedere.views.backfill.backfill_plan import ViewBackfill
+from belvedere.views.backfill.backfill_views import BuildControl
+from belvedere.views.backfill.batch_atomic_backfill import BatchAtomicBackfill
 from belvedere.views.compile.defined_view import NewView
 from belvedere.views.state.backfill_progress import (
     BackfillProgress,
@@ -43,7 +43,7 @@ PAIRS = "SELECT a.g, b.v FROM t a JOIN t b ON a.id = b.id"
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is added up is written after every batch of a scan."""
-    monkeypatch.setattr(backfill, "ROWS_MAX", 1)
+    monkeypatch.setattr(backfill_views, "ROWS_MAX", 1)
 
 
 @pytest.fixture
@@ -232,10 +232,10 @@ def test_if_not_exists_waits_for_whoever_is_filling_it(store: Store) -> None:
 
 CHILD = """
 import sys
-from belvedere.views import backfill
+from belvedere.views.backfill import backfill_views
 from tests.views.sql import Store
 
-backfill.ROWS_MAX = 1
+backfill_views.ROWS_MAX = 1
 store = Store(sys.argv[1])
 session, other = store.session(), store.session()
 
@@ -366,7 +366,7 @@ def test_a_fill_goes_on_from_every_step(
     tmp_path: Path, small: Path, shape: str, small_steps: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was walked before is not walked again."""
-    monkeypatch.setattr(backfill, "BATCH_ROWS", 24)
+    monkeypatch.setattr(backfill_views, "BATCH_ROWS", 24)
     path = tmp_path / "shop.db"
     shutil.copytree(small, path)
     walked = Walked(path, monkeypatch)

@@ -30,7 +30,7 @@ from belvedere.errors import InvalidInput, Unavailable
 from belvedere.kv.batch import Write
 from belvedere.kv.files import sync_directory
 from belvedere.txn.contracts import Reader
-from belvedere.views.build.contracts import HostDatabase
+from belvedere.views.backfill.contracts import HostDatabase
 from belvedere.views.deferred.driver import DeferredMaintenance
 from belvedere.views.state.build_state import waits_for_backfill_command
 from belvedere.views.state.watermarks import build_watermark_write, read_watermark

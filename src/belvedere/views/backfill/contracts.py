@@ -12,7 +12,7 @@ from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Index, View
 from belvedere.txn.contracts import ChangeLog, CommitProtocol, Reader
 from belvedere.txn.engine import BeginTransaction, Engine
-from belvedere.views.build.backfill import BuildControl
+from belvedere.views.backfill.backfill_views import BuildControl
 from belvedere.views.indexes.entries import CompileExpression
 from belvedere.views.registry.view_registry import ViewRegistry
 
@@ -61,7 +61,7 @@ class HostDatabase:
 
 class StoreBackfill(Protocol):
     """Backfills of indexes and views on one kind of store. Two implementations:
-    `views.build.batch_atomic_backfill` and `views.build.row_atomic_backfill`."""
+    `views.backfill.batch_atomic_backfill` and `views.backfill.row_atomic_backfill`."""
 
     def backfill_index_or_view(
         self, item: Index | View, among: Sequence[View], build: BuildControl

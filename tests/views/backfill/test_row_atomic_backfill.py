@@ -13,8 +13,8 @@ from belvedere import failpoints
 from belvedere.catalog.model import ObjectState, View
 from belvedere.errors import Unavailable
 from belvedere.txn.row_atomic.engine import RowAtomicEngine
-from belvedere.views.build import backfill, row_atomic_backfill
-from belvedere.views.build.backfill_plan import ViewBackfill
+from belvedere.views.backfill import backfill_views, row_atomic_backfill
+from belvedere.views.backfill.backfill_plan import ViewBackfill
 from belvedere.views.state.build_state import list_unfinished_builds
 from tests.views.nodes import GREATEST, PAIRS, SETTINGS, TOTALS, Node, agrees, nodes
 
@@ -39,8 +39,8 @@ class Clock:
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is added up is written after every two rows."""
-    monkeypatch.setattr(backfill, "ROWS_MAX", 2)
-    monkeypatch.setattr(backfill, "BATCH_ROWS", 2)
+    monkeypatch.setattr(backfill_views, "ROWS_MAX", 2)
+    monkeypatch.setattr(backfill_views, "BATCH_ROWS", 2)
 
 
 @pytest.fixture
