@@ -96,7 +96,7 @@ class ViewService:
         return self.create_views([one])[0]
 
     def create_views(self, wanted: Sequence[NewView]) -> list[int]:
-        """Define several views in one step; those that can are filled by one scan of their
+        """Define several views in one step; those that can are backfilled by one scan of their
         table."""
         return self._host.change_schema(
             lambda edit: [self._create_view_in_edit(edit, one) for one in wanted]

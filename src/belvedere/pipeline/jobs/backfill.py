@@ -99,8 +99,8 @@ def run_backfill(
     partitions: int | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[BackfillResult]:
-    """Backfill these views; yields each one once it is readable. A view that is filled already is
-    left unchanged, so that a job that died at its very end can be run again."""
+    """Backfill these views; yields each one once it is readable. A view that is backfilled already
+    is left unchanged, so that a job that died at its very end can be run again."""
     remove_dead_checkpoints(store)
     parts = partitions or spark.sparkContext.defaultParallelism
     views = _require_named_views(store, names)

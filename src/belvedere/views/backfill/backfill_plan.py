@@ -2,7 +2,7 @@
 
 A plan is one of three kinds:
 
-    rows        a walk of one table whose rows contribute independently: the driving table
+    rows        a scan of one table whose rows contribute independently: the driving table
                 (`views.maintain.maintainer`)
     parts       any other sum of parts (`views.operators.backfill_parts`)
     as a whole  in one step: a view that is not a sum of parts, or so small that no progress would
@@ -32,7 +32,7 @@ Adder = Callable[[Sequence[Any]], None]
 
 
 class BackfillPlan(NamedTuple):
-    """How a view is backfilled. `phases` is empty for a walk of `table`, and for one step."""
+    """How a view is backfilled. `phases` is empty for a scan of `table`, and for one step."""
 
     name: str
     table: int | None

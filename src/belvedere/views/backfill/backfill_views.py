@@ -4,7 +4,7 @@
        progress of its backfill: from here on the log retains what they will need
     2  the tables are read at s, phase after phase (`views.backfill.backfill_plan`); views whose
     only
-       phase is a walk of one table are backfilled together, in one walk of it. After some rows the
+       phase is a scan of one table are backfilled together, in one walk of it. After some rows the
        sums so far are written, with the progress of all these views, as one batch
     3  the caller catches up from the log and marks the views ready
 
@@ -120,7 +120,7 @@ def backfill_views(
 def plan_view_backfill(
     registry: MaintainerProvider, maintainer: ViewMaintainer, *, begun: bool
 ) -> BackfillPlan:
-    """How a view is filled; one that was begun goes on as it began."""
+    """How a view is backfilled; one whose backfill was interrupted keeps its plan."""
     if begun or maintainer.driving_table is not None:  # nobody needs to know how large it is
         return choose_backfill_plan(maintainer, small=False)
     rows = sum(map(registry.tiers.row_counts.count_rows, collect_relations(maintainer.tree)))
@@ -128,7 +128,7 @@ def plan_view_backfill(
 
 
 def can_resume_backfill(registry: MaintainerProvider, reader: Reader, view: View) -> bool:
-    """Whether something of a fill was saved, and this program would go on in the same way."""
+    """Whether something of a backfill was saved, and this program would go on in the same way."""
     place = read_backfill_progress(reader, view.id)
     if place is None or place.is_at_start or read_watermark(reader, view.id) is None:
         return False

@@ -74,8 +74,8 @@ class BatchAtomicBackfill:
             self._host.engine.erase_range(*key_list_range(id_))
 
     def _has_backfill_ended(self, view: View) -> bool:
-        """Whether it was filled, in the scan of another one or before the process died: it has a
-        watermark, and no rest."""
+        """Whether it was backfilled, in the scan of another one or before the process died: it has
+        a watermark, and no rest."""
         with self._host.begin() as reader:
             return (
                 read_watermark(reader, view.id) is not None
@@ -84,8 +84,8 @@ class BatchAtomicBackfill:
 
     @contextmanager
     def _open_backfill_reader(self, view: View) -> Iterator[tuple[Reader, ResumePoint | None]]:
-        """A reader for the fill, of now; or, where one was cut short and can go on, of where that
-        had begun, and what it had reached."""
+        """A reader of now for the backfill; or, to resume one that was interrupted, a reader of its
+        position, and the point it had reached."""
         log = self._host.log
         with self._host.begin() as looked:
             begun = self._find_resume_point(looked, view)
@@ -107,7 +107,7 @@ class BatchAtomicBackfill:
                 log.unpin(pin)
 
     def _find_resume_point(self, reader: Reader, view: View) -> ResumePoint | None:
-        """Where a fill that can go on had begun, and what it had reached."""
+        """Where a backfill that can be resumed had begun, and what it had reached."""
         place, position = read_backfill_progress(reader, view.id), read_watermark(reader, view.id)
         if (
             place is None
@@ -118,7 +118,7 @@ class BatchAtomicBackfill:
         return ResumePoint(position, place.phase, place.after)
 
     def _discard_partial_backfill(self, reader: Reader, view: View) -> None:
-        """Forget a fill that cannot go on."""
+        """Erase a backfill that cannot be resumed."""
         if read_backfill_progress(reader, view.id) is not None:
             self._host.engine.erase_range(*keyspace.relation_range(view.id))
             self._host.engine.erase_range(*key_list_range(view.id))
@@ -132,8 +132,8 @@ class BatchAtomicBackfill:
     def _list_views_of_same_scan(
         self, view: View, among: Sequence[View], reader: Reader, begun: ResumePoint | None
     ) -> list[View]:
-        """The view, and others that are filled by the same walk of the same table, from the same
-        place."""
+        """The view, and others that are backfilled by the same walk of the same table, from the
+        same place."""
         table = self._find_only_scanned_table(reader, view, begun)
         if table is None:
             return [view]
@@ -153,6 +153,6 @@ class BatchAtomicBackfill:
     def _find_only_scanned_table(
         self, reader: Reader, view: View, begun: ResumePoint | None
     ) -> int | None:
-        """The table whose walk is all there is to the fill of a view."""
+        """The table whose walk is all there is to the backfill of a view."""
         maintainer = self._host.registry.get_view_maintainer(reader.catalog, view)
         return plan_view_backfill(self._host.registry, maintainer, begun=begun is not None).table

@@ -50,7 +50,7 @@ class BackfillDriver:
 
     @contextmanager
     def use_build_control(self, build: BuildControl) -> Iterator[None]:
-        """Views made in this thread meanwhile are filled under the eyes of `build`."""
+        """Backfills that this thread starts meanwhile report to `build`, which can cancel them."""
         build.share = self._share
         _builds.build = build
         try:

@@ -69,7 +69,7 @@ class ExternalBackfill:
         return self._directory.resolve()
 
     def begin_backfill_job(self, ids: Sequence[object], hold: Callable[[], Held]) -> Held:
-        """Make the views empty; then `hold` the position that they are filled from."""
+        """Make the views empty; then `hold` the position that they are backfilled from."""
         views = [self._require_waiting_view(id_) for id_ in ids]
         with self._mutex:
             for view in views:
