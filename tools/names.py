@@ -159,7 +159,7 @@ def check_ratchet(root: Path) -> list[str]:
     return list(_judge_counts(count_names(root), allowed))
 
 
-def _judge_counts(counts: NameCounts, allowed: dict[str, int]) -> Iterator[str]:
+def _judge_counts(counts: NameCounts, allowed: dict[str, float]) -> Iterator[str]:
     share = round(100 * counts.one_word_share, 1)
     limit = allowed.get("one_word_percent_max", 40)
     if share > limit:

@@ -91,9 +91,8 @@ def test_every_edit_writes_the_head_and_what_it_touched_alone(two: Catalog) -> N
     assert set(changed) == {model.HEAD_ID, id_of(two, "child")}
     assert {item.version for item in changed.values() if item} == {two.version + 1}
     assert two.version == 1
-    assert CatalogEdit(two).changed_objects()[model.HEAD_ID] == msgspec.structs.replace(
-        two.head, version=2
-    )
+    head = msgspec.structs.replace(two.head, version=2)
+    assert CatalogEdit(two).changed_objects()[model.HEAD_ID] == head
 
 
 def test_ids_are_never_given_twice(two: Catalog) -> None:
