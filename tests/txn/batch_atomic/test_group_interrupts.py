@@ -115,7 +115,7 @@ def _interrupted_in_a_group(log: _Log, place: str, at: int) -> bool:
     before = {"first": 0, "second": 1, "last": 2}[place]
     for number, thread in enumerate(others[:before], 1):
         thread.start()
-        until(lambda n=number: len(log.group._waiters) == n or log.published.batch)
+        until(lambda n=number: len(log.group._waiters) == n or log.published_snapshot.batch)
     late = [threading.Timer(0.002, thread.start) for thread in others[before:]]
     for timer in late:
         timer.start()
