@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.execution.plans import Store
+from tests.oracle.postgres import postgres  # noqa: F401
 
 
 @pytest.fixture(scope="module")

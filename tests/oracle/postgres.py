@@ -72,7 +72,8 @@ class Postgres:
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
-        self.connection = psycopg.connect(uri, autocommit=True)
+        # A statement that psycopg prepares behind the scenes fails once its table has changed.
+        self.connection = psycopg.connect(uri, autocommit=True, prepare_threshold=None)
         self.connection.execute("SET client_min_messages = error")
         self.connection.execute(EVALUATE)
 

@@ -6,7 +6,7 @@ once and in this transaction, so that their effects are ordinary changes of ordi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.foreign_key_graph import child_foreign_keys
@@ -18,6 +18,8 @@ from belvedere.txn.transaction import table_rows as stored
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
 
+ACTIONS = frozenset(ReferentialAction) - {ReferentialAction.NO_ACTION}
+
 
 def insert(txn: Transaction, table: CompiledTable, row: Row) -> None:
     stored.insert_row(txn, table, row)
@@ -28,42 +30,90 @@ def update(
 ) -> None:
     """`value` is the stored form of the old row, if it is known."""
     stored.update_row(txn, table, old, new, value)
-    _apply_update_actions(txn, table, old, new)
-
-
-def _apply_update_actions(txn: Transaction, table: CompiledTable, old: Row, new: Row) -> None:
-    """Runs the ON UPDATE actions of the foreign keys that refer to a changed row."""
-    for child, key in referring_keys(txn.catalog, table.table.id):
-        before = tuple([old[slot] for slot in key.parent_columns])
-        after = tuple([new[slot] for slot in key.parent_columns])
-        if before != after and None not in before:
-            _apply_action(txn, child, key, before, after)
+    _apply_update_actions(txn, table, ((old, new),))
 
 
 def update_all(txn: Transaction, table: CompiledTable, pairs: list[tuple[Row, Row]]) -> None:
     """Rows of one statement. Keys are compared as they are after all of it, so that a row may take
-    the key of another one whose key changes (id = id + 1)."""
+    the key of another one whose key changes (id = id + 1). Actions come after all rows: those of
+    a table that refers to itself see the rows as the statement left them, as in PostgreSQL."""
     moved = [pair for pair in pairs if not table.same_key(*pair)]
-    if len(moved) < 2:
-        for old, new in pairs:
-            update(txn, table, old, new)
-        return
-    for old, _ in moved:
+    at_once = len(moved) < 2
+    for old, _ in () if at_once else moved:
         stored.delete_row(txn, table, old)
     for old, new in pairs:
-        if table.same_key(old, new):
+        if at_once or table.same_key(old, new):
             stored.update_row(txn, table, old, new)
         else:
             stored.insert_row(txn, table, new)
-        _apply_update_actions(txn, table, old, new)
+    _apply_update_actions(txn, table, pairs)
+
+
+def _apply_update_actions(
+    txn: Transaction, table: CompiledTable, pairs: Sequence[tuple[Row, Row]]
+) -> None:
+    """Runs the ON UPDATE actions of the foreign keys that refer to changed rows. The rows that
+    refer to them are all found before one is changed, so that each follows its parent once."""
+    for child, key in referring_keys(txn.catalog, table.table.id):
+        slots = key.parent_columns
+        found = []
+        for old, new in pairs:
+            before, after = tuple([old[i] for i in slots]), tuple([new[i] for i in slots])
+            if before != after and None not in before and key.on_update in ACTIONS:
+                found += [(row, after) for row in referring_rows(txn, child, key, before)]
+        if found:
+            _act_on_update(txn, child, key, found)
+
+
+def _act_on_update(
+    txn: Transaction, child: CompiledTable, key: ForeignKey, found: list[tuple[Row, Row]]
+) -> None:
+    """`found` are the rows that refer to changed rows, and what these have in place of the
+    referenced values now."""
+    if key.on_update is ReferentialAction.RESTRICT:
+        raise _still_referenced_error(child, key)
+    if key.on_update is not ReferentialAction.CASCADE:
+        given = _absent_parent_values(child, key, key.on_update)
+        found = [(row, given) for row, _ in found]
+    slots = key.columns
+    update_all(txn, child, [(row, _replace_values(row, slots, given)) for row, given in found])
 
 
 def delete(txn: Transaction, table: CompiledTable, row: Row, value: bytes | None = None) -> None:
     stored.delete_row(txn, table, row, value)
+    _apply_delete_actions(txn, table, (row,))
+
+
+def delete_all(txn: Transaction, table: CompiledTable, rows: Sequence[Row]) -> None:
+    """Rows of one statement; actions come after all of them."""
+    for row in rows:
+        stored.delete_row(txn, table, row)
+    _apply_delete_actions(txn, table, rows)
+
+
+def _apply_delete_actions(txn: Transaction, table: CompiledTable, rows: Sequence[Row]) -> None:
+    """Runs the ON DELETE actions of the foreign keys that refer to removed rows."""
     for child, key in referring_keys(txn.catalog, table.table.id):
-        values = tuple([row[slot] for slot in key.parent_columns])
-        if None not in values:
-            _apply_action(txn, child, key, values, None)
+        slots = key.parent_columns
+        found: list[Row] = []
+        for row in rows:
+            values = tuple([row[slot] for slot in slots])
+            if None not in values and key.on_delete in ACTIONS:
+                found += referring_rows(txn, child, key, values)
+        if found:
+            _act_on_delete(txn, child, key, found)
+
+
+def _act_on_delete(
+    txn: Transaction, child: CompiledTable, key: ForeignKey, found: list[Row]
+) -> None:
+    if key.on_delete is ReferentialAction.RESTRICT:
+        raise _still_referenced_error(child, key)
+    if key.on_delete is ReferentialAction.CASCADE:
+        delete_all(txn, child, found)
+        return
+    given = _absent_parent_values(child, key, key.on_delete)
+    update_all(txn, child, [(row, _replace_values(row, key.columns, given)) for row in found])
 
 
 def referring_keys(catalog: Catalog, parent: int) -> tuple[tuple[CompiledTable, ForeignKey], ...]:
@@ -79,34 +129,13 @@ def referring_keys(catalog: Catalog, parent: int) -> tuple[tuple[CompiledTable, 
     return found  # type: ignore[return-value]
 
 
-def _apply_action(
-    txn: Transaction, child: CompiledTable, key: ForeignKey, values: Row, moved: Row | None
-) -> None:
-    action = key.on_delete if moved is None else key.on_update
-    if action is ReferentialAction.NO_ACTION:
-        return
-    for row in list(referring_rows(txn, child, key, values)):
-        match action:
-            case ReferentialAction.RESTRICT:
-                raise InvalidInput(
-                    "row is still referenced",
-                    sqlstate="23001",
-                    constraint=key.name,
-                    table=child.table.name,
-                )
-            case ReferentialAction.CASCADE if moved is None:
-                delete(txn, child, row)
-            case ReferentialAction.CASCADE:
-                assert moved is not None
-                update(txn, child, row, _replace_values(row, key.columns, moved))
-            case ReferentialAction.SET_NULL:
-                update(
-                    txn, child, row, _replace_values(row, key.columns, (None,) * len(key.columns))
-                )
-            case ReferentialAction.SET_DEFAULT:
-                update(
-                    txn, child, row, _replace_values(row, key.columns, _default_values(child, key))
-                )
+def _still_referenced_error(child: CompiledTable, key: ForeignKey) -> InvalidInput:
+    return InvalidInput(
+        "row is still referenced",
+        sqlstate="23001",
+        constraint=key.name,
+        table=child.table.name,
+    )
 
 
 def _replace_values(row: Row, slots: tuple[int, ...], values: Row) -> Row:
@@ -116,8 +145,10 @@ def _replace_values(row: Row, slots: tuple[int, ...], values: Row) -> Row:
     return tuple(changed)
 
 
-def _default_values(child: CompiledTable, key: ForeignKey) -> Row:
-    if any(child.table.columns[slot].default is not None for slot in key.columns):
+def _absent_parent_values(child: CompiledTable, key: ForeignKey, action: ReferentialAction) -> Row:
+    """What SET NULL or SET DEFAULT writes."""
+    defaults = [child.table.columns[slot].default for slot in key.columns]
+    if action is ReferentialAction.SET_DEFAULT and any(one is not None for one in defaults):
         raise Unsupported(
             "ON DELETE or UPDATE SET DEFAULT with a default that is not NULL", constraint=key.name
         )

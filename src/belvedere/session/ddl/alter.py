@@ -148,7 +148,7 @@ def _set_or_drop_not_null(
     session: Session, edit: CatalogEdit, table: Table, action: d.SetColumnNotNull
 ) -> None:
     column = require_column(table, action.name)
-    if action.not_null and existing_rows.has_null_in_column(session, table, column):
+    if action.not_null and existing_rows.has_null_in_column(session, edit.catalog, table, column):
         raise InvalidInput(
             "column contains null values", sqlstate="23502", column=column.name, table=table.name
         )
@@ -177,7 +177,7 @@ def _check_and_add_constraint(
             )
         case d.ForeignKeyClause():
             if existing_rows.table_has_rows(session, table):
-                existing_rows.require_parent_rows(session, table, constraint)
+                existing_rows.require_parent_rows(session, edit.catalog, table, constraint)
             edit.add_foreign_key(
                 table.id,
                 wanted.ForeignKeyDefinition(

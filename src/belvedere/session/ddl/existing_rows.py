@@ -29,11 +29,14 @@ def open_or_published_reader(session: Session) -> Reader:
     return session.shared.get_published_reader() if transaction is None else transaction
 
 
-def scan_table_rows(session: Session, table: Table) -> Iterator[Row]:
+def scan_table_rows(
+    session: Session, table: Table, catalog: Catalog | None = None
+) -> Iterator[Row]:
+    """The table's rows, read by the reader's catalog unless another one is given."""
     reader = open_or_published_reader(session)
     if table.id not in reader.catalog.objects:
         return
-    compiled = compiled_table(reader.catalog, table.id)
+    compiled = compiled_table(catalog or reader.catalog, table.id)
     for values in reader.scan_values(compiled.start, compiled.end):
         yield from map(compiled.decode, values)
 
@@ -42,8 +45,10 @@ def table_has_rows(session: Session, table: Table) -> bool:
     return next(scan_table_rows(session, table), None) is not None
 
 
-def has_null_in_column(session: Session, table: Table, column: CatalogColumn) -> bool:
-    return any(row[column.slot] is None for row in scan_table_rows(session, table))
+def has_null_in_column(
+    session: Session, catalog: Catalog, table: Table, column: CatalogColumn
+) -> bool:
+    return any(row[column.slot] is None for row in scan_table_rows(session, table, catalog))
 
 
 def evaluate_column_default(session: Session, column: d.ColumnClause) -> Any:
@@ -104,9 +109,10 @@ def require_check_holds(
             )
 
 
-def require_parent_rows(session: Session, table: Table, wanted: d.ForeignKeyClause) -> None:
-    """23503 when an existing row has no parent."""
-    catalog = session.catalog
+def require_parent_rows(
+    session: Session, catalog: Catalog, table: Table, wanted: d.ForeignKeyClause
+) -> None:
+    """23503 when an existing row, read by the changed catalog, has no parent."""
     parent = catalog.require_relation(Table, wanted.parent.name, wanted.parent.schema or "public")
     names = {column.name: column.slot for column in table.columns if not column.dropped}
     slots = [names[name] for name in wanted.columns if name in names]
@@ -114,9 +120,9 @@ def require_parent_rows(session: Session, table: Table, wanted: d.ForeignKeyClau
     referenced = [by_name[name] for name in wanted.parent_columns if name in by_name]
     parents = {
         tuple([row[slot] for slot in referenced or parent.primary_key])
-        for row in scan_table_rows(session, parent)
+        for row in scan_table_rows(session, parent, catalog)
     }
-    for row in scan_table_rows(session, table):
+    for row in scan_table_rows(session, table, catalog):
         values = tuple([row[slot] for slot in slots])
         if None not in values and values not in parents:
             raise InvalidInput(

@@ -35,8 +35,7 @@ def compile_delete(context: CompileContext, node: n.Delete) -> Rows:
         found = _rows_by_key(each(run), table, widen, width)
 
         def apply_deletes(txn: Transaction) -> None:
-            for row in found.values():
-                row_writes.delete(txn, table, widen(row[:width]))
+            row_writes.delete_all(txn, table, [widen(row[:width]) for row in found.values()])
 
         run.changes.append(PendingWrite(node, len(found), apply_deletes))
         return iter(()) if returning is None else map(returning(run), list(found.values()))
