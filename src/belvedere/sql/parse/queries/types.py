@@ -34,7 +34,7 @@ from belvedere.types import (
     INTEGER as INTEGER_TYPE,
 )
 
-_SIMPLE: dict[str, SqlType] = {
+SIMPLE_TYPES: dict[str, SqlType] = {
     "bool": BOOLEAN,
     "boolean": BOOLEAN,
     "int2": SMALLINT,
@@ -63,7 +63,7 @@ _MISSING = frozenset(
     tstzrange daterange hstore
     """.split()
 )
-TYPE_WORDS = frozenset(_SIMPLE) | _NUMERIC | _CHARACTER | _PARTS | _MISSING
+TYPE_WORDS = frozenset(SIMPLE_TYPES) | _NUMERIC | _CHARACTER | _PARTS | _MISSING
 SERIAL = {
     "serial": INTEGER_TYPE,
     "serial4": INTEGER_TYPE,
@@ -106,7 +106,7 @@ def _parse_scalar(c: TokenCursor) -> SqlType:
         word = token.text
     if token.kind == QUOTED and word == "char":
         raise Unsupported("type", position=token.start + 1, type='"char"')
-    simple = _SIMPLE.get(word)
+    simple = SIMPLE_TYPES.get(word)
     if simple is not None:
         return simple
     if word in _NUMERIC:
