@@ -36,6 +36,12 @@ RUNS = (
         {"PROFILE": "quick", "SEED": "1"},
     ),
     LongRun(
+        "directories",
+        "kills at every line of backup, restore, dump, COPY and the making of views",
+        ("-m tests.simulation.crash.directory_kills --kills {KILLS} --seed {SEED}",),
+        {"KILLS": "0", "SEED": "1"},
+    ),
+    LongRun(
         "schedules",
         "the row-atomic commit under seeded schedules",
         ("-m tests.simulation.row.schedules --seeds {SEEDS}",),

@@ -40,7 +40,12 @@ from belvedere.session.statement.catalog_expressions import compile_row_expressi
 from belvedere.txn import token
 from belvedere.txn.batch_atomic.backup import restore
 from belvedere.txn.batch_atomic.engine import BatchAtomicEngine
-from belvedere.txn.batch_atomic.recovery import RecoveredStore, open_directory, open_memory
+from belvedere.txn.batch_atomic.recovery import (
+    RecoveredStore,
+    open_directory,
+    open_memory,
+    open_restored,
+)
 from belvedere.txn.contracts import (
     SNAPSHOT,
     CommitResult,
@@ -468,18 +473,26 @@ def restore_backup(
 ) -> int:
     """Create a store at `destination` from a backup; returns its position. Rows of views are not
     logged, so a restore to an earlier position rebuilds them."""
-    reached = restore(
+
+    def rebuild_views() -> None:
+        config = Config()
+        with Database(
+            open_restored(destination, config, random),
+            config,
+            random=random,
+            compile_expression=compile_expression,
+            bind=bind,
+        ) as db:
+            db.views.backfills.resume_or_drop_builds(compiled=bind is not refuse_view_definitions)
+            db.views.backfills.rebuild_all_views()
+
+    return restore(
         backup,
         destination,
         random,
         lambda catalog, relations: build_non_view_participants(
             catalog, relations, compile_expression
         ),
+        rebuild_views,
         position,
     )
-    if position is not None:
-        with Database.open(
-            destination, random=random, compile_expression=compile_expression, bind=bind
-        ) as db:
-            db.views.backfills.rebuild_all_views()
-    return reached

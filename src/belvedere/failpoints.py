@@ -51,8 +51,14 @@ BOUNDARIES = (
     "maintain.before_write",
     "maintain.after_write",
     "backfill.chunk",
+    "backup.marked",
+    "backup.before_install",
+    "backup.after_install",
+    "restore.marked",
     "restore.before_rewind",
     "restore.after_rewind",
+    "restore.before_install",
+    "restore.after_install",
 )
 
 PIPELINE_BOUNDARIES = (

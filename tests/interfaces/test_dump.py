@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import belvedere
-from belvedere.interfaces.commands.dump import dump_store
+from belvedere.interfaces.commands.dump import dump_store, write_dump
+from belvedere.interfaces.shell.render import OutputFormat
+from belvedere.interfaces.shell.shell import Shell
 
 SCHEMA = """
 create schema sales;
@@ -137,3 +140,24 @@ def test_everything_that_exists_is_named_with_its_schema(tmp_path: Path) -> None
     assert "index s.i (relation" in text
     assert ") on s.t (id)" in text
     assert "plain view v (id" in text
+
+
+def test_a_dump_to_a_file_is_its_owners_alone_and_whole(tmp_path: Path) -> None:
+    with belvedere.connect(str(tmp_path / "s"), autocommit=True) as con:
+        con.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
+    output = tmp_path / "dump.sql"
+    write_dump(output, dump_store(tmp_path / "s", sql=True))
+    assert output.stat().st_mode & 0o777 == 0o600
+    assert output.read_text().splitlines()[-1] == "-- end of the dump"
+
+
+def test_nothing_of_a_dump_without_its_end_is_run(tmp_path: Path) -> None:
+    with belvedere.connect(str(tmp_path / "s"), autocommit=True) as con:
+        con.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
+    lines = list(dump_store(tmp_path / "s", sql=True))
+    told = io.StringIO()
+    with belvedere.connect(":memory:", autocommit=True) as con:
+        shell = Shell(con, OutputFormat.TABLE, io.StringIO(), told)
+        assert not shell.run_text("\n".join(lines[:-1]))
+        assert "not whole" in told.getvalue()
+        assert shell.run_text("\n".join(lines))

@@ -7,7 +7,7 @@ connection when first used.
 
 from __future__ import annotations
 
-import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -51,6 +51,7 @@ class DuckEngine:
         self._threads = threads
         self._opening = threading.Lock()
         self._connection: Any = None
+        self._spills: Path | None = None
         self._registered: set[str] = set()
         self._make_copies = make_copies
         self.copies: ColumnarCache | None = None
@@ -162,8 +163,8 @@ class DuckEngine:
             self.copies.attach_cursor(connection.cursor())
             limit += self.copies.bytes_max // 2**20
         connection.execute(f"SET GLOBAL memory_limit = '{limit}MB'")
-        spills = Path(tempfile.gettempdir()) / f"belvedere-{os.getpid()}-{id(self)}"
-        connection.execute("SET GLOBAL temp_directory = ?", [str(spills)])  # made when needed
+        self._spills = Path(tempfile.mkdtemp(prefix="belvedere-"))  # its owner's alone
+        connection.execute("SET GLOBAL temp_directory = ?", [str(self._spills)])
         for setting in SETTINGS:
             connection.execute(f"SET GLOBAL {setting}")
         return connection
@@ -195,6 +196,9 @@ class DuckEngine:
                 self._connection.close()
                 self._connection = None
                 self._registered.clear()
+            if self._spills is not None:
+                shutil.rmtree(self._spills, ignore_errors=True)
+                self._spills = None
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+import typer
 from rich.console import Console
 from rich.syntax import Syntax
 from rich.table import Table
@@ -53,12 +54,15 @@ ORDERS = 300
 def demo(keep: Path | None = None) -> None:
     """Show what Belvedere does. `--keep DIR` leaves the demo's store there."""
     console = Console()
+    if keep is not None:
+        if keep.exists():
+            raise typer.BadParameter(f"{keep} exists already")
+        _run_demo(console, keep)
+        console.print(f"the store is in [bold]{keep}[/]")
+        return
     directory = Path(tempfile.mkdtemp(prefix="belvedere-demo-"))
     try:
         _run_demo(console, directory / "shop.db")
-        if keep is not None:
-            shutil.copytree(directory / "shop.db", keep)
-            console.print(f"the store is in [bold]{keep}[/]")
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 

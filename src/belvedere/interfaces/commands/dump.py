@@ -3,7 +3,7 @@ script (`dump_sql`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from belvedere.config import Config, Durability
 from belvedere.database import Database
 from belvedere.interfaces.commands.dump_sql import dump_sql
 from belvedere.kv.batch import Pair
+from belvedere.kv.files import map_os_errors, replace_when_written
 
 
 def dump_store(path: Path, limit: int | None = None, *, sql: bool = False) -> Iterator[str]:
@@ -33,6 +34,16 @@ def dump_store(path: Path, limit: int | None = None, *, sql: bool = False) -> It
     relation and of the log."""
     with Database.open(path, Config(durability=Durability.OFF), create=False) as db:
         yield from dump_sql(db, limit) if sql else dump_database(db, limit)
+
+
+def write_dump(output: Path, lines: Iterable[str]) -> None:
+    """Write the dump to a file that only its owner can read, and that is whole or not there."""
+    with (
+        map_os_errors(output),
+        replace_when_written(output, 0o600) as draft,
+        draft.open("w", encoding="utf-8", newline="") as file,
+    ):
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def dump_database(db: Database, limit: int | None = None) -> Iterator[str]:

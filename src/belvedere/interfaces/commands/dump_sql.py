@@ -35,6 +35,7 @@ from belvedere.codec.keys import KeyCodec, KeyColumn
 from belvedere.codec.rows import RowLayout, Slot
 from belvedere.database import Database
 from belvedere.errors import InvalidInput, Unsupported
+from belvedere.interfaces.shell.statements import DUMP_FIRST, DUMP_LAST
 from belvedere.plan.functions import text_formatter
 from belvedere.session.materialized.table_index_views import KNOWN_OPTIONS
 from belvedere.sql.bind.statements.statement import bind_statement
@@ -56,7 +57,7 @@ def dump_sql(db: Database, limit: int | None = None) -> Iterator[str]:
     """The lines of the script; at most `limit` rows of each table."""
     catalog = db.catalog
     tables = sorted(catalog.tables, key=lambda one: one.id)
-    yield f"-- the store at position {db.position}, as SQL"
+    yield f"{DUMP_FIRST} {db.position}, as SQL"
     yield from _create_schemas(catalog)
     fed = {c.sequence for table in tables for c in table.columns if c.identity is not None}
     sequences = [one for one in _objects_of_type(catalog, Sequence) if one.id not in fed]
@@ -77,6 +78,7 @@ def dump_sql(db: Database, limit: int | None = None) -> Iterator[str]:
     yield from (
         _create_view_index(catalog, view) for view in _user_views(catalog) if view.index is not None
     )
+    yield DUMP_LAST
 
 
 def _create_schemas(catalog: Catalog) -> Iterator[str]:

@@ -40,9 +40,16 @@ def dump(
     path: Store,
     limit: Annotated[int | None, typer.Option(help="rows of each relation at most", min=0)] = None,
     sql: Annotated[bool, typer.Option("--sql", help="as a script that makes it again")] = False,
+    output: Annotated[
+        Path | None, typer.Option(help="a file, which has its name once it is whole")
+    ] = None,
 ) -> None:
     with _print_errors():
-        for line in dumping.dump_store(path, limit, sql=sql):
+        lines = dumping.dump_store(path, limit, sql=sql)
+        if output is not None:
+            dumping.write_dump(output, lines)
+            return
+        for line in lines:
             print(line)
 
 

@@ -20,6 +20,8 @@ from belvedere.interfaces.shell.connection import ShellSession
 def make_prompt(
     session: ShellSession, history: Path, is_complete: Callable[[str], bool]
 ) -> PromptSession[str]:
+    if history.parent.is_dir():
+        history.touch(mode=0o600)  # statements hold data
     return PromptSession(
         completer=ThreadedCompleter(SqlCompleter(session)),
         complete_while_typing=True,

@@ -18,7 +18,12 @@ from belvedere.interfaces.shell.commands import run_command
 from belvedere.interfaces.shell.connection import RemoteSession, ShellConnection, ShellCursor
 from belvedere.interfaces.shell.progress import ProgressBar
 from belvedere.interfaces.shell.render import OutputFormat, render
-from belvedere.interfaces.shell.statements import caret_lines, is_complete, split_statements
+from belvedere.interfaces.shell.statements import (
+    caret_lines,
+    is_complete,
+    is_cut_dump,
+    split_statements,
+)
 from belvedere.session.context.notices import Notices
 from belvedere.session.session import Session
 
@@ -64,7 +69,11 @@ class Shell:
     # -- running ------------------------------------------------------------------------------
 
     def run_text(self, text: str) -> bool:
-        """Run every statement and command of a text; stop at the first that fails."""
+        """Run every statement and command of a text; stop at the first that fails. Nothing of a
+        dump whose end is missing is run."""
+        if is_cut_dump(text):
+            self.print_error("error: the dump is not whole: its last line is missing")
+            return False
         pending = ""
         for line in text.splitlines(keepends=True):
             if not pending.strip() and line.lstrip().startswith("\\"):

@@ -5,6 +5,15 @@ from __future__ import annotations
 from belvedere.errors import Error
 from belvedere.sql.parse.lexical.lexer import SIGN, tokenize
 
+DUMP_FIRST = "-- the store at position"
+DUMP_LAST = "-- end of the dump"
+"""How the first line of a dump begins, and its last line."""
+
+
+def is_cut_dump(text: str) -> bool:
+    """Whether the text is a dump without its end: what wrote it was interrupted."""
+    return text.startswith(DUMP_FIRST) and not text.rstrip().endswith(DUMP_LAST)
+
 
 def split_statements(text: str) -> tuple[list[str], str]:
     """The complete statements of a text, and the rest after the last semicolon."""

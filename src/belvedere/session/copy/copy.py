@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.python.context import CompileContext
 from belvedere.execution.python.statements.dml import row_maker, row_widener
 from belvedere.execution.run import CteRows
+from belvedere.kv.files import replace_when_written
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions import text_formatter, text_parser
@@ -226,9 +228,8 @@ def _copy_query_to_output(session: Session, transaction: Transaction, statement:
     if statement.format == "parquet":
         if statement.path is None:
             raise Unsupported("COPY of Parquet to STDOUT")
-        return Result(
-            "COPY", affected=parquet.write_parquet_rows(Path(statement.path), names, types, rows)
-        )
+        with _replace_output(statement.path) as draft:
+            return Result("COPY", affected=parquet.write_parquet_rows(draft, names, types, rows))
     style = text_format.parse_copy_text_options(statement.format, dict(statement.options))
     formatters = [text_formatter(one) for one in types]
     records = ([None if v is None else form(v) for form, v in zip(formatters, row)] for row in rows)
@@ -239,10 +240,19 @@ def _copy_query_to_output(session: Session, transaction: Transaction, statement:
                 session.require_copy_output(), style, names, records
             ),
         )
-    path = statement.path
+    with (
+        _replace_output(statement.path) as draft,
+        draft.open("w", encoding="utf-8", newline="") as out,
+    ):
+        return Result("COPY", affected=text_format.write_records(out, style, names, records))
+
+
+@contextmanager
+def _replace_output(path: str) -> Iterator[Path]:
+    """The file that becomes the one of this path when all of it is written."""
     try:
-        with Path(path).open("w", encoding="utf-8", newline="") as out:
-            return Result("COPY", affected=text_format.write_records(out, style, names, records))
+        with replace_when_written(Path(path)) as draft:
+            yield draft
     except FileNotFoundError as error:
         raise InvalidInput("directory does not exist", sqlstate="58P01", path=path) from error
     except OSError as error:

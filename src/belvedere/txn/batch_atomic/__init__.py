@@ -12,6 +12,7 @@ In reading order; an entry uses only those before it:
     commit      the commit: one short section, in position order, one batch a transaction
     replay      replay of log records into a store, forward (replay) and backward (rewind)
     single_row  the single-row fast path: one row replaced or inserted by its key
+    draft_directory  a directory in the making, marked as unfinished until it is whole
     backup      backup and restore
     engine      the engine: an open store with undo index, log, commit section and anchor
 """

@@ -10,6 +10,9 @@ identity file, so that it is not opened by mistake and written under the same id
 
 Restoring makes it a store with a new incarnation: tokens and stream offsets of the past are
 refused. A position before the backup's is reached by undoing the log, as far back as it goes.
+
+Both are unfinished, and say so when they are opened, until everything in them is there and durable
+(`DraftDirectory`); run again, they begin from the start.
 """
 
 from __future__ import annotations
@@ -22,11 +25,12 @@ from belvedere import failpoints
 from belvedere.codec import keyspace
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.kv.batch import BatchStore
-from belvedere.kv.files import sync_directory
+from belvedere.kv.files import make_tree_private
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn.batch_atomic import directory as files
-from belvedere.txn.batch_atomic.anchor import Anchor, AnchorState
+from belvedere.txn.batch_atomic.anchor import Anchor, AnchorMark, AnchorState
 from belvedere.txn.batch_atomic.commit import BatchCommit
+from belvedere.txn.batch_atomic.draft_directory import DraftDirectory
 from belvedere.txn.batch_atomic.recovery import (
     RecoveredStore,
     find_newest_state,
@@ -41,11 +45,7 @@ def back_up(opened: RecoveredStore, commits: BatchCommit, destination: Path) -> 
     """Copy the open store to `destination`, which must not exist; returns its position."""
     if opened.directory is None:
         raise InvalidInput("a store in memory cannot be backed up", sqlstate="0A000")
-    _require_new(destination)
-    try:
-        destination.mkdir(parents=True)
-    except OSError as error:
-        raise files.directory_error(destination, error) from error
+    identity = (opened.directory / files.IDENTITY_FILE).read_bytes()
     taken: list[Snapshot] = []
 
     def copy_checkpoint(written: Snapshot) -> None:
@@ -57,15 +57,18 @@ def back_up(opened: RecoveredStore, commits: BatchCommit, destination: Path) -> 
             failpoints.hit("checkpoint.after")
         taken.append(written)
 
-    try:
+    with DraftDirectory(destination, files.BACKUP_FILE, identity) as draft:
+        if failpoints.armed:
+            failpoints.hit("backup.marked")
         commits.run_exclusively(copy_checkpoint)
         written = taken[0]
         _write_anchor(destination, opened.identity.store_id, opened.incarnation, written)
-        shutil.copy(opened.directory / files.IDENTITY_FILE, destination / files.BACKUP_FILE)
-        sync_directory(destination)
-    except BaseException:
-        shutil.rmtree(destination)
-        raise
+        make_tree_private(destination)
+        if failpoints.armed:
+            failpoints.hit("backup.before_install")
+        draft.install()
+    if failpoints.armed:
+        failpoints.hit("backup.after_install")
     return written.position
 
 
@@ -74,9 +77,12 @@ def restore(
     destination: Path,
     random: Callable[[int], bytes],
     participants_for: ParticipantsFor,
+    rebuild_views: Callable[[], None],
     position: int | None = None,
 ) -> int:
-    """Make a store at `destination` from a backup, at `position` or where the backup ends."""
+    """Make a store at `destination` from a backup, at `position` or where the backup ends.
+    `rebuild_views` makes the rows of views anew after a rewind, which does not reach them."""
+    files.refuse_unfinished(backup)
     if not (backup / files.BACKUP_FILE).exists():
         raise InvalidInput(
             "not a backup",
@@ -84,38 +90,52 @@ def restore(
             hint="name what `belvedere backup` made",
             path=str(backup),
         )
-    _require_new(destination)
-    anchor = Anchor.open(backup / files.ANCHOR_FILE)
-    mark = anchor.mark
-    anchor.close()
-    partial = destination.with_name(destination.name + ".restoring")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        _copy_backup(backup, partial)
-        store = RocksStore.open(partial / files.DATA_DIRECTORY, create=False)
-        try:
-            written = _rewind_to_position(store, mark.position, position, participants_for)
-            store.sync()
-        finally:
-            store.close()
-        _write_anchor(partial, mark.store_id, next_incarnation(mark.incarnation, random), written)
-        shutil.copy(backup / files.BACKUP_FILE, partial / files.IDENTITY_FILE)
-        files.read_identity(partial)
-        sync_directory(partial)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-    partial.rename(destination)
-    sync_directory(destination.parent)
+    files.read_identity(backup, files.BACKUP_FILE)
+    mark = _read_anchor_mark(backup)
+    identity = (backup / files.BACKUP_FILE).read_bytes()
+    with DraftDirectory(destination, files.IDENTITY_FILE, identity) as draft:
+        if failpoints.armed:
+            failpoints.hit("restore.marked")
+        _copy_backup(backup, destination)
+        written = _rewind_data(destination, mark.position, position, participants_for)
+        incarnation = next_incarnation(mark.incarnation, random)
+        _write_anchor(destination, mark.store_id, incarnation, written)
+        if position is not None:
+            draft.unlock()
+            rebuild_views()
+        if failpoints.armed:
+            failpoints.hit("restore.before_install")
+        draft.install()
+    if failpoints.armed:
+        failpoints.hit("restore.after_install")
     return written.position
 
 
-def _copy_backup(backup: Path, partial: Path) -> None:
-    left_out = shutil.ignore_patterns(files.BACKUP_FILE, files.ANCHOR_FILE)
+def _read_anchor_mark(backup: Path) -> AnchorMark:
+    anchor = Anchor.open(backup / files.ANCHOR_FILE)
+    anchor.close()
+    return anchor.mark
+
+
+def _copy_backup(backup: Path, destination: Path) -> None:
+    left_out = shutil.ignore_patterns(files.BACKUP_FILE, files.ANCHOR_FILE, files.LOCK_FILE)
     try:
-        shutil.copytree(backup, partial, ignore=left_out)
+        shutil.copytree(backup, destination, ignore=left_out, dirs_exist_ok=True)
+        make_tree_private(destination)
     except OSError as error:
-        raise files.directory_error(partial, error) from error
+        raise files.directory_error(destination, error) from error
+
+
+def _rewind_data(
+    destination: Path, expected: int, position: int | None, participants_for: ParticipantsFor
+) -> Snapshot:
+    store = RocksStore.open(destination / files.DATA_DIRECTORY, create=False)
+    try:
+        written = _rewind_to_position(store, expected, position, participants_for)
+        store.sync()
+    finally:
+        store.close()
+    return written
 
 
 def _rewind_to_position(
@@ -174,8 +194,3 @@ def _write_anchor(directory: Path, store_id: bytes, incarnation: int, written: S
         state=AnchorState.CLOSED,
     )
     anchor.close()
-
-
-def _require_new(destination: Path) -> None:
-    if destination.exists():
-        raise InvalidInput("destination exists already", sqlstate="58P02", path=str(destination))

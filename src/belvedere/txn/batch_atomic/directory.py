@@ -5,6 +5,9 @@ PATH/LOCK        flocked while open; holds the owner's pid
 PATH/anchor      see txn.batch_atomic.anchor
 PATH/data/       the key-value engine's files
 PATH/scratch/    old row versions that did not fit into memory; emptied on open
+
+A directory that is being made has BELVEDERE.restoring or BACKUP.unfinished instead of an identity
+(txn.batch_atomic.draft_directory). All of it is readable to its owner only (kv.files).
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from belvedere.txn.contracts import Identity
 IDENTITY_FILE = "BELVEDERE"
 NEW_IDENTITY_FILE = "BELVEDERE.new"  # while a store is being made
 BACKUP_FILE = "BACKUP"  # what a backup has instead
+MARKERS = {IDENTITY_FILE: "BELVEDERE.restoring", BACKUP_FILE: "BACKUP.unfinished"}
+"""What the two are called while a restore or a backup is unfinished."""
 LOCK_FILE = "LOCK"
 ANCHOR_FILE = "anchor"
 DATA_DIRECTORY = "data"
@@ -52,8 +57,20 @@ def install_identity(directory: Path) -> None:
     sync_directory(directory.absolute().parent)
 
 
-def read_identity(directory: Path) -> Identity:
-    path = directory / IDENTITY_FILE
+def refuse_unfinished(directory: Path) -> None:
+    """Refuse what a restore or a backup has not finished."""
+    for final, command in ((IDENTITY_FILE, "restore"), (BACKUP_FILE, "backup")):
+        if (directory / MARKERS[final]).exists():
+            raise InvalidInput(
+                f"the {command} that made this directory has not finished",
+                sqlstate="55000",
+                hint=f"wait for it; if it was interrupted, run `belvedere {command}` again",
+                path=str(directory),
+            )
+
+
+def read_identity(directory: Path, name: str = IDENTITY_FILE) -> Identity:
+    path = directory / name
     try:
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):

@@ -24,6 +24,7 @@ from belvedere.codec.record import LogRecord, decode_record
 from belvedere.config import Config, Durability
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.kv.batch import BatchStore
+from belvedere.kv.files import make_private_directory, make_tree_private
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.kv.rocksdb_gather import GatheringStore
 from belvedere.txn.batch_atomic import directory as files
@@ -87,11 +88,26 @@ def open_directory(
 ) -> RecoveredStore:
     """Open the store in `directory`, making it when there is none and `create` allows."""
     if not files.is_store(directory):
+        files.refuse_unfinished(directory)
         _create_store(directory, random, create, accept_data_loss)
     ownership = files.Ownership(directory)
     try:
+        make_tree_private(directory)
         identity = _load_identity(directory, random, accept_data_loss)
         return _open_owned(directory, config, identity, ownership, accept_data_loss, random)
+    except BaseException:
+        ownership.release()
+        raise
+
+
+def open_restored(
+    directory: Path, config: Config, random: Callable[[int], bytes]
+) -> RecoveredStore:
+    """Open what a restore has not finished yet, for the restore itself."""
+    ownership = files.Ownership(directory)
+    try:
+        identity = files.read_identity(directory, files.MARKERS[files.IDENTITY_FILE])
+        return _open_owned(directory, config, identity, ownership, False, random)
     except BaseException:
         ownership.release()
         raise
@@ -118,7 +134,7 @@ def _create_store(
             path=str(directory),
         )
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_private_directory(directory)
     except OSError as error:
         raise files.directory_error(directory, error) from error
     ownership = files.Ownership(directory)

@@ -29,6 +29,7 @@ def _hits_max(boundary: str) -> int:
     """How many times a boundary is surely passed before long."""
     family = boundary.partition(".")[0]
     rare = {"open": 2, "close": 2, "trim": 1, "checkpoint": 1, "restore": 1, "catalog": 2}
+    rare |= {"backup": 1}
     return {**rare, "maintain": 3, "backfill": 3}.get(family, 30)
 
 
