@@ -47,7 +47,7 @@ LAYERS: Order = (
 
 FOLDERS: dict[str, Order] = {
     "benchmarks": (
-        ("papers", "pipeline", "ycsb"),
+        ("papers", "pipeline", "tpcc", "ycsb"),
         ("overhead", "queries", "store", "views"),
         ("report", "tpch"),
     ),

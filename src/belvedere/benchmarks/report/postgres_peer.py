@@ -24,10 +24,14 @@ SETTINGS = {
     "jit": "off",
 }
 
+DURABLE = {"fsync": "on", "synchronous_commit": "on"}
+
 
 @contextmanager
-def postgres_connection() -> Iterator[psycopg.Connection[Any] | None]:
-    """A connection to a new server, which stops with the block; None without the wheel."""
+def postgres_connection(*, durable: bool = False) -> Iterator[psycopg.Connection[Any] | None]:
+    """A connection to a new server, which stops with the block; None without the wheel.
+
+    A commit of a durable one survives a power cut."""
     package = importlib.util.find_spec(PACKAGE)
     if package is None or package.origin is None or importlib.util.find_spec("psycopg") is None:
         yield None
@@ -38,7 +42,7 @@ def postgres_connection() -> Iterator[psycopg.Connection[Any] | None]:
     directory = Path(tempfile.mkdtemp(prefix="belvedere-peer-"))
     process = None
     try:
-        process = _start_server(programs, directory)
+        process = _start_server(programs, directory, durable)
         with _wait_for_connection(psycopg, process, directory) as connection:
             yield connection
     finally:
@@ -48,7 +52,7 @@ def postgres_connection() -> Iterator[psycopg.Connection[Any] | None]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _start_server(programs: Path, directory: Path) -> subprocess.Popen[bytes]:
+def _start_server(programs: Path, directory: Path, durable: bool) -> subprocess.Popen[bytes]:
     # PostgreSQL refuses to run as root.
     user = "nobody" if os.geteuid() == 0 else None
     if user is not None:
@@ -65,6 +69,8 @@ def _start_server(programs: Path, directory: Path) -> subprocess.Popen[bytes]:
         check=True,
     )
     settings = {**SETTINGS, "unix_socket_directories": str(directory)}
+    if durable:
+        settings |= DURABLE
     command: list[str | Path] = [programs / "postgres", "-D", data]
     for name, value in settings.items():
         command += ["-c", f"{name}={value}"]

@@ -20,11 +20,12 @@ from belvedere.remote.client import ask_owner_once, is_reachable
 from belvedere.remote.frames import Request
 
 BY_ROWS = ("store", "ycsb", "queries")
-BY_SCALE = ("views", "vms", "cloudtps", "pnuts", "pipeline")
+BY_SCALE = ("tpcc", "views", "vms", "cloudtps", "pnuts", "pipeline")
 """Workloads of `belvedere bench`, by what says how large they are."""
 
 ON_SPARK = {"vms": "papers.vms_spark"}
 MODULES = {
+    "tpcc": "tpcc.suite",
     "views": "views.suite",
     "pipeline": "pipeline.suite",
     "vms": "papers.vms",
@@ -89,7 +90,8 @@ def bench(
     ] = 1.0,
     seed: Annotated[int, typer.Option(help="what random choices start from")] = 1,
     part: Annotated[
-        list[str] | None, typer.Option(help="only this part, by its letter (views); repeatable")
+        list[str] | None,
+        typer.Option(help="only this part, by its letter (views, tpcc); repeatable"),
     ] = None,
     spark: Annotated[
         bool, typer.Option("--spark", help="views are maintained by the job on Spark (vms)")
