@@ -77,7 +77,7 @@ FOLDERS: dict[str, Order] = {
         ("commands",),
         ("shell",),
         ("dbapi",),
-        ("stores",),
+        ("client", "stores"),
         ("owner_server", "remote"),
         ("verbs",),
         ("arrow", "cli", "exceptions", "values"),
@@ -85,9 +85,9 @@ FOLDERS: dict[str, Order] = {
     "interfaces.verbs": (
         ("registry",),
         ("maintain", "write"),
-        ("read", "statements", "store"),
+        ("read", "sessions", "statements", "store", "subscriptions"),
         ("peer",),
-        ("leases", "wire"),
+        ("leases", "plain_values", "wire"),
     ),
     "kv": (
         ("doubles", "rocksdb_gather"),

@@ -10,7 +10,6 @@ import sys
 import threading
 import uuid
 import zoneinfo
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,6 @@ import pytest
 import belvedere
 
 D = decimal.Decimal
-
-
-@pytest.fixture
-def con() -> Iterator[belvedere.Connection]:
-    with belvedere.connect(":memory:", autocommit=True) as opened:
-        yield opened
 
 
 def test_values_come_as_psycopg_gives_them(con: belvedere.Connection) -> None:

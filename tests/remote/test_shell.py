@@ -11,8 +11,7 @@ import pytest
 
 from belvedere.interfaces.dbapi import Connection
 from belvedere.interfaces.exceptions import DatabaseError
-from belvedere.interfaces.remote import RemoteConnection
-from belvedere.interfaces.shell.connection import ShellConnection
+from belvedere.interfaces.remote import RemoteSession
 from belvedere.interfaces.shell.render import OutputFormat
 from belvedere.interfaces.shell.shell import Shell
 from belvedere.pipeline.store.client import Store
@@ -31,7 +30,11 @@ DROP TABLE t;
 """
 
 
-def said(connection: ShellConnection, script: str) -> str:
+def connect_remote(store: Store) -> Connection:
+    return Connection(RemoteSession(store.directory), lambda: None)
+
+
+def said(connection: Connection, script: str) -> str:
     out = io.StringIO()
     Shell(connection, OutputFormat.TABLE, out, out).run_text(script)
     return out.getvalue()
@@ -39,7 +42,7 @@ def said(connection: ShellConnection, script: str) -> str:
 
 def test_the_answers_are_the_same_as_in_the_owner(store: Store, connection: Connection) -> None:
     here = said(connection, SCRIPT)
-    with RemoteConnection(store.directory) as remote:
+    with connect_remote(store) as remote:
         there = said(remote, SCRIPT)
     assert there == here
     assert "1 day 02:00:00" in there
@@ -49,18 +52,18 @@ def test_a_transaction_lasts_over_statements_and_ends_with_the_connection(
     store: Store, connection: Connection
 ) -> None:
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
-    with RemoteConnection(store.directory) as remote:
+    with connect_remote(store) as remote:
         remote.execute("BEGIN")
         remote.execute("INSERT INTO t VALUES (1)")
-        assert remote.transactions.open is not None
+        assert remote.session.transactions.open is not None
         assert connection.execute("SELECT * FROM t").fetchall() == []
         remote.execute("COMMIT")
-        assert remote.transactions.open is None
+        assert remote.session.transactions.open is None
         remote.execute("BEGIN")
         remote.execute("INSERT INTO t VALUES (2)")
         with pytest.raises(DatabaseError, match="syntax"):
             remote.execute("SELECT FROM WHERE")
-        assert remote.transactions.failed
+        assert remote.session.transactions.failed
     assert connection.execute("SELECT * FROM t").fetchall() == [(1,)]
 
 
@@ -90,7 +93,7 @@ def test_notices_cross_the_socket(store: Store, connection: Connection) -> None:
     DROP TABLE t CASCADE;
     """
     here = said(connection, script)
-    with RemoteConnection(store.directory) as remote:
+    with connect_remote(store) as remote:
         assert said(remote, script) == here
         assert said(remote, "SELECT 2 AS a").count("notice") == 0, "each once"
     assert here.count("notice: ") == 4
@@ -99,9 +102,9 @@ def test_notices_cross_the_socket(store: Store, connection: Connection) -> None:
 
 
 def test_notices_of_a_text_that_fails_cross_too(store: Store) -> None:
-    with RemoteConnection(store.directory) as remote:
+    with connect_remote(store) as remote:
         with pytest.raises(DatabaseError):
             remote.execute("DROP TABLE IF EXISTS nosuch; SELECT * FROM nosuch")
-        assert list(remote.notices.newest) == ['table "nosuch" does not exist, skipping']
+        assert remote.notices == ['table "nosuch" does not exist, skipping']
         remote.execute("SELECT 1")
-        assert remote.notices.total_count == 1
+        assert remote.session.notices.total_count == 1

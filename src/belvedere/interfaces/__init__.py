@@ -8,9 +8,10 @@ In reading order; an entry uses only those before it:
     values        Python values of the DB-API
     verbs/        what another process may request of an open store: one verb a request
     owner_server  a server on a Unix socket in the store's directory, for the user's processes
-    remote        a connection to a store that another process has open, for the shell
-    stores        the stores open in this process: connections to one path share one database
-    dbapi         the DB-API 2.0 module (PEP 249), for a store in this process
+    remote        a session in the process that has the store open
+    stores        the stores open in this process, or reached through the process that has them
+    client/       what a program holds: connections, cursors, subscriptions
+    dbapi         the DB-API 2.0 module (PEP 249)
     shell/        the SQL shell
     commands/     the commands of `belvedere`
 """

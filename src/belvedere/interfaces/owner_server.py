@@ -106,8 +106,7 @@ class OwnerServer:
     def _serve_peer(self, connection: socket.socket) -> None:
         peer = Peer(self._serving)
         try:
-            connection.settimeout(PEER_TIMEOUT_S)
-            while (data := receive_message(connection)) is not None:
+            while (data := _wait_for_request(connection, peer)) is not None:
                 self._answer_request(connection, peer, data)
         except Error as error:
             with contextlib.suppress(OSError):  # the peer may have disconnected
@@ -142,6 +141,14 @@ class OwnerServer:
                 _shut_down(connection)
             return
         _send_stream(connection, answer)
+
+
+def _wait_for_request(connection: socket.socket, peer: Peer) -> bytes | None:
+    """A peer with a session may be idle as long as it lives: its end closes the socket."""
+    connection.settimeout(None if peer.has_session else PEER_TIMEOUT_S)
+    data = receive_message(connection)
+    connection.settimeout(PEER_TIMEOUT_S)
+    return data
 
 
 def _run_verb(peer: Peer, request: Request, upload: _UploadReader | None) -> Any:

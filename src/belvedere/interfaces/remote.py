@@ -1,107 +1,237 @@
-"""A connection to a store that another process has open, for the shell."""
+"""A session of this process in the process that has the store open, over the owner's socket.
+
+It has what a door uses of a `Session`, so connection, cursor and shell are the same for both. One
+thread at a time may use it; `cancel` may come from any.
+
+Ctrl-C while the owner works stops the statement, and the session goes on. When it comes in the
+middle of a frame, or when the owner is gone, the session is lost with its transaction: every later
+statement is refused with 08006, and the program connects again.
+"""
 
 from __future__ import annotations
 
+import datetime
+import os
+from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
-from belvedere.errors import Error, Unavailable
-from belvedere.interfaces.exceptions import translate_error
-from belvedere.interfaces.verbs.wire import batch_to_rows, parse_fields
+from belvedere.errors import Error, InvalidInput, Unavailable
+from belvedere.interfaces.verbs.plain_values import decode_values, encode_values
+from belvedere.interfaces.verbs.sessions import STATEMENT_BYTES_MAX, SentStatement, parse_zone
+from belvedere.interfaces.verbs.wire import batch_to_rows, bytes_to_batch, parse_fields
 from belvedere.pipeline.store.client import Store
-from belvedere.remote.client import OwnerConnection
+from belvedere.remote.client import HUNG_UP, OwnerConnection, SentRows, ask_owner_once
 from belvedere.remote.frames import Request
 from belvedere.session.context.notices import Notices
 from belvedere.session.context.result import Result
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    import pyarrow as pa
+
+CANCEL_TIMEOUT_S = 10.0
+_RECONNECT = "connect again: the next process that connects opens the store"
+
+
+@dataclass(slots=True)
 class RemoteTransaction:
-    """The transaction state of the session, as of the owner's last reply."""
+    """The transaction of the session, as of the owner's last answer."""
 
-    def __init__(self) -> None:
-        self.failed = False
-        self.open: object | None = None
+    open: object | None = None
+    failed: bool = False
 
     def update_status(self, state: str) -> None:
         self.failed = state == "failed"
         self.open = None if state == "none" else self
 
 
-class RemoteCursor:
-    def __init__(self, result: Result) -> None:
-        self.result = result
+@dataclass(slots=True)
+class RemoteSettings:
+    zone: datetime.tzinfo = datetime.UTC
 
 
-class RemoteConnection:
-    """A session in the process that has the store open. It is its own `session`."""
-
-    def __init__(self, directory: Path) -> None:
-        self._store = Store.from_url(str(directory))
-        self._conversation = OwnerConnection(self._store.directory)
+class RemoteSession:
+    def __init__(
+        self, directory: Path, *, autocommit: bool = True, read_only: bool = False
+    ) -> None:
+        self.directory = directory
+        self.read_only = read_only
+        self._process = os.getpid()
+        self._conversation = OwnerConnection(directory, timeout_s=None)
+        self._autocommit = autocommit
         self.transactions = RemoteTransaction()
+        self.settings = RemoteSettings()
         self.notices = Notices()
+        self.on_progress: Callable[[str, int, float], None] | None = None
+        self.closed = False
+        arguments = {"autocommit": int(autocommit), "read_only": int(read_only)}
+        opened = self._conversation.ask_owner(Request("open_session", arguments))
+        self._key: str = opened["key"]
+        self.owner_pid: int = opened["pid"]
+        self.durability: str = opened["durability"]
+
+    # -- what a door uses ---------------------------------------------------------------------
 
     @property
-    def session(self) -> Self:
-        return self
+    def autocommit(self) -> bool:
+        return self._autocommit
+
+    @autocommit.setter
+    def autocommit(self, value: bool) -> None:
+        self._ask(Request("configure", {"autocommit": int(value)}))
+        self._autocommit = value
 
     @property
     def catalog(self) -> Catalog:
-        lease = self._store.take_position_lease()
+        """The catalog that is published in the owner."""
+        store = Store(self.directory)
+        lease = store.take_position_lease()
         try:
-            objects = map(
-                model.decode, self._store.call_owner_verb("catalog", **lease.to_verb_arguments())
-            )
+            found = store.call_owner_verb("catalog", **lease.to_verb_arguments())
+            objects = map(model.decode, found)
             return Catalog({item.id: item for item in objects})
         finally:
-            self._store.release_position_lease(lease)
+            store.release_position_lease(lease)
 
-    def execute(self, sql: str) -> RemoteCursor:
-        try:
-            return RemoteCursor(self._request_result(sql))
-        except Error as error:
-            if self.transactions.open is not None:
-                self.transactions.update_status("failed")
-            if not isinstance(error, Unavailable):  # the owner can be reached
-                self._add_notices(self._conversation.call_verb(Request("notices", {}))[0])
-            raise translate_error(error) from error
-        except KeyboardInterrupt:
-            self._restart_conversation()
-            raise
+    @property
+    def freshness_token(self) -> str:
+        return str(self._ask(Request("token"))[0])
 
-    def _request_result(self, sql: str) -> Result:
-        value, rows = self._conversation.call_verb(Request("execute", {"sql": sql}))
-        self.transactions.update_status(value["transaction"])
-        self._add_notices(value["notices"])
-        if rows is None:
-            return Result(value["tag"], affected=value["affected"])
-        fields = parse_fields(value["fields"])
-        found = [row for batch in rows[1] for row in batch_to_rows(batch, fields)]
-        return Result(value["tag"], fields, found, value["affected"])
+    def execute(
+        self, text: str, parameters: Sequence[Any] = (), freshness: str | None = None
+    ) -> Result:
+        statement = SentStatement(text, encode_values(parameters), freshness)
+        data = msgspec.msgpack.encode(statement)
+        if len(data) <= STATEMENT_BYTES_MAX:
+            value, rows = self._ask(Request("run", {"statement": data}))
+        else:
+            value, rows = self._ask(Request("run"), _upload_bytes(data))
+        self._update_state(value)
+        return _make_result(value, rows)
 
-    def _add_notices(self, notices: list[str]) -> None:
-        for text in notices:
-            self.notices.add(text)
+    def commit(self) -> None:
+        self._end_transaction("commit")
 
-    def _restart_conversation(self) -> None:
-        """Abandon the running statement and its transaction: disconnect and connect again."""
-        self._conversation.close()
-        self._conversation = OwnerConnection(self._store.directory)
-        self.transactions.update_status("none")
+    def rollback(self) -> None:
+        if not self._conversation.broken:  # else the owner has done it
+            self._end_transaction("rollback")
+
+    def cancel(self) -> None:
+        """Stop the running statement, if there is one; from any thread."""
+        self._require_same_process()
+        request = Request("cancel", {"key": self._key})
+        ask_owner_once(self.directory, request, CANCEL_TIMEOUT_S)
 
     def close(self) -> None:
+        self.closed = True
         self._conversation.close()
 
-    def __enter__(self) -> Self:
-        return self
+    # -- exchanges ----------------------------------------------------------------------------
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+    def _end_transaction(self, verb: str) -> None:
+        self._require_usable()
+        if self.transactions.open is not None:
+            self._update_state(self._ask(Request(verb))[0])
+
+    def _ask(
+        self, request: Request, rows: SentRows | None = None
+    ) -> tuple[Any, Iterator[pa.RecordBatch] | None]:
+        """Send a request and wait for its answer: a value, and the rows that follow it."""
+        self._require_usable()
+        try:
+            self._conversation.send_request(request, rows)
+            self._wait_for_answer()
+            value, found = self._conversation.receive_answer()
+        except Error as error:
+            self._note_failure(request, error)
+            raise
+        except BaseException:
+            if self._conversation.broken:
+                self._conversation.close()
+            raise
+        return value, None if found is None else self._read_batches(found[1])
+
+    def _wait_for_answer(self) -> None:
+        """Wait; an interrupt cancels the statement, whose answer is then received and dropped."""
+        try:
+            self._conversation.wait_for_answer()
+        except KeyboardInterrupt:
+            self.cancel()
+            self._drop_answer()
+            raise
+
+    def _drop_answer(self) -> None:
+        try:
+            _, found = self._conversation.receive_answer()
+            deque(() if found is None else found[1], maxlen=0)
+        except Error:
+            if self._conversation.broken:
+                return
+        self._update_state(self._conversation.ask_owner(Request("session_state")))
+
+    def _read_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except BaseException:
+            if self._conversation.broken:
+                self._conversation.close()
+            raise
+
+    def _note_failure(self, request: Request, error: Error) -> None:
+        """Take over what the failed request has left in the owner; say what is lost with it."""
+        if not self._conversation.broken:
+            self._update_state(self._conversation.ask_owner(Request("session_state")))
+            return
+        self._conversation.close()
+        if request.verb == "commit":
+            error.sqlstate = "08007"
+            error.detail = "it is not known whether the transaction was committed"
+        elif self.transactions.open is not None:
+            error.detail = "the transaction is lost"
+        elif request.verb == "run":
+            error.detail = "it is not known whether the statement took effect"
+        error.hint = _RECONNECT
+
+    def _update_state(self, value: dict[str, Any]) -> None:
+        self.transactions.update_status(value["transaction"])
+        self.settings.zone = parse_zone(value["zone"])
+        for text in value["notices"]:
+            self.notices.add(text)
+
+    def _require_usable(self) -> None:
+        self._require_same_process()
+        if self._conversation.broken:
+            raise Unavailable(HUNG_UP, sqlstate="08006", hint=_RECONNECT)
+
+    def _require_same_process(self) -> None:
+        if os.getpid() != self._process:
+            raise InvalidInput(
+                "the connection belongs to another process",
+                sqlstate="08003",
+                hint="connect in the forked process",
+                opened_by=self._process,
+            )
+
+
+def _make_result(value: dict[str, Any], batches: Iterable[pa.RecordBatch] | None) -> Result:
+    described = value.get("fields")
+    if described is None:
+        return Result(value["tag"], affected=value["affected"])
+    fields = parse_fields(described)
+    if batches is None:
+        rows = [decode_values(row) for row in msgspec.msgpack.decode(value["rows"])]
+    else:
+        rows = [row for batch in batches for row in batch_to_rows(batch, fields)]
+    return Result(value["tag"], fields, rows, value["affected"])
+
+
+def _upload_bytes(data: bytes) -> SentRows:
+    batch = bytes_to_batch(data)
+    return SentRows(batch.schema, [batch])

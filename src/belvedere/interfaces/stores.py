@@ -1,4 +1,5 @@
-"""The registry of stores open in this process: connections to one path share one database.
+"""The registry of stores open in this process: connections to one path share one database. A store
+that another process has open is reached through that process.
 
 Stores that the program leaves open are closed when the process ends.
 """
@@ -8,16 +9,26 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from belvedere.config import Config, Durability
 from belvedere.database import MEMORY, Database, open_sql_database
-from belvedere.errors import InvalidInput, Unsupported
+from belvedere.errors import InvalidInput, Unavailable, Unsupported
 from belvedere.interfaces.owner_server import OwnerServer
+from belvedere.remote.client import is_reachable
 from belvedere.session.context.shared_state import SharedState
+from belvedere.session.session import Session
+
+OWNER_WAIT_S = 30.0
+"""How long a process that has locked the store may take until it accepts connections."""
+_POLL_S = 0.02
+_IN_USE = "55006"
 
 
 @dataclass(slots=True)
@@ -36,44 +47,106 @@ class OpenStore:
         self.database.close()
 
 
+if TYPE_CHECKING:
+    from belvedere.interfaces.remote import RemoteSession
+
 _mutex = threading.Lock()
 _open_stores: dict[str, OpenStore] = {}
 _memory_stores: WeakKeyDictionary[Database, int] = WeakKeyDictionary()
 """Stores in memory that are still referenced, and the id of the process that opened each."""
 
 
-def acquire_store(
-    url: str, durability: str, *, create: bool, accept_data_loss: bool, memory_limit_mb: int
-) -> OpenStore:
-    """Open the store, or share it if it is open already; pair with `release_store`."""
-    wanted = _parse_durability(durability)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenOptions:
+    """How a store is opened, and the session on it."""
+
+    durability: Durability | None = Durability.FULL
+    """None: as the process that has it open chose, or full."""
+    autocommit: bool = False
+    read_only: bool = False
+    allow_remote: bool = True
+    create: bool = True
+    accept_data_loss: bool = False
+    memory_limit_mb: int = 1024
+
+
+def open_session(
+    url: str, options: OpenOptions
+) -> tuple[Session | RemoteSession, Callable[[], None]]:
+    """A session on the store, here or in the process that has it open; and what releases the store
+    when the session is closed."""
     if url.startswith("hbase://"):
         raise Unsupported("hbase:// stores", hint="use a directory or :memory:")
     if url == MEMORY:
-        store = _open_store(
-            url, Config(durability=wanted), create, accept_data_loss, memory_limit_mb
-        )
-        store.users = 1
-        with _mutex:
-            _memory_stores[store.database] = store.process
-        return store
-    path = str(Path(url).resolve())
+        return _open_local_session(_acquire_memory_store(options), options)
+    path = Path(url).resolve()
+    deadline = time.monotonic() + OWNER_WAIT_S
+    while True:
+        if options.allow_remote and str(path) not in _open_stores and is_reachable(path):
+            session = _open_remote_session(path, options)
+            if session is not None:
+                return session, lambda: None
+        try:
+            return _open_local_session(acquire_store(str(path), options), options)
+        except Unavailable as error:
+            here = error.facts.get("pid") == str(os.getpid())
+            late = time.monotonic() > deadline
+            if error.sqlstate != _IN_USE or here or late or not options.allow_remote:
+                raise
+            time.sleep(_POLL_S)
+
+
+def _open_local_session(
+    store: OpenStore, options: OpenOptions
+) -> tuple[Session, Callable[[], None]]:
+    session = Session(store.shared, autocommit=options.autocommit, read_only=options.read_only)
+    return session, lambda: release_store(store)
+
+
+def _open_remote_session(path: Path, options: OpenOptions) -> RemoteSession | None:
+    """None when the owner has gone in this moment."""
+    from belvedere.interfaces.remote import RemoteSession  # heavy
+
+    try:
+        session = RemoteSession(path, autocommit=options.autocommit, read_only=options.read_only)
+    except Unavailable as error:
+        if error.sqlstate.startswith("08"):
+            return None
+        raise
+    if options.durability not in (None, session.durability):
+        session.close()
+        raise _durability_error(session.durability, options)
+    return session
+
+
+def _acquire_memory_store(options: OpenOptions) -> OpenStore:
+    store = _open_store(MEMORY, options)
+    store.users = 1
+    with _mutex:
+        _memory_stores[store.database] = store.process
+    return store
+
+
+def acquire_store(path: str, options: OpenOptions) -> OpenStore:
+    """Open the store, or share it if it is open already; pair with `release_store`."""
     with _mutex:
         found = _open_stores.get(path)
         if found is None:
-            config = Config(durability=wanted)
-            found = _open_stores[path] = _open_store(
-                path, config, create, accept_data_loss, memory_limit_mb
-            )
-        elif found.durability is not wanted:
-            raise InvalidInput(
-                "store is already open with another durability",
-                sqlstate="55006",
-                open=found.durability.value,
-                wanted=durability,
-            )
+            found = _open_stores[path] = _open_store(path, options)
+        elif options.durability not in (None, found.durability):
+            raise _durability_error(found.durability.value, options)
         found.users += 1
         return found
+
+
+def _durability_error(found: str, options: OpenOptions) -> InvalidInput:
+    assert options.durability is not None
+    return InvalidInput(
+        "store is already open with another durability",
+        sqlstate=_IN_USE,
+        open=found,
+        wanted=options.durability.value,
+    )
 
 
 def release_store(store: OpenStore) -> None:
@@ -102,21 +175,20 @@ def _close_all() -> None:
         _memory_stores.clear()
 
 
-def _open_store(
-    path: str, config: Config, create: bool, accept_data_loss: bool, memory_limit_mb: int
-) -> OpenStore:
+def _open_store(path: str, options: OpenOptions) -> OpenStore:
+    config = Config(durability=options.durability or Durability.FULL)
     database, shared = open_sql_database(
         path,
         config,
-        create=create,
-        accept_data_loss=accept_data_loss,
-        memory_limit_mb=memory_limit_mb,
+        create=options.create,
+        accept_data_loss=options.accept_data_loss,
+        memory_limit_mb=options.memory_limit_mb,
     )
     owner = None if path == MEMORY else OwnerServer(database, shared, Path(path))
     return OpenStore(path, database, shared, config.durability, owner, os.getpid())
 
 
-def _parse_durability(text: str) -> Durability:
+def parse_durability(text: str) -> Durability:
     try:
         return Durability(text)
     except ValueError:

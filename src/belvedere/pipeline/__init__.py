@@ -48,6 +48,7 @@ SURFACE = (
     "jobs.store_status",
     "jobs.verify",
     "maintain.group_driver",
+    "store.checkpoint",
     "store.client",
     "store.spark_session",
     "store.tables",

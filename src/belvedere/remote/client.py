@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import msgspec
 
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TIMEOUT_S = 3600.0
+HUNG_UP = "the owner of the store hung up"
+
+
+class SentRows(NamedTuple):
+    """Rows that go with a request."""
+
+    schema: pa.Schema
+    batches: Iterable[pa.RecordBatch]
 
 
 def is_reachable(directory: Path) -> bool:
@@ -45,10 +54,10 @@ def ask_owner_once(directory: Path, request: Request, timeout_s: float = TIMEOUT
 
 
 class OwnerConnection:
-    """One connection to the owner. State that the owner has for it (a transaction of `execute`)
-    ends with it."""
+    """One connection to the owner. State that the owner has for it (a session, a transaction) ends
+    with it. `broken`: an exchange did not come to its end, so no other can follow."""
 
-    def __init__(self, directory: Path, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, directory: Path, timeout_s: float | None = TIMEOUT_S) -> None:
         connection = _connect_owner(directory)
         if connection is None:
             raise Unavailable(
@@ -59,11 +68,13 @@ class OwnerConnection:
             )
         connection.settimeout(timeout_s)
         self._connection = connection
+        self.broken = False
 
     def ask_owner(self, request: Request) -> Any:
-        with _translate_socket_errors():
+        with self._exchange():
             send_message(self._connection, request)
-            return self._receive_reply().value
+            reply = self._receive_reply()
+        return _value_or_error(reply)
 
     def fetch(self, request: Request) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """The answer of a verb that streams; the batches must be read to the end, where a failure
@@ -77,42 +88,68 @@ class OwnerConnection:
         self, request: Request
     ) -> tuple[Any, tuple[pa.Schema, Iterator[pa.RecordBatch]] | None]:
         """The answer of a verb that may stream: its value, and the rows or None."""
+        self.send_request(request)
+        return self.receive_answer()
+
+    def send_request(self, request: Request, rows: SentRows | None = None) -> None:
+        """Begin an exchange; `receive_answer` must follow."""
+        with self._exchange(ends=False):
+            if rows is None:
+                send_message(self._connection, request)
+                return
+            from belvedere.remote.streams import send_batches  # heavy
+
+            send_message(self._connection, msgspec.structs.replace(request, upload=True))
+            send_batches(self._connection, rows.schema, rows.batches)
+
+    def wait_for_answer(self) -> None:
+        """Return when something has arrived. It may be interrupted, and called again."""
+        poll = select.poll()
+        poll.register(self._connection, select.POLLIN)
+        poll.poll()
+
+    def receive_answer(self) -> tuple[Any, tuple[pa.Schema, Iterator[pa.RecordBatch]] | None]:
+        with self._exchange():
+            reply = self._receive_reply()
+        if reply.failure is not None or not reply.download:
+            return _value_or_error(reply), None
         from belvedere.remote.streams import receive_batches  # heavy
 
-        with _translate_socket_errors():
-            send_message(self._connection, request)
-            reply = self._receive_reply()
-            if not reply.download:
-                return reply.value, None
+        with self._exchange(ends=False):
             schema, batches = receive_batches(self._connection)
         return reply.value, (schema, self._download_batches(batches))
 
     def put(self, request: Request, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Any:
         """Send a request with rows; returns the owner's answer."""
-        from belvedere.remote.streams import send_batches  # heavy
-
-        with _translate_socket_errors():
-            send_message(self._connection, msgspec.structs.replace(request, upload=True))
-            send_batches(self._connection, schema, batches)
-            return self._receive_reply().value
+        self.send_request(request, SentRows(schema, batches))
+        return self.receive_answer()[0]
 
     def _download_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         while True:
-            with _translate_socket_errors():
+            with self._exchange(ends=False):
                 batch = next(batches, None)
-                if batch is None:
-                    self._receive_reply()
-                    return
+            if batch is None:
+                break
             yield batch
+        with self._exchange():
+            reply = self._receive_reply()
+        _value_or_error(reply)
 
     def _receive_reply(self) -> Reply:
         data = receive_message(self._connection)
         if data is None:
-            raise Unavailable("the owner of the store hung up", sqlstate="08006")
-        reply = msgspec.msgpack.decode(data, type=Reply)
-        if reply.failure is not None:
-            raise error_from_failure(reply.failure)
-        return reply
+            raise Unavailable(HUNG_UP, sqlstate="08006")
+        return msgspec.msgpack.decode(data, type=Reply)
+
+    @contextlib.contextmanager
+    def _exchange(self, *, ends: bool = True) -> Iterator[None]:
+        """A part of an exchange: broken unless it, and with `ends` the exchange, is complete."""
+        self.broken = True
+        try:
+            yield
+        except OSError as error:
+            raise Unavailable(HUNG_UP, sqlstate="08006", detail=str(error)) from error
+        self.broken = not ends
 
     def close(self) -> None:
         self._connection.close()
@@ -129,14 +166,10 @@ class OwnerConnection:
         self.close()
 
 
-@contextlib.contextmanager
-def _translate_socket_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise Unavailable(
-            "the owner of the store hung up", sqlstate="08006", detail=str(error)
-        ) from error
+def _value_or_error(reply: Reply) -> Any:
+    if reply.failure is not None:
+        raise error_from_failure(reply.failure)
+    return reply.value
 
 
 def _connect_owner(directory: Path) -> socket.socket | None:

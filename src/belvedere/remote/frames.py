@@ -54,7 +54,7 @@ class Failure(msgspec.Struct, frozen=True):
     detail: str | None = None
     hint: str | None = None
     kind: str = "Unavailable"
-    facts: dict[str, str] = {}
+    facts: dict[str, Any] = {}
     position: int | None = None
 
 
@@ -65,7 +65,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def failure_from_error(error: Error) -> Failure:
-    facts = {name: str(value)[:1000] for name, value in error.facts.items()}
+    facts = {name: _plain_fact(value) for name, value in error.facts.items()}
     return Failure(
         error.message,
         error.sqlstate,
@@ -75,6 +75,14 @@ def failure_from_error(error: Error) -> Failure:
         facts,
         error.position,
     )
+
+
+def _plain_fact(value: Any) -> Any:
+    """A fact as it is where msgpack has its type, else as text."""
+    plain = value is None or type(value) in (bool, float)
+    if plain or (type(value) is int and abs(value) < 2**63):
+        return value
+    return str(value)[:1000]
 
 
 def error_from_failure(failure: Failure) -> Error:

@@ -53,7 +53,7 @@ def _run_begin(session: Session, statement: s.Begin, _: Sequence[Any]) -> Result
         session.begin_explicit_transaction(isolation)
     state.explicit = True
     if statement.modes.read_only is not None:
-        state.read_only = statement.modes.read_only
+        state.set_read_only(statement.modes.read_only)
     return Result("BEGIN")
 
 
@@ -118,7 +118,7 @@ def _run_set_transaction(session: Session, statement: s.SetTransaction, _: Seque
         session.begin_explicit_transaction(wanted)
         state.explicit = explicit
     if modes.read_only is not None:
-        state.read_only = modes.read_only
+        state.set_read_only(modes.read_only)
     return Result("SET")
 
 

@@ -32,6 +32,7 @@ from belvedere.plan.functions.core.function import Environment
 from belvedere.plan.nodes import Node
 from belvedere.session import dispatch
 from belvedere.session.context.freshness import Freshness, FreshnessKind, parse_freshness
+from belvedere.session.context.notices import Notices
 from belvedere.session.context.result import Result
 from belvedere.session.context.sequences_and_locks import SessionServices
 from belvedere.session.context.settings import SessionSettings
@@ -70,6 +71,7 @@ class Session:
         shared: SharedState,
         *,
         autocommit: bool = True,
+        read_only: bool = False,
         clock: Callable[[], datetime.datetime] = _utc_now,
         seed: int | None = None,
     ) -> None:
@@ -78,12 +80,16 @@ class Session:
         self.autocommit = autocommit
         self.settings = SessionSettings()
         self.transactions = TransactionState(shared.host, self.settings)
+        self.transactions.always_read_only = read_only
         self.prepared: dict[str, Prepare] = {}
         self.clock = clock
         self.random = random.Random(seed)
         self.virtual = SystemTables(self)
         self.services = SessionServices(
-            shared.host, lambda: self.catalog, self.virtual.read_table_rows
+            shared.host,
+            lambda: self.catalog,
+            self.virtual.read_table_rows,
+            self.transactions.require_writable,
         )
         self.interrupt = Interrupt()
         self._plans: Callable[[str], Any] = shared.plans.get
@@ -101,6 +107,10 @@ class Session:
         """The catalog that the next statement sees."""
         transaction = self.transactions.open
         return self.host.catalog if transaction is None else transaction.catalog
+
+    @property
+    def notices(self) -> Notices:
+        return self.services.notices
 
     @property
     def freshness_token(self) -> str:

@@ -18,6 +18,7 @@ from belvedere.catalog.model import View
 from belvedere.database import Database
 from belvedere.interfaces.dbapi import Connection, connect
 from belvedere.interfaces.exceptions import NotSupportedError, ProgrammingError
+from belvedere.session.session import Session
 
 BULK_ROWS = 5_000
 """Rows of one loading statement, so that a transaction's log record stays small."""
@@ -35,7 +36,9 @@ def open_connection(path: Path) -> Iterator[Connection]:
 
 def get_database(connection: Connection) -> Database:
     """The database of a connection, for watermarks and sizes."""
-    host = connection.session.host
+    session = connection.session
+    assert isinstance(session, Session)
+    host = session.host
     assert isinstance(host, Database)
     return host
 

@@ -2,6 +2,7 @@
 
 In reading order; an entry uses only those before it:
 
+    dump_source    what a dump reads: the store itself, or a copy at one position
     dump_sql       `belvedere dump --sql`: a script that recreates tables, rows, indexes and views
     job            shared parts of pipeline commands: served store, Spark session, progress, table
     shell          `belvedere shell PATH`: the SQL shell, or one run of a text or file

@@ -22,8 +22,7 @@ from belvedere.catalog.model import (
 )
 from belvedere.codec import keyspace
 from belvedere.codec.printer import print_name, print_pair
-from belvedere.config import Config, Durability
-from belvedere.database import Database
+from belvedere.interfaces.commands.dump_source import DumpSource, open_dump_source
 from belvedere.interfaces.commands.dump_sql import dump_sql
 from belvedere.kv.batch import Pair
 from belvedere.kv.files import map_os_errors, replace_when_written
@@ -32,7 +31,7 @@ from belvedere.kv.files import map_os_errors, replace_when_written
 def dump_store(path: Path, limit: int | None = None, *, sql: bool = False) -> Iterator[str]:
     """The lines of the dump, or of a script that recreates the store; at most `limit` rows of each
     relation and of the log."""
-    with Database.open(path, Config(durability=Durability.OFF), create=False) as db:
+    with open_dump_source(path) as db:
         yield from dump_sql(db, limit) if sql else dump_database(db, limit)
 
 
@@ -46,7 +45,7 @@ def write_dump(output: Path, lines: Iterable[str]) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
-def dump_database(db: Database, limit: int | None = None) -> Iterator[str]:
+def dump_database(db: DumpSource, limit: int | None = None) -> Iterator[str]:
     catalog = db.catalog
     yield f"store at position {db.position}, incarnation {db.incarnation:x}"
     yield f"format {keyspace.STORE_FORMAT}, catalog version {catalog.version}"
@@ -71,7 +70,7 @@ def dump_database(db: Database, limit: int | None = None) -> Iterator[str]:
 
 
 def _section_lines(
-    db: Database, title: str, start: bytes, end: bytes, limit: int | None
+    db: DumpSource, title: str, start: bytes, end: bytes, limit: int | None
 ) -> Iterator[str]:
     describe = relation_describer(db.catalog)
     pairs: Iterator[Pair] = (pair for batch in db.store.scan(start, end) for pair in batch)

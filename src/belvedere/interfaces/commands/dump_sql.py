@@ -33,8 +33,8 @@ from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.codec import keyspace
 from belvedere.codec.keys import KeyCodec, KeyColumn
 from belvedere.codec.rows import RowLayout, Slot
-from belvedere.database import Database
 from belvedere.errors import InvalidInput, Unsupported
+from belvedere.interfaces.commands.dump_source import DumpSource
 from belvedere.interfaces.shell.statements import DUMP_FIRST, DUMP_LAST
 from belvedere.plan.functions import text_formatter
 from belvedere.session.materialized.table_index_views import KNOWN_OPTIONS
@@ -53,7 +53,7 @@ _SEQUENCE_ROW = RowLayout((Slot(BIGINT, None),))
 _BARE = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
 
 
-def dump_sql(db: Database, limit: int | None = None) -> Iterator[str]:
+def dump_sql(db: DumpSource, limit: int | None = None) -> Iterator[str]:
     """The lines of the script; at most `limit` rows of each table."""
     catalog = db.catalog
     tables = sorted(catalog.tables, key=lambda one: one.id)
@@ -125,7 +125,7 @@ def _column_clause(catalog: Catalog, column: CatalogColumn) -> str:
     return " ".join(words + (["NOT NULL"] if column.not_null else []))
 
 
-def _insert_rows(db: Database, table: Table, limit: int | None) -> Iterator[str]:
+def _insert_rows(db: DumpSource, table: Table, limit: int | None) -> Iterator[str]:
     columns = [column for column in _live_columns(table) if column.generated is None]
     rows = islice(_scan_rows(db, table), limit)
     into = f"INSERT INTO {_qualified_name(db.catalog, table)}"
@@ -139,7 +139,7 @@ def _insert_rows(db: Database, table: Table, limit: int | None) -> Iterator[str]
         yield ",\n".join(f"  ({_values_list(columns, row)})" for row in some) + ";"
 
 
-def _scan_rows(db: Database, table: Table) -> Iterator[Row]:
+def _scan_rows(db: DumpSource, table: Table) -> Iterator[Row]:
     compiled = compiled_table(db.catalog, table.id)
     for batch in db.store.scan(*keyspace.relation_range(table.id)):
         yield from (compiled.decode(value) for _, value in batch)
@@ -237,7 +237,7 @@ def _sequence_options(sequence: Sequence) -> str:
     )
 
 
-def _restart_sequences(db: Database) -> Iterator[str]:
+def _restart_sequences(db: DumpSource) -> Iterator[str]:
     """Set the next number of sequences that have been used."""
     for sequence in sorted(
         _objects_of_type(db.catalog, Sequence), key=lambda one: (one.schema, one.name)

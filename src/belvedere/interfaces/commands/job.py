@@ -48,9 +48,8 @@ def serve_store(database: str) -> Iterator[Store]:
     store = Store.from_url(database)
     with ExitStack() as stack:
         if not is_reachable(store.directory):
-            opened = stores.acquire_store(
-                database, "full", create=False, accept_data_loss=False, memory_limit_mb=1024
-            )
+            options = stores.OpenOptions(create=False)
+            opened = stores.acquire_store(str(store.directory), options)
             stack.callback(stores.release_store, opened)
         yield store
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from belvedere.database import MEMORY
-from belvedere.interfaces import dbapi
+from belvedere.errors import Error
+from belvedere.interfaces import dbapi, stores
 from belvedere.interfaces.shell.render import OutputFormat
 from belvedere.interfaces.shell.shell import Shell
-from belvedere.remote.client import is_reachable
-
-if TYPE_CHECKING:
-    from belvedere.interfaces.remote import RemoteConnection
 
 
 def shell(
@@ -25,14 +21,16 @@ def shell(
     form: Annotated[
         OutputFormat, typer.Option("--format", help="how rows are printed")
     ] = OutputFormat.TABLE,
-    durability: Annotated[str, typer.Option(help="full or off")] = "full",
+    durability: Annotated[
+        str | None, typer.Option(help="full or off; as it is open, or full, when not given")
+    ] = None,
     accept_data_loss: Annotated[
         bool, typer.Option("--accept-data-loss", help="open a damaged store with what is left")
     ] = False,
 ) -> None:
     try:
         connection = _open_connection(path, durability, accept_data_loss)
-    except dbapi.Error as error:
+    except Error as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(1) from error
     with connection:
@@ -49,14 +47,10 @@ def shell(
         raise typer.Exit(1)
 
 
-def _open_connection(
-    path: str, durability: str, accept_data_loss: bool
-) -> dbapi.Connection | RemoteConnection:
+def _open_connection(path: str, durability: str | None, accept_data_loss: bool) -> dbapi.Connection:
     """Connect; to a store that another process has open, through that process."""
-    if path != MEMORY and is_reachable(Path(path)):
-        from belvedere.interfaces.remote import RemoteConnection  # heavy
-
-        return RemoteConnection(Path(path))
-    return dbapi.connect(
-        path, durability=durability, autocommit=True, accept_data_loss=accept_data_loss
+    chosen = None if durability is None else stores.parse_durability(durability)
+    options = stores.OpenOptions(
+        durability=chosen, autocommit=True, accept_data_loss=accept_data_loss
     )
+    return dbapi.Connection(*stores.open_session(path, options))

@@ -2,7 +2,6 @@ r"""The SQL shell.
 
 In reading order; an entry uses only those before it:
 
-    connection  protocols of the shell's connection: in this process, or by the owner's socket
     progress    a progress bar for long statements, in one line of the terminal
     render      rendering of rows as text: an aligned table, one column per line, CSV or JSON
     statements  splitting of text into statements, and the caret line of an error

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import PlainView, Table, View
-from belvedere.interfaces.shell.connection import ShellSession
 from belvedere.plan.functions import functions_by_name
 
 KEYWORDS = """
@@ -23,8 +23,15 @@ KEYWORDS = """
 COMMANDS = ["\\?", "\\copy", "\\d", "\\dt", "\\dv", "\\i", "\\q", "\\timing", "\\x"]
 
 
+class CatalogHolder(Protocol):
+    """A session, in this process or in the owner of the store."""
+
+    @property
+    def catalog(self) -> Catalog: ...
+
+
 class SqlCompleter(Completer):
-    def __init__(self, session: ShellSession) -> None:
+    def __init__(self, session: CatalogHolder) -> None:
         self._session = session
         self._functions = sorted(name for name in functions_by_name() if name[0].isalpha())
 

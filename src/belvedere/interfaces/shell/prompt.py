@@ -13,12 +13,11 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import PostgresLexer
 
-from belvedere.interfaces.shell.completion import SqlCompleter
-from belvedere.interfaces.shell.connection import ShellSession
+from belvedere.interfaces.shell.completion import CatalogHolder, SqlCompleter
 
 
 def make_prompt(
-    session: ShellSession, history: Path, is_complete: Callable[[str], bool]
+    session: CatalogHolder, history: Path, is_complete: Callable[[str], bool]
 ) -> PromptSession[str]:
     if history.parent.is_dir():
         history.touch(mode=0o600)  # statements hold data

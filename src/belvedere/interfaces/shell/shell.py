@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, TextIO
 
 from belvedere.interfaces import dbapi
 from belvedere.interfaces.shell.commands import run_command
-from belvedere.interfaces.shell.connection import RemoteSession, ShellConnection, ShellCursor
 from belvedere.interfaces.shell.progress import ProgressBar
 from belvedere.interfaces.shell.render import OutputFormat, render
 from belvedere.interfaces.shell.statements import (
@@ -24,11 +23,12 @@ from belvedere.interfaces.shell.statements import (
     is_cut_dump,
     split_statements,
 )
-from belvedere.session.context.notices import Notices
 from belvedere.session.session import Session
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
+
+    from belvedere.interfaces.remote import RemoteSession
 
 PROGRESS_AFTER_S = 2.0
 HISTORY = "~/.belvedere_history"
@@ -36,7 +36,7 @@ HISTORY = "~/.belvedere_history"
 
 class Shell:
     def __init__(
-        self, connection: ShellConnection, form: OutputFormat, out: TextIO, errors: TextIO
+        self, connection: dbapi.Connection, form: OutputFormat, out: TextIO, errors: TextIO
     ) -> None:
         self.connection = connection
         self.format = form
@@ -96,10 +96,9 @@ class Shell:
     def run_statement(self, text: str) -> bool:
         started = time.perf_counter()
         progress, bar = self._start_progress_timer(started), ProgressBar(self._errors)
-        notices = self._session_notices()
+        notices = self.session.notices
         told = notices.total_count
-        if isinstance(self.session, Session):
-            self.session.on_progress = bar.show_progress
+        self.session.on_progress = bar.show_progress
         try:
             cursor = self.connection.execute(text)
         except dbapi.Error as error:
@@ -118,12 +117,6 @@ class Shell:
             self.print_line(f"time: {(time.perf_counter() - started) * 1000:.3f} ms")
         return True
 
-    def _session_notices(self) -> Notices:
-        """The notices of the session, in this process or in the owner's."""
-        if isinstance(self.session, Session):
-            return self.session.services.notices
-        return self.session.notices
-
     def _start_progress_timer(self, started: float) -> threading.Timer:
         """Start a timer that reports a statement as still running, if errors go to a terminal."""
 
@@ -137,7 +130,7 @@ class Shell:
             timer.start()
         return timer
 
-    def _print_result(self, cursor: ShellCursor) -> None:
+    def _print_result(self, cursor: dbapi.Cursor) -> None:
         result = cursor.result
         if result.fields is None:
             if self.format is OutputFormat.TABLE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from belvedere.database import Database
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs.leases import LeaseTable
 from belvedere.session.context.shared_state import SharedState
+from belvedere.session.materialized.subscription import Subscription
 from belvedere.session.session import Session
 from belvedere.views.backfill.external_backfill import ExternalBackfill
 
@@ -32,6 +34,8 @@ class ServedStore:
     ended_jobs: deque[str]
     """Jobs whose rows are not wanted any more: see `verbs.staging`."""
     backfill: ExternalBackfill
+    sessions: dict[str, Session] = field(default_factory=dict)
+    """Open sessions of peers by their keys, which only the peer of each knows."""
 
 
 class Stream(NamedTuple):
@@ -53,6 +57,8 @@ class Peer:
 
     served_store: ServedStore
     _session: Session | None = field(default=None, init=False)
+    _key: str | None = field(default=None, init=False)
+    subscription: Subscription | None = field(default=None, init=False)
     _notices_taken: int = field(default=0, init=False)
 
     @property
@@ -65,6 +71,21 @@ class Peer:
             self._session = Session(self.served_store.shared)
         return self._session
 
+    def open_session(self, *, autocommit: bool, read_only: bool) -> str:
+        """Open the session of this connection; returns the key by which it can be canceled."""
+        if self._session is not None:
+            raise InvalidInput("connection has a session already", sqlstate="08P01")
+        self._session = Session(
+            self.served_store.shared, autocommit=autocommit, read_only=read_only
+        )
+        self._key = secrets.token_hex(16)
+        self.served_store.sessions[self._key] = self._session
+        return self._key
+
+    @property
+    def has_session(self) -> bool:
+        return self._session is not None
+
     def new_notices(self) -> list[str]:
         """The notices of its session since the last call."""
         notices = self.session.services.notices
@@ -75,6 +96,8 @@ class Peer:
         return new
 
     def close(self) -> None:
+        if self._key is not None:
+            self.served_store.sessions.pop(self._key, None)
         if self._session is not None:
             self._session.close()
 

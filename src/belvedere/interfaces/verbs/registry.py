@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from belvedere.interfaces.verbs import statements, store
+from belvedere.interfaces.verbs import sessions, statements, store, subscriptions
 from belvedere.interfaces.verbs.maintain import backfill, maintenance_verbs
 from belvedere.interfaces.verbs.peer import Verb
 from belvedere.interfaces.verbs.read import changes, read_verbs, view_changes
@@ -14,6 +14,8 @@ VERBS: dict[str, Verb] = {
     **changes.VERBS,
     **view_changes.VERBS,
     **statements.VERBS,
+    **sessions.VERBS,
+    **subscriptions.VERBS,
     **write_verbs.VERBS,
     **maintenance_verbs.VERBS,
     **backfill.VERBS,

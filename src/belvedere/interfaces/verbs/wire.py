@@ -78,6 +78,11 @@ def _encode_value(value: Any, sql_type: SqlType) -> Any:
             return str(value) if sql_type.kind in _TEXT_KINDS else value
 
 
+def bytes_to_batch(data: bytes) -> pa.RecordBatch:
+    """One value of any length, as the only row of a batch."""
+    return pa.record_batch([pa.array([data], pa.large_binary())], names=["part"])
+
+
 def batch_to_rows(batch: pa.RecordBatch, fields: Fields) -> Iterator[Row]:
     if not fields:
         return iter([()] * batch.num_rows)

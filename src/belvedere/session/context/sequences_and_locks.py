@@ -22,10 +22,15 @@ class SessionServices:
     """One per session; holds the values of `currval` and `lastval`, and the notices."""
 
     def __init__(
-        self, host: DatabaseContract, catalog: Callable[[], Catalog], virtual_rows: VirtualRows
+        self,
+        host: DatabaseContract,
+        catalog: Callable[[], Catalog],
+        virtual_rows: VirtualRows,
+        require_writable: Callable[[str], None],
     ) -> None:
         self._host = host
         self._catalog = catalog
+        self._require_writable = require_writable
         self._last: dict[int, int] = {}
         self._latest: int | None = None
         self.virtual_rows = virtual_rows
@@ -34,6 +39,7 @@ class SessionServices:
         self.notices = Notices()
 
     def next_value(self, sequence: int) -> int:
+        self._require_writable("call nextval")
         value = self._host.sequences.next_value(self._require_sequence(sequence))
         self._last[sequence] = self._latest = value
         return value
@@ -53,6 +59,7 @@ class SessionServices:
         self._latest = None
 
     def set_value(self, sequence: int, value: int, called: bool) -> int:
+        self._require_writable("call setval")
         found = self._require_sequence(sequence)
         if not found.minimum <= value <= found.maximum:
             raise InvalidInput(
@@ -72,6 +79,7 @@ class SessionServices:
     def lock_rows(self, relation: int, keys: list[Row], strength: str, wait: str) -> list[bool]:
         """FOR UPDATE and the like lock the root of each row, as a write of it would. `wait` is
         '', 'nowait' (55P03 for a row that is locked) or 'skip locked' (False for it)."""
+        self._require_writable("lock rows")
         transaction = self.transaction
         if transaction is None:
             raise Unsupported("row locks outside of a transaction")

@@ -35,6 +35,7 @@ class TransactionState:
         "_host",
         "_savepoints",
         "_settings",
+        "always_read_only",
         "caught_up_position",
         "deferred",
         "deferred_names",
@@ -55,6 +56,7 @@ class TransactionState:
         self.explicit = False
         self.failed = False
         self.read_only = False
+        self.always_read_only = False  # the connection is: nothing in a session undoes it
         self.deferred: bool | None = None  # SET CONSTRAINTS ALL; None: as each constraint says
         self.deferred_names: dict[str, bool] = {}  # SET CONSTRAINTS of single names, since then
         self.floor = 0  # the next snapshot is at least this position
@@ -74,7 +76,7 @@ class TransactionState:
         self.position = max(self._before, self.open.position)
         self.explicit = explicit
         self.failed = False
-        self.read_only = self._settings.get("default_transaction_read_only")
+        self.read_only = self.is_read_only_by_default
         return self.open
 
     @property
@@ -98,7 +100,20 @@ class TransactionState:
 
     @property
     def is_read_only_by_default(self) -> bool:
-        return bool(self._settings.get("default_transaction_read_only"))
+        return self.always_read_only or bool(self._settings.get("default_transaction_read_only"))
+
+    def set_read_only(self, read_only: bool) -> None:
+        if self.always_read_only and not read_only:
+            raise InvalidInput(
+                "cannot set transaction read-write mode on a read-only connection",
+                sqlstate="25006",
+            )
+        self.read_only = read_only
+
+    def require_writable(self, what: str) -> None:
+        """Refuse what would change the store in a read-only transaction, open or to be begun."""
+        if self.is_read_only_by_default if self.open is None else self.read_only:
+            raise InvalidInput(f"cannot {what} in a read-only transaction", sqlstate="25006")
 
     def require_not_failed(self) -> None:
         if self.failed:

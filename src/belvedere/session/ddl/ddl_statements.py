@@ -64,6 +64,8 @@ _CLASSES: dict[str, type] = {
 
 
 def run_ddl_statement(session: Session, statement: Any) -> Result:
+    if not (isinstance(statement, d.MaintainView) and statement.verb == "verify"):
+        session.transactions.require_writable("change the schema")
     result = _dispatch_ddl_statement(session, statement)
     session.transactions.advance_position(session.host.position)
     return result
@@ -136,8 +138,6 @@ def _change_catalog(session: Session, tag: str, change: Callable[[CatalogEdit], 
     if state.open is None:
         session.begin_implicit_transaction()
     assert state.open is not None
-    if state.read_only:
-        raise InvalidInput("cannot change the schema in a read-only transaction", sqlstate="25006")
     edit = CatalogEdit(state.open.catalog)
     try:
         change(edit)

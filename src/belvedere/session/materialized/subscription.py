@@ -195,6 +195,7 @@ def open_subscription(
     schema, _, last = name.rpartition(".")
     view = session.host.catalog.require_relation(View, last, schema or "public")
     if view.options.keep_changes is None:
+        session.transactions.require_writable("begin to keep the changes of a view")
         session.host.change_schema(lambda edit: _enable_changefeed(edit, view))
         view = session.host.catalog.require_relation(View, last, schema or "public")
     with session.host.begin() as reader:

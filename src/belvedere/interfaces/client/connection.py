@@ -1,0 +1,162 @@
+"""A connection: one session, here or in the process that has the store open."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from belvedere import errors
+from belvedere.interfaces.client.cursor import Cursor
+from belvedere.interfaces.client.subscriptions import open_door_subscription
+from belvedere.interfaces.exceptions import (
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    Warning,  # noqa: A004
+    translate_error,
+)
+from belvedere.session.session import Session
+
+if TYPE_CHECKING:
+    from belvedere.interfaces.client.subscriptions import RemoteSubscription
+    from belvedere.interfaces.remote import RemoteSession
+    from belvedere.session.materialized.subscription import Subscription
+
+
+class Connection:
+    """One session with an open store, returned by `connect`."""
+
+    Warning = Warning
+    Error = Error
+    InterfaceError = InterfaceError
+    DatabaseError = DatabaseError
+    DataError = DataError
+    OperationalError = OperationalError
+    IntegrityError = IntegrityError
+    InternalError = InternalError
+    ProgrammingError = ProgrammingError
+    NotSupportedError = NotSupportedError
+
+    def __init__(self, session: Session | RemoteSession, release: Callable[[], None]) -> None:
+        """`release` is called when the session is closed."""
+        self._session = session
+        self._release = release
+        self._lock = threading.RLock()
+
+    @property
+    def session(self) -> Session | RemoteSession:
+        """The session of this connection, for other doors and for tools."""
+        return self._session
+
+    @property
+    def autocommit(self) -> bool:
+        return self._session.autocommit
+
+    @autocommit.setter
+    def autocommit(self, value: bool) -> None:
+        with self._lock:
+            self._require_open()
+            if self._session.transactions.open is not None:
+                raise ProgrammingError(
+                    "autocommit cannot change inside a transaction",
+                    sqlstate="25001",
+                    hint="commit or roll back first",
+                )
+            try:
+                self._session.autocommit = bool(value)
+            except errors.Error as error:
+                raise translate_error(error) from error
+
+    @property
+    def token(self) -> str:
+        """A token; a connection that presents it sees all that this one has seen and written."""
+        with self._lock:
+            self._require_open()
+            try:
+                return self._session.freshness_token
+            except errors.Error as error:
+                raise translate_error(error) from error
+
+    @property
+    def notices(self) -> list[str]:
+        """The newest notices: messages that are neither results nor errors, oldest first."""
+        with self._lock:
+            return list(self._session.notices.newest)
+
+    def cursor(self) -> Cursor:
+        self._require_open()
+        return Cursor(self)
+
+    def execute(
+        self, sql: str, parameters: Sequence[Any] = (), *, freshness: str | None = None
+    ) -> Cursor:
+        """Run a statement in a new cursor and return the cursor."""
+        return Cursor(self)._execute_statement(self, sql, parameters, freshness)
+
+    def executemany(self, sql: str, parameters: Sequence[Sequence[Any]]) -> Cursor:
+        return Cursor(self).executemany(sql, parameters)
+
+    def subscribe(
+        self, view: str, from_position: int | None = None, *, timeout_s: float | None = None
+    ) -> Subscription | RemoteSubscription:
+        """The changes of a materialized view after a position, or from now on: an iterator of
+        (position, row, weight). It ends after `timeout_s` without a change; None: it waits."""
+        with self._lock:
+            self._require_open()
+            try:
+                return open_door_subscription(self._session, view, from_position, timeout_s)
+            except errors.Error as error:
+                raise translate_error(error) from error
+
+    def commit(self) -> None:
+        with self._lock:
+            self._require_open()
+            try:
+                self._session.commit()
+            except errors.Error as error:
+                raise translate_error(error) from error
+
+    def rollback(self) -> None:
+        with self._lock:
+            self._require_open()
+            try:
+                self._session.rollback()
+            except errors.Error as error:
+                raise translate_error(error) from error
+
+    def cancel(self) -> None:
+        """Cancel the running statement, from another thread."""
+        self._session.cancel()
+
+    def close(self) -> None:
+        """Roll back, and close the store if this is its last connection."""
+        with self._lock:
+            self._require_open()
+            self._session.close()
+            self._release()
+
+    def _require_open(self) -> None:
+        if self._session.closed:
+            raise InterfaceError("connection is closed", sqlstate="08003")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Commit, or roll back after an exception; then close."""
+        if self._session.closed:
+            return
+        try:
+            if kind is None:
+                self.commit()
+            else:
+                self.rollback()
+        finally:
+            self.close()

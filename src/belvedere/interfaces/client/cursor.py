@@ -1,0 +1,224 @@
+"""A cursor: runs statements and holds the rows of the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from belvedere import errors
+from belvedere.interfaces import arrow
+from belvedere.interfaces.exceptions import (
+    InterfaceError,
+    NotSupportedError,
+    ProgrammingError,
+    translate_error,
+)
+from belvedere.interfaces.values import Description, describe_fields, make_row_converter
+from belvedere.plan.fields import Fields
+from belvedere.session.context.result import Result
+from belvedere.types import Row
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from belvedere.interfaces.client.connection import Connection
+
+
+class Cursor:
+    """Runs statements and holds the rows of the last one."""
+
+    __slots__ = ("_at", "_connection", "_fields", "_result", "_rows", "arraysize", "rowcount")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection: Connection | None = connection
+        self._rows: list[Row] = []
+        self._fields: Fields | None = None
+        self._result: Result | None = None
+        self._at = 0
+        self.arraysize = 1
+        self.rowcount = -1
+
+    @property
+    def connection(self) -> Connection:
+        if self._connection is None:
+            raise InterfaceError("cursor is closed", sqlstate="24000")
+        return self._connection
+
+    @property
+    def description(self) -> list[Description] | None:
+        return None if self._fields is None else describe_fields(self._fields)
+
+    @property
+    def result(self) -> Result:
+        """The last statement's result as the session returned it, for other doors and for tools."""
+        if self._result is None:
+            raise InterfaceError("nothing was executed", sqlstate="24000")
+        return self._result
+
+    @property
+    def rownumber(self) -> int | None:
+        return None if self._fields is None else self._at
+
+    def execute(
+        self, sql: str, parameters: Sequence[Any] = (), *, freshness: str | None = None
+    ) -> Cursor:
+        connection = self._connection
+        if connection is None:
+            raise InterfaceError("cursor or connection is closed", sqlstate="08003")
+        return self._execute_statement(connection, sql, parameters, freshness)
+
+    def _execute_statement(
+        self, connection: Connection, sql: str, parameters: Sequence[Any], freshness: str | None
+    ) -> Cursor:
+        session = connection._session
+        if session.closed:
+            raise InterfaceError("cursor or connection is closed", sqlstate="08003")
+        if type(parameters) is not tuple and not isinstance(parameters, list):
+            parameters = _require_sequence(parameters)
+        with connection._lock:
+            try:
+                result = session.execute(sql, parameters, freshness)
+            except errors.Error as error:
+                self._clear_result()
+                raise translate_error(error) from error
+        self._result = result
+        self._fields = fields = result.fields
+        self._rows = result.rows
+        self._at = 0
+        self.rowcount = result.affected
+        if fields is not None and not result.plain and result.table is None:
+            convert = make_row_converter(fields, session.settings.zone)
+            if convert is not None:
+                self._rows = convert(result.rows)
+        return self
+
+    def executemany(self, sql: str, parameters: Sequence[Sequence[Any]]) -> Cursor:
+        """Run the statement once for every parameter row, all of them or none."""
+        connection = self.connection
+        with connection._lock:
+            session = connection._session
+            alone = session.autocommit and session.transactions.open is None
+            if alone:
+                self.execute("BEGIN")
+            try:
+                count = 0
+                for one in parameters:
+                    self.execute(sql, one)
+                    count += max(self.rowcount, 0)
+                if self._fields is not None:
+                    raise ProgrammingError("executemany cannot return rows", sqlstate="42601")
+            except BaseException:
+                if alone:
+                    connection.rollback()
+                raise
+            if alone:
+                connection.commit()
+        self._clear_result()
+        self.rowcount = count
+        return self
+
+    def _clear_result(self) -> None:
+        self._rows, self._fields, self._result, self._at = [], None, None, 0
+        self.rowcount = -1
+
+    # -- rows ---------------------------------------------------------------------------------
+
+    def fetchone(self) -> Row | None:
+        rows = self._materialize_rows()
+        at = self._at
+        if at >= len(rows):
+            return None
+        self._at = at + 1
+        return rows[at]
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        rows = self._materialize_rows()
+        end = self._at + (self.arraysize if size is None else size)
+        found = rows[self._at : end]
+        self._at += len(found)
+        return found
+
+    def fetchall(self) -> list[Row]:
+        rows = self._materialize_rows()
+        found = rows[self._at :] if self._at else rows
+        self._at = len(rows)
+        return list(found)
+
+    def fetch_arrow(self) -> pa.Table:
+        """The rows not yet fetched, as an Arrow table."""
+        self._require_rows()
+        assert self._fields is not None
+        assert self._result is not None
+        table = self._result.table
+        if table is not None:
+            names = [field.name for field in self._fields]
+            return table.slice(self._at).rename_columns(names)
+        return arrow.table_of_rows(self._fields, self._result.rows[self._at :])
+
+    def fetch_df(self) -> pd.DataFrame:
+        """The rows not yet fetched, as a pandas data frame."""
+        try:
+            import pandas  # noqa: F401  # heavy
+        except ImportError as error:
+            raise NotSupportedError(
+                "data frames need pandas", sqlstate="0A000", hint="pip install pandas"
+            ) from error
+        frame: pd.DataFrame = self.fetch_arrow().to_pandas()
+        return frame
+
+    def __iter__(self) -> Iterator[Row]:
+        return self
+
+    def __next__(self) -> Row:
+        row = self.fetchone()
+        if row is None:
+            raise StopIteration
+        return row
+
+    def _materialize_rows(self) -> list[Row]:
+        if self._fields is None:
+            self._require_rows()
+        result = self._result
+        if result is not None and result.table is not None:
+            result.convert_arrow_to_rows()
+            assert self._connection is not None
+            zone = self._connection._session.settings.zone
+            convert = make_row_converter(result.fields or (), zone)
+            self._rows = result.rows if convert is None else convert(result.rows)
+        return self._rows
+
+    def _require_rows(self) -> None:
+        if self._connection is None:
+            raise InterfaceError("cursor is closed", sqlstate="24000")
+        if self._fields is None:
+            raise ProgrammingError("there are no rows to fetch", sqlstate="24000")
+
+    # -- the rest of PEP 249 ------------------------------------------------------------------
+
+    def setinputsizes(self, sizes: Sequence[Any]) -> None:
+        """Accepted and ignored, as PEP 249 allows."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Accepted and ignored, as PEP 249 allows."""
+
+    def close(self) -> None:
+        if self._connection is None:
+            raise InterfaceError("cursor is closed", sqlstate="24000")
+        self._clear_result()
+        self._connection = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._connection is not None:
+            self.close()
+
+
+def _require_sequence(parameters: Any) -> Sequence[Any]:
+    if isinstance(parameters, str | bytes) or not isinstance(parameters, Sequence):
+        raise ProgrammingError(
+            "parameters must be a sequence", sqlstate="42804", hint="use ? or $1 and a tuple"
+        )
+    return parameters

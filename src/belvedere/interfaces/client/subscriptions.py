@@ -1,0 +1,124 @@
+"""Subscriptions to a view, here or in the process that has the store open."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+
+from belvedere.errors import Error
+from belvedere.interfaces.exceptions import translate_error
+from belvedere.interfaces.verbs.plain_values import decode_values
+from belvedere.remote.client import OwnerConnection
+from belvedere.remote.frames import Request
+from belvedere.session.materialized.subscription import (
+    Subscription,
+    ViewChange,
+    open_subscription,
+)
+from belvedere.session.session import Session
+
+if TYPE_CHECKING:
+    from belvedere.interfaces.remote import RemoteSession
+
+POLL_MS_MAX = 250
+"""The longest wait of one request, after which `close` of another thread is noticed."""
+
+
+def open_door_subscription(
+    session: Session | RemoteSession, view: str, from_position: int | None, timeout_s: float | None
+) -> Subscription | RemoteSubscription:
+    if isinstance(session, Session):
+        read_only = session.transactions.always_read_only
+        own = Session(session.shared, read_only=read_only)
+        return open_subscription(own, view, from_position, timeout_s, translate_error)
+    conversation = OwnerConnection(session.directory, timeout_s=None)
+    arguments = {
+        "view": view,
+        "from_position": from_position,
+        "read_only": int(session.read_only),
+    }
+    try:
+        position = int(conversation.ask_owner(Request("subscribe", arguments)))
+    except BaseException:
+        conversation.close()
+        raise
+    return RemoteSubscription(conversation, position, timeout_s)
+
+
+class RemoteSubscription:
+    """The same as `Subscription`, for a view of a store that another process has open."""
+
+    def __init__(
+        self, conversation: OwnerConnection, position: int, timeout_s: float | None
+    ) -> None:
+        self.position = position
+        self._conversation = conversation
+        self._timeout_s = timeout_s
+        self._ready: deque[ViewChange] = deque()
+        self._read = position
+        self._closed = threading.Event()
+
+    def __iter__(self) -> Iterator[ViewChange]:
+        return self
+
+    def __next__(self) -> ViewChange:
+        """The next change; ends when there was none during the timeout, or after `close`."""
+        if not self._ready:
+            self._ready.extend(self._wait_for_changes(self._timeout_s))
+        if not self._ready or self._closed.is_set():
+            self._conversation.close()
+            raise StopIteration
+        change = self._ready.popleft()
+        if not self._ready:
+            self.position = self._read
+        elif self._ready[0].position > change.position:
+            self.position = change.position
+        return change
+
+    def poll(self, timeout_s: float | None = 0.0) -> list[ViewChange]:
+        """All available changes; waits for some when there are none yet, without limit for None."""
+        found = [*self._ready, *([] if self._ready else self._wait_for_changes(timeout_s))]
+        self._ready.clear()
+        self.position = self._read
+        return found
+
+    def close(self) -> None:
+        """End the subscription; a waiting iteration or `poll` returns without changes."""
+        self._closed.set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+        self._conversation.close()
+
+    def _wait_for_changes(self, timeout_s: float | None) -> list[ViewChange]:
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while not self._closed.is_set():
+            left_ms = POLL_MS_MAX
+            if deadline is not None:
+                left_ms = min(POLL_MS_MAX, int((deadline - time.monotonic()) * 1000))
+            found = self._request_changes(max(left_ms, 0))
+            if found or left_ms <= 0:
+                return found
+        return []
+
+    def _request_changes(self, wait_ms: int) -> list[ViewChange]:
+        try:
+            value, rows = self._conversation.call_verb(Request("poll", {"milliseconds": wait_ms}))
+            assert rows is not None
+            parts = [part for batch in rows[1] for part in batch[0].to_pylist()]
+        except Error as error:
+            raise translate_error(error) from error
+        self._read = value["position"]
+        changes = msgspec.msgpack.decode(b"".join(parts))
+        found = [ViewChange(position, decode_values(row), w) for position, row, w in changes]
+        if not found:
+            self.position = self._read
+        return found

@@ -1,0 +1,46 @@
+"""What a dump reads: the store itself, or a copy at one position when a process has it open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.config import Config, Durability
+from belvedere.database import Database
+from belvedere.kv.batch import BatchStore
+from belvedere.remote.client import is_reachable
+from belvedere.txn.batch_atomic.recovery import find_newest_state
+
+
+class DumpSource(NamedTuple):
+    store: BatchStore
+    catalog: Catalog
+    position: int
+    incarnation: int
+
+
+@contextmanager
+def open_dump_source(path: Path) -> Iterator[DumpSource]:
+    """The store at `path`, which nothing changes meanwhile."""
+    if is_reachable(path):
+        with _open_copy(path) as copy:
+            yield copy
+        return
+    with Database.open(path, Config(durability=Durability.OFF), create=False) as db:
+        yield DumpSource(db.store, db.catalog, db.position, db.incarnation)
+
+
+@contextmanager
+def _open_copy(path: Path) -> Iterator[DumpSource]:
+    """A checkpoint that the owner makes in the store's directory: links, so it costs nothing."""
+    from belvedere.pipeline.store.checkpoint import temporary_checkpoint  # heavy
+    from belvedere.pipeline.store.client import Store  # heavy
+
+    owner = Store(path.resolve())
+    incarnation = int(owner.identity().incarnation, 16)
+    with temporary_checkpoint(owner) as made, made.open_read_only_store() as store:
+        newest = find_newest_state(store)
+        yield DumpSource(store, newest.catalog, newest.position, incarnation)
