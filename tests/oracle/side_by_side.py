@@ -20,7 +20,8 @@ class SideBySide:
 
     def answers(self, statement: str, parameters: Sequence[Any] = ()) -> tuple[Any, Any]:
         """What Belvedere says and what PostgreSQL says: rows in a fixed order, or an SQLSTATE."""
-        theirs = self.postgres.run(statement.replace("?", "%s"), parameters or None)
+        their_text = statement.replace("%", "%%").replace("?", "%s") if parameters else statement
+        theirs = self.postgres.run(their_text, parameters or None)
         return self._own_answer(statement, parameters), theirs.sqlstate or _shown(theirs.rows)
 
     def require_same(self, statement: str, parameters: Sequence[Any] = ()) -> Any:

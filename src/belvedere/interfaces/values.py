@@ -10,6 +10,7 @@ from typing import Any
 
 from belvedere.plan.fields import Fields
 from belvedere.types import DAYS_PER_MONTH, Interval, Kind, Row
+from belvedere.values.numbers import format_float4
 
 Description = tuple[str, str, None, int | None, int | None, int | None, None]
 
@@ -77,7 +78,7 @@ def make_row_converter(
     fields: Fields, zone: datetime.tzinfo = datetime.UTC
 ) -> Callable[[list[Row]], list[Row]] | None:
     """Make a function that converts the engine's rows to result rows: intervals to timedelta,
-    timestamptz to the session's zone. None when no column needs it."""
+    reals to short floats, timestamptz to the session's zone. None when no column needs it."""
     forms: dict[int, Callable[[Any], Any]] = {}
     for i, field in enumerate(fields):
         element = field.type.element
@@ -96,6 +97,8 @@ def make_row_converter(
 def _value_converter(kind: Kind, zone: datetime.tzinfo) -> Callable[[Any], Any] | None:
     if kind is Kind.INTERVAL:
         return interval_to_timedelta
+    if kind is Kind.REAL:
+        return real_to_shortest_float
     if kind is Kind.TIMESTAMPTZ and zone is not datetime.UTC:
         return lambda value: value.astimezone(zone)
     return None
@@ -111,6 +114,12 @@ def _convert_row(row: Row, forms: dict[int, Callable[[Any], Any]]) -> Row:
         if values[place] is not None:
             values[place] = form(values[place])
     return tuple(values)
+
+
+def real_to_shortest_float(value: float) -> float:
+    """The float with the fewest digits that is this REAL when it is stored again: 0.1, not
+    0.10000000149011612."""
+    return float(format_float4(value))
 
 
 def interval_to_timedelta(value: Interval) -> datetime.timedelta:

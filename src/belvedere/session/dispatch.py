@@ -18,6 +18,7 @@ from belvedere.session.copy import copy
 from belvedere.session.ddl.ddl_statements import run_ddl_statement
 from belvedere.session.explain import statement as explain
 from belvedere.session.statement import bind
+from belvedere.session.statement.parameters import make_parameter_converter
 from belvedere.sql import statements as s
 from belvedere.sql.definitions import QualifiedName
 from belvedere.txn.contracts import LockRequest
@@ -235,9 +236,9 @@ def _run_execute_prepared(
             raise InvalidInput(
                 "wrong number of parameters", sqlstate="42601", wanted=wanted, given=len(values)
             )
-        return session.run_and_record_statement(
-            session.compile_statement(bound, found.source), values
-        )
+        entry = session.compile_statement(bound, found.source)
+        entry.convert = make_parameter_converter(bound.parameters, bound.zone)  # as assignments
+        return session.run_and_record_statement(entry, values)
     return dispatch_statement(session, bound, values)
 
 

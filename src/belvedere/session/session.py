@@ -11,6 +11,7 @@ its changes never commit, and the transaction is failed until ROLLBACK.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import random
 import threading
@@ -40,8 +41,9 @@ from belvedere.session.context.shared_state import SharedState
 from belvedere.session.context.statement_statistics import StatementRecord
 from belvedere.session.context.transactions import TransactionState
 from belvedere.session.materialized import create, freshness_policy
-from belvedere.session.statement import bind, fast_path
+from belvedere.session.statement import bind, cached_plans, fast_path
 from belvedere.session.statement.compiled_statement import CompiledStatement
+from belvedere.session.statement.parameters import ParameterTypesDiffer
 from belvedere.session.system_tables.tables import SystemTables
 from belvedere.sql.bind.statements.statement import STORED_EXPRESSIONS
 from belvedere.sql.rules.context import OptimizerContext
@@ -130,21 +132,19 @@ class Session:
             return self.run_with_timeout(
                 lambda: self._run_text_at_freshness(freshness, entry, text, parameters)
             )
+        if entry is None and parameters:
+            entry = cached_plans.find_plan_for_types(self, text, parameters)
         if entry is None or entry.tier is not self.settings.tier:
             return self.run_with_timeout(lambda: self._run_script_text(text, parameters))
-        if not self.transactions.failed:
-            if entry.fast_read is not None:
+        try:
+            if entry.fast_read is not None and not self.transactions.failed:
                 return fast_path.run_fast_read(self, entry, entry.fast_read, parameters)
-            if entry.single_row_write is not None and self.autocommit:
-                if self.transactions.open is None:
-                    if entry.single_row_commit is not None:
-                        return fast_path.run_single_row_commit(
-                            self, entry, entry.single_row_commit, parameters
-                        )
-                    return fast_path.run_single_row_write(
-                        self, entry, entry.single_row_write, parameters
-                    )
-        return self.run_with_timeout(lambda: self.run_cached_statement(entry, parameters))
+            return fast_path.run_by_fastest_path(self, entry, parameters)
+        except ParameterTypesDiffer:
+            entry = cached_plans.find_plan_for_types(self, text, parameters)
+        if entry is None or entry.tier is not self.settings.tier:
+            return self.run_with_timeout(lambda: self._run_script_text(text, parameters))
+        return fast_path.run_by_fastest_path(self, entry, parameters)
 
     @property
     def default_isolation(self) -> Isolation:
@@ -206,7 +206,9 @@ class Session:
         try:
             if entry is None or entry.tier is not self.settings.tier:
                 return self._run_script_text(text, parameters)
-            return self.run_cached_statement(entry, parameters)
+            with contextlib.suppress(ParameterTypesDiffer):
+                return self.run_cached_statement(entry, parameters)
+            return self._run_script_text(text, parameters)
         finally:
             self._statement_freshness = None
 
@@ -248,7 +250,7 @@ class Session:
         self, text: str, parsed: Any, parameters: Sequence[Any], *, keep: bool
     ) -> Result:
         try:
-            statement, general = bind.bind_inferring_parameter_types(self, parsed, parameters)
+            statement, signature = bind.bind_inferring_parameter_types(self, parsed, parameters)
             if isinstance(statement, DataPlan):
                 entry = self.compile_statement(statement, text[parsed.start : parsed.end])
         except Error:
@@ -256,10 +258,8 @@ class Session:
             self.mark_transaction_failed()
             raise
         if isinstance(statement, DataPlan):
-            if keep and general:
-                zone = self.settings.zone
-                self.shared.plans.put(text if zone is datetime.UTC else (zone, text), entry)
-                entry.text = text
+            if keep:
+                cached_plans.keep_plan(self, text, signature, entry)
             return self.run_and_record_statement(entry, parameters)
         try:
             return dispatch.dispatch_statement(self, statement, parameters)
@@ -329,8 +329,8 @@ class Session:
         self.transactions.require_not_failed()
         started = time.perf_counter()
         record = entry.record
+        values = self._convert_parameters(entry, parameters)
         try:
-            values = entry.convert(parameters)
             if entry.deferred and self.transactions.open is None:
                 freshness_policy.wait_for_batch_if_cheapest(self, entry)
             result = self.run_in_transaction(
@@ -347,6 +347,14 @@ class Session:
         if spent > REPLAN_AFTER_US and entry.has_stale_estimates(self.host.position):
             self.shared.drop_plan_and_samples(entry)
         return result
+
+    def _convert_parameters(self, entry: CompiledStatement, parameters: Sequence[Any]) -> Row:
+        try:
+            return entry.convert(parameters)
+        except Error:
+            entry.record.errors += 1
+            self.mark_transaction_failed()
+            raise
 
     def run_in_transaction(self, changes: bool, action: Callable[[Transaction], Result]) -> Result:
         state = self.transactions

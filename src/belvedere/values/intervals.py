@@ -43,7 +43,7 @@ _MICROSECONDS = {
 _MONTHS = {"month": 1, "year": 12, "decade": 120, "century": 1200, "millennium": 12000}
 
 _TOKEN = re.compile(
-    r"(?P<clock>[-+]?\d+:\d*(?::\d*)?(?:\.\d*)?)|(?P<years>[-+]?\d+-\d+)"
+    r"(?P<clock>[-+]?\d+:\d*(?::\d*)?(?:\.\d*)?)|(?P<years>[-+]?\d+-\d+)(?![\d-])"
     r"|(?P<number>[-+]?(?:\d+\.?\d*|\.\d+))|(?P<word>[a-zA-Z]+)|(?P<skip>[\s@,]+)"
 )
 _ISO_PART = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+))([YMWDHS])")

@@ -2,9 +2,11 @@
 
 In reading order; an entry uses only those before it:
 
+    python_types         the SQL types that Python values have by themselves
     parameters           conversion of Python parameters to SQL values
     bind                 SQL text to bound statements, with a session's settings
     compiled_statement   a compiled data statement: parameter converter, plan, fast paths, tier
+    cached_plans         which plan of the cache serves a text and its parameters
     catalog_expressions  compiled expressions of indexes, checks and defaults, without a session
     fast_path            the fast path of cached statements about one row or one page of rows
 """

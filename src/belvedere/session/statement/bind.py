@@ -9,17 +9,16 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Table
 from belvedere.errors import InvalidInput
 from belvedere.plan import expressions as e
-from belvedere.session.statement.parameters import infer_sql_type
+from belvedere.session.statement.parameters import ParameterTypesDiffer, make_exact_converter
+from belvedere.session.statement.python_types import UNTYPED_LIST, Signature, infer_signature
 from belvedere.sql.bind.expressions.stored_expressions import table_fields
 from belvedere.sql.bind.statements.statement import bind_expression_text, bind_statement
 from belvedere.sql.parse.script import ParsedStatement, parse_script
-from belvedere.sql.statements import DataPlan, Prepare, Statement
-from belvedere.types import TEXT, Kind, SqlType
+from belvedere.sql.statements import DataPlan, Explain, Prepare, Statement
+from belvedere.types import TEXT, SqlType, array_of
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
-
-UNTYPED_PARAMETER = "42P18"
 
 
 def parse_statements(text: str) -> list[ParsedStatement]:
@@ -28,39 +27,42 @@ def parse_statements(text: str) -> list[ParsedStatement]:
 
 def bind_inferring_parameter_types(
     session: Session, parsed: ParsedStatement, parameters: Sequence[Any]
-) -> tuple[Statement, bool]:
-    """The statement for the session's catalog, and whether it is the same for all parameters.
+) -> tuple[Statement, Signature]:
+    """The statement for the session's catalog, and the types of parameters that it is for: empty
+    when the statement itself determines them.
 
-    A parameter whose use does not determine its type, or only that it may be text, has the type of
-    the Python value given for it.
+    That is preferred, because then one plan serves text, NULL and values of that type. Where it
+    does not determine them, or a value has another type, Python's types decide, as with psycopg.
     """
+    signature = infer_signature(parameters)
+    if not any(signature):
+        return _bind_statement_tree(session, parsed.tree, ()), ()
     try:
         bound = _bind_statement_tree(session, parsed.tree, ())
     except InvalidInput as error:
-        if error.sqlstate != UNTYPED_PARAMETER or not parameters:
-            raise
-        return _bind_statement_tree(
-            session, parsed.tree, [_infer_type_or_none(value) for value in parameters]
-        ), False
-    if isinstance(bound, DataPlan) and TEXT in bound.parameters:
-        return _rebind_with_value_types(session, parsed, parameters, bound)
-    return bound, True
+        texts = [array_of(TEXT) if one == UNTYPED_LIST else one for one in signature]
+        try:
+            return _bind_statement_tree(session, parsed.tree, texts), signature
+        except InvalidInput as second:
+            known = any(one not in (None, UNTYPED_LIST) for one in signature)
+            raise second if known else error from None
+    if _types_fit(bound, parameters):
+        return bound, ()
+    typed = [None if one == UNTYPED_LIST else one for one in signature]
+    return _bind_statement_tree(session, parsed.tree, typed), signature
 
 
-def _rebind_with_value_types(
-    session: Session, parsed: ParsedStatement, parameters: Sequence[Any], bound: DataPlan
-) -> tuple[Statement, bool]:
-    """Values that are not text, where text was only a guess, keep their own types."""
-    hints = [
-        _infer_type_or_none(value) if inferred == TEXT and not isinstance(value, str) else None
-        for value, inferred in zip(parameters, bound.parameters)
-    ]
-    if not any(hints):
-        return bound, True
+def _types_fit(bound: Statement, parameters: Sequence[Any]) -> bool:
+    """Whether the values have the types that the statement determines; others than data
+    statements take them as they are."""
+    data = bound.statement if isinstance(bound, Explain) else bound
+    if not isinstance(data, DataPlan) or len(data.parameters) != len(parameters):
+        return True
     try:
-        return _bind_statement_tree(session, parsed.tree, hints), False
-    except InvalidInput:
-        return bound, True  # it is text indeed: the value will be converted
+        make_exact_converter(data.parameters, data.zone)(parameters)
+    except ParameterTypesDiffer:
+        return False
+    return True
 
 
 def bind_prepared_statement(session: Session, statement: Prepare) -> Statement:
@@ -77,11 +79,6 @@ def _bind_statement_tree(session: Session, tree: Any, types: Sequence[SqlType | 
         parameter_types=types,
         zone=session.settings.zone,
     )
-
-
-def _infer_type_or_none(value: Any) -> SqlType | None:
-    found = infer_sql_type(value)
-    return None if found.kind is Kind.UNKNOWN else found
 
 
 def find_current_schema(session: Session) -> str:

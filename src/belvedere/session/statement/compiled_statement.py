@@ -31,7 +31,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan.functions.core.function import Function
 from belvedere.session.context.shared_state import SharedState
 from belvedere.session.context.statement_statistics import StatementRecord
-from belvedere.session.statement.parameters import make_parameter_converter
+from belvedere.session.statement.parameters import make_exact_converter
 from belvedere.sql.statements import DataPlan
 from belvedere.types import Kind, Row
 
@@ -78,12 +78,12 @@ class CompiledStatement:
         self.position = shared.host.position
         self.record = record
         self.text = record.text
-        self.convert: Callable[[Sequence[Any]], Row] = make_parameter_converter(
+        self.convert: Callable[[Sequence[Any]], Row] = make_exact_converter(
             data.parameters, data.zone
         )
         self.needs_environment = _calls_environment_functions(data.plan)
         kinds = {(field.type.element or field.type).kind for field in data.plan.fields}
-        self.plain = Kind.INTERVAL not in kinds
+        self.plain = kinds.isdisjoint((Kind.INTERVAL, Kind.REAL))
         if data.zone is not datetime.UTC and Kind.TIMESTAMPTZ in kinds:
             self.plain = False
         self.fast_read: FastPathRead | None = None

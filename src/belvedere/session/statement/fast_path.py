@@ -19,10 +19,27 @@ from belvedere.execution.python.statements.point_statements import (
 )
 from belvedere.session.context.result import Result
 from belvedere.session.statement.compiled_statement import CompiledStatement
+from belvedere.session.statement.parameters import ParameterTypesDiffer
 from belvedere.txn.contracts import LockRequest, Reader
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
+
+
+def run_by_fastest_path(
+    session: Session, entry: CompiledStatement, parameters: Sequence[Any]
+) -> Result:
+    """Run a cached statement by the fast path that it has, or else in general."""
+    if not session.transactions.failed:
+        if entry.fast_read is not None:
+            return run_fast_read(session, entry, entry.fast_read, parameters)
+        if entry.single_row_write is not None and session.autocommit:
+            if session.transactions.open is None:
+                commit_row, write = entry.single_row_commit, entry.single_row_write
+                if commit_row is not None:
+                    return run_single_row_commit(session, entry, commit_row, parameters)
+                return run_single_row_write(session, entry, write, parameters)
+    return session.run_with_timeout(lambda: session.run_cached_statement(entry, parameters))
 
 
 def run_fast_read(
@@ -40,6 +57,8 @@ def run_fast_read(
         return session.run_with_timeout(lambda: session.run_cached_statement(entry, parameters))
     try:
         rows = read(reader, FastPathRun(entry.convert(parameters), session.services))
+    except ParameterTypesDiffer:
+        raise
     except BaseException:
         session.mark_transaction_failed()
         raise

@@ -1,42 +1,40 @@
-"""Conversion of parameters: Python values to values of the types that the statement expects.
+"""Conversion of Python values to values of SQL types, in two ways.
 
-A value of the right Python type passes as it is; text is read as PostgreSQL would read it; numbers
-become other numbers when nothing is lost. Anything else is 42804, or 22003 when it does not fit.
+- *Parameters* (`make_exact_converter`): a value must have the type that the plan was made for, by
+  itself (session.statement.python_types) or as text, which is read as PostgreSQL reads it. Another
+  type is another plan: `ParameterTypesDiffer`.
+- *Rows of files and of other processes* (`make_parameter_converter`): a value becomes one of the
+  column's type; numbers become other numbers when nothing is lost. Anything else is 42804, or
+  22003 when it does not fit.
 """
 
 from __future__ import annotations
 
 import datetime
 import decimal
-import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from belvedere.errors import InvalidInput
 from belvedere.plan.functions import cast_function, text_parser
 from belvedere.plan.functions.cast.casts import CastContext
+from belvedere.session.statement.python_types import (
+    EXACT_TYPES,
+    UNTYPED_LIST,
+    infer_sql_type,
+    simplify_value,
+)
 from belvedere.txn.transaction.table_rows import describe_failing_row
 from belvedere.types import (
-    BIGINT,
-    BOOLEAN,
-    BYTEA,
-    DATE,
-    DOUBLE,
-    INTEGER,
-    INTERVAL,
-    NUMERIC,
     TEXT,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
     UNKNOWN,
-    UUID,
     Interval,
     Kind,
     Row,
     SqlType,
     array_of,
 )
+from belvedere.values.arrays import format_array
 from belvedere.values.datetimes import in_zone
 from belvedere.values.texts import require_text
 
@@ -47,15 +45,18 @@ _RANGES = {
     Kind.INTEGER: (-(2**31), 2**31 - 1),
     Kind.BIGINT: (-(2**63), 2**63 - 1),
 }
-_INTEGER_MAX = 2**31
-_BIGINT_MAX = 2**63
 
 
 def make_parameter_converter(
     types: Sequence[SqlType], zone: datetime.tzinfo = datetime.UTC
 ) -> Callable[[Sequence[Any]], Row]:
     """A function from given parameters to a row of values of these types, read in the zone."""
-    made = _make_row_converter(types)
+    return _read_in_zone(_make_row_converter([_make_type_converter(one) for one in types]), zone)
+
+
+def _read_in_zone(
+    made: Callable[[Sequence[Any]], Row], zone: datetime.tzinfo
+) -> Callable[[Sequence[Any]], Row]:
     if zone is datetime.UTC:
         return made
 
@@ -64,6 +65,17 @@ def make_parameter_converter(
             return made(given)
 
     return convert_in_zone
+
+
+class ParameterTypesDiffer(Exception):
+    """A parameter has another type than the plan was made for."""
+
+
+def make_exact_converter(
+    types: Sequence[SqlType], zone: datetime.tzinfo = datetime.UTC
+) -> Callable[[Sequence[Any]], Row]:
+    """The same for values that must have these types: ParameterTypesDiffer when one has not."""
+    return _read_in_zone(_make_row_converter([_make_type_reader(one) for one in types]), zone)
 
 
 def make_row_reporting_converter(
@@ -81,8 +93,7 @@ def make_row_reporting_converter(
     return convert_or_report_row
 
 
-def _make_row_converter(types: Sequence[SqlType]) -> Callable[[Sequence[Any]], Row]:
-    forms = [_make_type_converter(one) for one in types]
+def _make_row_converter(forms: Sequence[Convert]) -> Callable[[Sequence[Any]], Row]:
     count = len(forms)
     if count == 1:
         only = forms[0]
@@ -136,7 +147,7 @@ def _make_cast_converter(sql_type: SqlType) -> Convert:
             return known(value)
         found = _cast_from_inferred_type(value, sql_type)
         if type(value) in _PLAIN:
-            casts[type(value)] = _make_plain_cast(_TYPES[type(value)], sql_type)
+            casts[type(value)] = _make_plain_cast(EXACT_TYPES[type(value)], sql_type)
         return found
 
     return convert_value
@@ -167,12 +178,15 @@ def _convert_other_to_integer(value: Any, sql_type: SqlType, low: int, high: int
     if isinstance(value, str):
         found: int = text_parser(sql_type)(value)
         return found
+    value = simplify_value(value)
     if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
         raise _type_mismatch_error(value, sql_type)
+    if not low <= value <= high:  # nor NaN
+        raise InvalidInput(
+            "value out of range", sqlstate="22003", type=str(sql_type), value=str(value)
+        )
     if value != int(value):
         raise _type_mismatch_error(value, sql_type)
-    if not low <= value <= high:
-        raise InvalidInput("value out of range", sqlstate="22003", type=str(sql_type))
     return int(value)
 
 
@@ -192,22 +206,21 @@ def _make_array_converter(element: SqlType) -> Convert:
 
 def _convert_to_text(value: Any, sql_type: SqlType) -> str:
     given = infer_sql_type(value)
+    plain = simplify_value(value)
+    if isinstance(plain, str):
+        return require_text(plain)
     if given.kind is Kind.UNKNOWN or given.element is not None:
         raise _type_mismatch_error(value, sql_type)
-    return str(_cast_value(value, given, TEXT))
+    return str(_cast_value(_to_sql_value(plain, given), given, TEXT))
 
 
 def _cast_from_inferred_type(value: Any, sql_type: SqlType) -> Any:
     given = infer_sql_type(value)
-    if isinstance(value, str):
-        require_text(value)
-    elif isinstance(value, datetime.timedelta):
-        value = _interval_from_timedelta(value)
-    if given == sql_type:
-        return _normalize_zone_and_bytes(value)
-    if given.kind is Kind.UNKNOWN:
-        return _cast_value(value, UNKNOWN, sql_type)
-    return _cast_value(_normalize_zone_and_bytes(value), given, sql_type)
+    plain = simplify_value(value)
+    if isinstance(plain, str):
+        require_text(plain)
+    found = _to_sql_value(plain, given)
+    return found if given == sql_type else _cast_value(found, given, sql_type)
 
 
 def _cast_value(value: Any, source: SqlType, target: SqlType) -> Any:
@@ -216,10 +229,19 @@ def _cast_value(value: Any, source: SqlType, target: SqlType) -> Any:
     return function.python(value)
 
 
-def _normalize_zone_and_bytes(value: Any) -> Any:
-    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        return value.astimezone(datetime.UTC)
-    return bytes(value) if isinstance(value, bytearray | memoryview) else value
+def _to_sql_value(value: Any, sql_type: SqlType) -> Any:
+    """The value that stands for a simplified Python value of this SQL type."""
+    match value:
+        case datetime.datetime() if value.tzinfo is not None:
+            return value.astimezone(datetime.UTC)
+        case datetime.timedelta():
+            return _interval_from_timedelta(value)
+        case bytearray() | memoryview():
+            return bytes(value)
+        case int() if sql_type.kind is Kind.NUMERIC:
+            return decimal.Decimal(value)
+        case _:
+            return value
 
 
 def _interval_from_timedelta(value: datetime.timedelta) -> Interval:
@@ -229,45 +251,6 @@ def _interval_from_timedelta(value: datetime.timedelta) -> Interval:
     return Interval(0, days, micros - days * day)
 
 
-_TYPES: dict[type, SqlType] = {
-    bool: BOOLEAN,
-    float: DOUBLE,
-    decimal.Decimal: NUMERIC,
-    str: UNKNOWN,
-    bytes: BYTEA,
-    bytearray: BYTEA,
-    memoryview: BYTEA,
-    datetime.date: DATE,
-    datetime.time: TIME,
-    datetime.timedelta: INTERVAL,
-    Interval: INTERVAL,
-    uuid.UUID: UUID,
-}
-
-
-def infer_sql_type(value: Any) -> SqlType:
-    """The SQL type a Python value has by itself; text has none of its own."""
-    kind = type(value)
-    if kind is int:
-        if -_INTEGER_MAX <= value < _INTEGER_MAX:
-            return INTEGER
-        return BIGINT if -_BIGINT_MAX <= value < _BIGINT_MAX else NUMERIC
-    if isinstance(value, datetime.datetime):
-        return TIMESTAMP if value.tzinfo is None else TIMESTAMPTZ
-    found = _TYPES.get(kind)
-    if found is not None:
-        return found
-    if value is None:
-        return UNKNOWN
-    if isinstance(value, list | tuple):
-        known = [infer_sql_type(item) for item in value if item is not None]
-        return array_of(known[0] if known and known[0].kind is not Kind.UNKNOWN else TEXT)
-    for base, sql_type in _TYPES.items():
-        if isinstance(value, base):
-            return sql_type
-    raise InvalidInput("no SQL type for this Python type", sqlstate="42804", type=kind.__name__)
-
-
 def _type_mismatch_error(value: Any, sql_type: SqlType) -> InvalidInput:
     return InvalidInput(
         "parameter has the wrong type",
@@ -275,3 +258,73 @@ def _type_mismatch_error(value: Any, sql_type: SqlType) -> InvalidInput:
         wanted=str(sql_type),
         given=type(value).__name__,
     )
+
+
+# -- values that have the type ---------------------------------------------------------------------
+
+
+def _make_type_reader(sql_type: SqlType) -> Convert:
+    """A function from a value that has this type, or is text, to what stands for it."""
+    kind = sql_type.kind
+    if kind in _RANGES:
+        return _make_integer_reader(sql_type)
+    if kind in (Kind.TEXT, Kind.JSON):
+        return lambda value: (
+            require_text(value) if type(value) is str else _read_other_value(value, sql_type)
+        )
+    if kind is Kind.ARRAY:
+        assert sql_type.element is not None
+        return _make_array_reader(sql_type.element)
+    exact = _EXACT.get(kind)
+    return lambda value: value if type(value) is exact else _read_other_value(value, sql_type)
+
+
+_EXACT: dict[Kind, type] = {
+    Kind.BOOLEAN: bool,
+    Kind.DOUBLE: float,
+    Kind.NUMERIC: decimal.Decimal,
+    Kind.BYTEA: bytes,
+    Kind.DATE: datetime.date,
+}
+"""Python types whose values pass as they are."""
+
+
+def _make_integer_reader(sql_type: SqlType) -> Convert:
+    low, high = _RANGES[sql_type.kind]
+
+    def read_integer(value: Any) -> Any:
+        if type(value) is int and low <= value <= high:
+            return value
+        return _read_other_value(value, sql_type)
+
+    return read_integer
+
+
+def _make_array_reader(element: SqlType) -> Convert:
+    read_item = _make_type_reader(element)
+
+    def read_array(value: Any) -> Any:
+        if type(value) is not list and type(value) is not tuple:
+            return _read_other_value(value, array_of(element))
+        return [None if item is None else read_item(item) for item in value]
+
+    return read_array
+
+
+def _read_other_value(value: Any, sql_type: SqlType) -> Any:
+    plain = simplify_value(value)
+    if isinstance(plain, str):
+        return _cast_value(require_text(plain), UNKNOWN, sql_type)
+    given = infer_sql_type(value)
+    if given == UNTYPED_LIST:
+        items = [None if item is None else simplify_value(item) for item in value]
+        text = format_array(items, str)
+        return _cast_value(require_text(text), UNKNOWN, sql_type)
+    both_whole = given.kind in _RANGES and sql_type.kind in _RANGES
+    if given.kind is sql_type.kind and given.element is None and not both_whole:
+        return _to_sql_value(plain, given)
+    if both_whole:
+        low, high = _RANGES[sql_type.kind]
+        if low <= plain <= high:
+            return plain
+    raise ParameterTypesDiffer

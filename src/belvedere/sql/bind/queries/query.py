@@ -11,7 +11,7 @@ from belvedere.plan.functions.core.overloads import common_type
 from belvedere.plan.transform import walk_plan
 from belvedere.sql.bind.binder import Binder, Env
 from belvedere.sql.bind.expressions.calls import make_sort_key
-from belvedere.sql.bind.expressions.coerce import IMPLICIT, coerce, unify_types
+from belvedere.sql.bind.expressions.coerce import ASSIGNMENT, IMPLICIT, coerce, unify_types
 from belvedere.sql.bind.queries.select import bind_select
 from belvedere.sql.bind.queries.with_clause import bind_ctes, wrap_with_ctes
 from belvedere.sql.bind.scope import EMPTY_RELATION, CteName, NameScope, make_source_relation
@@ -154,7 +154,7 @@ def _bind_row_count(
             sqlstate="42P10",
             position=error.position,
         ) from None
-    return coerce(binder, bound, BIGINT, IMPLICIT, tree.at)
+    return coerce(binder, bound, BIGINT, ASSIGNMENT, tree.at)
 
 
 # -- VALUES ----------------------------------------------------------------------------------------
