@@ -93,6 +93,7 @@ def test_unknown_requests_and_bad_arguments_are_refused_by_name(shop: Path, tmp_
         with pytest.raises(InvalidInput, match="absolute destination"):
             ask_owner_once(shop, Request("backup", {"destination": "relative"}))
         (tmp_path / "there").mkdir()
+        (tmp_path / "there" / "notes").touch()
         with pytest.raises(InvalidInput, match="exists already"):
             ask_owner_once(shop, Request("backup", {"destination": str(tmp_path / "there")}))
 
