@@ -75,7 +75,7 @@ FOLDERS: dict[str, Order] = {
     ),
     "interfaces": (
         ("commands",),
-        ("shell",),
+        ("server", "shell"),
         ("dbapi",),
         ("client", "stores"),
         ("owner_server", "remote"),
@@ -120,6 +120,7 @@ FOLDERS: dict[str, Order] = {
         ("core",),
     ),
     "session": (
+        ("prepared_text", "simple_query"),
         ("session",),
         ("dispatch",),
         ("ddl", "explain"),

@@ -13,6 +13,7 @@ In reading order; an entry uses only those before it:
     client/       what a program holds: connections, cursors, subscriptions
     dbapi         the DB-API 2.0 module (PEP 249)
     shell/        the SQL shell
+    server/       PostgreSQL's wire protocol, for its clients
     commands/     the commands of `belvedere`
 """
 

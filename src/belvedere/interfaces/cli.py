@@ -26,6 +26,9 @@ class Command(NamedTuple):
 COMMANDS: dict[str, Command] = {
     "demo": Command("a shop with views, in a minute", "belvedere.interfaces.commands.demo:demo"),
     "shell": Command("a SQL shell", "belvedere.interfaces.commands.shell:shell"),
+    "serve": Command(
+        "a server for clients of PostgreSQL", "belvedere.interfaces.commands.serve:serve"
+    ),
     "dump": Command(
         "everything a store holds, readable", "belvedere.interfaces.commands.entries:dump"
     ),

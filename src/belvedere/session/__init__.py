@@ -11,6 +11,8 @@ In reading order; an entry uses only those before it:
     explain/        EXPLAIN of statements and of views
     dispatch        dispatch of utility statements; every other one is DDL
     session         a session: runs SQL text, in transactions, for one connection
+    prepared_text   a statement that a client prepares, describes and runs
+    simple_query    a text of several statements as one transaction
 """
 
 SURFACE = (
@@ -21,7 +23,9 @@ SURFACE = (
     "materialized.replace",
     "materialized.subscription",
     "materialized.table_index_views",
+    "prepared_text",
     "session",
+    "simple_query",
     "statement.bind",
     "statement.catalog_expressions",
     "statement.parameters",

@@ -28,6 +28,7 @@ from belvedere.values.datetimes import UTC, in_zone
 if TYPE_CHECKING:
     from belvedere.session.session import Session
 
+SETTING_FIELDS = (Field("name", TEXT), Field("setting", TEXT), Field("description", TEXT))
 Handler = Callable[["Session", Any, Sequence[Any]], Result]
 
 
@@ -193,12 +194,11 @@ def _apply_maintenance_setting(session: Session, name: str) -> None:
 def _run_show_variable(session: Session, statement: s.ShowVariable, _: Sequence[Any]) -> Result:
     settings = session.settings
     if statement.name == "all":
-        fields = (Field("name", TEXT), Field("setting", TEXT), Field("description", TEXT))
         rows = [
             (one.name, settings.get_shown_text(one.name), one.description)
             for one in SETTINGS.values()
         ]
-        return Result("SHOW", fields, rows, len(rows))
+        return Result("SHOW", SETTING_FIELDS, rows, len(rows))
     value = settings.get_shown_text(statement.name)
     if statement.name == "transaction_isolation" and session.transactions.open is not None:
         value = session.transactions.open.isolation.name

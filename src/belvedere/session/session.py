@@ -213,7 +213,7 @@ class Session:
             self._statement_freshness = None
 
     def _run_script_text(self, text: str, parameters: Sequence[Any]) -> Result:
-        found = self._parse_or_mark_failed(text)
+        found = self.parse_or_mark_failed(text)
         result = Result("")
         for parsed in found:
             alone = len(found) == 1
@@ -222,7 +222,7 @@ class Session:
             )
         return result
 
-    def _parse_or_mark_failed(self, text: str) -> Sequence[Any]:
+    def parse_or_mark_failed(self, text: str) -> Sequence[Any]:
         try:
             return bind.parse_statements(text)
         except Error:

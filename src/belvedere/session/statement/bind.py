@@ -65,6 +65,13 @@ def _types_fit(bound: Statement, parameters: Sequence[Any]) -> bool:
     return True
 
 
+def bind_declared_types(
+    session: Session, parsed: ParsedStatement, types: Sequence[SqlType | None]
+) -> Statement:
+    """The statement with the types that a client declares; None: the statement decides."""
+    return _bind_statement_tree(session, parsed.tree, types)
+
+
 def bind_prepared_statement(session: Session, statement: Prepare) -> Statement:
     (parsed,) = parse_statements(statement.source)
     return _bind_statement_tree(session, parsed.tree, statement.types)

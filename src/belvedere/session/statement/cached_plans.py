@@ -24,9 +24,20 @@ def find_plan_for_types(
     return found
 
 
+def find_plan(session: Session, text: str, signature: Signature) -> CompiledStatement | None:
+    """The plan for a text and the types of its parameters; none: those that it determines."""
+    found: CompiledStatement | None = session.shared.plans.get(_plan_key(session, text, signature))
+    return found
+
+
+def _plan_key(session: Session, text: str, signature: Signature) -> Any:
+    zone = session.settings.zone
+    if signature:
+        return (zone, text, signature)
+    return text if zone is datetime.UTC else (zone, text)
+
+
 def keep_plan(session: Session, text: str, signature: Signature, entry: CompiledStatement) -> None:
     """`signature` is empty for the plan that the statement itself determines."""
-    zone = session.settings.zone
-    key: Any = text if zone is datetime.UTC else (zone, text)
-    session.shared.plans.put((zone, text, signature) if signature else key, entry)
+    session.shared.plans.put(_plan_key(session, text, signature), entry)
     entry.text = text

@@ -1,0 +1,15 @@
+"""The server: PostgreSQL's wire protocol, version 3, on threads of one process.
+
+In reading order; an entry uses only those before it:
+
+    messages         frames of the protocol: reading those of a client, building those for it
+    type_oids        SQL types as PostgreSQL's type numbers, and back
+    value_encoders   values of result rows as text or binary
+    value_decoders   binary parameters as values
+    row_encoder      result rows as DataRow messages
+    error_fields     errors and notices as messages
+    startup          the first messages of a connection: encryption, version, parameters, cancel
+    portals          prepared statements and portals of the extended protocol
+    client           one client: reads its messages and answers each
+    listener         accepts clients, one thread each, until it is closed
+"""

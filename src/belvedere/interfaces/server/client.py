@@ -1,0 +1,289 @@
+"""One client: reads its messages and answers each, on the thread of its connection.
+
+    simple      Query -> (RowDescription DataRow* CommandComplete)* ReadyForQuery
+    extended    Parse Bind Describe Execute Close Flush .. Sync -> ReadyForQuery
+
+After an error of the extended protocol everything up to the next Sync is skipped. What is executed
+before a Sync is one transaction: a single Execute that a Sync follows commits by itself, on the
+single-row fast path where there is one; several share a transaction that the Sync commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from belvedere.errors import Error, InvalidInput
+from belvedere.interfaces.server.error_fields import build_error, build_notice
+from belvedere.interfaces.server.messages import (
+    BodyReader,
+    MessageReader,
+    MessageWriter,
+    build_message,
+    build_parameter_status,
+    build_ready,
+    pack_int16,
+    pack_int32,
+    pack_text,
+)
+from belvedere.interfaces.server.portals import Portal, Portals, read_portal
+from belvedere.interfaces.server.row_encoder import build_row_description, make_row_encoder
+from belvedere.interfaces.server.type_oids import find_oid, find_parameter_type
+from belvedere.session.context.result import Result
+from belvedere.session.prepared_text import prepare_text, run_prepared_text
+from belvedere.session.session import Session
+from belvedere.session.simple_query import run_simple_query
+
+REPORTED_SETTINGS = {
+    "server_version": "server_version",
+    "server_encoding": "server_encoding",
+    "client_encoding": "client_encoding",
+    "application_name": "application_name",
+    "datestyle": "DateStyle",
+    "timezone": "TimeZone",
+    "intervalstyle": "IntervalStyle",
+    "integer_datetimes": "integer_datetimes",
+    "standard_conforming_strings": "standard_conforming_strings",
+    "default_transaction_read_only": "default_transaction_read_only",
+}
+"""Settings whose value a client is told, at the start and when it changes."""
+TOKEN_PARAMETER = "belvedere.token"
+_TERMINATE, _SYNC = ord("X"), ord("S")
+_COUNTED = frozenset({"SELECT", "UPDATE", "DELETE", "COPY"})
+_PARSE_COMPLETE = build_message(b"1")
+_BIND_COMPLETE = build_message(b"2")
+_CLOSE_COMPLETE = build_message(b"3")
+_NO_DATA = build_message(b"n")
+_SUSPENDED = build_message(b"s")
+_EMPTY_QUERY = build_message(b"I")
+
+
+class Client:
+    """A client that has logged in. `serve` returns when it says goodbye."""
+
+    def __init__(self, session: Session, reader: MessageReader, writer: MessageWriter) -> None:
+        self.session = session
+        self._reader = reader
+        self._writer = writer
+        self._portals = Portals()
+        self._skipping = False  # up to the next Sync, after an error of the extended protocol
+        self._shown_settings: dict[str, str] = {}
+        self._shown_version = -1
+        self._shown_position = -1
+        self._notice_count = session.notices.total_count
+
+    def serve(self) -> None:
+        self._add_ready()
+        self._writer.flush()
+        while True:
+            kind, body = self._reader.read_message()
+            if kind == _TERMINATE:
+                return
+            handle = _HANDLERS.get(kind)
+            if handle is None:
+                raise InvalidInput("unknown message type", sqlstate="08P01", type=chr(kind))
+            if self._skipping and kind != _SYNC:
+                continue
+            try:
+                handle(self, BodyReader(body))
+            except Error as error:
+                self._answer_error(error, kind)
+            except (OSError, MemoryError):
+                raise
+            except Exception as error:  # noqa: BLE001 (a bug is told to the client, others go on)
+                self._answer_error(error, kind)
+
+    # -- simple protocol ----------------------------------------------------------------------
+
+    def _handle_query(self, body: BodyReader) -> None:
+        text = body.read_text()
+        body.require_end()
+        self._portals.close_portal("")
+        count = 0
+        for result in run_simple_query(self.session, text):
+            count += 1
+            self._add_notices()
+            self._add_result(result)
+        if not count:
+            self._writer.add(_EMPTY_QUERY)
+        self._add_ready()
+        self._writer.flush()
+
+    def _add_result(self, result: Result) -> None:
+        if result.fields is not None:
+            formats = (0,) * len(result.fields)
+            self._writer.add(build_row_description(result.fields, formats))
+            result.convert_arrow_to_rows()
+            encode = make_row_encoder(result.fields, formats, self.session.settings.zone)
+            encode(result.rows, self._writer)
+        self._add_completion(result, len(result.rows))
+
+    def _add_completion(self, result: Result, sent: int) -> None:
+        self._writer.add(build_message(b"C", pack_text(build_tag(result, sent))))
+
+    # -- extended protocol --------------------------------------------------------------------
+
+    def _handle_parse(self, body: BodyReader) -> None:
+        name, text = body.read_text(), body.read_text()
+        types = tuple(find_parameter_type(body.read_int32()) for _ in range(body.read_int16()))
+        body.require_end()
+        if not name:
+            self._portals.close_statement("")
+        self._portals.add_statement(name, prepare_text(self.session, text, types))
+        self._writer.add(_PARSE_COMPLETE)
+
+    def _handle_bind(self, body: BodyReader) -> None:
+        name = body.read_text()
+        statement = self._portals.require_statement(body.read_text())
+        portal = read_portal(body, statement)
+        if not name:
+            self._portals.close_portal("")
+        self._portals.add_portal(name, portal)
+        self._writer.add(_BIND_COMPLETE)
+
+    def _handle_describe(self, body: BodyReader) -> None:
+        kind, name = body.read_byte(), body.read_text()
+        body.require_end()
+        if kind == ord("S"):
+            statement = self._portals.require_statement(name)
+            types = () if statement is None else statement.parameters
+            oids = b"".join(pack_int32(find_oid(one)) for one in types)
+            self._writer.add(build_message(b"t", pack_int16(len(types)) + oids))
+            fields = None if statement is None else statement.fields
+            formats: tuple[int, ...] = (0,) * len(fields or ())
+        elif kind == ord("P"):
+            portal = self._portals.require_portal(name)
+            fields = None if portal.statement is None else portal.statement.fields
+            formats = portal.formats
+        else:
+            raise InvalidInput("malformed message", sqlstate="08P01")
+        self._writer.add(_NO_DATA if fields is None else build_row_description(fields, formats))
+
+    def _handle_execute(self, body: BodyReader) -> None:
+        portal = self._portals.require_portal(body.read_text())
+        limit = body.read_int32()
+        body.require_end()
+        if portal.statement is None:
+            self._writer.add(_EMPTY_QUERY)
+            return
+        if portal.result is None:
+            # Alone before its Sync it commits by itself; otherwise the Sync commits.
+            self.session.autocommit = self._reader.peek_kind() == _SYNC and not limit
+            portal.result = run_prepared_text(self.session, portal.statement, portal.values)
+            portal.result.convert_arrow_to_rows()
+            portal.rest = iter(portal.result.rows)
+            self._add_notices()
+        self._add_portal_rows(portal, portal.result, limit)
+
+    def _add_portal_rows(self, portal: Portal, result: Result, limit: int) -> None:
+        rows = result.rows
+        if limit and portal.sent + limit < len(rows):
+            rows = rows[portal.sent : portal.sent + limit]
+        elif portal.sent:
+            rows = rows[portal.sent :]
+        if result.fields is not None:
+            encode = make_row_encoder(result.fields, portal.formats, self.session.settings.zone)
+            encode(rows, self._writer)
+        portal.sent += len(rows)
+        if portal.sent < len(result.rows):
+            self._writer.add(_SUSPENDED)
+        else:
+            self._add_completion(result, len(rows))
+
+    def _handle_close(self, body: BodyReader) -> None:
+        kind, name = body.read_byte(), body.read_text()
+        body.require_end()
+        if kind == ord("S"):
+            self._portals.close_statement(name)
+        else:
+            self._portals.close_portal(name)
+        self._writer.add(_CLOSE_COMPLETE)
+
+    def _handle_flush(self, body: BodyReader) -> None:
+        self._writer.flush()
+
+    def _handle_sync(self, body: BodyReader) -> None:
+        self._skipping = False
+        self.session.autocommit = True
+        state = self.session.transactions
+        if state.open is not None and not state.explicit:
+            state.commit()
+        if state.open is None:
+            self._portals.close_portals()
+        self._add_ready()
+        self._writer.flush()
+
+    def _ignore_copy(self, body: BodyReader) -> None:
+        """What is left of a COPY that has failed."""
+
+    # -- what every answer has ----------------------------------------------------------------
+
+    def _answer_error(self, error: Exception, kind: int) -> None:
+        state = self.session.transactions
+        self._add_notices()
+        self._writer.add(build_error(error))
+        if state.open is not None:
+            if state.explicit:
+                self.session.mark_transaction_failed()
+            else:
+                state.rollback()
+        if kind in (ord("Q"), _SYNC):
+            self.session.autocommit = True
+            self._add_ready()
+            self._writer.flush()
+        else:
+            self._skipping = True
+
+    def _add_notices(self) -> None:
+        notices = self.session.notices
+        if notices.total_count != self._notice_count:
+            for text in notices.list_after_count(self._notice_count):
+                self._writer.add(build_notice(text))
+            self._notice_count = notices.total_count
+
+    def _add_ready(self) -> None:
+        self._add_changed_settings()
+        state = self.session.transactions
+        if state.open is None:
+            self._writer.add(build_ready(b"I"))
+        else:
+            self._writer.add(build_ready(b"E" if state.failed else b"T"))
+
+    def _add_changed_settings(self) -> None:
+        settings, state = self.session.settings, self.session.transactions
+        if settings.version != self._shown_version:
+            self._shown_version = settings.version
+            for name, shown in REPORTED_SETTINGS.items():
+                value = settings.get_shown_text(name)
+                if self._shown_settings.get(name) != value:
+                    self._shown_settings[name] = value
+                    self._writer.add(build_parameter_status(shown, value))
+        if state.position != self._shown_position and state.open is None:
+            self._shown_position = state.position
+            token = self.session.freshness_token
+            self._writer.add(build_parameter_status(TOKEN_PARAMETER, token))
+
+
+def build_tag(result: Result, sent: int) -> str:
+    """The tag of a statement that is complete, as clients parse it."""
+    if result.tag == "INSERT":
+        return f"INSERT 0 {result.affected}"
+    if result.tag == "CREATE TABLE AS":
+        return f"SELECT {max(result.affected, 0)}"
+    if result.tag == "SELECT":
+        return f"SELECT {sent}"
+    return f"{result.tag} {result.affected}" if result.tag in _COUNTED else result.tag
+
+
+_HANDLERS: dict[int, Callable[[Client, BodyReader], None]] = {
+    ord("Q"): Client._handle_query,
+    ord("P"): Client._handle_parse,
+    ord("B"): Client._handle_bind,
+    ord("D"): Client._handle_describe,
+    ord("E"): Client._handle_execute,
+    ord("C"): Client._handle_close,
+    ord("H"): Client._handle_flush,
+    ord("S"): Client._handle_sync,
+    ord("d"): Client._ignore_copy,
+    ord("c"): Client._ignore_copy,
+    ord("f"): Client._ignore_copy,
+}

@@ -1,0 +1,105 @@
+"""Prepared statements and portals of one client, by the names that it gives them.
+
+A portal is a statement with its parameters. It runs at its first Execute; the rows that a row limit
+holds back are kept for the next one, until the transaction in which it was made ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from belvedere.errors import InvalidInput
+from belvedere.interfaces.server.messages import BodyReader, decode_text
+from belvedere.interfaces.server.row_encoder import expand_formats
+from belvedere.interfaces.server.value_decoders import make_binary_decoder
+from belvedere.session.context.result import Result
+from belvedere.session.prepared_text import PreparedText
+from belvedere.types import Row
+
+
+class Portal:
+    """`statement` is None for an empty text."""
+
+    __slots__ = ("formats", "rest", "result", "sent", "statement", "values")
+
+    def __init__(
+        self, statement: PreparedText | None, values: tuple[Any, ...], formats: tuple[int, ...]
+    ) -> None:
+        self.statement = statement
+        self.values = values
+        self.formats = formats
+        self.result: Result | None = None
+        self.rest: Iterator[Row] = iter(())
+        self.sent = 0
+
+
+class Portals:
+    """The statements and portals of a client."""
+
+    def __init__(self) -> None:
+        self._statements: dict[str, PreparedText | None] = {}
+        self._portals: dict[str, Portal] = {}
+
+    def add_statement(self, name: str, statement: PreparedText | None) -> None:
+        if name and name in self._statements:
+            raise InvalidInput("prepared statement already exists", sqlstate="42P05", name=name)
+        self._statements[name] = statement
+
+    def require_statement(self, name: str) -> PreparedText | None:
+        if name not in self._statements:
+            raise InvalidInput("prepared statement does not exist", sqlstate="26000", name=name)
+        return self._statements[name]
+
+    def close_statement(self, name: str) -> None:
+        self._statements.pop(name, None)
+
+    def forget_statements(self) -> None:
+        self._statements.clear()
+
+    def add_portal(self, name: str, portal: Portal) -> None:
+        if name and name in self._portals:
+            raise InvalidInput("portal already exists", sqlstate="42P03", name=name)
+        self._portals[name] = portal
+
+    def require_portal(self, name: str) -> Portal:
+        if name not in self._portals:
+            raise InvalidInput("portal does not exist", sqlstate="34000", name=name)
+        return self._portals[name]
+
+    def close_portal(self, name: str) -> None:
+        self._portals.pop(name, None)
+
+    def close_portals(self) -> None:
+        self._portals.clear()
+
+
+def read_portal(body: BodyReader, statement: PreparedText | None) -> Portal:
+    """The rest of a Bind message: formats and values of parameters, formats of results."""
+    codes = [body.read_int16() for _ in range(body.read_int16())]
+    given = [body.read_value() for _ in range(body.read_int16())]
+    results = [body.read_int16() for _ in range(body.read_int16())]
+    body.require_end()
+    types = () if statement is None else statement.parameters
+    if len(given) != len(types):
+        raise InvalidInput(
+            "wrong number of parameters", sqlstate="08P01", wanted=len(types), given=len(given)
+        )
+    fields = None if statement is None else statement.fields
+    values = _decode_parameters(types, expand_formats(codes, len(given)), given)
+    return Portal(statement, values, expand_formats(results, len(fields or ())))
+
+
+def _decode_parameters(
+    types: Sequence[Any], formats: Sequence[int], given: Sequence[bytes | None]
+) -> tuple[Any, ...]:
+    """Text stays text, which the statement reads as its type."""
+    values: list[Any] = []
+    for sql_type, code, data in zip(types, formats, given):
+        if data is None:
+            values.append(None)
+        elif code:
+            values.append(make_binary_decoder(sql_type)(data))
+        else:
+            values.append(decode_text(data))
+    return tuple(values)

@@ -1,0 +1,135 @@
+"""A statement that a client prepares, describes and runs again and again: the extended protocol's.
+
+The types of parameters are those that the client declares, and for the others those that the
+statement determines. A plan follows the catalog; one whose result would have other columns than
+the client was told is refused (0A000), as in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+from belvedere.errors import Error, InvalidInput
+from belvedere.plan.fields import Field, Fields
+from belvedere.session.context.result import Result
+from belvedere.session.dispatch import SETTING_FIELDS
+from belvedere.session.explain.statement import PLAN
+from belvedere.session.materialized.verify import VERIFY_FIELDS
+from belvedere.session.session import Session
+from belvedere.session.statement import bind, cached_plans, fast_path
+from belvedere.session.statement.compiled_statement import CompiledStatement
+from belvedere.session.statement.parameters import ParameterTypesDiffer
+from belvedere.session.statement.python_types import Signature
+from belvedere.sql import statements as s
+from belvedere.sql.definitions import MaintainView
+from belvedere.types import TEXT, SqlType
+
+
+class PreparedText:
+    """`fields` is None for a statement that returns no rows, `entry` for one without a plan."""
+
+    __slots__ = ("entry", "fields", "parameters", "text", "types", "zone")
+
+    def __init__(self, text: str, types: Signature) -> None:
+        self.text = text
+        self.types = types
+        self.parameters: tuple[SqlType, ...] = ()
+        self.fields: Fields | None = None
+        self.entry: CompiledStatement | None = None
+        self.zone: datetime.tzinfo = datetime.UTC
+
+
+def prepare_text(session: Session, text: str, types: Signature) -> PreparedText | None:
+    """Bind a text of one statement; None when it has none."""
+    found = bind.parse_statements(text)
+    if not found:
+        return None
+    if len(found) > 1:
+        raise InvalidInput(
+            "cannot insert multiple commands into a prepared statement", sqlstate="42601"
+        )
+    prepared = PreparedText(text, types if any(types) else ())
+    prepared.zone = session.settings.zone
+    prepared.entry = _find_usable_plan(session, prepared)
+    if prepared.entry is None:
+        statement = bind.bind_declared_types(session, found[0], types)
+        if not isinstance(statement, s.DataPlan):
+            prepared.fields = _describe_result(session, statement)
+            return prepared
+        entry = session.compile_statement(statement, text[found[0].start : found[0].end])
+        cached_plans.keep_plan(session, text, prepared.types, entry)
+        prepared.entry = entry
+    data = prepared.entry.data
+    prepared.parameters = data.parameters
+    prepared.fields = data.fields if data.returns else None
+    return prepared
+
+
+def run_prepared_text(session: Session, prepared: PreparedText, values: Sequence[Any]) -> Result:
+    """Run a prepared statement; values have its types, or are text."""
+    entry = prepared.entry
+    if entry is None:
+        return session.execute(prepared.text, values)
+    if not _is_usable(session, prepared, entry):
+        entry = _prepare_again(session, prepared)
+    try:
+        return fast_path.run_by_fastest_path(session, entry, values)
+    except ParameterTypesDiffer:
+        session.mark_transaction_failed()
+        raise InvalidInput("parameter has the wrong type", sqlstate="42804") from None
+
+
+def _prepare_again(session: Session, prepared: PreparedText) -> CompiledStatement:
+    try:
+        again = prepare_text(session, prepared.text, prepared.types)
+        assert again is not None
+        if again.entry is None or _shape(again.fields) != _shape(prepared.fields):
+            raise InvalidInput("cached plan must not change result type", sqlstate="0A000")
+    except Error:
+        session.mark_transaction_failed()
+        raise
+    prepared.entry, prepared.zone = again.entry, again.zone
+    return again.entry
+
+
+def _shape(fields: Fields | None) -> list[tuple[str, SqlType]] | None:
+    return None if fields is None else [(field.name, field.type) for field in fields]
+
+
+def _find_usable_plan(session: Session, prepared: PreparedText) -> CompiledStatement | None:
+    found = cached_plans.find_plan(session, prepared.text, prepared.types)
+    return found if found is not None and _is_usable(session, prepared, found) else None
+
+
+def _is_usable(session: Session, prepared: PreparedText, entry: CompiledStatement) -> bool:
+    settings = session.settings
+    return (
+        entry.catalog is session.catalog
+        and entry.tier is settings.tier
+        and prepared.zone is settings.zone
+    )
+
+
+def _describe_result(session: Session, statement: s.Statement) -> Fields | None:
+    """The columns that a utility statement returns."""
+    match statement:
+        case s.ShowVariable():
+            return (
+                SETTING_FIELDS
+                if statement.name == "all"
+                else (Field(statement.name.lower(), TEXT),)
+            )
+        case s.Explain():
+            return PLAN
+        case MaintainView() if statement.verb in ("verify", "repair"):
+            return VERIFY_FIELDS
+        case s.Execute():
+            found = session.prepared.get(statement.name)
+            bound = None if found is None else bind.bind_prepared_statement(session, found)
+            if isinstance(bound, s.DataPlan):
+                return bound.fields if bound.returns else None
+            return None
+        case _:
+            return None
