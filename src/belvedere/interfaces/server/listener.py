@@ -22,7 +22,7 @@ from belvedere.interfaces.server.client import Client
 from belvedere.interfaces.server.error_fields import build_error
 from belvedere.interfaces.server.messages import (
     MESSAGE_BYTES_MAX,
-    Disconnected,
+    ConnectionEnd,
     MessageReader,
     MessageWriter,
     build_message,
@@ -44,7 +44,7 @@ _log = logging.getLogger("belvedere.server")
 
 
 @dataclass(slots=True)
-class Connected:
+class ClientEntry:
     """A client that is being served: what cancels it, and what ends it."""
 
     connection: socket.socket
@@ -70,7 +70,7 @@ class Listener:
         self._connections_max = connections_max
         self.path = directory / f".s.PGSQL.{port}"
         self._mutex = threading.Lock()
-        self._clients: dict[int, Connected] = {}
+        self._clients: dict[int, ClientEntry] = {}
         self._next = 1
         self._closing = False
         self._listener = _bind_socket(self.path)
@@ -115,7 +115,7 @@ class Listener:
             with contextlib.suppress(OSError):  # the client may have gone
                 writer.add(build_error(error, fatal=True))
                 writer.flush()
-        except (OSError, Disconnected):
+        except (OSError, ConnectionEnd):
             _log.info("connection lost")
         finally:
             with self._mutex:
@@ -128,7 +128,7 @@ class Listener:
         with self._mutex:
             number = self._next
             self._next += 1
-            self._clients[number] = Connected(connection, secrets.token_bytes(4))
+            self._clients[number] = ClientEntry(connection, secrets.token_bytes(4))
         return number
 
     def _serve_client(self, number: int, reader: MessageReader, writer: MessageWriter) -> None:

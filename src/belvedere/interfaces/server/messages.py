@@ -24,7 +24,7 @@ _INT32 = struct.Struct("!I")
 _SIGNED32 = struct.Struct("!i")
 
 
-class Disconnected(Exception):
+class ConnectionEnd(Exception):
     """The client has closed the connection."""
 
 
@@ -77,7 +77,7 @@ class MessageReader:
         while missing > 0:
             data = self.connection.recv(min(max(missing, RECEIVE_BYTES), 1 << 20))
             if not data:
-                raise Disconnected
+                raise ConnectionEnd
             parts.append(data)
             missing -= len(data)
         body = b"".join(parts)
@@ -88,7 +88,7 @@ class MessageReader:
     def _receive(self) -> None:
         data = self.connection.recv(RECEIVE_BYTES)
         if not data:
-            raise Disconnected
+            raise ConnectionEnd
         rest = self._buffer[self._at :]
         self._buffer = rest + data if rest else data
         self._at = 0
