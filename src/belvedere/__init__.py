@@ -3,8 +3,8 @@
     import belvedere
     con = belvedere.connect("shop.db")
 
-The names here are PEP 249's. They are loaded when first used, so that importing the package costs
-next to nothing.
+The names here are PEP 249's, with row factories and `Config`. They are loaded when first used, so
+that importing the package costs next to nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         ROWID,
         STRING,
         Binary,
+        Config,
         Connection,
         Cursor,
         DatabaseError,
@@ -38,7 +39,11 @@ if TYPE_CHECKING:
         Timestamp,
         TimestampFromTicks,
         Warning,  # noqa: A004
+        class_row,
         connect,
+        dict_row,
+        namedtuple_row,
+        tuple_row,
     )
 
 apilevel = "2.0"
@@ -54,6 +59,7 @@ __all__ = [
     "ROWID",
     "STRING",
     "Binary",
+    "Config",
     "Connection",
     "Cursor",
     "DataError",
@@ -73,9 +79,13 @@ __all__ = [
     "TimestampFromTicks",
     "Warning",
     "apilevel",
+    "class_row",
     "connect",
+    "dict_row",
+    "namedtuple_row",
     "paramstyle",
     "threadsafety",
+    "tuple_row",
 ]
 
 

@@ -14,7 +14,10 @@ turns each class into the PEP 249 class that its SQLSTATE belongs to.
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+_SENTENCE = re.compile(r"(?<!that) (is|are|cannot|has|have|does|do|must|needs?) ")
 
 
 class Error(Exception):
@@ -74,9 +77,17 @@ class Retry(Error):
 
 
 class Unsupported(Error):
-    """A construct Belvedere does not have. The message names it, the hint names a workaround."""
+    """A construct Belvedere does not have. The message names it, or says in a sentence what cannot
+    be done; the hint names a workaround."""
 
     default_sqlstate = "0A000"
+
+    def __str__(self) -> str:
+        if _SENTENCE.search(self.message):
+            return super().__str__()
+        first, *more = super().__str__().split("\n")
+        head = f"{self.message} is not supported{first[len(self.message) :]}"
+        return "\n".join([head, *more])
 
 
 class Unavailable(Error):

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import datetime
+import io
 import json
 from decimal import Decimal
 
 import pytest
 
+import belvedere
+from belvedere.interfaces.shell import shell as shell_module
 from belvedere.interfaces.shell.render import OutputFormat, render
-from belvedere.interfaces.shell.statements import caret_lines, is_complete, split_statements
+from belvedere.interfaces.shell.statements import (
+    caret_lines,
+    find_statement_end,
+    is_complete,
+    split_statements,
+)
 from belvedere.plan.fields import Field
 from belvedere.types import BOOLEAN, DATE, INTEGER, NUMERIC, TEXT
 
@@ -88,3 +96,31 @@ def test_json_keeps_kinds() -> None:
     assert json.loads(render(fields, [row], OutputFormat.JSON)) == [
         {"id": 1, "name": "ann", "ok": True, "n": 1.5, "d": "2024-01-02"}
     ]
+
+
+def test_a_script_is_scanned_once_whatever_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    scanned: list[int] = []
+
+    def count_characters(text: str, start: int = 0) -> int | None:
+        end = find_statement_end(text, start)
+        scanned.append((end or len(text)) - start)
+        return end
+
+    monkeypatch.setattr(shell_module, "find_statement_end", count_characters)
+    out, errors = io.StringIO(), io.StringIO()
+    text = "SELECT 1\n" + "\n".join(f", {i}" for i in range(400)) + ";\n" * 3 + "SELECT 2;\n"
+    with belvedere.connect(":memory:") as con:
+        assert shell_module.Shell(con, OutputFormat.CSV, out, errors).run_text(text)
+    assert sum(scanned) <= len(text)
+    assert out.getvalue().splitlines()[-1] == "2"
+
+
+@pytest.mark.parametrize("end", [";", "';", '";', "$a$;", "*/;", "E'\\';"])
+def test_a_statement_ends_only_outside_of_quotes_and_comments(end: str) -> None:
+    text = f"""SELECT E'a\\';' || ';' || $a$;$$;$a$ || "b;" /* ; /* ; */ ; */ -- ;\n + 1; {end}"""
+    assert find_statement_end(text) == text.index("1;") + 2
+
+
+@pytest.mark.parametrize("text", ["'a;", '"a;', "$$a;", "/* /* */ ;", "E'\\';", "-- ;"])
+def test_an_open_statement_has_no_end(text: str) -> None:
+    assert find_statement_end("SELECT " + text) is None

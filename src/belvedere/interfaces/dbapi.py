@@ -11,9 +11,17 @@ other. Without autocommit, which is PEP 249's default, the first statement begin
 from __future__ import annotations
 
 from belvedere import errors
+from belvedere.config import Config
 from belvedere.interfaces import stores
 from belvedere.interfaces.client.connection import Connection
 from belvedere.interfaces.client.cursor import Cursor
+from belvedere.interfaces.client.row_factories import (
+    RowFactory,
+    class_row,
+    dict_row,
+    namedtuple_row,
+    tuple_row,
+)
 from belvedere.interfaces.exceptions import (
     DatabaseError,
     DataError,
@@ -57,12 +65,18 @@ def connect(
     create: bool = True,
     accept_data_loss: bool = False,
     memory_limit_mb: int = 1024,
+    config: Config | None = None,
+    row_factory: RowFactory | None = None,
+    json_values: bool = False,
 ) -> Connection:
-    """Connect to the store at `url`: a directory, or ':memory:'.
+    """Connect to the store at `url`: a directory, ':memory:' (one of its own), or ':memory:name'
+    (one that all connections of this process with this name share, until the last is closed).
 
     The first process opens the store; a connection of another process goes through it, unless
     `allow_remote` is False: then it is refused (55006). With `read_only` the connection changes
-    nothing, whatever its statements say.
+    nothing, whatever its statements say. `config` has the rarer settings of a store that is opened
+    by this call; its durability is that of the argument. `row_factory` and `json_values` can be
+    changed later, at the connection.
     """
     try:
         options = stores.OpenOptions(
@@ -73,10 +87,14 @@ def connect(
             create=create,
             accept_data_loss=accept_data_loss,
             memory_limit_mb=memory_limit_mb,
+            config=config or Config(),
         )
-        return Connection(*stores.open_session(str(url), options))
+        connection = Connection(*stores.open_session(str(url), options))
     except errors.Error as error:
-        raise translate_error(error) from error
+        raise translate_error(error) from None
+    connection.row_factory = row_factory
+    connection.json_values = json_values
+    return connection
 
 
 __all__ = [
@@ -86,6 +104,7 @@ __all__ = [
     "ROWID",
     "STRING",
     "Binary",
+    "Config",
     "Connection",
     "Cursor",
     "DataError",
@@ -105,7 +124,11 @@ __all__ = [
     "TimestampFromTicks",
     "Warning",
     "apilevel",
+    "class_row",
     "connect",
+    "dict_row",
+    "namedtuple_row",
     "paramstyle",
     "threadsafety",
+    "tuple_row",
 ]

@@ -1,18 +1,20 @@
 """The registry of stores open in this process: connections to one path share one database. A store
 that another process has open is reached through that process.
 
-Stores that the program leaves open are closed when the process ends.
+Stores that the program leaves open are closed when the process ends. What happens to stores is
+logged as `belvedere.store`; a program that wants to see it sets up `logging`.
 """
 
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -24,6 +26,9 @@ from belvedere.interfaces.owner_server import OwnerServer
 from belvedere.remote.client import is_reachable
 from belvedere.session.context.shared_state import SharedState
 from belvedere.session.session import Session
+
+logging.getLogger("belvedere").addHandler(logging.NullHandler())
+_LOG = logging.getLogger("belvedere.store")
 
 OWNER_WAIT_S = 30.0
 """How long a process that has locked the store may take until it accepts connections."""
@@ -45,6 +50,7 @@ class OpenStore:
         if self.owner is not None:
             self.owner.close()
         self.database.close()
+        _LOG.info("closed %s", self.path)
 
 
 if TYPE_CHECKING:
@@ -68,6 +74,8 @@ class OpenOptions:
     create: bool = True
     accept_data_loss: bool = False
     memory_limit_mb: int = 1024
+    config: Config = field(default_factory=Config)
+    """Of a store that is opened; its durability is the one above."""
 
 
 def open_session(
@@ -75,10 +83,13 @@ def open_session(
 ) -> tuple[Session | RemoteSession, Callable[[], None]]:
     """A session on the store, here or in the process that has it open; and what releases the store
     when the session is closed."""
-    if url.startswith("hbase://"):
-        raise Unsupported("hbase:// stores", hint="use a directory or :memory:")
+    scheme, separator, _ = url.partition("://")
+    if separator:
+        raise Unsupported(f"{scheme}:// is not supported", hint="use a directory or :memory:")
     if url == MEMORY:
         return _open_local_session(_acquire_memory_store(options), options)
+    if url.startswith(MEMORY):
+        return _open_local_session(acquire_store(url, options), options)
     path = Path(url).resolve()
     deadline = time.monotonic() + OWNER_WAIT_S
     while True:
@@ -116,6 +127,7 @@ def _open_remote_session(path: Path, options: OpenOptions) -> RemoteSession | No
     if options.durability not in (None, session.durability):
         session.close()
         raise _durability_error(session.durability, options)
+    _LOG.info("connected to %s through process %d", path, session.owner_pid)
     return session
 
 
@@ -176,15 +188,17 @@ def _close_all() -> None:
 
 
 def _open_store(path: str, options: OpenOptions) -> OpenStore:
-    config = Config(durability=options.durability or Durability.FULL)
+    config = replace(options.config, durability=options.durability or Durability.FULL)
+    in_memory = path.startswith(MEMORY)
     database, shared = open_sql_database(
-        path,
+        MEMORY if in_memory else path,
         config,
         create=options.create,
         accept_data_loss=options.accept_data_loss,
         memory_limit_mb=options.memory_limit_mb,
     )
-    owner = None if path == MEMORY else OwnerServer(database, shared, Path(path))
+    owner = None if in_memory else OwnerServer(database, shared, Path(path))
+    _LOG.info("opened %s at position %d", path, database.position)
     return OpenStore(path, database, shared, config.durability, owner, os.getpid())
 
 

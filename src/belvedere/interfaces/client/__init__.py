@@ -2,7 +2,10 @@
 
 In reading order; an entry uses only those before it:
 
-    subscriptions  subscriptions to a view, here or in the process that has the store open
-    cursor         a cursor: runs statements and holds the rows of the last one
-    connection     a connection: one session, here or in the process that has the store open
+    row_factories     row factories: what a fetched row is, by name
+    named_parameters  named parameters: `:name` in a statement, values from a mapping
+    subscriptions     subscriptions to a view, here or in the process that has the store open
+    cursor            a cursor: runs statements and holds the rows of the last one
+    shaped_cursor     a cursor whose rows have another shape than tuples of the engine's values
+    connection        a connection: one session, here or in the process that has the store open
 """

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from belvedere import errors
 from belvedere.interfaces.client.cursor import Cursor
+from belvedere.interfaces.client.row_factories import RowFactory
+from belvedere.interfaces.client.shaped_cursor import ShapedCursor, is_statement_logged
 from belvedere.interfaces.client.subscriptions import open_door_subscription
 from belvedere.interfaces.exceptions import (
     DatabaseError,
@@ -49,6 +51,10 @@ class Connection:
         self._session = session
         self._release = release
         self._lock = threading.RLock()
+        self._row_factory: RowFactory | None = None
+        self._json_values = False
+        self._logs_statements = is_statement_logged()
+        self._cursor_class = ShapedCursor if self._logs_statements else Cursor
 
     @property
     def session(self) -> Session | RemoteSession:
@@ -72,7 +78,34 @@ class Connection:
             try:
                 self._session.autocommit = bool(value)
             except errors.Error as error:
-                raise translate_error(error) from error
+                raise translate_error(error) from None
+
+    @property
+    def row_factory(self) -> RowFactory | None:
+        """What makes rows of tuples for the cursors opened from now on; None: rows are tuples."""
+        return self._row_factory
+
+    @row_factory.setter
+    def row_factory(self, factory: RowFactory | None) -> None:
+        if factory is not None and not callable(factory):
+            raise InterfaceError("row_factory must be callable or None", sqlstate="HY024")
+        self._row_factory = factory
+        self._choose_cursor_class()
+
+    @property
+    def json_values(self) -> bool:
+        """Whether JSON is fetched as Python values (`json.loads`), or as text."""
+        return self._json_values
+
+    @json_values.setter
+    def json_values(self, value: bool) -> None:
+        self._json_values = bool(value)
+        self._choose_cursor_class()
+
+    def _choose_cursor_class(self) -> None:
+        """Cursors of a connection that asks for nothing pay for nothing."""
+        shaped = self._row_factory is not None or self._json_values or self._logs_statements
+        self._cursor_class = ShapedCursor if shaped else Cursor
 
     @property
     def token(self) -> str:
@@ -82,7 +115,7 @@ class Connection:
             try:
                 return self._session.freshness_token
             except errors.Error as error:
-                raise translate_error(error) from error
+                raise translate_error(error) from None
 
     @property
     def notices(self) -> list[str]:
@@ -90,18 +123,27 @@ class Connection:
         with self._lock:
             return list(self._session.notices.newest)
 
-    def cursor(self) -> Cursor:
+    def cursor(self, *, row_factory: RowFactory | None = None) -> Cursor:
+        """A cursor; `row_factory` is its own instead of the connection's."""
         self._require_open()
-        return Cursor(self)
+        if row_factory is not None:
+            return ShapedCursor(self, row_factory)
+        return self._cursor_class(self)
 
     def execute(
-        self, sql: str, parameters: Sequence[Any] = (), *, freshness: str | None = None
+        self,
+        sql: str,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        freshness: str | None = None,
     ) -> Cursor:
         """Run a statement in a new cursor and return the cursor."""
-        return Cursor(self)._execute_statement(self, sql, parameters, freshness)
+        return self._cursor_class(self)._execute_statement(self, sql, parameters, freshness)
 
-    def executemany(self, sql: str, parameters: Sequence[Sequence[Any]]) -> Cursor:
-        return Cursor(self).executemany(sql, parameters)
+    def executemany(
+        self, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]]
+    ) -> Cursor:
+        return self._cursor_class(self).executemany(sql, parameters)
 
     def subscribe(
         self, view: str, from_position: int | None = None, *, timeout_s: float | None = None
@@ -113,7 +155,7 @@ class Connection:
             try:
                 return open_door_subscription(self._session, view, from_position, timeout_s)
             except errors.Error as error:
-                raise translate_error(error) from error
+                raise translate_error(error) from None
 
     def commit(self) -> None:
         with self._lock:
@@ -121,7 +163,7 @@ class Connection:
             try:
                 self._session.commit()
             except errors.Error as error:
-                raise translate_error(error) from error
+                raise translate_error(error) from None
 
     def rollback(self) -> None:
         with self._lock:
@@ -129,7 +171,7 @@ class Connection:
             try:
                 self._session.rollback()
             except errors.Error as error:
-                raise translate_error(error) from error
+                raise translate_error(error) from None
 
     def cancel(self) -> None:
         """Cancel the running statement, from another thread."""

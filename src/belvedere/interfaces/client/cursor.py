@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from belvedere import errors
 from belvedere.interfaces import arrow
+from belvedere.interfaces.client.named_parameters import number_parameters
 from belvedere.interfaces.exceptions import (
+    DatabaseError,
     InterfaceError,
     NotSupportedError,
     ProgrammingError,
@@ -61,27 +63,37 @@ class Cursor:
         return None if self._fields is None else self._at
 
     def execute(
-        self, sql: str, parameters: Sequence[Any] = (), *, freshness: str | None = None
-    ) -> Cursor:
+        self,
+        sql: str,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        freshness: str | None = None,
+    ) -> Self:
         connection = self._connection
         if connection is None:
             raise InterfaceError("cursor or connection is closed", sqlstate="08003")
         return self._execute_statement(connection, sql, parameters, freshness)
 
     def _execute_statement(
-        self, connection: Connection, sql: str, parameters: Sequence[Any], freshness: str | None
-    ) -> Cursor:
+        self,
+        connection: Connection,
+        sql: str,
+        parameters: Sequence[Any] | Mapping[str, Any],
+        freshness: str | None,
+    ) -> Self:
         session = connection._session
         if session.closed:
             raise InterfaceError("cursor or connection is closed", sqlstate="08003")
         if type(parameters) is not tuple and not isinstance(parameters, list):
+            if isinstance(parameters, Mapping):
+                return self._execute_named(connection, sql, parameters, freshness)
             parameters = _require_sequence(parameters)
         with connection._lock:
             try:
                 result = session.execute(sql, parameters, freshness)
             except errors.Error as error:
                 self._clear_result()
-                raise translate_error(error) from error
+                raise translate_error(error) from None
         self._result = result
         self._fields = fields = result.fields
         self._rows = result.rows
@@ -93,7 +105,23 @@ class Cursor:
                 self._rows = convert(result.rows)
         return self
 
-    def executemany(self, sql: str, parameters: Sequence[Sequence[Any]]) -> Cursor:
+    def _execute_named(
+        self, connection: Connection, sql: str, parameters: Mapping[str, Any], freshness: str | None
+    ) -> Self:
+        try:
+            numbered = number_parameters(sql)
+            values = numbered.select_values(parameters)
+        except errors.Error as error:
+            raise translate_error(error) from None
+        try:
+            return self._execute_statement(connection, numbered.text, values, freshness)
+        except DatabaseError as error:
+            error.position = numbered.original_position(error.position)
+            raise
+
+    def executemany(
+        self, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]]
+    ) -> Self:
         """Run the statement once for every parameter row, all of them or none."""
         connection = self.connection
         with connection._lock:
@@ -219,6 +247,8 @@ class Cursor:
 def _require_sequence(parameters: Any) -> Sequence[Any]:
     if isinstance(parameters, str | bytes) or not isinstance(parameters, Sequence):
         raise ProgrammingError(
-            "parameters must be a sequence", sqlstate="42804", hint="use ? or $1 and a tuple"
+            "parameters must be a sequence or a mapping",
+            sqlstate="42804",
+            hint="use ? or $1 and a tuple, or :name and a dict",
         )
     return parameters

@@ -115,7 +115,7 @@ class RemoteSubscription:
             assert rows is not None
             parts = [part for batch in rows[1] for part in batch[0].to_pylist()]
         except Error as error:
-            raise translate_error(error) from error
+            raise translate_error(error) from None
         self._read = value["position"]
         changes = msgspec.msgpack.decode(b"".join(parts))
         found = [ViewChange(position, decode_values(row), w) for position, row, w in changes]

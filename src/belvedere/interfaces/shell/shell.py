@@ -19,9 +19,10 @@ from belvedere.interfaces.shell.progress import ProgressBar
 from belvedere.interfaces.shell.render import OutputFormat, render
 from belvedere.interfaces.shell.statements import (
     caret_lines,
+    find_statement_end,
     is_complete,
     is_cut_dump,
-    split_statements,
+    skip_blanks,
 )
 from belvedere.session.session import Session
 
@@ -74,20 +75,24 @@ class Shell:
         if is_cut_dump(text):
             self.print_error("error: the dump is not whole: its last line is missing")
             return False
-        pending = ""
-        for line in text.splitlines(keepends=True):
-            if not pending.strip() and line.lstrip().startswith("\\"):
-                if not run_command(self, line.strip()):
-                    return False
-                continue
-            statements, pending = split_statements(pending + line)
-            if not all(map(self.run_statement, statements)):
+        at = skip_blanks(text, 0)
+        while at < len(text):
+            if text[at] == "\\":
+                end = text.find("\n", at) + 1 or len(text)
+                good, at = run_command(self, text[at:end].strip()), end
+            else:
+                end = find_statement_end(text, at) or len(text)
+                statement = text[at:end].strip()
+                good, at = not statement.strip(";") or self.run_statement(statement), end
+            if not good:
                 return False
-        return not pending.strip() or self.run_statement(pending)
+            at = skip_blanks(text, at)
+        return True
 
     def run_file(self, path: Path) -> bool:
         try:
-            text = path.expanduser().read_text(encoding="utf-8")
+            with path.expanduser().open(encoding="utf-8", newline="") as file:
+                text = file.read()
         except (OSError, UnicodeDecodeError) as error:
             self.print_error(f"error: {error}")
             return False

@@ -66,7 +66,7 @@ def _parse_statement(c: TokenCursor) -> Tree:
         if rule is not None:
             return rule(c)
         if token.text in _MISSING:
-            raise Unsupported(token.text, position=token.start + 1)
+            raise Unsupported(_MISSING[token.text], position=token.start + 1)
     elif token.kind == SIGN and token.text == "(":
         return parse_data_statement(c)
     raise c.make_syntax_error()
@@ -142,9 +142,17 @@ _RULES: dict[str, Callable[[TokenCursor], Tree]] = {
     "vacuum": utility.parse_vacuum,
     "reindex": utility.parse_reindex,
 }
-_MISSING = frozenset(
-    """
-    call checkpoint close cluster comment declare do fetch grant import listen load move
-    notify reassign revoke security unlisten
-    """.split()
-)
+_MISSING = {
+    **{
+        word: word.upper()
+        for word in """
+            analyse call checkpoint close cluster declare do fetch grant listen load move notify
+            revoke unlisten
+        """.split()
+    },
+    "comment": "COMMENT ON",
+    "import": "IMPORT FOREIGN SCHEMA",
+    "reassign": "REASSIGN OWNED",
+    "security": "SECURITY LABEL",
+}
+"""Statements of PostgreSQL that are refused, by their first word."""

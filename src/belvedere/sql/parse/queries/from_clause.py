@@ -71,7 +71,7 @@ def _parse_source(c: TokenCursor) -> t.FromItem:
     c.accept_sign("*")
     alias, columns = _parse_alias(c)
     if c.is_word("tablesample"):
-        raise Unsupported("tablesample", position=c.token.start + 1)
+        raise Unsupported("TABLESAMPLE", position=c.token.start + 1)
     return t.TableRef(name, alias, columns, at)
 
 

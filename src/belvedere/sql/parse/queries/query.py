@@ -122,7 +122,7 @@ def _parse_into(c: TokenCursor, at: int) -> None:
     first = c.index
     c.next_token()
     if c.is_any(("temp", "temporary", "local", "global")):
-        raise Unsupported(f"{c.token.text} object", position=c.token.start + 1)
+        raise Unsupported(f"{c.token.text.upper()} object", position=c.token.start + 1)
     c.accept("unlogged")
     c.accept("table")
     c.parse_qualified()

@@ -39,7 +39,7 @@ def _parse_action(c: TokenCursor, kind: str) -> d.AlterAction:
     if c.accept("set"):
         if c.is_sign("("):
             return d.SetOptions(parse_option_list(c))
-        raise Unsupported(f"alter {kind} set {c.token.text}", position=at + 1)
+        raise Unsupported(f"alter {kind} set {c.token.text}".upper(), position=at + 1)
     if c.accept("reset"):
         return d.ResetOptions(c.parse_name_list())
     if kind == "table":
@@ -51,7 +51,7 @@ def _parse_action(c: TokenCursor, kind: str) -> d.AlterAction:
             c.accept("column")
             return _parse_alter_column(c)
     if c.is_any(_MISSING):
-        raise Unsupported(f"alter {kind} {c.token.text}", position=at + 1)
+        raise Unsupported(f"alter {kind} {c.token.text}".upper(), position=at + 1)
     raise c.make_syntax_error()
 
 
@@ -128,4 +128,4 @@ def _parse_alter_column(c: TokenCursor) -> d.AlterAction:
             sequence = parse_sequence_options(c)
             c.expect_sign(")")
         return d.SetColumnIdentity(name, kind, sequence)
-    raise Unsupported(f"alter column {c.token.text}", position=at + 1)
+    raise Unsupported(f"alter column {c.token.text}".upper(), position=at + 1)

@@ -30,7 +30,7 @@ def parse_create(c: TokenCursor) -> d.Definition | CreateAsForm:
     or_replace = c.accept("or", "replace")
     c.accept("unlogged")  # what is logged is more than what was asked for
     if c.is_any(("temp", "temporary", "global", "local")):
-        raise Unsupported(f"{c.token.text} object", position=c.token.start + 1)
+        raise Unsupported(f"{c.token.text.upper()} object", position=c.token.start + 1)
     if c.accept("materialized", "view"):
         return _parse_view(c, "materialized view", or_replace)
     if c.accept("view"):
@@ -55,7 +55,7 @@ def parse_create(c: TokenCursor) -> d.Definition | CreateAsForm:
 
 
 def _unsupported_error(c: TokenCursor) -> Unsupported:
-    return Unsupported(f"create {c.token.text}", position=c.token.start + 1)
+    return Unsupported(f"CREATE {c.token.text.upper()}", position=c.token.start + 1)
 
 
 def _parse_view(c: TokenCursor, kind: str, or_replace: bool) -> CreateAsForm:
@@ -159,7 +159,7 @@ def parse_object_kind(c: TokenCursor, verb: str) -> str:
         if c.accept(kind):
             return kind
     if c.is_any(_MISSING):
-        raise Unsupported(f"{verb} {c.token.text}", position=c.token.start + 1)
+        raise Unsupported(f"{verb} {c.token.text}".upper(), position=c.token.start + 1)
     raise c.make_syntax_error()
 
 

@@ -24,7 +24,7 @@ def parse_data_statement(c: TokenCursor) -> t.DataStatement:
     elif c.is_word("delete"):
         found = _parse_delete(c)
     elif c.is_word("merge"):
-        raise Unsupported("merge", position=c.token.start + 1, hint="use insert on conflict")
+        raise Unsupported("MERGE", position=c.token.start + 1, hint="use insert on conflict")
     else:
         return parse_query_after_with(c, at, ctes, recursive)
     return replace(found, ctes=ctes, recursive=recursive) if ctes else found

@@ -132,7 +132,7 @@ def parse_set(c: TokenCursor) -> s.SetVariable | s.SetTransaction | s.SetConstra
             c.next_token()
         return s.SetVariable("timezone", value, local)
     if c.is_any(("role", "authorization")):
-        raise Unsupported(f"set {c.token.text}", position=c.token.start + 1)
+        raise Unsupported(f"set {c.token.text}".upper(), position=c.token.start + 1)
     name = _parse_variable_name(c)
     if not c.accept_sign("="):
         c.expect("to")
