@@ -41,7 +41,7 @@ LAYERS: Order = (
     ("catalog",),
     ("codec", "kv", "remote", "values"),
     ("types",),
-    ("config", "failpoints"),
+    ("config", "failpoints", "forks"),
     ("errors",),
 )
 

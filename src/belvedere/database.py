@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self, TypedDict, TypeVar
 
+from belvedere import forks
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Table
@@ -112,6 +113,8 @@ class Database:
         self.views = ViewService(
             self._build_view_host(ViewRegistry(bind, self._build_index_participants)), backfill
         )
+        for part in (self, self.engine, self.commits, self.log, self.visibility, self.locks):
+            forks.track_handle(part)
 
     @staticmethod
     def open(
@@ -385,7 +388,7 @@ class Database:
                 clock_us=clock_us,
                 participants_for=participants_for,
                 random=random,
-                tend=self._adopt_orphaned_builds,
+                tend=lambda: self.views.backfills.adopt_orphans_until_closed(),  # noqa: PLW0108
             )
             return cells, partial(RowAtomicBackfill, cells.commits)
         batches = BatchAtomicEngine(
@@ -396,9 +399,6 @@ class Database:
             housekeeping=self._trim_log_and_changefeeds,
         )
         return batches, BatchAtomicBackfill
-
-    def _adopt_orphaned_builds(self) -> None:
-        self.views.backfills.adopt_orphans_until_closed()
 
     def _build_view_host(self, registry: ViewRegistry) -> HostDatabase:
         """This database as its views see it."""

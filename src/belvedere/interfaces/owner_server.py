@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from belvedere import forks
 from belvedere.database import Database
 from belvedere.errors import Error, InvalidInput
 from belvedere.interfaces.verbs.leases import LeaseTable
@@ -71,7 +72,13 @@ class OwnerServer:
         self._thread = threading.Thread(
             target=self._accept_connections, name="belvedere owner", daemon=True
         )
+        forks.track_handle(self)
         self._thread.start()
+
+    def abandon_after_fork(self) -> None:
+        """A child's copies of the sockets would hide from peers that the owner is gone."""
+        for inherited in (self._listener, *self._connections):
+            inherited.close()
 
     def close(self) -> None:
         """Disconnect all peers, wait for running requests, and release the leases."""

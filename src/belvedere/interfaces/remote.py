@@ -11,7 +11,6 @@ statement is refused with 08006, and the program connects again.
 from __future__ import annotations
 
 import datetime
-import os
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from belvedere import forks
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
-from belvedere.errors import Error, InvalidInput, Unavailable
+from belvedere.errors import Error, Unavailable
 from belvedere.interfaces.verbs.plain_values import decode_values, encode_values
 from belvedere.interfaces.verbs.sessions import STATEMENT_BYTES_MAX, SentStatement, parse_zone
 from belvedere.interfaces.verbs.wire import batch_to_rows, bytes_to_batch, parse_fields
@@ -63,7 +63,6 @@ class RemoteSession:
     ) -> None:
         self.directory = directory
         self.read_only = read_only
-        self._process = os.getpid()
         self._conversation = OwnerConnection(directory, timeout_s=None)
         self._autocommit = autocommit
         self.transactions = RemoteTransaction()
@@ -76,6 +75,7 @@ class RemoteSession:
         self._key: str = opened["key"]
         self.owner_pid: int = opened["pid"]
         self.durability: str = opened["durability"]
+        forks.track_handle(self)
 
     # -- what a door uses ---------------------------------------------------------------------
 
@@ -125,7 +125,6 @@ class RemoteSession:
 
     def cancel(self) -> None:
         """Stop the running statement, if there is one; from any thread."""
-        self._require_same_process()
         request = Request("cancel", {"key": self._key})
         ask_owner_once(self.directory, request, CANCEL_TIMEOUT_S)
 
@@ -206,18 +205,8 @@ class RemoteSession:
             self.notices.add(text)
 
     def _require_usable(self) -> None:
-        self._require_same_process()
         if self._conversation.broken:
             raise Unavailable(HUNG_UP, sqlstate="08006", hint=_RECONNECT)
-
-    def _require_same_process(self) -> None:
-        if os.getpid() != self._process:
-            raise InvalidInput(
-                "the connection belongs to another process",
-                sqlstate="08003",
-                hint="connect in the forked process",
-                opened_by=self._process,
-            )
 
 
 def _make_result(value: dict[str, Any], batches: Iterable[pa.RecordBatch] | None) -> Result:

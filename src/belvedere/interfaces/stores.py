@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 from belvedere.config import Config, Durability
 from belvedere.database import MEMORY, Database, open_sql_database
@@ -43,7 +43,6 @@ class OpenStore:
     shared: SharedState
     durability: Durability
     owner: OwnerServer | None
-    process: int
     users: int = 0
 
     def close(self) -> None:
@@ -58,8 +57,8 @@ if TYPE_CHECKING:
 
 _mutex = threading.Lock()
 _open_stores: dict[str, OpenStore] = {}
-_memory_stores: WeakKeyDictionary[Database, int] = WeakKeyDictionary()
-"""Stores in memory that are still referenced, and the id of the process that opened each."""
+_memory_stores: WeakSet[Database] = WeakSet()
+"""Stores in memory that are still referenced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +134,7 @@ def _acquire_memory_store(options: OpenOptions) -> OpenStore:
     store = _open_store(MEMORY, options)
     store.users = 1
     with _mutex:
-        _memory_stores[store.database] = store.process
+        _memory_stores.add(store.database)
     return store
 
 
@@ -169,20 +168,28 @@ def release_store(store: OpenStore) -> None:
             return
         if _open_stores.get(store.path) is store:
             del _open_stores[store.path]
-        _memory_stores.pop(store.database, None)
+        _memory_stores.discard(store.database)
         store.close()
+
+
+def _forget_inherited() -> None:
+    """In a forked child: what its parent has open is not open here."""
+    global _mutex  # noqa: PLW0603 (a thread that the child lacks may hold it)
+    _mutex = threading.Lock()
+    _open_stores.clear()
+    _memory_stores.clear()
+
+
+os.register_at_fork(after_in_child=_forget_inherited)
 
 
 @atexit.register
 def _close_all() -> None:
-    """Close at the end of the process that opened each store, not of a fork of it."""
     with _mutex, ExitStack() as stack:
-        for database, process in list(_memory_stores.items()):
-            if process == os.getpid():
-                stack.callback(database.close)
+        for database in list(_memory_stores):
+            stack.callback(database.close)
         for store in _open_stores.values():
-            if store.process == os.getpid():
-                stack.callback(store.close)
+            stack.callback(store.close)
         _open_stores.clear()
         _memory_stores.clear()
 
@@ -199,7 +206,7 @@ def _open_store(path: str, options: OpenOptions) -> OpenStore:
     )
     owner = None if in_memory else OwnerServer(database, shared, Path(path))
     _LOG.info("opened %s at position %d", path, database.position)
-    return OpenStore(path, database, shared, config.durability, owner, os.getpid())
+    return OpenStore(path, database, shared, config.durability, owner)
 
 
 def parse_durability(text: str) -> Durability:

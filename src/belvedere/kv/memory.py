@@ -17,6 +17,7 @@ from threading import Lock
 
 from sortedcontainers import SortedDict
 
+from belvedere import forks
 from belvedere.errors import Unavailable
 from belvedere.kv.batch import (
     SCAN_BATCH_ROWS,
@@ -36,12 +37,13 @@ CHECKPOINT_FILE = "pairs"
 class MemoryStore:
     """A BatchStore whose sync is free and whose contents die with the process."""
 
-    __slots__ = ("_closed", "_lock", "_pairs")
+    __slots__ = ("__weakref__", "_closed", "_lock", "_pairs")
 
     def __init__(self, pairs: Iterable[Pair] = ()) -> None:
         self._pairs: SortedDict[bytes, bytes] = SortedDict(pairs)
         self._lock = Lock()
         self._closed = False
+        forks.track_handle(self)
 
     @classmethod
     def from_checkpoint(cls, directory: Path) -> MemoryStore:

@@ -31,6 +31,7 @@ from rocksdict import (
     WriteBatch,
 )
 
+from belvedere import forks
 from belvedere.errors import Corruption, Error, InvalidInput, Unavailable
 from belvedere.kv.batch import (
     BULK_BATCH_ROWS,
@@ -71,6 +72,7 @@ class RocksStore:
     """A BatchStore in a directory. One process may have it open."""
 
     __slots__ = (
+        "__weakref__",
         "_close_lock",
         "_closed",
         "_database",
@@ -94,6 +96,7 @@ class RocksStore:
         self._close_lock = Lock()
         self._ingest_lock = Lock()
         self._closed = False
+        forks.track_handle(self)
 
     @classmethod
     def open(
@@ -268,6 +271,10 @@ class RocksStore:
                 if self._close_engine(waits_left):
                     break
                 time.sleep(CLOSE_WAIT_S)
+
+    def abandon_after_fork(self) -> None:
+        forks.keep_forever(self._database)
+        self._scans.keep_iterators_forever()
 
     def _close_engine(self, waits_left: int) -> bool:
         try:

@@ -22,6 +22,7 @@ from weakref import WeakSet
 
 from rocksdict import RdictIter, ReadOptions
 
+from belvedere import forks
 from belvedere.errors import Error
 from belvedere.kv.batch import Pair
 
@@ -57,6 +58,11 @@ class ScanRegistry:
         store was marked closed gets no iterator, so none is missed."""
         for scan in [*self.running, *self.between]:
             scan.release_iterator()
+
+    def keep_iterators_forever(self) -> None:
+        """In a forked child: destroy none."""
+        for scan in [*self.running, *self.between]:
+            forks.keep_forever(scan._cursor)
 
 
 class RocksScan(Generic[Row]):

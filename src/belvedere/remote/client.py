@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import msgspec
 
+from belvedere import forks
 from belvedere.errors import Unavailable
 from belvedere.remote.frames import (
     SOCKET_FILE,
@@ -69,6 +70,10 @@ class OwnerConnection:
         connection.settimeout(timeout_s)
         self._connection = connection
         self.broken = False
+        forks.track_handle(self)
+
+    def abandon_after_fork(self) -> None:
+        self._connection.close()
 
     def ask_owner(self, request: Request) -> Any:
         with self._exchange():

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import IO, Any
 
+from belvedere import forks
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.catalog.relation_codecs import compiled_index
@@ -103,6 +104,7 @@ class Session:
         self.copy_output: IO[str] | None = None
         self.on_progress: Callable[[str, int, float], None] | None = None
         self.closed = False
+        forks.track_handle(self)
 
     @property
     def catalog(self) -> Catalog:

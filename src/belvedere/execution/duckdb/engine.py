@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from belvedere import forks
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.execution.duckdb import python_division
 from belvedere.execution.duckdb.types import NotExact, leaf_placeholder
@@ -55,6 +56,10 @@ class DuckEngine:
         self._registered: set[str] = set()
         self._make_copies = make_copies
         self.copies: ColumnarCache | None = None
+        forks.track_handle(self)
+
+    def abandon_after_fork(self) -> None:
+        forks.keep_forever(self._connection)
 
     def fetch(
         self,

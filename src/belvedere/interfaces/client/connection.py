@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from belvedere import errors
+from belvedere import errors, forks
 from belvedere.interfaces.client.cursor import Cursor
 from belvedere.interfaces.client.row_factories import RowFactory
 from belvedere.interfaces.client.shaped_cursor import ShapedCursor, is_statement_logged
@@ -55,6 +55,7 @@ class Connection:
         self._json_values = False
         self._logs_statements = is_statement_logged()
         self._cursor_class = ShapedCursor if self._logs_statements else Cursor
+        forks.track_handle(self, translate_error)
 
     @property
     def session(self) -> Session | RemoteSession:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from belvedere import forks
 from belvedere.errors import Error
 from belvedere.interfaces.exceptions import translate_error
 from belvedere.interfaces.verbs.plain_values import decode_values
@@ -62,6 +63,7 @@ class RemoteSubscription:
         self._ready: deque[ViewChange] = deque()
         self._read = position
         self._closed = threading.Event()
+        forks.track_handle(self, translate_error)
 
     def __iter__(self) -> Iterator[ViewChange]:
         return self

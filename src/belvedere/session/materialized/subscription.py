@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from belvedere import forks
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Maintenance, View
 from belvedere.errors import Error, InvalidInput, Unavailable
@@ -70,6 +71,7 @@ class Subscription:
         self._ready: deque[ViewChange] = deque()
         self._read = position
         self._closed = threading.Event()
+        forks.track_handle(self, shown)
 
     def __iter__(self) -> Iterator[ViewChange]:
         return self

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import xxhash
 
-from belvedere import failpoints
+from belvedere import failpoints, forks
 from belvedere.errors import Corruption, Unavailable
 
 SLOT_BYTES = 512
@@ -61,6 +61,10 @@ class Anchor:
         self._path = path
         self._descriptor = descriptor
         self.mark = mark
+        forks.track_handle(self)
+
+    def abandon_after_fork(self) -> None:
+        self.close()
 
     @staticmethod
     def create(path: Path, store_id: bytes) -> Anchor:

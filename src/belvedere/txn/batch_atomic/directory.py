@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from belvedere import forks
 from belvedere.codec.keyspace import STORE_FORMAT
 from belvedere.errors import Corruption, InvalidInput, Unavailable, Unsupported
 from belvedere.kv.files import sync_directory
@@ -135,6 +136,10 @@ class Ownership:
             ) from None
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        forks.track_handle(self)
+
+    def abandon_after_fork(self) -> None:
+        self.release()  # a child's copy of it would hold the lock after its parent's end
 
     def release(self) -> None:
         if self._descriptor >= 0:
