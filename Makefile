@@ -1,10 +1,10 @@
 # `make demo` and `make test` do all the set-up themselves; `make` is what to run before a commit.
 .DEFAULT_GOAL := check
-.PHONY: bench check demo format help lint long setup test
+.PHONY: bench check demo format hbase-down hbase-up hbase-url help lint long setup test
 BIN := .venv/bin
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup: ## build .venv from requirements.lock; does nothing when that is done
 	@tools/setup.sh
@@ -25,6 +25,15 @@ bench: setup ## a benchmark, with plots in build/: WORKLOAD=views SCALE=0.1
 	@mkdir -p build
 	$(BIN)/belvedere bench $(or $(WORKLOAD),views) --scale $(or $(SCALE),1) \
 		--json build/$(or $(WORKLOAD),views).json --plots build/plots
+
+hbase-up: setup ## start a real HBase of this checkout, in one JVM
+	@$(BIN)/python -m tools.hbase up
+
+hbase-url: setup ## print the URL of a database on it, nothing else
+	@$(BIN)/python -m tools.hbase url
+
+hbase-down: setup ## stop it and remove its data
+	@$(BIN)/python -m tools.hbase down
 
 lint: setup ## format, lint and types only
 	$(BIN)/ruff format --check .

@@ -91,9 +91,18 @@ FOLDERS: dict[str, Order] = {
     ),
     "kv": (
         ("doubles", "rocksdb_gather"),
-        ("memory", "rocksdb"),
-        ("rocksdb_errors", "rocksdb_log", "rocksdb_scan", "sorted_file"),
+        ("hbase", "memory", "rocksdb"),
+        ("cell_checks", "rocksdb_errors", "rocksdb_log", "rocksdb_scan", "sorted_file"),
         ("batch", "cell", "files", "rocksdb_settings"),
+    ),
+    "kv.hbase": (
+        ("store",),
+        ("side_by_side",),
+        ("tables",),
+        ("exchange",),
+        ("pool", "requests"),
+        ("connections",),
+        ("thrift_types", "url"),
     ),
     "pipeline": (
         ("jobs",),
@@ -168,6 +177,7 @@ FOLDERS: dict[str, Order] = {
         ("contracts", "token"),
     ),
     "txn.row_atomic": (
+        ("hbase_setup",),
         ("engine",),
         ("change_log",),
         ("commit_protocol",),

@@ -67,6 +67,7 @@ PARTS = (
     Part("session"),
     Part("interfaces"),
     Part("remote"),
+    Part("hbase", fast=False),
     Part("pipeline", fast=False, minutes_max=30),
     Part("benchmarks", fast=False),
     Part("slt", fast=False),

@@ -49,6 +49,9 @@ provide_java() {
     java_is_there || apt_install openjdk-17-jre-headless ||
         { is_root && apt_install default-jre-headless; } || true
     note_java
+    # HBase, for tests and demos, is put together by Maven.
+    command -v mvn >/dev/null || apt_install maven ||
+        say "Maven is missing: the HBase tests need it, nothing else does; install maven"
 }
 
 make_venv() {

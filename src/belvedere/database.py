@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Self, TypedDict, TypeVar
+from typing import Self, TypedDict, TypeVar, Unpack
 
 from belvedere import forks
 from belvedere.catalog.catalog import Catalog, is_dropped
@@ -32,6 +32,7 @@ from belvedere.codec import keyspace
 from belvedere.config import Config
 from belvedere.errors import Error, Retry, Unavailable
 from belvedere.kv.batch import BatchStore
+from belvedere.kv.hbase.url import is_hbase_url
 from belvedere.kv.memory import MemoryStore
 from belvedere.session.context.shared_state import SharedState
 from belvedere.session.materialized import replace
@@ -79,6 +80,13 @@ from belvedere.views.state.build_state import list_unfinished_builds
 MEMORY = ":memory:"
 _SUFFIX = struct.Struct(">Q")
 T = TypeVar("T")
+
+
+class SqlCompilers(TypedDict, total=False):
+    """What makes SQL text of the catalog work."""
+
+    compile_expression: CompileExpression
+    bind: Bind
 
 
 class Database:
@@ -148,18 +156,10 @@ class Database:
         config: Config | None = None,
         *,
         random: Callable[[int], bytes] = os.urandom,
-        compile_expression: CompileExpression = refuse_index_expression,
-        bind: Bind = refuse_view_definitions,
+        **compilers: Unpack[SqlCompilers],
     ) -> Database:
-        """A node on a row-atomic store, which any number of other nodes may use at the same time.
-        Closing the database does not close the store."""
-        db = Database(
-            cells,
-            config or Config(),
-            random=random,
-            compile_expression=compile_expression,
-            bind=bind,
-        )
+        """A node on a row-atomic store, which any number of nodes may use at the same time."""
+        db = Database(cells, config or Config(), random=random, **compilers)
         db.views.start_or_wake_worker()
         return db
 
@@ -432,13 +432,6 @@ class Database:
             shared.close()
 
 
-class SqlCompilers(TypedDict):
-    """What makes SQL text of the catalog work."""
-
-    compile_expression: CompileExpression
-    bind: Bind
-
-
 SQL_COMPILERS = SqlCompilers(
     compile_expression=compile_row_expression, bind=bind_simplified_definition
 )
@@ -452,8 +445,15 @@ def open_sql_database(
     accept_data_loss: bool = False,
     memory_limit_mb: int = 1024,
 ) -> tuple[Database, SharedState]:
-    """Open a store for SQL, and what its sessions share. Views whose replacement was unfinished
-    when the process died are replaced now."""
+    """Open a store for SQL, `path` or on HBase, and what its sessions share. Views whose
+    replacement was unfinished when the process died are replaced now; not on HBase, where other
+    nodes live on."""
+    if is_hbase_url(path):
+        from belvedere.txn.row_atomic.hbase_setup import open_hbase  # heavy
+
+        cells = open_hbase(str(path), create=create)
+        database = Database.on_cells(cells, config, **SQL_COMPILERS)
+        return database, database.open_shared_state(memory_limit_mb)
     database = Database.open(
         path, config, create=create, accept_data_loss=accept_data_loss, **SQL_COMPILERS
     )

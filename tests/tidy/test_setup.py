@@ -87,6 +87,7 @@ def machine(tmp_path: Path) -> Machine:
     made = Machine(tmp_path)
     made.command("python3", PYTHON)
     made.command("java", "#!/usr/bin/env bash\n")
+    made.command("mvn", "#!/usr/bin/env bash\n")
     made.command("id", "#!/usr/bin/env bash\necho ${USER_ID:-1000}\n")
     return made
 
@@ -171,6 +172,21 @@ def test_missing_java_comes_by_apt_for_root(machine: Machine) -> None:
     machine.command("apt-get", APT)
     assert machine.run(USER_ID="0")[0] == 0
     assert machine.calls() == ["venv", "apt openjdk-17-jre-headless", "packages", "editable"]
+
+
+def test_missing_maven_comes_by_apt_for_root(machine: Machine) -> None:
+    (machine.tree / "bin" / "mvn").unlink()
+    machine.command("apt-get", APT)
+    assert machine.run(USER_ID="0")[0] == 0
+    assert machine.calls() == ["venv", "apt maven", "packages", "editable"]
+
+
+def test_missing_maven_is_one_message_for_others_and_stops_nothing(machine: Machine) -> None:
+    (machine.tree / "bin" / "mvn").unlink()
+    code, messages = machine.run()
+    assert code == 0
+    assert machine.calls() == ["venv", "packages", "editable"]
+    assert messages.count("Maven is missing") == 1
 
 
 def test_missing_java_is_one_message_for_others_and_stops_nothing(machine: Machine) -> None:

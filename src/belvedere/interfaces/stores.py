@@ -23,6 +23,7 @@ from belvedere.config import Config, Durability
 from belvedere.database import MEMORY, Database, open_sql_database
 from belvedere.errors import InvalidInput, Unavailable, Unsupported
 from belvedere.interfaces.owner_server import OwnerServer
+from belvedere.kv.hbase.url import is_hbase_url
 from belvedere.remote.client import is_reachable
 from belvedere.session.context.shared_state import SharedState
 from belvedere.session.session import Session
@@ -82,9 +83,13 @@ def open_session(
 ) -> tuple[Session | RemoteSession, Callable[[], None]]:
     """A session on the store, here or in the process that has it open; and what releases the store
     when the session is closed."""
+    if is_hbase_url(url):
+        return _open_local_session(acquire_store(url, options), options)
     scheme, separator, _ = url.partition("://")
     if separator:
-        raise Unsupported(f"{scheme}:// is not supported", hint="use a directory or :memory:")
+        raise Unsupported(
+            f"{scheme}:// is not supported", hint="use a directory, :memory: or hbase://"
+        )
     if url == MEMORY:
         return _open_local_session(_acquire_memory_store(options), options)
     if url.startswith(MEMORY):
@@ -196,7 +201,9 @@ def _close_all() -> None:
 
 def _open_store(path: str, options: OpenOptions) -> OpenStore:
     config = replace(options.config, durability=options.durability or Durability.FULL)
-    in_memory = path.startswith(MEMORY)
+    in_memory, on_hbase = path.startswith(MEMORY), is_hbase_url(path)
+    if on_hbase and config.durability is not Durability.FULL:
+        raise Unsupported("durability 'off' on HBase", hint="leave durability at 'full'")
     database, shared = open_sql_database(
         MEMORY if in_memory else path,
         config,
@@ -204,7 +211,8 @@ def _open_store(path: str, options: OpenOptions) -> OpenStore:
         accept_data_loss=options.accept_data_loss,
         memory_limit_mb=options.memory_limit_mb,
     )
-    owner = None if in_memory else OwnerServer(database, shared, Path(path))
+    owned = not in_memory and not on_hbase
+    owner = OwnerServer(database, shared, Path(path)) if owned else None
     _LOG.info("opened %s at position %d", path, database.position)
     return OpenStore(path, database, shared, config.durability, owner)
 

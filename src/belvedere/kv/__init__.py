@@ -4,6 +4,7 @@ In reading order; an entry uses only those before it:
 
     batch             the batch-atomic store contract: ordered bytes to bytes, any batch atomic
     cell              the row-atomic store contract: rows of timestamped cells, one row atomic
+    cell_checks       checks of requests before a row-atomic store sees them
     files             file operations: mapped OS errors, existence checks, durable replacement
     rocksdb_settings  the RocksDB settings of a store, each with its reason
     rocksdb_errors    translation of the RocksDB binding's exceptions into this project's errors
@@ -13,6 +14,7 @@ In reading order; an entry uses only those before it:
     memory            the batch store in memory: the reference of every engine, and `:memory:`
     rocksdb           the batch store on RocksDB, through rocksdict in raw mode
     doubles/          stores for tests: they fail, lose power, record, compare, and delay messages
+    hbase/            the row-atomic store on HBase, through Thrift2 gateways
     rocksdb_gather    a RocksDB store that buffers small writes until a sync
 """
 
@@ -20,6 +22,9 @@ SURFACE = (
     "batch",
     "cell",
     "files",
+    "hbase.store",
+    "hbase.tables",
+    "hbase.url",
     "memory",
     "rocksdb",
     "rocksdb_gather",

@@ -199,6 +199,9 @@ class CellStore(Protocol):
 
     def increment(self, increment: Increment) -> int: ...
 
+    def execute_many(self, operations: tuple[SingleRow, ...]) -> tuple[Any, ...]:
+        """The results of `Many`: independent operations, side by side where the engine can."""
+
     def close(self) -> None:
         """Release everything; idempotent. Any later call raises Unavailable."""
 
@@ -278,12 +281,13 @@ def execute_operation(store: CellStore, operation: Operation) -> Any:
         case Increment():
             return store.increment(operation)
         case Many(operations):
-            return _execute_many(store, operations)
+            return store.execute_many(operations)
         case _:
             raise TypeError(f"not a store operation: {operation!r}")
 
 
-def _execute_many(store: CellStore, operations: tuple[SingleRow, ...]) -> tuple[Any, ...]:
+def perform_in_order(store: CellStore, operations: tuple[SingleRow, ...]) -> tuple[Any, ...]:
+    """`Many` on an engine that has no better way: one operation after the other."""
     results: list[Any] = []
     failure: Unavailable | None = None
     for operation in operations:

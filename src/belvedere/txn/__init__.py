@@ -26,6 +26,7 @@ SURFACE = (
     "row_atomic.cells.layout",
     "row_atomic.commit_protocol",
     "row_atomic.engine",
+    "row_atomic.hbase_setup",
     "row_atomic.reader",
     "token",
     "transaction.foreign_keys",

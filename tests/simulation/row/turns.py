@@ -13,9 +13,19 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from belvedere.kv.cell import Cells, CellScan, CellStore, CheckAndMutate, Get, Increment, Mutate
+from belvedere.kv.cell import (
+    Cells,
+    CellScan,
+    CellStore,
+    CheckAndMutate,
+    Get,
+    Increment,
+    Mutate,
+    SingleRow,
+    perform_in_order,
+)
 
 T = TypeVar("T")
 SECONDS_A_STEP = 0.002
@@ -123,6 +133,9 @@ class TurnedCells:
 
     def increment(self, increment: Increment) -> int:
         return self._do(lambda: self._under.increment(increment))
+
+    def execute_many(self, operations: tuple[SingleRow, ...]) -> tuple[Any, ...]:
+        return perform_in_order(self, operations)
 
     def close(self) -> None:
         """The store is everybody's."""

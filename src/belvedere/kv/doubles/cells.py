@@ -12,11 +12,10 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.kv.cell import (
-    CELL_BYTES_MAX,
     TIMESTAMP_MAX,
     Cell,
     Cells,
@@ -27,7 +26,10 @@ from belvedere.kv.cell import (
     Increment,
     Mutate,
     Put,
+    SingleRow,
+    perform_in_order,
 )
+from belvedere.kv.cell_checks import check_changes, check_expected
 
 
 class Versions(NamedTuple):
@@ -112,23 +114,6 @@ def increment_cell(state: RowState, increment: Increment) -> tuple[RowState, int
     return change_row(state, (put,)), number
 
 
-def check_changes(changes: tuple[Change, ...]) -> None:
-    """Refuse what HBase would refuse, or take for something else than was meant."""
-    for change in changes:
-        if not 0 <= change.timestamp < TIMESTAMP_MAX:
-            raise InvalidInput("timestamp out of range", found=change.timestamp)
-        if isinstance(change, Put):
-            if not change.value:
-                raise InvalidInput("a cell value must not be empty", column=change.column)
-            if len(change.value) > CELL_BYTES_MAX:
-                raise InvalidInput("cell value too large", found=len(change.value))
-
-
-def check_expected(expected: bytes | None) -> None:
-    if expected is not None and not expected:
-        raise InvalidInput("an empty value cannot be compared with", hint="None means absent")
-
-
 class MemoryCells:
     """A CellStore in this process. Safe to use from any thread."""
 
@@ -175,6 +160,9 @@ class MemoryCells:
             state, number = increment_cell(self._rows.get(increment.row, ()), increment)
             self._store_row(increment.row, state)
             return number
+
+    def execute_many(self, operations: tuple[SingleRow, ...]) -> tuple[Any, ...]:
+        return perform_in_order(self, operations)
 
     def close(self) -> None:
         self._closed = True

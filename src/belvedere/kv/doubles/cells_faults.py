@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from belvedere.errors import Unavailable
 from belvedere.kv.cell import (
@@ -23,7 +23,9 @@ from belvedere.kv.cell import (
     Increment,
     Mutate,
     ReplyLost,
+    SingleRow,
     execute_operation,
+    perform_in_order,
 )
 
 MutatingOperation = Mutate | CheckAndMutate | Increment
@@ -71,6 +73,9 @@ class FaultyCells:
         answer = self.under.increment(increment)
         self._raise_if_reply_lost(fault)
         return answer
+
+    def execute_many(self, operations: tuple[SingleRow, ...]) -> tuple[Any, ...]:
+        return perform_in_order(self, operations)
 
     def close(self) -> None:
         self.under.close()

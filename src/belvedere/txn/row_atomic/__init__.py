@@ -22,4 +22,5 @@ In reading order; an entry uses only those before it:
     commit_protocol  the commit protocol that a transaction of this store uses
     change_log       the change log of a row-atomic store: reading, consumers and trimming
     engine           the engine: one stateless node on a row-atomic store
+    hbase_setup      HBase as the store of a node: tables, their regions, timings
 """

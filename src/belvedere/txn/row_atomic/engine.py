@@ -53,13 +53,15 @@ _ROWS_AT_ONCE = 128
 @dataclass(frozen=True, slots=True)
 class CellStoreSetup:
     """A row-atomic store to open a database on. `sends_heartbeats` starts the thread that sends the
-    heartbeats of the node; simulations send their own."""
+    heartbeats of the node; simulations send their own. `close` is called when the node is closed,
+    for a store that belongs to it alone."""
 
     store: CellStore
     settings: NodeSettings = DEFAULTS
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     sends_heartbeats: bool = True
+    close: Callable[[], None] = lambda: None
 
 
 class RowAtomicEngine:
@@ -150,13 +152,13 @@ class RowAtomicEngine:
         )
 
     def close(self, join: Callable[[], None]) -> None:
-        """The store itself stays open: it belongs to the caller that made it."""
         self.visibility.end_waits()
         join()
         self.chores.end_runs()
         self.commits.shut_down()
         if self._heart is not None:
             self._heart.stop()
+        self._opened.close()
 
 
 class PublishedWatcher:

@@ -1,0 +1,14 @@
+"""The row-atomic store on HBase, through Thrift2 gateways.
+
+In reading order; an entry uses only those before it:
+
+    url           URLs of databases on HBase
+    thrift_types  the structs and calls of a gateway, from `gateway.thrift`
+    connections   one connection to a gateway, with a deadline on every exchange
+    pool          the connections of one process to all gateways
+    requests      operations of the store contract as calls, answers as results
+    exchange      calls carried out, one by one or side by side; what failures mean
+    tables        the HBase tables of a database: made, checked, chosen by key
+    side_by_side  the operations of a `Many` as calls
+    store         the CellStore
+"""

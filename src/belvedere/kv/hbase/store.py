@@ -1,0 +1,136 @@
+"""The row-atomic store on HBase, through its Thrift2 gateways.
+
+    Many          one round trip of time: calls that can share one do, the others go side by side
+    MultiGet      one call for each table
+    CellScan      pages of bounded size; limit, columns and versions are the region server's work
+
+What the gateway's own client may do to a request (repeat it, answer False although it was carried
+out) is within the contract (`kv.cell`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from belvedere.kv.cell import (
+    Cells,
+    CellScan,
+    CheckAndMutate,
+    Get,
+    Increment,
+    Mutate,
+    SingleRow,
+)
+from belvedere.kv.hbase import requests
+from belvedere.kv.hbase.exchange import Exchange
+from belvedere.kv.hbase.requests import GatewayCall
+from belvedere.kv.hbase.side_by_side import plan_calls
+from belvedere.kv.hbase.tables import TableLayout, TableRouter, open_tables
+from belvedere.kv.hbase.url import HBaseUrl
+
+PAGE_ROWS = 512
+PAGE_BYTES = 4 * 1024 * 1024
+
+
+class HBaseCells:
+    """A CellStore. Safe to use from any thread; not from a forked child."""
+
+    def __init__(self, url: HBaseUrl, layout: TableLayout, *, create: bool = True) -> None:
+        self.exchange = Exchange(url)
+        self._router = TableRouter(url.namespace, layout)
+        try:
+            open_tables(self.exchange, layout, create=create)
+        except BaseException:
+            self.exchange.close()
+            raise
+
+    def get(self, get: Get) -> Cells:
+        if get.columns == ():
+            return ()
+        found: Cells = self._perform_call(requests.get_call(self._router.table_of(get.row), get))
+        return found
+
+    def multi_get(self, gets: tuple[Get, ...]) -> tuple[Cells, ...]:
+        found: list[Cells] = [()] * len(gets)
+        by_table: dict[bytes, list[int]] = {}
+        for number, get in enumerate(gets):
+            if get.columns != ():
+                by_table.setdefault(self._router.table_of(get.row), []).append(number)
+        calls = [
+            requests.multi_get_call(table, [gets[number] for number in numbers])
+            for table, numbers in by_table.items()
+        ]
+        for numbers, answers in zip(by_table.values(), self._perform_all(calls)):
+            for number, cells in zip(numbers, answers):
+                found[number] = cells
+        return tuple(found)
+
+    def scan(self, scan: CellScan) -> tuple[tuple[bytes, Cells], ...]:
+        found: list[tuple[bytes, Cells]] = []
+        if scan.columns == ():
+            return ()
+        for table, start, end in self._router.split_scan(scan):
+            left = None if scan.limit is None else scan.limit - len(found)
+            if left is not None and left <= 0:
+                break
+            found += self._scan_table(table, replace(scan, start=start, end=end, limit=left))
+        return tuple(found)
+
+    def _scan_table(self, table: bytes, scan: CellScan) -> list[tuple[bytes, Cells]]:
+        found: list[tuple[bytes, Cells]] = []
+        page = PAGE_ROWS
+        while True:
+            left = None if scan.limit is None else scan.limit - len(found)
+            wanted = page if left is None else min(page, left)
+            # A reverse scan may begin with the row at its end, which is not part of it.
+            rows = self._perform_call(requests.scan_call(table, scan, wanted + scan.reverse))
+            inside = [pair for pair in rows if _is_inside(pair[0], scan)][:wanted]
+            found += inside
+            if len(rows) < wanted + scan.reverse or len(inside) == left or not inside:
+                return found
+            last = inside[-1][0]
+            scan = replace(scan, end=last) if scan.reverse else replace(scan, start=last + b"\x00")
+            page = _choose_page(rows)
+
+    def mutate(self, mutate: Mutate) -> None:
+        self.execute_many((mutate,))
+
+    def check_and_mutate(self, mutate: CheckAndMutate) -> bool:
+        done: bool = self.execute_many((mutate,))[0]
+        return done
+
+    def increment(self, increment: Increment) -> int:
+        number: int = self.execute_many((increment,))[0]
+        return number
+
+    def execute_many(self, operations: Sequence[SingleRow]) -> tuple[Any, ...]:
+        planned = plan_calls(operations, self._router)
+        answers = self._perform_all([each.call for each in planned])
+        results: list[Any] = [None] * len(operations)
+        for each, answer in zip(planned, answers):
+            each.place_answer(answer, results)
+        for number, operation in enumerate(operations):
+            if isinstance(operation, CellScan):
+                results[number] = self.scan(operation)
+        return tuple(results)
+
+    def close(self) -> None:
+        self.exchange.close()
+
+    def _perform_call(self, call: GatewayCall) -> Any:
+        return self.exchange.perform_call(call)
+
+    def _perform_all(self, calls: list[GatewayCall]) -> list[Any]:
+        return self.exchange.perform_calls(calls) if calls else []
+
+
+def _is_inside(row: bytes, scan: CellScan) -> bool:
+    return scan.start <= row and (scan.end is None or row < scan.end)
+
+
+def _choose_page(rows: list[tuple[bytes, Cells]]) -> int:
+    """How many rows to ask for next, so that a page of rows like these has a bounded size."""
+    size = sum(len(cell.value) + len(row) for row, cells in rows for cell in cells)
+    return max(1, min(4 * PAGE_ROWS, PAGE_BYTES * len(rows) // max(size, 1)))

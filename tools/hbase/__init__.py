@@ -1,0 +1,12 @@
+"""A real Apache HBase for tests and demos, started from Maven artifacts; nothing to install.
+
+In reading order; an entry uses only those before it:
+
+    pom.xml     what HBase is made of, pinned
+    artifacts   its jars: fetched once, kept outside the checkout
+    settings    configuration files and JVM flags
+    processes   JVMs: started, watched, killed; their logs
+    admin       what only HBase's own client can do: splits, moves, flushes, compactions
+    single      ZooKeeper, master, region server and gateway in one JVM
+    __main__    up, url and down for the Makefile
+"""

@@ -1,0 +1,57 @@
+"""`make hbase-up`, `make hbase-url` and `make hbase-down`: one HBase of this checkout.
+
+python -m tools.hbase up      start it, unless it runs; prints the URL
+python -m tools.hbase url     print the URL of a database on it, nothing else
+python -m tools.hbase down    stop it and remove its data; the log stays in build/hbase
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.hbase.artifacts import MissingTool
+from tools.hbase.processes import StartFailed
+from tools.hbase.single import load_state, save_state, start_single
+
+HOME = Path(__file__).resolve().parents[2] / "build" / "hbase"
+DATABASE = "shop"
+
+
+def main(arguments: Sequence[str], home: Path = HOME) -> int:
+    running = load_state(home)
+    match arguments:
+        case ["up"]:
+            return 0 if running is not None else _start(home)
+        case ["url"] if running is not None:
+            print(f"{running.url}/{DATABASE}")
+            return 0
+        case ["url"]:
+            print("HBase does not run: make hbase-up", file=sys.stderr)
+            return 1
+        case ["down"]:
+            if running is not None:
+                running.stop()
+            return 0
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
+
+
+def _start(home: Path) -> int:
+    started = time.monotonic()
+    try:
+        running = start_single(home, detached=True)
+    except (MissingTool, StartFailed) as error:
+        print(f"hbase: {error}", file=sys.stderr)
+        return 1
+    save_state(running)
+    seconds = time.monotonic() - started
+    print(f"HBase answers after {seconds:.1f} s: {running.url}/{DATABASE}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

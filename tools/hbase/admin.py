@@ -1,0 +1,72 @@
+"""What only HBase's own client can do, through py4j: splits, moves, flushes, compactions."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from py4j.java_gateway import GatewayParameters, JavaGateway
+
+MASTER = "org.apache.hadoop.hbase.master.HMaster"
+GATEWAY = "org.apache.hadoop.hbase.thrift2.ThriftServer"
+
+
+class HBaseAdmin:
+    """HBase's client inside a JVM that listens for py4j."""
+
+    def __init__(self, port: int, token: str) -> None:
+        parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
+        self._gateway = JavaGateway(gateway_parameters=parameters)
+        self._admin: Any = None
+
+    def run_main(self, name: str, *arguments: str) -> None:
+        """Call the main method of a class. It does not return: it has a thread here and one there,
+        which goes on when this process ends."""
+        threading.Thread(target=self._call_main, args=(name, arguments), daemon=True).start()
+
+    def _call_main(self, name: str, arguments: tuple[str, ...]) -> None:
+        main: Any = self._gateway.jvm
+        for part in name.split("."):
+            main = getattr(main, part)
+        array = self._gateway.new_array(self._gateway.jvm.java.lang.String, len(arguments))
+        for number, argument in enumerate(arguments):
+            array[number] = argument
+        main.main(array)
+
+    def flush(self, table: str) -> None:
+        self._open_admin().flush(self._name(table))
+
+    def compact_and_wait(self, table: str) -> None:
+        """A major compaction of every file of the table, flushed first."""
+        admin, name = self._open_admin(), self._name(table)
+        admin.flush(name)
+        for region in admin.getRegions(name):
+            self._compact_region(admin, region)
+
+    def _compact_region(self, admin: Any, region: Any) -> None:
+        admin.majorCompactRegion(region.getRegionName())
+        states = self._gateway.jvm.org.apache.hadoop.hbase.client.CompactionState
+        wait = threading.Event()
+        while True:
+            wait.wait(0.05)
+            state = admin.getCompactionStateForRegion(region.getRegionName())
+            if state.equals(states.NONE):
+                return
+
+    def split(self, table: str, key: bytes) -> None:
+        self._open_admin().split(self._name(table), key)
+
+    def _open_admin(self) -> Any:
+        if self._admin is None:
+            hbase = self._gateway.jvm.org.apache.hadoop.hbase
+            connection = hbase.client.ConnectionFactory.createConnection(
+                hbase.HBaseConfiguration.create()
+            )
+            self._admin = connection.getAdmin()
+        return self._admin
+
+    def _name(self, table: str) -> Any:
+        return self._gateway.jvm.org.apache.hadoop.hbase.TableName.valueOf(table)
+
+    def close(self) -> None:
+        self._gateway.close()
