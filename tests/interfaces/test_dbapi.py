@@ -161,8 +161,12 @@ def test_connections_of_a_process_share_a_store(tmp_path: Path) -> None:
 def test_what_cannot_be_opened_is_refused(tmp_path: Path) -> None:
     with pytest.raises(belvedere.Error):
         belvedere.connect(str(tmp_path / "nosuch"), create=False)
+    with pytest.raises(belvedere.OperationalError, match="no gateway answers"):
+        belvedere.connect("hbase://localhost:1/x?timeout_ms=200")
     with pytest.raises(belvedere.NotSupportedError):
-        belvedere.connect("hbase://localhost/x")
+        belvedere.connect("hbase://localhost:1/x", durability="off")
+    with pytest.raises(belvedere.DataError):
+        belvedere.connect("hbase://localhost:1/x?timeout_ms=600000")
     with pytest.raises(belvedere.Error):
         belvedere.connect(":memory:", durability="maybe")
 
