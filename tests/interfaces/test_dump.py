@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
+
 import belvedere
+from belvedere.interfaces import cli
 from belvedere.interfaces.commands.dump import dump_store, write_dump
 from belvedere.interfaces.shell.render import OutputFormat
 from belvedere.interfaces.shell.shell import Shell
@@ -161,3 +164,26 @@ def test_nothing_of_a_dump_without_its_end_is_run(tmp_path: Path) -> None:
         assert not shell.run_text("\n".join(lines[:-1]))
         assert "not whole" in told.getvalue()
         assert shell.run_text("\n".join(lines))
+
+
+LINE_ENDS = ["a\r\nb", "a\rb", "a\nb", "\r\n", "\r", "x\u2028y\x85z\x0b\x0c", "a\r\n\\d\r\n;b'"]
+
+
+@pytest.mark.parametrize("source", ["-f", "input"])
+def test_a_dump_in_the_shell_keeps_the_line_ends_of_values(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, script = tmp_path / "first.db", tmp_path / "second.db", tmp_path / "dump.sql"
+    with belvedere.connect(str(first), durability="off", autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
+        connection.cursor().executemany("INSERT INTO t VALUES (?, ?)", list(enumerate(LINE_ENDS)))
+    write_dump(script, dump_store(first, sql=True))
+    given = ["-f", str(script)] if source == "-f" else []
+    with script.open(encoding="utf-8") as file:
+        monkeypatch.setattr("sys.stdin", file)
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["shell", str(second), "--durability", "off", *given])
+    assert ended.value.code == 0
+    with belvedere.connect(str(second), durability="off") as connection:
+        rows = connection.execute("SELECT v FROM t ORDER BY id").fetchall()
+    assert [row[0] for row in rows] == LINE_ENDS

@@ -124,3 +124,41 @@ def test_a_statement_ends_only_outside_of_quotes_and_comments(end: str) -> None:
 @pytest.mark.parametrize("text", ["'a;", '"a;', "$$a;", "/* /* */ ;", "E'\\';", "-- ;"])
 def test_an_open_statement_has_no_end(text: str) -> None:
     assert find_statement_end("SELECT " + text) is None
+
+
+HOSTILE = "a\x1b[31mred\x9b2J\x07\x00\x7f\rb\t"
+
+
+def test_a_table_shows_terminal_escapes_of_values_and_names_escaped() -> None:
+    shown = r"a\x1B[31mred\x9B2J\x07\x00\x7F\rb" + "\t"
+    fields = (Field("n\x1b[1m\nm", TEXT), Field("x", INTEGER))
+    for expanded in (False, True):
+        text = render(fields, [(HOSTILE, 1)], OutputFormat.TABLE, expanded=expanded)
+        assert r"n\x1B[1m\nm" in text
+        assert f"{shown} | 1" in text or f"| {shown}" in text
+        assert "\x1b" not in text
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("form", OutputFormat)
+def test_the_shell_prints_no_terminal_escapes_of_values(form: OutputFormat) -> None:
+    out, errors = Terminal(), io.StringIO()
+    with belvedere.connect(":memory:", autocommit=True) as con:
+        shell = shell_module.Shell(con, form, out, errors)
+        quoted = HOSTILE.replace("\0", "")
+        assert shell.run_text(f"SELECT '{quoted}' AS \"{quoted}\"")
+        assert not shell.run_text(f"SELECT '{quoted}'::int")
+        assert not shell.run_text(f'SELECT "{quoted}"')
+    for text in (out.getvalue(), errors.getvalue()):
+        assert not set(text) & {"\x1b", "\x9b", "\x07", "\x7f", "\r"}
+
+
+def test_csv_that_goes_to_a_file_holds_values_as_they_are() -> None:
+    out = io.StringIO()
+    with belvedere.connect(":memory:", autocommit=True) as con:
+        shell_module.Shell(con, OutputFormat.CSV, out, out).run_text("SELECT E'\\x1b[1m' AS v")
+    assert out.getvalue() == "v\n\x1b[1m\n"

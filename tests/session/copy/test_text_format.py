@@ -8,12 +8,13 @@ import pytest
 
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.copy import text_format
+from belvedere.session.copy.options import TextFormat, parse_copy_options
 
-CSV = text_format.parse_copy_text_options("csv", {})
-TEXT = text_format.parse_copy_text_options("text", {})
+CSV = parse_copy_options("csv", "from", {}, ["a"])
+TEXT = parse_copy_options("text", "from", {}, ["a"])
 
 
-def records(text: str, style: text_format.TextFormat = CSV) -> list[text_format.Record]:
+def records(text: str, style: TextFormat = CSV) -> list[text_format.Record]:
     lines = io.StringIO(text, newline="")
     return [record for _, record in text_format.read_records(lines, style)]
 
@@ -34,9 +35,9 @@ def test_csv_tells_null_from_empty(text: str, expected: list[text_format.Record]
 
 
 def test_the_header_is_left_out() -> None:
-    assert records(
-        "h,i\n1,2\n", text_format.parse_copy_text_options("csv", {"header": "true"})
-    ) == [["1", "2"]]
+    assert records("h,i\n1,2\n", parse_copy_options("csv", "from", {"header": "true"}, ["a"])) == [
+        ["1", "2"]
+    ]
 
 
 def test_an_open_quote_says_where_it_began() -> None:
@@ -51,12 +52,12 @@ def test_text_has_escapes_and_null() -> None:
 
 def test_unknown_options_are_named() -> None:
     with pytest.raises(Unsupported) as caught:
-        text_format.parse_copy_text_options("csv", {"force_quote": "*"})
-    assert "force_quote" in str(caught.value)
+        parse_copy_options("csv", "from", {"force_null": "a"}, ["a"])
+    assert "force_null" in str(caught.value)
 
 
 @pytest.mark.parametrize("style", [CSV, TEXT], ids=["csv", "text"])
-def test_what_is_written_is_read_back(style: text_format.TextFormat, rng: random.Random) -> None:
+def test_what_is_written_is_read_back(style: TextFormat, rng: random.Random) -> None:
     signs = 'ab,"\n\r\t\\N.\x08 ü'
     written: list[text_format.Record] = [
         [
@@ -101,7 +102,7 @@ def test_bytes_that_are_no_text_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("delimiter", ["|", ";", "\t"])
 def test_a_delimiter_in_a_value_comes_back(delimiter: str) -> None:
-    style = text_format.parse_copy_text_options("text", {"delimiter": delimiter})
+    style = parse_copy_options("text", "from", {"delimiter": delimiter}, ["a"])
     out = io.StringIO()
     values: text_format.Record = [f"a{delimiter}b", "\\", None, ""]
     text_format.write_records(out, style, [], [values])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -42,9 +43,16 @@ def shell(
         elif sys.stdin.isatty():
             good = made.run_interactive()
         else:
-            good = made.run_text(sys.stdin.read())
+            good = made.run_text(_read_input())
     if not good:
         raise typer.Exit(1)
+
+
+def _read_input() -> str:
+    """All of the standard input, with line ends as they are: values may hold them."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(newline="")
+    return sys.stdin.read()
 
 
 def _open_connection(path: str, durability: str | None, accept_data_loss: bool) -> dbapi.Connection:

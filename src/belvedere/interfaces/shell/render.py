@@ -1,10 +1,16 @@
-"""Rendering of rows as text: an aligned table, one column per line, CSV or JSON."""
+"""Rendering of rows as text: an aligned table, one column per line, CSV or JSON.
+
+Tables are for people to look at: control characters of values and names are shown escaped, as psql
+shows them, so that no value can move the cursor or give orders to the terminal. CSV and JSON are
+for programs and hold values as they are; the shell escapes them when it prints to a terminal.
+"""
 
 from __future__ import annotations
 
 import csv
 import enum
 import io
+import re
 import unicodedata
 from typing import Any
 
@@ -14,6 +20,9 @@ from belvedere.plan.functions.nested.json import json_encoder, quote_json_string
 from belvedere.types import Kind, Row, SqlType
 
 _RIGHT = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE})
+
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class OutputFormat(enum.StrEnum):
@@ -43,8 +52,24 @@ def format_cell(value: Any, sql_type: SqlType) -> str:
     return str(text_formatter(sql_type)(value))
 
 
+def escape_controls(text: str) -> str:
+    """The text with control characters other than tabs and line ends shown as escapes."""
+    return _CONTROL.sub(_control_escape, text)
+
+
+def _control_escape(found: re.Match[str]) -> str:
+    sign = found[0]
+    return "\\r" if sign == "\r" else f"\\x{ord(sign):02X}"
+
+
 def _format_cells(fields: Fields, rows: list[Row]) -> list[list[str]]:
     return [[format_cell(value, field.type) for value, field in zip(row, fields)] for row in rows]
+
+
+def _escape_cells(fields: Fields, rows: list[Row]) -> tuple[list[str], list[list[str]]]:
+    """Names and cells of a table, with control characters escaped."""
+    cells = [[escape_controls(text) for text in row] for row in _format_cells(fields, rows)]
+    return [escape_controls(field.name).replace("\n", "\\n") for field in fields], cells
 
 
 def display_width(text: str) -> int:
@@ -57,12 +82,12 @@ def display_width(text: str) -> int:
 
 
 def _render_table(fields: Fields, rows: list[Row]) -> str:
-    cells = _format_cells(fields, rows)
+    names, cells = _escape_cells(fields, rows)
     widths = [
-        max([display_width(field.name), *(_widest_line(row[i]) for row in cells)])
-        for i, field in enumerate(fields)
+        max([display_width(name), *(_widest_line(row[i]) for row in cells)])
+        for i, name in enumerate(names)
     ]
-    heads = [_center_text(field.name, width) for field, width in zip(fields, widths)]
+    heads = [_center_text(name, width) for name, width in zip(names, widths)]
     lines = [" " + " | ".join(heads), "-" + "-+-".join("-" * width for width in widths) + "-"]
     rights = [field.type.kind in _RIGHT for field in fields]
     for row in cells:
@@ -97,13 +122,14 @@ def _row_lines(row: list[str], widths: list[int], rights: list[bool]) -> list[st
 
 
 def _render_expanded(fields: Fields, rows: list[Row]) -> str:
-    width = max((display_width(field.name) for field in fields), default=0)
+    names, cells = _escape_cells(fields, rows)
+    width = max(map(display_width, names), default=0)
     lines = []
-    for number, row in enumerate(_format_cells(fields, rows), 1):
+    for number, row in enumerate(cells, 1):
         lines.append(f"-[ record {number} ]-" + "-" * max(width - 10, 0))
         lines += [
-            f"{field.name}{' ' * (width - display_width(field.name))} | {text}"
-            for field, text in zip(fields, row)
+            f"{name}{' ' * (width - display_width(name))} | {text}"
+            for name, text in zip(names, row)
         ]
     return "\n".join(lines) or "(0 rows)"
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 from belvedere.interfaces import dbapi
 from belvedere.interfaces.shell.commands import run_command
 from belvedere.interfaces.shell.progress import ProgressBar
-from belvedere.interfaces.shell.render import OutputFormat, render
+from belvedere.interfaces.shell.render import OutputFormat, escape_controls, render
 from belvedere.interfaces.shell.statements import (
     caret_lines,
     find_statement_end,
@@ -52,10 +52,10 @@ class Shell:
         return self.connection.session
 
     def print_line(self, text: str) -> None:
-        print(text, file=self._out)
+        print(escape_controls(text) if self._out.isatty() else text, file=self._out)
 
     def print_error(self, text: str) -> None:
-        print(text, file=self._errors)
+        print(escape_controls(text), file=self._errors)
 
     def page_output(self, text: str) -> None:
         """Print rows, through a pager when they do not fit the terminal."""
@@ -63,7 +63,7 @@ class Shell:
             import pydoc  # heavy
 
             os.environ.setdefault("LESS", "-SRXF")
-            pydoc.pager(text)
+            pydoc.pager(escape_controls(text))
         else:
             self.print_line(text)
 
@@ -92,7 +92,7 @@ class Shell:
     def run_file(self, path: Path) -> bool:
         try:
             with path.expanduser().open(encoding="utf-8", newline="") as file:
-                text = file.read()
+                text = file.read()  # with line ends as they are: values may hold them
         except (OSError, UnicodeDecodeError) as error:
             self.print_error(f"error: {error}")
             return False

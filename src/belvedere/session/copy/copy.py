@@ -29,6 +29,7 @@ from belvedere.plan.functions import text_formatter, text_parser
 from belvedere.plan.transform import rebuild_operands
 from belvedere.session.context.result import Result
 from belvedere.session.copy import parquet, text_chunks, text_format
+from belvedere.session.copy.options import Header, TextFormat, parse_copy_options
 from belvedere.session.statement.parameters import (
     make_parameter_converter,
     make_row_reporting_converter,
@@ -45,6 +46,7 @@ _FILE_ROWS = -1  # the number of the CTE that a chunk of the file is read as
 
 
 def run_copy(session: Session, statement: s.Copy, _: Sequence[Any]) -> Result:
+    _parse_options(statement)
     if statement.direction == "from":
         count = session.run_in_transaction(
             True, lambda transaction: _copy_into_table(session, transaction, statement)
@@ -54,6 +56,11 @@ def run_copy(session: Session, statement: s.Copy, _: Sequence[Any]) -> Result:
             False, lambda transaction: _copy_query_to_output(session, transaction, statement)
         )
     return Result("COPY", affected=count.affected)
+
+
+def _parse_options(statement: s.Copy) -> TextFormat:
+    names = [field.name for field in statement.columns]
+    return parse_copy_options(statement.format, statement.direction, dict(statement.options), names)
 
 
 # -- in --------------------------------------------------------------------------------------------
@@ -122,20 +129,22 @@ def _copy_into_table(session: Session, transaction: Transaction, statement: s.Co
 def _load_text_file(intake: _CopyLoader, statement: s.Copy, lines: IO[str]) -> None:
     """Load a text file chunk by chunk as columns; other chunks are read record by record."""
     types, in_table = [field.type for field in statement.columns], intake.find_file_column_types()
-    style = text_format.parse_copy_text_options(statement.format, dict(statement.options))
+    names = [field.name for field in statement.columns]
+    style = _parse_options(statement)
     try:
         for chunk in text_chunks.split_line_chunks(lines, style):
             columns = None
-            if style.header and style.quote not in chunk.lines[0]:
+            if style.header is Header.SKIP and style.quote not in chunk.lines[0]:
                 chunk = text_chunks.LineChunk(chunk.number + 1, chunk.lines[1:])
-                style = style._replace(header=False)
-            if in_table is not None and len(in_table) == len(types) and not style.header:
+                style = style._replace(header=Header.NONE)
+            headless = style.header is Header.NONE
+            if in_table is not None and len(in_table) == len(types) and headless:
                 columns = text_chunks.parse_arrow_columns(chunk, style, in_table)
             if columns is None or not intake.insert_arrow_columns(columns):
-                records = _parse_typed_records(chunk, style, types)
+                records = _parse_typed_records(chunk, style, types, names)
                 while rows := list(itertools.islice(records, CHUNK_ROWS)):
                     intake.insert_file_rows(rows)
-            style = style._replace(header=False)
+            style = style._replace(header=Header.NONE)
             if any(map(text_format.is_end_marker, chunk.lines)):
                 return
     except UnicodeDecodeError as error:
@@ -201,11 +210,11 @@ def _require_existing_file(path: str) -> Path:
 
 
 def _parse_typed_records(
-    chunk: text_chunks.LineChunk, style: text_format.TextFormat, types: list[SqlType]
+    chunk: text_chunks.LineChunk, style: TextFormat, types: list[SqlType], names: list[str]
 ) -> Iterator[Row]:
     """Records as values; an error names the line it is in."""
     parsers = [text_parser(one) for one in types]
-    for number, record in text_format.read_records(chunk.lines, style, chunk.number):
+    for number, record in text_format.read_records(chunk.lines, style, chunk.number, names):
         if len(record) != len(parsers):
             word = "missing data for a column" if len(record) < len(parsers) else "extra data"
             raise InvalidInput(word, sqlstate="22P04", line=number)
@@ -230,7 +239,7 @@ def _copy_query_to_output(session: Session, transaction: Transaction, statement:
             raise Unsupported("COPY of Parquet to STDOUT")
         with _replace_output(statement.path) as draft:
             return Result("COPY", affected=parquet.write_parquet_rows(draft, names, types, rows))
-    style = text_format.parse_copy_text_options(statement.format, dict(statement.options))
+    style = _parse_options(statement)
     formatters = [text_formatter(one) for one in types]
     records = ([None if v is None else form(v) for form, v in zip(formatters, row)] for row in rows)
     if statement.path is None:

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
-from belvedere.session.copy.text_format import TextFormat
+from belvedere.session.copy.options import TextFormat
 from belvedere.types import TIMED_KINDS, Kind, SqlType
 
 CHUNK_LINES = 20_000

@@ -7,10 +7,11 @@ the csv module cannot distinguish; so this module splits the records.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import IO, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO
 
-from belvedere.errors import InvalidInput, Unsupported
+from belvedere.errors import InvalidInput
+from belvedere.session.copy.options import Header, TextFormat
 from belvedere.values.texts import require_text
 
 Record = list[str | None]
@@ -20,47 +21,41 @@ _ESCAPED = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
 _TO_ESCAPE = {"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-class TextFormat(NamedTuple):
-    csv: bool
-    delimiter: str
-    null: str
-    header: bool
-    quote: str = '"'
-    escape: str = '"'
-
-
-def parse_copy_text_options(form: str, options: dict[str, str]) -> TextFormat:
-    csv = form == "csv"
-    known = {"delimiter", "null", "header", "quote", "escape", "format", "encoding"}
-    unknown = set(options) - known
-    if unknown:
-        raise Unsupported("COPY option", name=", ".join(sorted(unknown)))
-    header = options.get("header", "false").lower() in ("true", "on", "1", "match")
-    quote = options.get("quote", '"')
-    return TextFormat(
-        csv,
-        options.get("delimiter", "," if csv else "\t"),
-        options.get("null", "" if csv else "\\N"),
-        header,
-        quote,
-        options.get("escape", quote),
-    )
-
-
 def read_records(
-    lines: Iterable[str], style: TextFormat, number: int = 1
+    lines: Iterable[str], style: TextFormat, number: int = 1, names: Sequence[str] = ()
 ) -> Iterator[tuple[int, Record]]:
     """The records after the header, each with the number of its first line; `number` is that of
-    the first line given."""
+    the first line given. `names`: what a header that has to match says."""
     lines = map(require_text, lines)
     records = (
         _read_csv_records(lines, style, number)
         if style.csv
         else _read_text_records(lines, style, number)
     )
-    if style.header:
-        next(records, None)
+    if style.header is not Header.NONE:
+        first = next(records, None)
+        if style.header is Header.MATCH and first is not None:
+            _require_names(first[1], names)
     return records
+
+
+def _require_names(header: Record, names: Sequence[str]) -> None:
+    if len(header) != len(names):
+        raise InvalidInput(
+            "wrong number of fields in the header line",
+            sqlstate="22P04",
+            found=len(header),
+            expected=len(names),
+        )
+    for number, (found, expected) in enumerate(zip(header, names), 1):
+        if found != expected:
+            raise InvalidInput(
+                "column name mismatch in the header line",
+                sqlstate="22P04",
+                field=number,
+                found=found,
+                expected=expected,
+            )
 
 
 def is_end_marker(line: str) -> bool:
@@ -185,11 +180,16 @@ def write_records(
     out: IO[str], style: TextFormat, names: list[str], records: Iterable[Record]
 ) -> int:
     count = 0
-    if style.header:
-        out.write(style.delimiter.join(_format_csv_field(name, style) for name in names) + "\n")
     field = _format_csv_field if style.csv else _format_text_field
+    if style.header is not Header.NONE:
+        out.write(style.delimiter.join(field(name, style) for name in names) + "\n")
+    quoted = style.force_quote
     for record in records:
-        out.write(style.delimiter.join(field(value, style) for value in record) + "\n")
+        fields = [field(value, style) for value in record]
+        for place in quoted:
+            if (value := record[place]) is not None:
+                fields[place] = _quote_csv_field(value, style)
+        out.write(style.delimiter.join(fields) + "\n")
         count += 1
     return count
 
@@ -199,11 +199,15 @@ def _format_csv_field(value: str | None, style: TextFormat) -> str:
         return style.null
     special = (style.delimiter, style.quote, "\n", "\r")
     if value == style.null or value == "\\." or any(one in value for one in special):
-        inner = value.replace(style.escape, style.escape * 2)
-        if style.escape != style.quote:
-            inner = inner.replace(style.quote, style.escape + style.quote)
-        return f"{style.quote}{inner}{style.quote}"
+        return _quote_csv_field(value, style)
     return value
+
+
+def _quote_csv_field(value: str, style: TextFormat) -> str:
+    inner = value.replace(style.escape, style.escape * 2)
+    if style.escape != style.quote:
+        inner = inner.replace(style.quote, style.escape + style.quote)
+    return f"{style.quote}{inner}{style.quote}"
 
 
 def _format_text_field(value: str | None, style: TextFormat) -> str:

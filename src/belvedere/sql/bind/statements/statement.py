@@ -155,6 +155,10 @@ _FORMATS = ("text", "csv", "parquet")
 
 def _bind_copy(binder: Binder, tree: statement_forms.CopyForm) -> s.Copy:
     options = dict(tree.options)
+    if len(options) < len(tree.options):
+        raise InvalidInput(
+            "conflicting or redundant options", sqlstate="42601", position=tree.at + 1
+        )
     form = options.pop("format", "text").lower()
     if form == "binary":
         raise Unsupported("copy format", position=tree.at + 1, format=form)

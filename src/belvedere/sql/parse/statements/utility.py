@@ -298,7 +298,10 @@ def parse_copy(c: TokenCursor) -> CopyForm:
     direction = c.expect_one_of("from", "to")
     if direction == "from" and query is not None:
         raise c.make_syntax_error()
-    return CopyForm(direction, table, columns, query, _parse_path(c), _parse_copy_options(c), at)
+    path, options = _parse_path(c), _parse_copy_options(c)
+    if c.is_word("where"):
+        raise Unsupported("COPY .. WHERE", position=c.token.start + 1)
+    return CopyForm(direction, table, columns, query, path, options, at)
 
 
 def _parse_copy_columns(c: TokenCursor) -> tuple[tuple[str, int], ...]:
@@ -325,7 +328,7 @@ def _parse_copy_options(c: TokenCursor) -> Options:
     if c.is_sign("("):
         return parse_word_options(c)
     found: list[tuple[str, str]] = []
-    while c.token.kind == WORD and not c.at_end:
+    while c.token.kind == WORD and not c.at_end and not c.is_word("where"):
         word = c.next_token().text
         match word:
             case "csv" | "binary":
