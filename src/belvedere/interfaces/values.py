@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from belvedere.interfaces.exceptions import DataError
 from belvedere.plan.fields import Fields
 from belvedere.types import DAYS_PER_MONTH, Interval, Kind, Row
 from belvedere.values.numbers import format_float4
@@ -125,4 +126,7 @@ def real_to_shortest_float(value: float) -> float:
 def interval_to_timedelta(value: Interval) -> datetime.timedelta:
     """Convert as psycopg does: a month is 30 days."""
     days = value.months * DAYS_PER_MONTH + value.days
-    return datetime.timedelta(days=days, microseconds=value.microseconds)
+    try:
+        return datetime.timedelta(days=days, microseconds=value.microseconds)
+    except OverflowError:
+        raise DataError("interval is too long for a timedelta", sqlstate="22008") from None

@@ -30,6 +30,8 @@ EXACT = Context(
 )
 _TRUNCATING = Context(prec=100, rounding=ROUND_DOWN, Emax=999_999_999, Emin=-999_999_999, traps=[])
 
+_BITS_MAX = (10**DIGITS_BEFORE_MAX).bit_length()
+
 NAN = Decimal("NaN")
 INFINITY = Decimal("Infinity")
 MINUS_INFINITY = Decimal("-Infinity")
@@ -86,6 +88,24 @@ def require_numeric(value: Decimal) -> Decimal:
     if value.is_finite() and value.adjusted() >= DIGITS_BEFORE_MAX:
         raise out_of_range("numeric")
     return value
+
+
+def numeric_from_decimal(value: Decimal) -> Decimal:
+    """Any Decimal as a NUMERIC; 22003 when it has too many digits."""
+    exponent = value.as_tuple().exponent
+    if isinstance(exponent, str):
+        return NAN if value.is_nan() else value
+    if -exponent > SCALE_MAX or (value and value.adjusted() >= DIGITS_BEFORE_MAX):
+        raise out_of_range("numeric")
+    if exponent > 0:
+        return round_to_scale(value, 0) if value else ZERO
+    return value if value else value.copy_abs()
+
+
+def numeric_from_integer(value: int) -> Decimal:
+    if value.bit_length() > _BITS_MAX:  # Decimal takes a second for a million digits
+        raise out_of_range("numeric")
+    return require_numeric(Decimal(value))
 
 
 def parse_numeric(text: str) -> Decimal:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from belvedere.interfaces.client.connection import Connection
 
 
+_SAVEPOINT = "belvedere_executemany"
+
+
 class Cursor:
     """Runs statements and holds the rows of the last one."""
 
@@ -84,6 +87,8 @@ class Cursor:
         session = connection._session
         if session.closed:
             raise InterfaceError("cursor or connection is closed", sqlstate="08003")
+        if type(sql) is not str or freshness is not None:
+            _require_texts(sql, freshness)
         if type(parameters) is not tuple and not isinstance(parameters, list):
             if isinstance(parameters, Mapping):
                 return self._execute_named(connection, sql, parameters, freshness)
@@ -124,11 +129,14 @@ class Cursor:
     ) -> Self:
         """Run the statement once for every parameter row, all of them or none."""
         connection = self.connection
+        if not isinstance(parameters, Iterable):
+            raise ProgrammingError("executemany takes a sequence of rows", sqlstate="42804")
         with connection._lock:
-            session = connection._session
-            alone = session.autocommit and session.transactions.open is None
-            if alone:
-                self.execute("BEGIN")
+            transactions = connection._session.transactions
+            inside = transactions.open is not None
+            alone = connection._session.autocommit and not inside
+            if not transactions.failed:
+                self.execute(f"SAVEPOINT {_SAVEPOINT}" if inside else "BEGIN")
             try:
                 count = 0
                 for one in parameters:
@@ -137,14 +145,27 @@ class Cursor:
                 if self._fields is not None:
                     raise ProgrammingError("executemany cannot return rows", sqlstate="42601")
             except BaseException:
-                if alone:
-                    connection.rollback()
+                self._undo_many(connection, inside)
                 raise
             if alone:
                 connection.commit()
+            elif inside:
+                self.execute(f"RELEASE {_SAVEPOINT}")
         self._clear_result()
         self.rowcount = count
         return self
+
+    def _undo_many(self, connection: Connection, inside: bool) -> None:
+        """Take back the rows before the one that failed. A transaction that its statement has
+        failed stays failed, as after any statement."""
+        session = connection._session
+        if not inside and session.autocommit:
+            connection.rollback()
+        elif not session.transactions.failed:
+            if inside:
+                self.execute(f"ROLLBACK TO {_SAVEPOINT}; RELEASE {_SAVEPOINT}")
+            else:
+                connection.rollback()
 
     def _clear_result(self) -> None:
         self._rows, self._fields, self._result, self._at = [], None, None, 0
@@ -242,6 +263,17 @@ class Cursor:
     def __exit__(self, *_: object) -> None:
         if self._connection is not None:
             self.close()
+
+
+def _require_texts(sql: Any, freshness: Any) -> None:
+    if not isinstance(sql, str):
+        raise ProgrammingError("a statement must be text", sqlstate="42804")
+    if not isinstance(freshness, str | None):
+        raise ProgrammingError(
+            "freshness must be text",
+            sqlstate="42804",
+            hint="use any, session, latest, a duration such as '250 ms', or a token",
+        )
 
 
 def _require_sequence(parameters: Any) -> Sequence[Any]:

@@ -36,6 +36,8 @@ from belvedere.types import (
 )
 from belvedere.values.arrays import format_array
 from belvedere.values.datetimes import in_zone
+from belvedere.values.decimals import numeric_from_decimal, numeric_from_integer
+from belvedere.values.failures import datetime_out_of_range
 from belvedere.values.texts import require_text
 
 Convert = Callable[[Any], Any]
@@ -155,9 +157,11 @@ def _make_cast_converter(sql_type: SqlType) -> Convert:
 
 def _make_plain_cast(source: SqlType, target: SqlType) -> Convert:
     if source == target:
-        return lambda value: value
+        return numeric_from_decimal if source.kind is Kind.NUMERIC else lambda value: value
     function = cast_function(source, target, CastContext.ASSIGNMENT).python
     assert callable(function)
+    if source.kind is Kind.NUMERIC:
+        return lambda value: function(numeric_from_decimal(value))
     if target.kind in (Kind.VARCHAR, Kind.CHAR) and source.kind is Kind.UNKNOWN:
         return lambda value: function(require_text(value))
     return function
@@ -233,13 +237,18 @@ def _to_sql_value(value: Any, sql_type: SqlType) -> Any:
     """The value that stands for a simplified Python value of this SQL type."""
     match value:
         case datetime.datetime() if value.tzinfo is not None:
-            return value.astimezone(datetime.UTC)
+            try:
+                return value.astimezone(datetime.UTC)
+            except OverflowError:
+                raise datetime_out_of_range("timestamptz") from None
         case datetime.timedelta():
             return _interval_from_timedelta(value)
         case bytearray() | memoryview():
             return bytes(value)
         case int() if sql_type.kind is Kind.NUMERIC:
-            return decimal.Decimal(value)
+            return numeric_from_integer(value)
+        case decimal.Decimal():
+            return numeric_from_decimal(value)
         case _:
             return value
 
@@ -275,6 +284,12 @@ def _make_type_reader(sql_type: SqlType) -> Convert:
     if kind is Kind.ARRAY:
         assert sql_type.element is not None
         return _make_array_reader(sql_type.element)
+    if kind is Kind.NUMERIC:
+        return lambda value: (
+            numeric_from_decimal(value)
+            if type(value) is decimal.Decimal
+            else _read_other_value(value, sql_type)
+        )
     exact = _EXACT.get(kind)
     return lambda value: value if type(value) is exact else _read_other_value(value, sql_type)
 
@@ -282,7 +297,6 @@ def _make_type_reader(sql_type: SqlType) -> Convert:
 _EXACT: dict[Kind, type] = {
     Kind.BOOLEAN: bool,
     Kind.DOUBLE: float,
-    Kind.NUMERIC: decimal.Decimal,
     Kind.BYTEA: bytes,
     Kind.DATE: datetime.date,
 }

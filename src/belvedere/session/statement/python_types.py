@@ -104,7 +104,7 @@ def infer_sql_type(value: Any) -> SqlType:
     if type(plain) is not kind:
         return infer_sql_type(plain)
     for base, sql_type in EXACT_TYPES.items():
-        if isinstance(value, base):
+        if isinstance(value, base) and not _is_not_a_time(value):
             return sql_type
     raise InvalidInput("no SQL type for this Python type", sqlstate="42804", type=kind.__name__)
 
@@ -136,9 +136,14 @@ def simplify_value(value: Any) -> Any:
         # Dates and times of numpy may be finer than a microsecond: they have no SQL type.
         return value if isinstance(value, numpy.datetime64 | numpy.timedelta64) else value.item()
     for kind, simplify in _SUBCLASS_VALUES:
-        if isinstance(value, kind) and not isinstance(value, bool):
+        if isinstance(value, kind) and type(value) is not bool and not _is_not_a_time(value):
             return simplify(value)
     return value
+
+
+def _is_not_a_time(value: Any) -> bool:
+    """Whether it is pandas' NaT, which is called a datetime and has no fields."""
+    return isinstance(value, datetime.datetime) and value != value
 
 
 def _plain_datetime(value: datetime.datetime) -> datetime.datetime:
