@@ -14,6 +14,7 @@ from belvedere.catalog.view_options import SCHEDULE_NAMES, ViewOptions, check_op
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
+from belvedere.session.context.notices import add_notice_unless_silenced
 from belvedere.session.context.result import Result
 from belvedere.session.statement.bind import find_current_schema
 from belvedere.sql import definitions as d
@@ -27,7 +28,10 @@ from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.rules.subqueries.decorrelate import decorrelate
 from belvedere.sql.statements import DataPlan
 from belvedere.views.backfill.backfill_views import BuildControl
-from belvedere.views.compile.compile_view import find_zone_dependent_function
+from belvedere.views.compile.compile_view import (
+    find_undetermined_function,
+    find_zone_dependent_function,
+)
 from belvedere.views.compile.defined_view import BoundDefinition, NewView
 from belvedere.views.read.expand_views import expand_views, list_views_read_by_plan
 from belvedere.views.registry.transitions import edit_view_maintenance
@@ -115,6 +119,10 @@ def create_materialized_view(
     ):
         new = build_new_view(session, statement)
         session.host.views.create_views([replace(new, replaces=replaces)])
+    function = find_undetermined_function(statement.plan)
+    if function is not None:
+        said = f"depends on {function}: its rows are those of the last change of a table or REFRESH"
+        add_notice_unless_silenced(session, f'view "{name}" {said}')
     return Result("CREATE MATERIALIZED VIEW")
 
 

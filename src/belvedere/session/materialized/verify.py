@@ -48,18 +48,30 @@ def run_refresh_verify_or_repair(session: Session, statement: d.MaintainView) ->
     )
     match statement.verb:
         case "refresh":
-            if view.maintenance is Maintenance.DEFERRED:
-                view_indexes.refresh_view_and_indexes(session, view)
-            else:
-                add_notice_unless_silenced(
-                    session, f'view "{view.name}" is immediate, it is always up to date'
-                )
+            _refresh_view(session, view)
             return Result("REFRESH MATERIALIZED VIEW")
         case "verify":
             return Result("VERIFY", VERIFY_FIELDS, [verify_view(session, view)], 1)
         case _:
             session.host.views.repair_view(view)
             return Result("REPAIR", VERIFY_FIELDS, [verify_view(session, view)], 1)
+
+
+def _refresh_view(session: Session, view: View) -> None:
+    """Bring a view to the newest position. One whose rows depend on more than its tables is
+    computed again, with its indexes: no change of a table says that now() went on."""
+    if view.maintenance is Maintenance.DEFERRED:
+        view_indexes.refresh_view_and_indexes(session, view)
+    function = session.host.views.find_undetermined_function(view)
+    if function is not None:
+        for one in (view, *view_indexes.list_view_indexes(session.catalog, view)):
+            session.host.views.repair_view(one)
+        said = f"depends on {function}: its rows are those of now, until the next REFRESH or change"
+        add_notice_unless_silenced(session, f'view "{view.name}" {said}')
+    elif view.maintenance is Maintenance.IMMEDIATE:
+        add_notice_unless_silenced(
+            session, f'view "{view.name}" is immediate, it is always up to date'
+        )
 
 
 def verify_view(session: Session, view: View) -> Row:

@@ -257,13 +257,21 @@ def require_deterministic(plan: n.Node) -> None:
     """Refuse functions whose result depends on more than the rows. PostgreSQL's output functions
     are stable because of settings that are fixed here, and those that read the time zone get that
     of the catalog, which is UTC: both count as immutable."""
+    name = find_undetermined_function(plan)
+    if name is not None:
+        raise unsupported_construct_error(
+            f"function {name}", "its result depends on more than the rows"
+        )
+    _refuse_sequences_and_parameters(plan)
+
+
+def find_undetermined_function(plan: n.Node) -> str | None:
+    """The name of a function whose result depends on more than the rows; None without one."""
     for _, function, arguments in _find_non_immutable_calls(plan):
         stable = function.volatility is Volatility.STABLE
         if not (stable and arguments and not function.environment):
-            raise unsupported_construct_error(
-                f"function {function.name}", "its result depends on more than the rows"
-            )
-    _refuse_sequences_and_parameters(plan)
+            return function.name
+    return None
 
 
 def find_zone_dependent_function(plan: n.Node) -> str | None:

@@ -23,7 +23,7 @@ from belvedere.views.compile.auxiliary_views import (
     define_auxiliary_limit_rows,
     define_set_operation_counts,
 )
-from belvedere.views.compile.compile_view import MaintenancePlan
+from belvedere.views.compile.compile_view import MaintenancePlan, find_undetermined_function
 from belvedere.views.delta.delta_plan import (
     DeltaTerm,
     IndexRequirement,
@@ -243,7 +243,9 @@ def _estimate_key_recompute_reads(tree: Recompute) -> ChangeCost:
 def describe_incrementality(tree: DeltaTree) -> str:
     """Whether the view is incremental, and how."""
     if isinstance(tree, FullRecompute):
-        return "not incremental: computed again as a whole at every change"
+        function = find_undetermined_function(tree.plan)
+        more = "" if function is None else f" and REFRESH, because it depends on {function}"
+        return f"not incremental: computed again as a whole at every change{more}"
     worst = max((_rank_recompute_extent(one) for one in walk_tree(tree)), default=0)
     return (
         "incremental",

@@ -42,7 +42,7 @@ from belvedere.views.compile.compile_view import (
 from belvedere.views.compile.defined_view import DefinedView, NewView
 from belvedere.views.compile.required_indexes import find_view_required_indexes
 from belvedere.views.cost.tier_selector import TierSelector
-from belvedere.views.delta.delta_tree import collect_relations
+from belvedere.views.delta.delta_tree import FullRecompute, collect_relations
 from belvedere.views.indexes.unique_view_index import UniqueViewIndexParticipant
 from belvedere.views.maintain.maintainer import ViewMaintainer
 from belvedere.views.operators.auxiliary_readers import AuxiliaryMatch, AuxiliaryViews
@@ -344,17 +344,19 @@ class ViewRegistry:
     ) -> int | None:
         """Add the difference between the view's state at `stored` and what `tables`, at the same
         position, give; returns the number of entries that differed. None: another repair or
-        detachment has changed the epoch meanwhile, so that the caller has to retry."""
+        detachment has changed the epoch meanwhile, or a commit a view that is computed as a whole,
+        so that the caller has to retry."""
         writer = DerivedRows(EmptyReader(tables.catalog))
         self.get_view_maintainer(tables.catalog, view).backfill_state(tables, writer)
         additions = list(compute_correcting_additions(stored, view, dict(writer.writes())))
         seen = read_maintenance_epoch(stored)
+        recomputed = isinstance(self.get_maintenance_plan(tables.catalog, view).tree, FullRecompute)
+        before = _read_view_position(stored, view)
 
         def build_repair_update(newest: Reader) -> StateUpdate | None:
-            if read_maintenance_epoch(newest) != seen:
-                return None
-            at = read_applied_position(newest, view) if follows_log(view) else newest.position
-            assert at is not None
+            at = _read_view_position(newest, view)
+            if read_maintenance_epoch(newest) != seen or (recomputed and at != before):
+                return None  # a view that is computed as a whole is no sum with what came since
             step = ChangefeedStep((view,), at)
             return StateUpdate(additions, changefeed=step, others=[build_next_epoch_write(newest)])
 
@@ -380,6 +382,12 @@ class ViewRegistry:
             scan.filter, lambda column: replace(column, index=slots[column.index])
         )
         return narrowed(view.id, condition)
+
+
+def _read_view_position(reader: Reader, view: View) -> int:
+    at = read_applied_position(reader, view) if follows_log(view) else reader.position
+    assert at is not None
+    return at
 
 
 def _build_view_definition(
