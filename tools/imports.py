@@ -80,7 +80,8 @@ FOLDERS: dict[str, Order] = {
         ("client", "stores"),
         ("owner_server", "remote"),
         ("verbs",),
-        ("arrow", "cli", "exceptions", "values"),
+        ("arrow", "cli", "values"),
+        ("exceptions",),
     ),
     "interfaces.verbs": (
         ("registry",),
