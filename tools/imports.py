@@ -160,7 +160,7 @@ FOLDERS: dict[str, Order] = {
         ("tree",),
     ),
     "sql.rules": (
-        ("optimize",),
+        ("optimize", "plan_cost"),
         ("joins",),
         ("access", "simplify_projects"),
         ("push_predicates", "subqueries"),
@@ -192,7 +192,8 @@ FOLDERS: dict[str, Order] = {
     "views": (
         ("service",),
         ("backfill",),
-        ("deferred", "read"),
+        ("deferred", "rewrite"),
+        ("read",),
         ("registry",),
         ("cost",),
         ("explain", "maintain"),

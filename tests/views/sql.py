@@ -18,12 +18,19 @@ UNSYNCED = Config(durability=Durability.OFF)
 class Store:
     """An open database; `session` makes one more session of it."""
 
-    def __init__(self, path: str | Path = ":memory:", config: Config = UNSYNCED) -> None:
+    def __init__(
+        self, path: str | Path = ":memory:", config: Config = UNSYNCED, *, rewrite: bool = False
+    ) -> None:
+        """`rewrite`: views answer queries that do not name them. Otherwise a query over the tables
+        of a view says what the view has to be."""
         self.db, self.shared = open_sql_database(path, config)
+        self._rewrite = "on" if rewrite else "off"
         self._first = self.session()
 
     def session(self) -> Session:
-        return Session(self.shared)
+        session = Session(self.shared)
+        session.settings.set("rewrite", self._rewrite)
+        return session
 
     def run(self, *statements: str) -> list[tuple[Any, ...]]:
         """Run the statements; the rows of the last."""
@@ -58,8 +65,10 @@ def rows_of(session: Session, statement: str, freshness: str | None = None) -> l
 
 
 @contextmanager
-def opened(path: str | Path = ":memory:", config: Config = UNSYNCED) -> Iterator[Store]:
-    store = Store(path, config)
+def opened(
+    path: str | Path = ":memory:", config: Config = UNSYNCED, *, rewrite: bool = False
+) -> Iterator[Store]:
+    store = Store(path, config, rewrite=rewrite)
     try:
         yield store
     finally:

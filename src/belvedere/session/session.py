@@ -41,7 +41,7 @@ from belvedere.session.context.settings import SessionSettings
 from belvedere.session.context.shared_state import SharedState
 from belvedere.session.context.statement_statistics import StatementRecord
 from belvedere.session.context.transactions import TransactionState
-from belvedere.session.materialized import create, freshness_policy
+from belvedere.session.materialized import create, freshness_policy, query_rewrite
 from belvedere.session.statement import bind, cached_plans, fast_path
 from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.session.statement.parameters import ParameterTypesDiffer
@@ -96,7 +96,7 @@ class Session:
         )
         self.interrupt = Interrupt()
         self._plans: Callable[[str], Any] = shared.plans.get
-        self.settings.when_zone_changes = self._select_plans_by_zone
+        self.settings.when_planning_changes = self._select_plans_by_settings
         self._running = False
         self._statement_freshness: Freshness | None = None
         self._transaction_time: datetime.datetime | None = None
@@ -168,10 +168,8 @@ class Session:
         self.closed = True
         self.transactions.rollback()
 
-    def _select_plans_by_zone(self, zone: datetime.tzinfo) -> None:
-        """Constants and functions are bound under the zone, so plans are cached by it."""
-        get = self.shared.plans.get
-        self._plans = get if zone is datetime.UTC else lambda text: get((zone, text))
+    def _select_plans_by_settings(self) -> None:
+        self._plans = cached_plans.make_plan_finder(self)
 
     # -- one text -----------------------------------------------------------------------------
 
@@ -283,15 +281,22 @@ class Session:
         self, data: DataPlan, text: str, tier: Tier | None = None, wrap: Wrap | None = None
     ) -> CompiledStatement:
         record = self.shared.statistics.get_or_add_record(text)
-        if self.shared.rewrite_rules and self.catalog.views:
-            plan = apply_rewrite_rules(data.plan, self.catalog, self.shared.rewrite_rules)
-            data = replace(data, plan=plan)
+        original, optimized, rewriting = data, None, None
+        if self.catalog.views:
+            rewriting = query_rewrite.find_rewriting(self, data)
+            if rewriting is not None and rewriting.plan is not None:
+                data = query_rewrite.make_rewritten_statement(data, rewriting.plan)
+                optimized = rewriting.optimized
+            elif self.shared.rewrite_rules:
+                plan = apply_rewrite_rules(data.plan, self.catalog, self.shared.rewrite_rules)
+                original = data = replace(data, plan=plan)
         deferred = create.find_deferred_views(self.catalog, data.plan)
-        entry = self.compile_optimized_plan(
-            data, self.expand_views_and_optimize(data.plan), record, tier, wrap, deferred
-        )
+        if optimized is None:
+            optimized = self.expand_views_and_optimize(data.plan)
+        entry = self.compile_optimized_plan(data, optimized, record, tier, wrap, deferred)
+        entry.rewriting = rewriting
         if deferred:
-            entry.bypass = freshness_policy.BypassCompiler(data, record, tier)
+            entry.bypass = freshness_policy.BypassCompiler(original, record, tier)
         return entry
 
     def compile_optimized_plan(

@@ -14,7 +14,8 @@ In reading order; an entry uses only those before it:
     cost/        cost of a batch, and the choice of the engine that computes it
     registry/    the views of a database, and their part in commits and catalog changes
     deferred/    deferred maintenance: batches, driver, worker thread, lag
-    read/        queries over views: over their state, caught up, or rewritten to use one
+    read/        queries over views: over their state, caught up, or by an index that is a view
+    rewrite/     query rewriting: views answer queries that do not name them
     backfill/    backfill of views and indexes: plans, steps, drivers
     service      the views of an open database: creating, backfilling and maintaining them
 """
@@ -51,11 +52,14 @@ SURFACE = (
     "operators.apply",
     "operators.operator",
     "operators.recompute",
+    "read.expand_to_state",
     "read.expand_views",
     "read.rewrite_rules",
     "read.rewrite_to_index",
     "registry.transitions",
     "registry.view_registry",
+    "rewrite.explain",
+    "rewrite.planner",
     "service",
     "state.additions",
     "state.build_state",

@@ -150,6 +150,7 @@ SETTINGS = {
     for setting in (
         Setting("tier", "auto", _parse_execution_tier, "who answers: direct, duckdb or auto"),
         Setting("freshness", "session", parse_freshness, "how fresh views must be"),
+        Setting("rewrite", "on", parse_boolean, "whether views answer queries that name tables"),
         Setting(
             "statement_timeout",
             "0",
@@ -226,7 +227,8 @@ class SessionSettings:
         self._local: dict[str, str] = {}
         self.tier: Tier = self._values["tier"]
         self.zone: datetime.tzinfo = datetime.UTC
-        self.when_zone_changes: Callable[[datetime.tzinfo], None] = lambda _: None
+        self.rewrite = True
+        self.when_planning_changes: Callable[[], None] = lambda: None
         self.version = 0
 
     def settings_by_name(self) -> dict[str, Setting]:
@@ -270,7 +272,10 @@ class SessionSettings:
             self.tier = value
         elif name == "timezone":
             self.zone = value
-            self.when_zone_changes(value)
+            self.when_planning_changes()
+        elif name == "rewrite":
+            self.rewrite = value
+            self.when_planning_changes()
 
     def restore_after_transaction(self, *, committed: bool) -> None:
         """Restore, at the end of a transaction, local settings and those of a rollback."""

@@ -36,6 +36,7 @@ from belvedere.txn.transaction.sequences import Sequences
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.views.read.rewrite_rules import RewriteRule
 from belvedere.views.read.rewrite_to_index import rewrite_to_index_views
+from belvedere.views.rewrite.planner import RewritePlanner
 from belvedere.views.service import ViewService
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class SharedState:
         )  # rules by which views answer queries
         self._published: tuple[object, Reader] | None = None
         self.table_statistics = TableStatistics(host, self.get_published_reader)
+        self.rewrites = RewritePlanner(host.views.registry, self.table_statistics)
 
     def _create_columnar_cache(self) -> ColumnarCache:
         from belvedere.execution.duckdb.columnar_cache import CacheBudget, ColumnarCache  # heavy
@@ -179,5 +181,5 @@ class PlanCache:
 
 
 def _key_text_length(key: Any) -> int:
-    """A key is a text, or a time zone and a text."""
+    """A key is a text, or the settings of a plan and a text."""
     return len(key[1] if isinstance(key, tuple) else key)

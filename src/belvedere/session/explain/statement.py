@@ -21,6 +21,7 @@ from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.sql import definitions as d
 from belvedere.sql import statements as s
 from belvedere.types import TEXT, Row
+from belvedere.views.rewrite.explain import describe_rewriting
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -66,6 +67,8 @@ def run_explain(session: Session, statement: s.Explain, parameters: Sequence[Any
     lines.append(f"tier: {choice.tier} ({choice.reason})")
     if choice.tier is Tier.DUCKDB:
         lines += _describe_duckdb_split(session, data, parameters)
+    if entry.rewriting is not None:
+        lines += describe_rewriting(entry.rewriting)
     lines += freshness_policy.describe_deferred_reads(session, entry)
     lines += view.describe_write_effects(session, data.plan)
     return Result("EXPLAIN", PLAN, [(line,) for line in lines], len(lines))

@@ -4,6 +4,7 @@ In reading order; an entry uses only those before it:
 
     create             CREATE MATERIALIZED VIEW: binding, creation, options, and the reading plans
     freshness_policy   the freshness policy: how a statement reads deferred views
+    query_rewrite      statements answered from views that they do not name
     table_index_views  CREATE INDEX .. WITH (maintenance, placement): an index stored as a view
     subscription       a stream of a view's changes: `con.subscribe(view, from_position)`
     view_indexes       CREATE [UNIQUE] INDEX .. ON a materialized view

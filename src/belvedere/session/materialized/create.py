@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from belvedere.catalog.catalog import Catalog
@@ -33,6 +32,10 @@ from belvedere.views.compile.compile_view import (
     find_zone_dependent_function,
 )
 from belvedere.views.compile.defined_view import BoundDefinition, NewView
+from belvedere.views.read.expand_to_state import (
+    expand_views_over_state,
+    push_predicates_if_colocated,
+)
 from belvedere.views.read.expand_views import expand_views, list_views_read_by_plan
 from belvedere.views.registry.transitions import edit_view_maintenance
 from belvedere.views.registry.view_registry import hide_later_columns
@@ -262,12 +265,7 @@ def _merge_option_texts(before: dict[str, str], given: dict[str, str]) -> dict[s
 
 def expand_views_to_state(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
     """The plan with views replaced by plans over their state."""
-    if not catalog.views:
-        return plan
-    plan = _push_predicates_if_colocated(catalog, plan)
-    return expand_views(
-        catalog, plan, partial(session.host.views.registry.build_scan_reading_plan, catalog)
-    )
+    return expand_views_over_state(session.host.views.registry, catalog, plan)
 
 
 def expand_deferred_to_definitions(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
@@ -279,14 +277,8 @@ def expand_deferred_to_definitions(session: Session, catalog: Catalog, plan: n.N
         return session.host.views.registry.build_scan_reading_plan(catalog, view, scan)
 
     return expand_views(
-        catalog, _push_predicates_if_colocated(catalog, plan), build_state_or_definition_plan
+        catalog, push_predicates_if_colocated(catalog, plan), build_state_or_definition_plan
     )
-
-
-def _push_predicates_if_colocated(catalog: Catalog, plan: n.Node) -> n.Node:
-    """Co-located joins are told what is wanted of them before they become joins."""
-    told = any(view.options.colocated for view in list_views_read_by_plan(catalog, plan))
-    return push_predicates(plan, OptimizerContext(catalog, STORED_EXPRESSIONS)) if told else plan
 
 
 def find_deferred_views(catalog: Catalog, plan: n.Node) -> tuple[View, ...]:

@@ -11,6 +11,11 @@ not in the view, by the node's own samples (`views.deferred.lag`), and never rea
 a read showed before, which may have been caught up; `any` requires nothing. A statement that reads
 other relations together with such a view reads all of them at one position: the view is caught up
 then. A view that is not fresh enough is read by the cheapest strategy; EXPLAIN shows all of them.
+
+A statement that was rewritten to a view can run as it was written: that is its bypass, and what it
+does when the view is not fresh enough. It is never caught up, because what its definition computes
+may fail on a row that the statement would not fail on; nor is it read while the definition fails on
+some row, or under SERIALIZABLE, where what was read of the tables has to be known.
 """
 
 from __future__ import annotations
@@ -123,6 +128,8 @@ def choose_statement_and_reader(
     views = entry.deferred
     if not views:
         return entry, transaction
+    if _must_run_as_written(session, transaction, entry) and entry.bypass is not None:
+        return entry.bypass(session), transaction
     if _reads_single_relation_at_any(session, entry):
         _require_no_view_errors(session, views)
         return entry, transaction
@@ -140,6 +147,20 @@ def choose_statement_and_reader(
     if decision.strategy is ReadStrategy.BYPASS and entry.bypass is not None:
         return entry.bypass(session), transaction
     return entry, session.host.views.open_caught_up_reader(transaction, views)
+
+
+def _must_run_as_written(
+    session: Session, transaction: Transaction, entry: CompiledStatement
+) -> bool:
+    """Whether a rewritten statement must not read its deferred views now."""
+    if not is_rewritten(entry):
+        return False
+    errors = session.host.views.errors
+    return transaction.isolation.validates_reads or any(v.id in errors for v in entry.deferred)
+
+
+def is_rewritten(entry: CompiledStatement) -> bool:
+    return entry.rewriting is not None and entry.rewriting.plan is not None
 
 
 def _require_no_view_errors(session: Session, views: tuple[View, ...]) -> None:
@@ -234,9 +255,11 @@ def _choose_strategy_in_transaction(
         seen=at.seen,
     )
     if decision.strategy is ReadStrategy.READ and transaction.changes and not at.alone:
-        return decision._replace(
+        decision = decision._replace(
             strategy=ReadStrategy.CATCH_UP
         )  # with what the transaction itself has changed
+    if decision.strategy is not ReadStrategy.READ and is_rewritten(entry):
+        return decision._replace(strategy=ReadStrategy.BYPASS, costs_s={})
     return decision
 
 

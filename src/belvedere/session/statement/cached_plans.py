@@ -1,11 +1,11 @@
 """Which plan of the cache serves a text: one for the types that the statement determines, and more
-for parameters of other types. Constants are read in the session's time zone, so plans are kept by
-it too."""
+for parameters of other types. Constants are read in the session's time zone, and plans differ with
+the setting `rewrite`, so plans are kept by both."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from belvedere.session.statement.compiled_statement import CompiledStatement
@@ -15,11 +15,31 @@ if TYPE_CHECKING:
     from belvedere.session.session import Session
 
 
+Variant = tuple[datetime.tzinfo, bool]
+"""The settings that a plan is made for: the time zone, and whether views may answer queries."""
+
+
+def get_plan_variant(session: Session) -> Variant:
+    return session.settings.zone, session.settings.rewrite
+
+
+def make_plan_finder(session: Session) -> Callable[[str], Any]:
+    """The function that finds a plan for the session's settings, by the text alone for the usual
+    ones."""
+    get, variant = session.shared.plans.get, get_plan_variant(session)
+    return get if _is_usual(variant) else lambda text: get((variant, text))
+
+
+def _is_usual(variant: Variant) -> bool:
+    zone, rewrite = variant
+    return zone is datetime.UTC and rewrite
+
+
 def find_plan_for_types(
     session: Session, text: str, parameters: Sequence[Any]
 ) -> CompiledStatement | None:
     """The plan for the types that these parameters have by themselves."""
-    key = (session.settings.zone, text, infer_signature(parameters))
+    key = (get_plan_variant(session), text, infer_signature(parameters))
     found: CompiledStatement | None = session.shared.plans.get(key)
     return found
 
@@ -31,10 +51,10 @@ def find_plan(session: Session, text: str, signature: Signature) -> CompiledStat
 
 
 def _plan_key(session: Session, text: str, signature: Signature) -> Any:
-    zone = session.settings.zone
+    variant = get_plan_variant(session)
     if signature:
-        return (zone, text, signature)
-    return text if zone is datetime.UTC else (zone, text)
+        return (variant, text, signature)
+    return text if _is_usual(variant) else (variant, text)
 
 
 def keep_plan(session: Session, text: str, signature: Signature, entry: CompiledStatement) -> None:

@@ -34,6 +34,7 @@ from belvedere.session.context.statement_statistics import StatementRecord
 from belvedere.session.statement.parameters import make_exact_converter
 from belvedere.sql.statements import DataPlan
 from belvedere.types import Kind, Row
+from belvedere.views.rewrite.planner import RewriteChoice
 
 
 class CompiledStatement:
@@ -51,6 +52,7 @@ class CompiledStatement:
         "plain",
         "position",
         "record",
+        "rewriting",
         "rows",
         "single_row_commit",
         "single_row_write",
@@ -72,6 +74,7 @@ class CompiledStatement:
         """`deferred` are the deferred views the plan reads."""
         self.deferred = deferred
         self.bypass: Callable[[Any], CompiledStatement] | None = None  # of a session
+        self.rewriting: RewriteChoice | None = None
         self.catalog = catalog
         self.data = data
         self.tier = tier

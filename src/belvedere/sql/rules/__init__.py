@@ -3,7 +3,7 @@
 In reading order; an entry uses only those before it:
 
     column_summary       column summaries for estimates, from a sample of the values
-    equality             builds equality conditions between two typed expressions
+    equality             builds comparisons between two typed expressions
     factor_disjunctions  factors shared conditions out of an OR
     statistics           statistics of stored data, which may be old or missing
     context              the context of optimizer rules, and the traversal of nested plans
@@ -16,5 +16,6 @@ In reading order; an entry uses only those before it:
     access/              choice of access paths for scans
     simplify_projects    drops projections that only pass columns on, or merges them
     joins/               join order and join methods
+    plan_cost            the cost of an optimized plan
     optimize             the optimizer: one ordered tuple of rules
 """

@@ -1,4 +1,4 @@
-"""Builds equality conditions between two typed expressions."""
+"""Builds comparisons between two typed expressions."""
 
 from __future__ import annotations
 
@@ -13,4 +13,10 @@ def make_equality(left: e.Expression, right: e.Expression, null_safe: bool = Fal
     function = specialize_function(resolve("=", (left.type, right.type)))
     if null_safe:
         return e.IsDistinct(left, right, function, negated=True)
+    return e.Call(function, (left, right), BOOLEAN)
+
+
+def make_comparison(sign: str, left: e.Expression, right: e.Expression) -> e.Expression:
+    """`left sign right`."""
+    function = specialize_function(resolve(sign, (left.type, right.type)))
     return e.Call(function, (left, right), BOOLEAN)

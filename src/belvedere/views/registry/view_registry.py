@@ -94,7 +94,7 @@ class _CachedMaintainer(NamedTuple):
     maintainer: ViewMaintainer
 
 
-def _definition_versions(catalog: Catalog, view: View) -> object:
+def list_definition_versions(catalog: Catalog, view: View) -> object:
     """Versions of the view, its tables, and the views it reads: all that its meaning and the layout
     of its state depend on."""
     tables = [(id_, catalog.objects[id_].version) for id_ in view.inputs]
@@ -150,7 +150,7 @@ class ViewRegistry:
         memo_key = ("view read", view.id)
         found = catalog.derived_cache.get(memo_key)
         if found is None:
-            uses = _definition_versions(catalog, view)
+            uses = list_definition_versions(catalog, view)
             found = self._definitions.get(view.id)
             if found is None or found.uses != uses:
                 compiled, auxiliary = self._compile_view_or_auxiliary(catalog, view)
@@ -167,6 +167,10 @@ class ViewRegistry:
             return compiled, None
         auxiliary = compiled.required_auxiliaries[view.part - 1]
         return compile_auxiliary(auxiliary), auxiliary
+
+    def bind_definition(self, catalog: Catalog, view: View) -> n.Node:
+        """The plan of a view's definition over base tables, as it is compiled."""
+        return self._bind(hide_later_columns(catalog, view), view.definition)
 
     def _bind_and_compile_view(self, catalog: Catalog, view: View) -> MaintenancePlan:
         seen = hide_later_columns(catalog, view)
@@ -267,7 +271,17 @@ class ViewRegistry:
         view = catalog.get(id_)
         assert isinstance(view, View)
         self._definitions[id_] = _CompiledDefinition(
-            _definition_versions(catalog, view), compiled, auxiliary
+            list_definition_versions(catalog, view), compiled, auxiliary
+        )
+
+    def use_compiled_definition(
+        self, catalog: Catalog, id_: int, compiled: MaintenancePlan
+    ) -> None:
+        """Use the compiled definition of a view of this catalog alone, which is not stored."""
+        view = catalog.get(id_)
+        assert isinstance(view, View)
+        catalog.derived_cache["view read", id_] = _CompiledDefinition(
+            list_definition_versions(catalog, view), compiled, None
         )
 
     def require_view_meaning_unchanged(self, catalog: Catalog, plain_views: Sequence[int]) -> None:

@@ -1,0 +1,28 @@
+"""Statements answered from materialized views that they do not name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from belvedere.plan import nodes as n
+from belvedere.plan import transform
+from belvedere.sql.statements import DataPlan
+from belvedere.views.rewrite.planner import RewriteChoice
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+
+def find_rewriting(session: Session, data: DataPlan) -> RewriteChoice | None:
+    """What views do for a statement; None: none of them has to do with it, or rewriting is off.
+    Statements that write find their rows in the tables themselves."""
+    if data.changes or not session.settings.rewrite:
+        return None
+    return session.shared.rewrites.rewrite_plan(data.plan, session.catalog)
+
+
+def make_rewritten_statement(data: DataPlan, plan: n.Node) -> DataPlan:
+    """The statement with a plan that reads other relations."""
+    scans = [node.relation for node in transform.walk_plan(plan) if isinstance(node, n.Scan)]
+    return replace(data, plan=plan, relations=tuple(dict.fromkeys(scans)))

@@ -1,0 +1,115 @@
+"""The cost of an optimized plan, to compare plans of one statement.
+
+The unit is that of access paths: one row read by its key. Rows of a range cost a tenth, as do the
+simple steps of other operators. A limit asks only for the rows it needs: operators that stream ask
+their inputs for no more than that, those that need all rows ask for all.
+"""
+
+from __future__ import annotations
+
+import math
+
+from belvedere.plan import access as paths
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.transform import inputs, operands, outer_references, own_expressions, subplan
+from belvedere.sql.rules.access.access_paths import GET, NEXT, SEEK
+from belvedere.sql.rules.context import OptimizerContext
+from belvedere.sql.rules.estimates import estimate_rows, estimate_table_rows
+from belvedere.sql.rules.joins.choose_joins import HASH_BUILD, HASH_PROBE
+
+STEP = 0.03  # a row that passes a filter or a projection
+GROUP = 0.2  # a row that is added to its group
+COMPARE = 0.02  # one comparison of a sort
+LIMIT_ROWS = 100.0  # of a limit whose count is not a constant
+
+
+def estimate_cost(plan: n.Node, context: OptimizerContext, wanted: float = math.inf) -> float:
+    """The cost of the first `wanted` rows of an optimized plan."""
+    rows = estimate_rows(plan, context)
+    share = min(1.0, wanted / max(rows, 1.0))
+    match plan:
+        case n.Scan() | n.State():
+            cost = _estimate_scan(plan, rows, share, context)
+        case n.Limit():
+            cost = estimate_cost(plan.input, context, min(wanted, _count_limit(plan)))
+        case n.Project() | n.Filter() | n.Lock():
+            below = estimate_rows(plan.input, context)
+            cost = estimate_cost(plan.input, context, below * share) + below * share * STEP
+        case n.Sort() | n.TopN() | n.Aggregate() | n.Distinct() | n.Window():
+            cost = _estimate_blocking(plan, context)
+        case n.Join():
+            cost = _estimate_join(plan, rows, share, context)
+        case _:
+            cost = sum(estimate_cost(one, context) for one in inputs(plan)) + rows * STEP
+    return cost + _estimate_subplans(plan, rows * share, context)
+
+
+def _count_limit(node: n.Limit) -> float:
+    parts = [one for one in (node.count, node.offset) if one is not None]
+    known = [one.value for one in parts if isinstance(one, e.Literal)]
+    if node.count is None or (isinstance(node.count, e.Literal) and node.count.value is None):
+        return math.inf
+    if len(known) < len(parts):
+        return LIMIT_ROWS
+    return float(sum(value or 0 for value in known))
+
+
+def _estimate_scan(
+    node: n.Scan | n.State, rows: float, share: float, context: OptimizerContext
+) -> float:
+    access = node.access
+    if access.kind is paths.AccessKind.KEY:
+        return GET
+    if access.kind is paths.AccessKind.KEYS:
+        return GET * max(rows, 1.0)
+    read = rows
+    if access.kind is paths.AccessKind.FULL:
+        read = estimate_table_rows(node.relation, context)
+    each = NEXT if access.index is None or access.covering else NEXT + GET
+    return SEEK + read * share * each
+
+
+def _estimate_blocking(
+    node: n.Sort | n.TopN | n.Aggregate | n.Distinct | n.Window, context: OptimizerContext
+) -> float:
+    below = estimate_rows(node.input, context)
+    each = GROUP
+    if isinstance(node, n.Sort | n.Window):
+        each = NEXT + COMPARE * math.log2(below + 2)
+    elif isinstance(node, n.TopN):
+        each = NEXT
+    return estimate_cost(node.input, context) + below * each
+
+
+def _estimate_join(node: n.Join, rows: float, share: float, context: OptimizerContext) -> float:
+    left = estimate_rows(node.left, context)
+    if node.lookup is not None:
+        each = GET if node.lookup.access.full_key else SEEK + NEXT * rows / max(left, 1.0)
+        if node.lookup.access.index is not None and not node.lookup.access.covering:
+            each += GET * rows / max(left, 1.0)
+        return estimate_cost(node.left, context, left * share) + left * share * each
+    if node.lateral:
+        right = STEP if isinstance(node.right, n.TableFunction) else 0.0
+        right = right or estimate_cost(node.right, context)
+        return estimate_cost(node.left, context, left * share) + left * share * right
+    right = estimate_rows(node.right, context)
+    cost = estimate_cost(node.left, context) + estimate_cost(node.right, context)
+    if not node.keys:
+        return cost + left * right * STEP
+    return cost + left * HASH_PROBE + right * HASH_BUILD + rows * STEP
+
+
+def _estimate_subplans(node: n.Node, rows: float, context: OptimizerContext) -> float:
+    """The plans inside the node's expressions: those that read the row run for every row."""
+    found = [plan for one in own_expressions(node) for plan in _list_subplans(one)]
+    return sum(
+        (max(rows, 1.0) if outer_references(plan) else 1.0) * estimate_cost(plan, context)
+        for plan in found
+    )
+
+
+def _list_subplans(expression: e.Expression) -> list[n.Node]:
+    plan = subplan(expression)
+    found = [] if plan is None else [plan]
+    return found + [inner for one in operands(expression) for inner in _list_subplans(one)]

@@ -1,0 +1,86 @@
+"""The views that may answer queries, as blocks, by the tables that they read.
+
+A definition is bound and brought to its normal form when a query first shares a table with it, and
+again only when something that its meaning depends on has changed: the catalog's version alone does
+not matter. `CandidateView.required` are the tables that a query must read: those that no lossless
+join adds. Views that share too few tables are passed over by comparing sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import ObjectState, View, ViewKind
+from belvedere.plan.fields import Field
+from belvedere.views.registry.view_registry import ViewRegistry, list_definition_versions
+from belvedere.views.rewrite.compensate import ViewRows
+from belvedere.views.rewrite.lossless_joins import list_required_tables
+from belvedere.views.rewrite.view_block import MatchRefusal, ViewBlock, build_view_block
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateView:
+    """A view that queries may read: as a plan names it, and as a block."""
+
+    rows: ViewRows
+    block: ViewBlock | MatchRefusal
+    tables: frozenset[int]
+    required: frozenset[int]
+
+
+class CandidateViews:
+    """The candidates of a database."""
+
+    def __init__(self, registry: ViewRegistry) -> None:
+        self._registry = registry
+        self._known: dict[int, tuple[object, CandidateView]] = {}
+
+    def list_candidates(self, catalog: Catalog, tables: Iterable[int]) -> list[CandidateView]:
+        """The views that share a table with these, in the order of their ids."""
+        found = {view.id: view for table in tables for view in catalog.dependent_views(table)}
+        return [
+            self._get_candidate(catalog, view)
+            for _, view in sorted(found.items())
+            if is_usable_view(view)
+        ]
+
+    def _get_candidate(self, catalog: Catalog, view: View) -> CandidateView:
+        memo_key = ("candidate", view.id)
+        found = catalog.derived_cache.get(memo_key)
+        if found is None:
+            uses = (list_definition_versions(catalog, view), view.name, view.columns)
+            known = self._known.get(view.id)
+            if known is None or known[0] != uses:
+                known = self._known[view.id] = (uses, self._build_candidate(catalog, view))
+            found = catalog.derived_cache[memo_key] = known[1]
+        assert isinstance(found, CandidateView)
+        return found
+
+    def _build_candidate(self, catalog: Catalog, view: View) -> CandidateView:
+        definition = self._registry.bind_definition(catalog, view)
+        fields = tuple(
+            [
+                Field(column.name, field.type)
+                for column, field in zip(view.columns, definition.fields, strict=True)
+            ]
+        )
+        rows = ViewRows(view.id, view.name, fields)
+        return make_candidate(rows, build_view_block(definition, catalog), catalog)
+
+
+def make_candidate(
+    rows: ViewRows, block: ViewBlock | MatchRefusal, catalog: Catalog
+) -> CandidateView:
+    if isinstance(block, MatchRefusal):
+        return CandidateView(rows, block, frozenset(), frozenset())
+    required = list_required_tables(block.block, catalog)
+    return CandidateView(rows, block, block.block.tables, required)
+
+
+def is_usable_view(view: View) -> bool:
+    """Whether queries may be answered from the view: one that a user made and that is ready, and
+    whose state never waits for a full recompute."""
+    ready = view.state is ObjectState.READY and view.replaces is None
+    return ready and view.kind is ViewKind.USER and view.options.strict
