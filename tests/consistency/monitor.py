@@ -27,6 +27,7 @@ from belvedere.session.materialized.create import bind_simplified_definition
 from belvedere.session.session import Session
 from belvedere.session.statement.catalog_expressions import compile_row_expression
 from tests.consistency.levels import Level, Observation, State, Verdict, judge
+from tests.unrewritten import make_unrewritten_session
 
 WAIT_SECONDS_MAX = 60.0
 GROUPS = 4
@@ -134,7 +135,7 @@ class Monitor:
     def run(self) -> History:
         self._set_up()
         first = self._database.position
-        self._look(Session(self._shared), "the beginning", "latest", KINDS)
+        self._look(make_unrewritten_session(self._shared), "the beginning", "latest", KINDS)
         self._writing.set()
         readers = [self._thread(self._read, n) for n in range(self._profile.readers)]
         writers = [self._thread(self._write, n) for n in range(self._profile.writers)]
@@ -165,7 +166,7 @@ class Monitor:
         return thread
 
     def _set_up(self) -> None:
-        session = Session(self._shared)
+        session = make_unrewritten_session(self._shared)
         session.execute("CREATE TABLE shops (id int PRIMARY KEY, city text NOT NULL)")
         session.execute("CREATE TABLE sales (id int PRIMARY KEY, shop int, amount int)")
         for shop in range(GROUPS):
@@ -182,7 +183,10 @@ class Monitor:
     def _write(self, number: int) -> None:
         """Transactions beside those of others; the moment of a commit is a writer's own, so that
         the state it leaves can be looked at before the next one comes."""
-        rng, session = random.Random(f"{self._seed}/{number}"), Session(self._shared)
+        rng, session = (
+            random.Random(f"{self._seed}/{number}"),
+            make_unrewritten_session(self._shared),
+        )
         for count in range(self._profile.transactions):
             while True:
                 try:
@@ -197,7 +201,7 @@ class Monitor:
                     session.execute("ROLLBACK")
 
     def _read(self, number: int) -> None:
-        session, count = Session(self._shared), 0
+        session, count = make_unrewritten_session(self._shared), 0
         while self._writing.is_set() or count == 0:
             freshness = FRESHNESS[(number + count) % len(FRESHNESS)]
             self._look(session, f"reader {number}", freshness, KINDS)
@@ -222,7 +226,7 @@ class Monitor:
     # -- afterwards ---------------------------------------------------------------------------
 
     def _finish(self, first: int) -> None:
-        db, session = self._database, Session(self._shared)
+        db, session = self._database, make_unrewritten_session(self._shared)
         goal, end = db.position, time.monotonic() + WAIT_SECONDS_MAX
         session.execute("SET freshness = 'any'")
         for name in NAMES:

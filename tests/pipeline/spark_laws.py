@@ -30,6 +30,7 @@ from tests.pipeline.definitions import DEFINITIONS
 from tests.properties.views.generate.cases import random_case
 from tests.properties.views.generate.histories import Case
 from tests.properties.views.law import stored_state
+from tests.unrewritten import make_unrewritten_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +60,7 @@ def opened(directory: Path) -> Iterator[tuple[Database, Session]]:
     store = stores.acquire_store(
         str(directory), "off", create=True, accept_data_loss=False, memory_limit_mb=256
     )
-    session = Session(store.shared)
+    session = make_unrewritten_session(store.shared)
     try:
         yield store.database, session
     finally:

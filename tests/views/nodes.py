@@ -13,12 +13,12 @@ from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.session.materialized.create import bind_simplified_definition
-from belvedere.session.session import Session
 from belvedere.session.statement.catalog_expressions import compile_row_expression
 from belvedere.txn.row_atomic.commit_protocol import RowCommit
 from belvedere.txn.row_atomic.engine import CellStoreSetup
 from belvedere.txn.row_atomic.node import NodeSettings
 from belvedere.views.service import ViewService
+from tests.unrewritten import make_unrewritten_session
 
 SETTINGS = NodeSettings(grace_seconds=0.0, lease_seconds=300.0, work_seconds_max=60.0)
 IMPATIENT = NodeSettings(
@@ -50,7 +50,7 @@ class Node:
                 bind=bind_simplified_definition,
             )
         self.db.views.start_or_wake_worker = lambda: None  # type: ignore[method-assign]
-        self.session = Session(self.db.open_shared_state())
+        self.session = make_unrewritten_session(self.db.open_shared_state())
         self.session.execute("SET freshness = 'latest'")
 
     @property

@@ -42,6 +42,7 @@ from tests.properties.views.bags import Bag, Overflow, bag, exact_bag
 from tests.properties.views.generate.histories import Case, Step
 from tests.properties.views.generate.schemas import Column
 from tests.protocols import open_on_cells
+from tests.unrewritten import make_unrewritten_session
 
 AS_TEXT = ("date", "timestamp", "timestamptz", "time", "uuid", "bytea")
 OUT_OF_RANGE = "22003"
@@ -153,16 +154,14 @@ class Law:
 
     def _open(self, db: Database, shared: SharedState) -> None:
         self._db = db
-        self._writer = Session(shared)
+        self._writer = make_unrewritten_session(shared)
         tier = TIERS[self._case.seed % len(TIERS)]
         self._writer.execute(f"SET maintenance_tier = {tier}")
-        self._direct = Session(shared)
+        self._direct = make_unrewritten_session(shared)
         self._direct.execute("SET tier = direct")
-        self._duck = Session(shared)
+        self._duck = make_unrewritten_session(shared)
         self._duck.execute("SET tier = duckdb")
         self._sessions = (self._direct, self._duck, self._writer)
-        for session in self._sessions:
-            session.execute("SET rewrite = off")  # what a query says of its view is its own
 
     @contextmanager
     def _blame(self, place: str) -> Iterator[None]:

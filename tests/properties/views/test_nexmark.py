@@ -13,6 +13,7 @@ from belvedere.session.session import Session
 from tests.properties.views.law import open_manual
 from tests.properties.views.workloads.nexmark import QUERIES, TABLES, Events
 from tests.properties.views.workloads.nexmark_full import loaded
+from tests.unrewritten import make_unrewritten_session
 
 TRANSACTIONS = 12
 
@@ -23,7 +24,7 @@ def test_a_query_is_right_as_a_view(name: str, seed: int) -> None:
     with open_manual() as db:
         shared = db.open_shared_state()
         try:
-            session = Session(shared)
+            session = make_unrewritten_session(shared)
             for statement in TABLES:
                 session.execute(statement)
             session.execute(

@@ -5,8 +5,8 @@
 
 `plan` is the bound plan of a query, as `sql.bind` gives it. `found` is a `RewriteChoice`, or None
 when none of the views shares a table with the query. `found.plan` is None when no view is taken:
-then `found.refused` has a reason for each. Otherwise `found.answers` says which views answer which parts
-and what is done to their rows, `found.cost` is the cost of the statement with the views, and
+then `found.refused` has a reason for each. Otherwise `found.answers` says which views answer which
+parts and what is done to their rows, `found.cost` is the cost of the statement with the views, and
 `found.cost_without` that without them, in the optimizer's unit (one row read by its key).
 
 The views are put into a copy of the catalog, where they are ready and have as many rows as their

@@ -30,6 +30,7 @@ from belvedere.session.session import Session
 from tests.properties.views.law import open_manual
 from tests.slt import records
 from tests.slt.runner import corpus
+from tests.unrewritten import make_unrewritten_session
 
 BATCH = 100
 LONG_BATCH = 250
@@ -170,7 +171,7 @@ def _accepted(one: Round) -> list[str]:
     with open_manual() as db:
         shared = db.open_shared_state()
         try:
-            session = Session(shared)
+            session = make_unrewritten_session(shared)
             for statement in one.schema:
                 session.execute(statement)
             for statement in one.changes:
@@ -200,7 +201,7 @@ class Hoisted:
         with open_manual() as db:
             shared = db.open_shared_state()
             try:
-                session = Session(shared)
+                session = make_unrewritten_session(shared)
                 self._create(session)
                 wrong = self._load(session)
             except InvalidInput:
@@ -215,7 +216,10 @@ class Hoisted:
         with open_manual() as db, open_manual() as plain:
             shared, others = db.open_shared_state(), plain.open_shared_state()
             try:
-                session, reference = Session(shared), Session(others)
+                session, reference = (
+                    make_unrewritten_session(shared),
+                    make_unrewritten_session(others),
+                )
                 self._create(session)
                 for statement in self._round.schema:
                     reference.execute(statement)

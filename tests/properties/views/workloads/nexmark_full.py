@@ -31,6 +31,7 @@ from belvedere.errors import Unsupported
 from belvedere.session.session import Session
 from tests.properties.views.law import open_manual
 from tests.properties.views.workloads.nexmark import QUERIES, TABLES
+from tests.unrewritten import make_unrewritten_session
 
 KINDS = ("immediate", "deferred")
 START = datetime(2026, 1, 1, 7)
@@ -228,7 +229,7 @@ def loaded(events: int, seed: int) -> Iterator[Nexmark]:
     with open_manual() as db:
         shared = db.open_shared_state()
         try:
-            yield Nexmark(Session(shared), events, seed)
+            yield Nexmark(make_unrewritten_session(shared), events, seed)
         finally:
             db.close_shared_state()
 

@@ -30,6 +30,7 @@ from belvedere.benchmarks.tpch.generate import compute_sizes, generate_tables
 from belvedere.errors import Unsupported
 from belvedere.session.session import Session
 from tests.properties.views.law import open_manual
+from tests.unrewritten import make_unrewritten_session
 
 KINDS = ("immediate", "deferred")
 INCREMENTAL_LEAST = 20
@@ -211,7 +212,7 @@ def loaded(lines: int, seed: int) -> Iterator[Tpch]:
     with open_manual() as db:
         shared = db.open_shared_state()
         try:
-            yield Tpch(Session(shared), lines, seed)
+            yield Tpch(make_unrewritten_session(shared), lines, seed)
         finally:
             db.close_shared_state()
 
