@@ -29,6 +29,8 @@ CORRECT_ROWS = 20 * DIRECT_ROWS_MAX
 """A plan for few rows may read this many before DuckDB runs the statement instead."""
 
 FILTER_SHARE = 0.3
+SKIP_SHARE = 0.05
+"""A row that OFFSET skips in a scan, which is not decoded, in rows of work."""
 LIMIT_ROWS = 500.0
 """The estimate for a LIMIT by a parameter; if it is far too low, DuckDB runs the statement."""
 
@@ -153,7 +155,8 @@ class _WorkEstimate:
         match node:
             case n.Limit() if isinstance(node.count, e.Literal) and node.count.value is not None:
                 skipped = node.offset.value if isinstance(node.offset, e.Literal) else 0
-                return min(wanted, float(node.count.value + (skipped or 0)))
+                share = SKIP_SHARE if _is_skipping(node.input) else 1.0
+                return min(wanted, float(node.count.value + (skipped or 0) * share))
             case n.Limit() if node.count is not None and not isinstance(node.count, e.Literal):
                 return min(wanted, LIMIT_ROWS)
             case n.Project() | n.Limit():
@@ -164,6 +167,13 @@ class _WorkEstimate:
                 return wanted
             case _:
                 return math.inf
+
+
+def _is_skipping(node: n.Node) -> bool:
+    """Whether Python skips the rows of an OFFSET without decoding them."""
+    while isinstance(node, n.Project) and all(isinstance(x, e.Column) for x in node.expressions):
+        node = node.input
+    return isinstance(node, n.Scan) and node.residual is None
 
 
 def _input_nodes(node: n.Node) -> list[n.Node]:

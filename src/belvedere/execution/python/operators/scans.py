@@ -8,7 +8,7 @@ any of them on an index             index entries, then a multi-get of the rows,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -38,8 +38,12 @@ from belvedere.txn.contracts import Reader
 from belvedere.types import Row
 
 FETCH_ROWS = 256
+SKIP_ROWS = 1024
 FIRST_ROWS = (64, 256, 1024)
 """Sizes of the first batches of a range scan, before it reads all that is left."""
+
+EntriesToRows = Callable[[Run, Iterator[Sequence[bytes]]], Iterator[Row]]
+"""Batches of stored values, of a relation or of an index, to rows."""
 
 Fetch = Callable[[Run, Row], Iterator[Row]]
 """Rows for a run and, in an index nested loop, a left row."""
@@ -66,6 +70,44 @@ def compile_scan(context: CompileContext, node: n.Scan) -> Rows:
             return fetch(run, run.outer)
 
     return rows if node.residual is None else _compile_filter(context, node.residual, rows)
+
+
+def compile_scan_after(
+    context: CompileContext, node: n.Scan
+) -> Callable[[Run, int], Iterator[Row]] | None:
+    """The rows after the first so many, which are counted but not decoded; None when they would
+    have to be, to check a condition."""
+    access = node.access
+    if node.residual is not None or (access.full_key and access.range is None):
+        return None
+    if access.index is None:
+        compiled = compiled_relation(context.catalog, node.relation)
+        entries_to_rows = _make_decoder(compiled.layout.projector(node.slots))
+        ranges = compile_ranges(context, access, compiled.key)
+    else:
+        index = compiled_index(context.catalog, access.index)
+        entries_to_rows = _make_entry_reader(context, node, access, index)
+        ranges = compile_ranges(context, access, index.key)
+
+    def rows_after(run: Run, skipped: int) -> Iterator[Row]:
+        found = ranges(run, run.outer)
+        if access.reverse:
+            batches = _scan_ranges(run, found, reverse=True)
+        else:
+            batches = _scan_values(run, found, SKIP_ROWS)
+        return entries_to_rows(run, _drop_first(batches, skipped))
+
+    return rows_after
+
+
+def _drop_first(batches: Iterator[Sequence[bytes]], count: int) -> Iterator[Sequence[bytes]]:
+    """The batches without their first so many values."""
+    for values in batches:
+        if count < len(values):
+            yield values[count:] if count else values
+            count = 0
+        else:
+            count -= len(values)
 
 
 def compile_changes(context: CompileContext, node: n.Changes) -> Rows:
@@ -137,14 +179,19 @@ def _get_rows(run: Run, keys: list[bytes], decode: Callable[[bytes], Row]) -> It
 
 
 def _fetch_by_ranges(ranges: RangesOf, decode: Callable[[bytes], Row], reverse: bool) -> Fetch:
+    decode_batches = _make_decoder(decode)
+
     def fetch_rows(run: Run, row: Row) -> Iterator[Row]:
-        batches = _scan_ranges(run, ranges(run, row), reverse)
-        return chain.from_iterable(map(decode, values) for values in batches)
+        return decode_batches(run, _scan_ranges(run, ranges(run, row), reverse))
 
     return fetch_rows
 
 
-def _scan_ranges(run: Run, ranges: Iterable[KeyRange], reverse: bool) -> Iterator[Iterable[bytes]]:
+def _make_decoder(decode: Callable[[bytes], Row]) -> EntriesToRows:
+    return lambda run, batches: chain.from_iterable(map(decode, values) for values in batches)
+
+
+def _scan_ranges(run: Run, ranges: Iterable[KeyRange], reverse: bool) -> Iterator[Sequence[bytes]]:
     """Values of the ranges in growing batches: most ranges are short, or not read to the end."""
     check, read = run.interrupt.check, run.memory.count_read
     reader, wanted = run.reader, run.wanted
@@ -188,26 +235,36 @@ def _fetch_by_index(context: CompileContext, node: n.Scan, access: paths.Access)
     assert access.index is not None
     index = compiled_index(context.catalog, access.index)
     ranges = compile_ranges(context, access, index.key)
+    read_entries = _make_entry_reader(context, node, access, index)
+    unique = index.index.unique and access.full_key and _has_only_equalities(access)
+    if unique and not access.covering:
+        return _fetch_by_unique_index(context, access, index, read_entries)
+
+    def fetch_rows(run: Run, row: Row) -> Iterator[Row]:
+        return read_entries(run, _scan_ranges(run, ranges(run, row), access.reverse))
+
+    return fetch_rows
+
+
+def _make_entry_reader(
+    context: CompileContext, node: n.Scan, access: paths.Access, index: CompiledIndex
+) -> EntriesToRows:
+    """Entries of an index to rows: by themselves, or by the rows that they refer to."""
     if access.covering:
         places = index_slot_map(context.catalog, index)
-        decode = index.layout.projector(tuple(places[slot] for slot in node.slots))
-        return _fetch_by_ranges(ranges, decode, access.reverse)
+        return _make_decoder(index.layout.projector(tuple(places[slot] for slot in node.slots)))
     compiled = compiled_table(context.catalog, node.relation)
     decode = compiled.layout.projector(node.slots)
     primary = index.layout.projector(index.primary_key)
     encode = compiled.key.encode
-    if index.index.unique and access.full_key and _has_only_equalities(access):
-        return _fetch_by_unique_index(
-            context, access, index, lambda entry: encode(primary(entry)), decode
-        )
 
-    def fetch_rows(run: Run, row: Row) -> Iterator[Row]:
-        for entries in _scan_ranges(run, ranges(run, row), access.reverse):
+    def read_rows(run: Run, batches: Iterator[Sequence[bytes]]) -> Iterator[Row]:
+        for entries in batches:
             keys = [encode(primary(entry)) for entry in entries]
             for at in range(0, len(keys), FETCH_ROWS):
                 yield from fetch_indexed_rows(run.reader, keys[at : at + FETCH_ROWS], decode)
 
-    return fetch_rows
+    return read_rows
 
 
 def _has_only_equalities(access: paths.Access) -> bool:
@@ -218,17 +275,14 @@ def _fetch_by_unique_index(
     context: CompileContext,
     access: paths.Access,
     index: CompiledIndex,
-    key_of: Callable[[bytes], bytes],
-    decode: Callable[[bytes], Row],
+    read_entries: EntriesToRows,
 ) -> Fetch:
     """At most one entry, whose key is only the values: one get for it and one for its row."""
     keys = compile_keys(context, access, index.unique_key)
 
     def fetch_rows(run: Run, row: Row) -> Iterator[Row]:
-        for key in keys(run, row):
-            entry = run.reader.get(key)
-            if entry is not None:
-                yield from fetch_indexed_rows(run.reader, [key_of(entry)], decode)
+        found = [run.reader.get(key) for key in keys(run, row)]
+        return read_entries(run, iter([[entry] for entry in found if entry is not None]))
 
     return fetch_rows
 

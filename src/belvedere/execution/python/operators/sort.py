@@ -20,6 +20,7 @@ from belvedere.execution.python.expressions.generated_function import (
     GeneratedFunction,
     tuple_source,
 )
+from belvedere.execution.python.operators.scans import compile_scan_after
 from belvedere.execution.python.operators.spill import SpilledRuns
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import expressions as e
@@ -27,6 +28,8 @@ from belvedere.plan import nodes as n
 from belvedere.types import Row
 
 TOP_SLACK_ROWS = 1000
+SKIP_ROWS_MIN = 100
+"""An OFFSET of fewer rows decodes them: a scan of a known number of rows is one call."""
 
 
 class SortPass(NamedTuple):
@@ -120,17 +123,42 @@ def compile_limit(context: CompileContext, node: n.Limit) -> Rows:
     if node.with_ties:
         return _compile_with_ties(context, node)
     each, limits = context.plan(node.input), compile_limits(context, node.count, node.offset)
+    each_after = None
+    if node.offset is not None and context.fuses:  # else the rows of each node are counted
+        each_after = _compile_rows_after(context, node.input)
 
     def limit_rows(run: Run) -> Iterator[Row]:
         count, offset = limits(run)
         if count == 0:
             return iter(())
+        if each_after is not None and offset >= SKIP_ROWS_MIN:
+            return itertools.islice(each_after(run, offset), count)
         if count is None:
             return itertools.islice(each(run), offset, None)
         run.wanted = offset + count
         return itertools.islice(each(run), offset, offset + count)
 
     return limit_rows
+
+
+def _compile_rows_after(
+    context: CompileContext, node: n.Node
+) -> Callable[[Run, int], Iterator[Row]] | None:
+    """The rows of a node after the first so many, when it is a scan that can skip, or columns of
+    one."""
+    if isinstance(node, n.Scan):
+        return compile_scan_after(context, node)
+    if not isinstance(node, n.Project):
+        return None
+    if not all(isinstance(one, e.Column) for one in node.expressions):
+        return None
+    inner = _compile_rows_after(context, node.input)
+    if inner is None:
+        return None
+    places = [one.index for one in node.expressions if isinstance(one, e.Column)]
+    return lambda run, skipped: (
+        tuple([row[place] for place in places]) for row in inner(run, skipped)
+    )
 
 
 def compile_limits(

@@ -7,6 +7,7 @@ from the left: equalities as long as they last, then one range.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -180,6 +181,21 @@ def index_key_columns(
     return tuple(found)
 
 
+def index_order_columns(
+    table: Table, index: Index, context: OptimizerContext
+) -> tuple[KeyExpression, ...]:
+    """The columns that entries of an index are sorted by: the primary key comes after its own,
+    except in a unique index, whose entries have only those."""
+    columns = index_key_columns(table, index, context)
+    if index.unique:
+        return columns
+    known = {column.expression for column in columns}
+    more = itertools.takewhile(
+        lambda column: column.expression not in known, primary_key_columns(table)
+    )
+    return (*columns, *more)
+
+
 def find_usable_indexes(
     scan: n.Scan | n.State, table: Table, context: OptimizerContext
 ) -> list[Index]:
@@ -226,7 +242,7 @@ def list_candidates(
     if made is not None:
         found.append(made)
     for index in find_usable_indexes(scan, table, context):
-        parts = index_key_columns(table, index, context)
+        parts = index_order_columns(table, index, context)
         whole = len(parts) if index.unique else None
         made = _match_key(parts, sargs, index, whole, scan, table, context)
         if made is not None:

@@ -19,6 +19,7 @@ from belvedere.sql.rules.access.access_paths import (
     primary_key_columns,
     remaining_conditions,
 )
+from belvedere.sql.rules.access.split_disjunctions import split_disjunction
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.types import BIGINT, INTEGER
 
@@ -41,6 +42,11 @@ def _choose_scan_access(scan: n.Scan | n.State, context: OptimizerContext) -> n.
     if scan.filter is None or not isinstance(table, Table) or scan.access != paths.FULL:
         return scan
     best = find_cheapest(scan, table, context, known)
+    if isinstance(scan, n.Scan):
+        cost = full_scan_cost(scan, context) if best is None else best.cost
+        split = split_disjunction(scan, lambda one: find_cheapest(one, table, context), cost)
+        if split is not None:
+            return split
     if best is None:
         return scan
     rest = conjunction(remaining_conditions(conjuncts(scan.filter), best.used))

@@ -1,8 +1,8 @@
 """Removes sorts that an access path makes needless: it gives rows in the order of its key.
 
 A sort is removed when the access path already chosen has its order; if sub-queries are evaluated
-over the rows, only below a limit. A full scan is changed to an index scan for the sake of order
-only below a limit, where reading in order means reading little.
+over the rows, only below a limit. Below a limit the access path is chosen anew, because reading in
+order means reading little there (`ordered_access`).
 """
 
 from __future__ import annotations
@@ -15,17 +15,22 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import has_subplan, rebuild_inputs
 from belvedere.sql.rules.access.access_paths import (
-    KeyExpression,
     find_usable_indexes,
-    index_key_columns,
+    index_order_columns,
     is_covering,
     map_to_table_row,
     primary_key_columns,
 )
+from belvedere.sql.rules.access.ordered_access import (
+    access_key_columns,
+    find_direction,
+    has_single_values,
+    order_scan_for_limit,
+)
 from belvedere.sql.rules.context import OptimizerContext
-from belvedere.sql.rules.estimates import estimate_rows
 
-LIMIT_SHARE = 0.2
+LIMIT_ROWS = 100.0
+"""The estimate for a limit by a parameter."""
 
 
 def order_by_key(plan: n.Node, context: OptimizerContext) -> n.Node:
@@ -56,9 +61,13 @@ def _remove_sorts(node: n.Node, limit: float | None, context: OptimizerContext) 
 
 
 def _estimate_limit(node: n.Limit) -> float:
+    """How many rows a limit reads, those that its offset skips among them."""
+    limit = LIMIT_ROWS
     if isinstance(node.count, e.Literal) and isinstance(node.count.value, int):
-        return float(node.count.value)
-    return 100.0
+        limit = float(node.count.value)
+    if isinstance(node.offset, e.Literal) and isinstance(node.offset.value, int):
+        limit += node.offset.value
+    return limit
 
 
 def order_by_scan(
@@ -82,7 +91,9 @@ def order_by_scan(
             inner = order_by_scan(node.input, keys, limit, context)
             return None if inner is None else replace(node, input=inner)
         case n.Scan():
-            return order_scan(node, keys, limit, context)
+            if limit is not None:
+                return order_scan_for_limit(node, keys, limit, context)
+            return order_scan(node, keys, context)
         case _:
             return None
 
@@ -93,9 +104,14 @@ def _has_subqueries(expressions: tuple[e.Expression, ...]) -> bool:
 
 
 def order_scan(
-    scan: n.Scan, keys: tuple[e.SortKey, ...], limit: float | None, context: OptimizerContext
+    scan: n.Scan,
+    keys: tuple[e.SortKey, ...],
+    context: OptimizerContext,
+    *,
+    few_rows: bool = False,
 ) -> n.Scan | None:
-    """The scan with its rows in this order, if a key gives it."""
+    """The scan with its rows in this order, if the key that it follows gives it. A full scan is
+    changed to one of an index that has all columns, or of any when few rows are read."""
     table = context.catalog.get(scan.relation)
     if not isinstance(table, Table):
         return None
@@ -105,64 +121,17 @@ def order_scan(
     access = scan.access
     if access != paths.FULL:
         columns = access_key_columns(access, table, context)
-        reverse = None if columns is None else _find_direction(columns, len(access.parts), wanted)
-        if reverse is None or not _has_single_values(access):
+        reverse = None if columns is None else find_direction(columns, access, wanted)
+        if reverse is None or not has_single_values(access):
             return None
         return replace(scan, access=replace(access, ordered=True, reverse=reverse))
-    reverse = _find_direction(primary_key_columns(table), 0, wanted)
+    reverse = find_direction(primary_key_columns(table), access, wanted)
     if reverse is not None:
         return replace(scan, access=replace(access, ordered=True, reverse=reverse))
-    few = limit is not None and limit <= estimate_rows(scan, context) * LIMIT_SHARE
     for index in find_usable_indexes(scan, table, context):
-        reverse = _find_direction(index_key_columns(table, index, context), 0, wanted)
         covering = is_covering(index, table, scan)
-        # A partial index has little more than the rows that are needed.
-        partial = limit is not None and index.where is not None
-        if reverse is not None and (few or covering or partial):
-            made = paths.Access(
-                index.id, index.name, covering=covering, reverse=reverse, ordered=True
-            )
-            return replace(scan, access=made)
+        made = paths.Access(index.id, index.name, covering=covering)
+        reverse = find_direction(index_order_columns(table, index, context), made, wanted)
+        if reverse is not None and (few_rows or covering):
+            return replace(scan, access=replace(made, ordered=True, reverse=reverse))
     return None
-
-
-def access_key_columns(
-    access: paths.Access, table: Table, context: OptimizerContext
-) -> tuple[KeyExpression, ...] | None:
-    """The columns of the key that an access follows."""
-    if access.index is None:
-        return primary_key_columns(table)
-    for index in context.catalog.table_indexes(table.id):
-        if index.id == access.index:
-            return index_key_columns(table, index, context)
-    return None
-
-
-def _has_single_values(access: paths.Access) -> bool:
-    return all(isinstance(part, paths.EqualityPart | paths.IsNullPart) for part in access.parts)
-
-
-def _find_direction(
-    columns: tuple[KeyExpression, ...], fixed: int, wanted: list[e.SortKey]
-) -> bool | None:
-    """False: the order of the key; True: its reverse; None: neither.
-
-    The first `fixed` columns have one value each, so they order nothing and may be left out.
-    """
-    constant = [column.expression for column in columns[:fixed]]
-    rest = list(columns[fixed:])
-    found: bool | None = None
-    for key in wanted:
-        if key.expression in constant:
-            continue
-        if not rest or rest[0].expression != key.expression:
-            return None
-        column = rest.pop(0)
-        reverse = column.descending != key.descending
-        nulls_first = column.nulls_first != reverse
-        if not column.not_null and nulls_first != key.nulls_first:
-            return None
-        if found is not None and found != reverse:
-            return None
-        found = reverse
-    return bool(found)

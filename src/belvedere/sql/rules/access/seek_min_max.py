@@ -17,7 +17,8 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import lift_plan, rebuild_inputs
 from belvedere.sql.rules.access.access_paths import map_to_table_row
-from belvedere.sql.rules.access.order_by_key import access_key_columns, order_scan
+from belvedere.sql.rules.access.order_by_key import order_scan
+from belvedere.sql.rules.access.ordered_access import access_key_columns
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.types import BIGINT, Kind, SqlType
 
@@ -62,7 +63,7 @@ def _order_scan_by_key(scan: n.Scan, key: e.SortKey, context: OptimizerContext) 
         return None
     if scan.access == paths.FULL and scan.filter is not None:
         return None
-    ordered = order_scan(scan, (key,), 1.0, context)
+    ordered = order_scan(scan, (key,), context, few_rows=True)
     if ordered is None:
         return None
     access = ordered.access
