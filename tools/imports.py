@@ -67,6 +67,7 @@ FOLDERS: dict[str, Order] = {
         ("bulk_insert", "memory_limit", "row_writes"),
     ),
     "execution.python": (
+        ("few_rows_read",),
         ("compile",),
         ("statements",),
         ("operators",),

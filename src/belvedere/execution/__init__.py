@@ -26,6 +26,7 @@ SURFACE = (
     "python.expressions.expression_source",
     "python.expressions.generated_function",
     "python.expressions.outer_references",
+    "python.few_rows_read",
     "python.operators.access",
     "python.statements.dml",
     "python.statements.page_reads",

@@ -16,6 +16,7 @@ from belvedere.execution.choose_tier import (
 )
 from belvedere.execution.python.compile import Wrap
 from belvedere.execution.python.expressions.outer_references import walk_plan
+from belvedere.execution.python.few_rows_read import compile_few_rows_read
 from belvedere.execution.python.statements.page_reads import compile_page_read
 from belvedere.execution.python.statements.point_statements import (
     FastPathCommit,
@@ -99,6 +100,8 @@ class CompiledStatement:
                 if self.fast_read is None and shared.host.single_row_commits is not None:
                     # On a batch-atomic store one scan is consistent without a snapshot.
                     self.fast_read = compile_page_read(catalog, data.plan)
+                    if self.fast_read is None:
+                        self.fast_read = compile_few_rows_read(catalog, data.plan)
             elif not data.returns:
                 self.single_row_write = compile_fast_write(catalog, data.plan)
                 if shared.host.single_row_commits is not None:

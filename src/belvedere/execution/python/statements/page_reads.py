@@ -38,7 +38,9 @@ def compile_page_read(catalog: Catalog, node: n.Node) -> FastPathRead | None:
     if node.count is None or not is_known_value(node.count):
         return None
     inner, scan = projected_columns(node.input)
-    if not isinstance(scan, n.Scan) or not _is_one_range(scan):
+    if not isinstance(scan, n.Scan) or not is_one_range(scan):
+        return None
+    if scan.residual is not None or scan.access.index is not None:
         return None
     slots = scan.slots
     for columns in (inner, outer):
@@ -56,10 +58,13 @@ def projected_columns(node: n.Node) -> tuple[list[int] | None, n.Node]:
     return None, node
 
 
-def _is_one_range(scan: n.Scan) -> bool:
-    """Whether it reads a range of the primary key bounded by parameters or constants."""
+def is_one_range(scan: n.Scan) -> bool:
+    """Whether it reads a range of the primary key, or of an index that has all its columns, bounded
+    by parameters or constants."""
     access = scan.access
-    if scan.residual is not None or access.index is not None:
+    if access.index is not None and not access.covering:
+        return False
+    if not access.parts and access.range is None:
         return False
     if access.full_key and access.range is None:
         return False

@@ -63,6 +63,9 @@ _MORE = (
 )
 
 
+_CALLS = (e.Call, e.Cast, e.AggregateCall, e.WindowCall)
+
+
 def compile_fast_read(catalog: Catalog, node: n.Node) -> FastPathRead | None:
     """The fast path of a query, or None when the plan is not that simple."""
     if isinstance(node, n.Project) and node.input == n.EMPTY_ROW:
@@ -93,7 +96,7 @@ def _compile_constant_row(
     catalog: Catalog, expressions: tuple[e.Expression, ...]
 ) -> FastPathRead | None:
     """A SELECT without FROM."""
-    if not all(map(_is_simple, expressions)):
+    if not all(map(is_simple, expressions)):
         return None
     bound = plain_context(catalog).tuple_of(expressions)
     return lambda reader, run: [bound(run)(())]  # type: ignore[arg-type]
@@ -138,12 +141,12 @@ def _key_source(
     return constants, nulls, f"encode({tuple_source(texts)})"
 
 
-def _is_simple(expression: e.Expression) -> bool:
+def is_simple(expression: e.Expression | n.Node) -> bool:
     """Whether it needs nothing but its row, parameters and sequences."""
     for item, _ in walk_plan(expression, 0):
         if isinstance(item, _MORE):
             return False
-        if isinstance(item, e.Call | e.Cast) and item.function.environment:
+        if isinstance(item, _CALLS) and item.function.environment:
             return False
     return True
 
@@ -181,7 +184,7 @@ def _find_key(catalog: Catalog, node: n.Scan, values: list[e.Expression]) -> Fin
 
 def _rules_are_simple(rules: n.RowRules) -> bool:
     expressions = [one.value for one in rules.generated] + [one.condition for one in rules.checks]
-    return all(map(_is_simple, expressions))
+    return all(map(is_simple, expressions))
 
 
 class _KeyedUpdate(NamedTuple):
@@ -197,7 +200,7 @@ def _analyze_update(catalog: Catalog, node: n.Update) -> _KeyedUpdate | None:
     values = _key_values(node.input)
     if values is None or not _rules_are_simple(node.rules):
         return None
-    if not all(_is_simple(assignment.value) for assignment in node.assignments):
+    if not all(is_simple(assignment.value) for assignment in node.assignments):
         return None
     assert isinstance(node.input, n.Scan)
     context, table = plain_context(catalog), compiled_table(catalog, node.relation)
@@ -359,7 +362,7 @@ def _compile_insert_row(catalog: Catalog, node: n.Insert) -> Callable[[FastPathR
     expressions = _single_row_values(node.input)
     if expressions is None or not _rules_are_simple(node.rules):
         return None
-    if not all(map(_is_simple, expressions)):
+    if not all(map(is_simple, expressions)):
         return None
     context, table = plain_context(catalog), compiled_table(catalog, node.relation)
     made, finish, widen = (

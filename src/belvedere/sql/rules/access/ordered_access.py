@@ -91,7 +91,7 @@ def _list_ordered(
     context: OptimizerContext,
 ) -> Iterator[tuple[AccessCandidate, bool]]:
     """The candidates that give the order, and whether they are read in reverse."""
-    for candidate in [*candidates, *_list_whole_keys(scan, table, context)]:
+    for candidate in [*candidates, *_list_unnarrowed(scan, table, context)]:
         columns = access_key_columns(candidate.access, table, context)
         if columns is None or not has_single_values(candidate.access):
             continue
@@ -100,7 +100,7 @@ def _list_ordered(
             yield candidate, reverse
 
 
-def _list_whole_keys(
+def _list_unnarrowed(
     scan: n.Scan, table: Table, context: OptimizerContext
 ) -> list[AccessCandidate]:
     """The primary key and the usable indexes, each from end to end."""

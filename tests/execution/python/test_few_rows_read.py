@@ -1,0 +1,60 @@
+"""Queries over a few rows of one range take a fast path, and answer as the general one does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import belvedere
+from belvedere.execution.python.few_rows_read import ROWS_MAX
+
+QUERIES = (
+    "SELECT sum(c), count(*), min(s) FROM t WHERE a = ?",
+    "SELECT b, c + 1 FROM t WHERE a = ? AND b BETWEEN 2 AND 5",
+    "SELECT s, avg(c) FROM t WHERE a = ? GROUP BY s HAVING count(*) > 1",
+    "SELECT DISTINCT s FROM t WHERE a = ? AND c % 2 = 0",
+    "SELECT b FROM t WHERE a = ? ORDER BY s DESC, b LIMIT 3 OFFSET 1",
+    "SELECT count(*) FROM t WHERE c = ?",
+    "SELECT string_agg(s, ',' ORDER BY b) FROM t WHERE a = ? AND b > 3",
+)
+
+
+@pytest.fixture
+def con() -> Iterator[belvedere.Connection]:
+    with belvedere.connect(":memory:", autocommit=True) as opened:
+        opened.execute("CREATE TABLE t (a int, b int, c int, s text, PRIMARY KEY (a, b))")
+        opened.execute("CREATE INDEX ON t (c)")
+        rows = [(i // 10, i % 10, i % 7, f"s{i % 3}") for i in range(200)]
+        rows += [(99, i, 5, None) for i in range(ROWS_MAX + 1)]
+        opened.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+        opened.execute("ANALYZE")
+        yield opened
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "in a transaction"])
+@pytest.mark.parametrize("value", [3, 5, 99, 1000, None])
+@pytest.mark.parametrize("query", QUERIES)
+def test_answers_are_those_of_the_general_path(
+    con: belvedere.Connection, query: str, value: int | None, *, inside: bool
+) -> None:
+    if inside:
+        con.execute("BEGIN")
+        con.execute("UPDATE t SET c = c + 1, s = 'new' WHERE a = 3 AND b < 4")
+        con.execute("DELETE FROM t WHERE a = 5 AND b = 5")
+        con.execute("INSERT INTO t VALUES (3, 50, 3, 'more')")
+    con.execute("SET tier = duckdb")
+    wanted = sorted(con.execute(query, (value,)).fetchall(), key=repr)
+    con.execute("SET tier = auto")
+    for _ in range(2):  # compiled, then from the cache
+        assert sorted(con.execute(query, (value,)).fetchall(), key=repr) == wanted
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_cached_query_of_few_rows_takes_the_fast_path(
+    con: belvedere.Connection, query: str
+) -> None:
+    con.execute(query, (3,))
+    session = con.session
+    assert isinstance(session, belvedere.session.session.Session)
+    assert session.shared.plans.get(query).fast_read is not None
