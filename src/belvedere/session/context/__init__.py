@@ -5,6 +5,8 @@ In reading order; an entry uses only those before it:
     freshness             freshness of a read: 'any', 'session', 'latest', '250 ms', or a token
     notices               notices: messages to the user other than results and errors
     result                the result of a statement: tag, fields, rows or count of affected rows
+    plan_cache            the plan cache: compiled statements by their text
+    database_contract     the contract between sessions and the database
     statement_statistics  runs, times and row counts of each statement
     table_statistics      row counts and column summaries for the optimizer, from samples
     settings              settings of a session

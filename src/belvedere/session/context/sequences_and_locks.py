@@ -8,8 +8,8 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Sequence
 from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.errors import InvalidInput, Retry, Unavailable, Unsupported
+from belvedere.session.context.database_contract import DatabaseContract
 from belvedere.session.context.notices import Notices
-from belvedere.session.context.shared_state import DatabaseContract
 from belvedere.txn.contracts import LockRequest
 from belvedere.txn.transaction.root_keys import root_finder
 from belvedere.txn.transaction.transaction import Transaction

@@ -1,89 +1,30 @@
-"""State shared by all sessions of an open store: DuckDB engine, plan cache, statistics.
-
-`DatabaseContract` is the contract between sessions and the database; the database satisfies it
-without knowing sessions.
-"""
+"""State shared by all sessions of an open store: DuckDB engine, plan cache, statistics."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.edit import CatalogEdit
-from belvedere.config import Config
-from belvedere.errors import Error
 from belvedere.execution.duckdb.engine import DuckEngine
 from belvedere.plan.nodes import Node
+from belvedere.session.context.database_contract import DatabaseContract
+from belvedere.session.context.plan_cache import PlanCache
 from belvedere.session.context.statement_statistics import StatementStatistics
 from belvedere.session.context.table_statistics import TableStatistics
 from belvedere.sql.bind.statements.statement import STORED_EXPRESSIONS
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.estimates import estimate_rows
-from belvedere.txn.contracts import (
-    SNAPSHOT,
-    ChangeLog,
-    Isolation,
-    Participant,
-    PublishedState,
-    Reader,
-    SingleRowCommits,
-)
-from belvedere.txn.transaction.locks import RowLockTable
-from belvedere.txn.transaction.sequences import Sequences
-from belvedere.txn.transaction.transaction import Transaction
+from belvedere.txn.contracts import Reader
 from belvedere.views.read.rewrite_rules import RewriteRule
 from belvedere.views.read.rewrite_to_index import rewrite_to_index_views
 from belvedere.views.rewrite.planner import RewritePlanner
-from belvedere.views.service import ViewService
 
 if TYPE_CHECKING:
     from belvedere.execution.duckdb.columnar_cache import ColumnarCache
     from belvedere.session.statement.compiled_statement import CompiledStatement
 
 PLANS_MAX = 2_000
-PLAN_CHARACTERS_MAX = 2_000_000
-
-
-class DatabaseContract(Protocol):
-    """An open store, as sessions use it."""
-
-    config: Config
-    sequences: Sequences
-    visibility: PublishedState
-    locks: RowLockTable
-    log: ChangeLog
-    single_row_commits: SingleRowCommits | None
-
-    @property
-    def catalog(self) -> Catalog: ...
-
-    @property
-    def position(self) -> int: ...
-
-    def begin(
-        self, isolation: Isolation = SNAPSHOT, *, at_least: int = 0, wait_s: float = 30.0
-    ) -> Transaction: ...
-
-    def change_schema(self, change: Callable[[CatalogEdit], Any]) -> Any: ...
-
-    def participants_for(
-        self, catalog: Catalog, relations: frozenset[int]
-    ) -> tuple[Participant, ...]: ...
-
-    views: ViewService
-
-    @property
-    def row_atomic(self) -> bool: ...
-
-    @property
-    def housekeeping_failure(self) -> Error | None: ...
-
-    def position_to_token(self, position: int) -> str: ...
-
-    def token_to_position(self, text: str) -> int: ...
 
 
 class SharedState:
@@ -136,50 +77,3 @@ class SharedState:
 
     def close(self) -> None:
         self.engine.close()
-
-
-class PlanCache:
-    """Compiled statements by text; the oldest are evicted first. A plan is of one catalog.
-
-    The memory of a plan grows with its text, some 50 bytes for each character, so the cache bounds
-    the total length of texts as well as their number: long lists of constants do not exhaust it.
-    """
-
-    def __init__(self, size: int, characters: int = PLAN_CHARACTERS_MAX) -> None:
-        self._size = size
-        self._characters = characters
-        self._mutex = threading.Lock()
-        self._entries: OrderedDict[Any, Any] = OrderedDict()
-        self._character_count = 0  # characters
-        self.get = self._entries.get  # without the lock: a dict read is atomic
-
-    def put(self, key: Any, entry: Any) -> None:
-        with self._mutex:
-            if key in self._entries:
-                self._remove_key(key)
-            self._entries[key] = entry
-            self._character_count += _key_text_length(key)
-            while len(self._entries) > self._size or self._character_count > self._characters:
-                self._remove_key(next(iter(self._entries)))
-
-    def drop_entry(self, entry: Any) -> None:
-        with self._mutex:
-            for key in [key for key, known in self._entries.items() if known is entry]:
-                self._remove_key(key)
-
-    def _remove_key(self, key: Any) -> None:
-        del self._entries[key]
-        self._character_count -= _key_text_length(key)
-
-    def clear(self) -> None:
-        with self._mutex:
-            self._entries.clear()
-            self._character_count = 0
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-
-def _key_text_length(key: Any) -> int:
-    """A key is a text, or the settings of a plan and a text."""
-    return len(key[1] if isinstance(key, tuple) else key)

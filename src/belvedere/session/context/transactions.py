@@ -16,8 +16,8 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Index, ObjectState
 from belvedere.errors import InvalidInput, Unsupported
+from belvedere.session.context.database_contract import DatabaseContract
 from belvedere.session.context.settings import SessionSettings
-from belvedere.session.context.shared_state import DatabaseContract
 from belvedere.txn.contracts import Isolation, Reader
 from belvedere.txn.transaction.schema_change import apply_edit
 from belvedere.txn.transaction.transaction import Transaction, TransactionSavepoint

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import belvedere
-from belvedere.session.context.shared_state import PlanCache
+from belvedere.session.context.plan_cache import PlanCache
 from belvedere.session.context.statement_statistics import (
     STATEMENT_CHARACTERS_MAX,
     STATEMENTS_MAX,
