@@ -8,7 +8,7 @@ than the level. All functions here return the very same object when nothing chan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from belvedere.plan import nodes as n
 
 OnExpression = Callable[[e.Expression], e.Expression]
 OnNode = Callable[[n.Node], n.Node]
+Kinds = type[Any] | tuple[type[Any], ...]
 
 
 # -- one level of an expression --------------------------------------------------------------------
@@ -327,6 +328,13 @@ def columns_of(expression: e.Expression) -> set[int]:
     return found
 
 
+def columns_of_all(expressions: Iterable[e.Expression]) -> set[int]:
+    found: set[int] = set()
+    for one in expressions:
+        _collect_columns(one, found)
+    return found
+
+
 def _collect_columns(expression: e.Expression, found: set[int]) -> None:
     if isinstance(expression, e.Column):
         found.add(expression.index)
@@ -359,6 +367,31 @@ def shift_columns(expression: e.Expression, offset: int) -> e.Expression:
     if offset == 0:
         return expression
     return map_columns(expression, lambda one: replace(one, index=one.index + offset))
+
+
+def shift_all(expressions: Iterable[e.Expression], offset: int) -> tuple[e.Expression, ...]:
+    return tuple([shift_columns(one, offset) for one in expressions])
+
+
+def renumber_columns(expression: e.Expression, places: Mapping[int, int]) -> e.Expression:
+    """The expression with column i of its row as column `places[i]`."""
+
+    def move_column(column: e.Column) -> e.Expression:
+        place = places[column.index]
+        return column if place == column.index else e.Column(place, column.type, column.name)
+
+    return map_columns(expression, move_column)
+
+
+def renumber_all(
+    expressions: Iterable[e.Expression], places: Mapping[int, int]
+) -> tuple[e.Expression, ...]:
+    return tuple([renumber_columns(one, places) for one in expressions])
+
+
+def substitute_columns(expression: e.Expression, values: Sequence[e.Expression]) -> e.Expression:
+    """The expression over the row from which `values` compute the columns of its own row."""
+    return map_columns(expression, lambda column: values[column.index])
 
 
 def map_columns(
@@ -397,18 +430,68 @@ def conjunction(conditions: list[e.Expression]) -> e.Expression | None:
     return conditions[0] if len(conditions) == 1 else e.And(tuple(conditions))
 
 
-def walk_plan(plan: n.Node) -> Iterator[n.Node]:
+# -- whole plans -----------------------------------------------------------------------------------
+
+
+def walk_plan(plan: n.Node) -> list[n.Node]:
     """Every node of the plan, those of sub-queries too, parents first."""
-    yield plan
-    for expression in own_expressions(plan):
-        yield from _walk_subplans(expression)
-    for one in inputs(plan):
-        yield from walk_plan(one)
+    found: list[n.Node] = []
+    stack: list[Any] = [plan]
+    while stack:
+        one = stack.pop()
+        if type(one) in _EXPRESSIONS:
+            stack += reversed(operands(one))
+            inner = subplan(one)
+            if inner is not None:
+                stack.append(inner)
+        else:
+            found.append(one)
+            stack += reversed(inputs(one))
+            stack += reversed(own_expressions(one))
+    return found
 
 
-def _walk_subplans(expression: e.Expression) -> Iterator[n.Node]:
-    plan = subplan(expression)
-    if plan is not None:
-        yield from walk_plan(plan)
-    for one in operands(expression):
-        yield from _walk_subplans(one)
+def rewrite_nodes(
+    plan: n.Node, kinds: Kinds, change: Callable[[Any], n.Node], *, subplans: bool = False
+) -> n.Node:
+    """The plan with `change` applied to every node of these kinds, its inputs first; with
+    `subplans` also to those of sub-queries."""
+
+    def rewrite_node(node: n.Node) -> n.Node:
+        node = rebuild_inputs(node, rewrite_node)
+        if subplans:
+            node = rebuild_expressions(node, rewrite_subplans)
+        return change(node) if isinstance(node, kinds) else node
+
+    def rewrite_subplans(expression: e.Expression) -> e.Expression:
+        return with_subplan(rebuild_operands(expression, rewrite_subplans), rewrite_node)
+
+    return rewrite_node(plan)
+
+
+def rewrite_expressions(
+    plan: n.Node, kinds: Kinds, change: Callable[[Any], e.Expression]
+) -> n.Node:
+    """The plan with `change` applied to every expression of these kinds, its operands first. Plans
+    of sub-queries stay as they are."""
+
+    def rewrite_node(node: n.Node) -> n.Node:
+        return rebuild_expressions(rebuild_inputs(node, rewrite_node), rewrite_expression)
+
+    def rewrite_expression(expression: e.Expression) -> e.Expression:
+        found = rebuild_operands(expression, rewrite_expression)
+        return change(found) if isinstance(found, kinds) else found
+
+    return rewrite_node(plan)
+
+
+def map_subplans(plan: n.Node, change: OnNode) -> n.Node:
+    """The plan with `change` applied to the plans that stand in its expressions."""
+
+    def map_node(node: n.Node) -> n.Node:
+        return rebuild_inputs(rebuild_expressions(node, map_expression), map_node)
+
+    def map_expression(one: e.Expression) -> e.Expression:
+        return with_subplan(rebuild_operands(one, map_expression), change)
+
+    return map_node(plan)

@@ -19,7 +19,7 @@ from belvedere.session.statement.bind import find_current_schema
 from belvedere.sql import definitions as d
 from belvedere.sql.bind.statements.statement import STORED_EXPRESSIONS, bind_statement
 from belvedere.sql.parse.script import parse_script
-from belvedere.sql.rules.context import OptimizerContext, map_subplans
+from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.fold_constants import fold_nulls
 from belvedere.sql.rules.prune_columns import prune_columns
 from belvedere.sql.rules.push_predicates import push_predicates
@@ -72,9 +72,9 @@ def _simplify_definition_plan(catalog: Catalog, bound: n.Node) -> n.Node:
         plan = rule(plan, context)
 
     def prune_subplan_columns(inner: n.Node) -> n.Node:
-        return map_subplans(prune_columns(inner, context), prune_subplan_columns)
+        return transform.map_subplans(prune_columns(inner, context), prune_subplan_columns)
 
-    return map_subplans(plan, prune_subplan_columns)
+    return transform.map_subplans(plan, prune_subplan_columns)
 
 
 def bind_query_as_written(catalog: Catalog, text: str) -> n.Node:
@@ -111,9 +111,8 @@ def create_materialized_view(
             "create materialized view inside a transaction", hint="commit first: it fills itself"
         )
     name, schema = statement.name.name, statement.name.schema or "public"
-    if session.catalog.find_relation(name, schema) is not None:
-        if statement.if_not_exists:
-            return _await_build_or_create(session, statement)
+    if statement.if_not_exists and session.catalog.find_relation(name, schema) is not None:
+        return _await_build_or_create(session, statement)
     _require_maintainable_query(statement)
     _require_zone_independent_query(session, statement.plan)
     state.rollback()
@@ -191,14 +190,15 @@ def _require_zone_independent_query(session: Session, plan: n.Node) -> None:
 
 def _make_build_control(session: Session, name: str, plan: n.Node) -> BuildControl:
     """A build that the statement's cancellation stops, and that reports progress to the session."""
+    report = session.on_progress
+    if report is None:
+        return BuildControl(check=session.interrupt.check)
     scans = [node for node in transform.walk_plan(plan) if isinstance(node, n.Scan)]
     expected = sum(session.shared.estimate_table_rows(scan.relation) for scan in scans)
-
-    def report_progress(rows: int) -> None:
-        if session.on_progress is not None:
-            session.on_progress(f"filling {name}", rows, max(expected, rows))
-
-    return BuildControl(check=session.interrupt.check, progress=report_progress)
+    return BuildControl(
+        check=session.interrupt.check,
+        progress=lambda rows: report(f"filling {name}", rows, max(expected, rows)),
+    )
 
 
 def _await_build_or_create(session: Session, statement: d.CreateMaterializedView) -> Result:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from belvedere.catalog.model import Table, View
@@ -20,7 +21,7 @@ from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan.fields import Fields
 from belvedere.plan.nodes import EMPTY_ROW, Node
-from belvedere.plan.transform import lift_expression, shift_columns
+from belvedere.plan.transform import lift_expression, shift_all
 from belvedere.sql.parse import tree as t
 
 if TYPE_CHECKING:
@@ -44,17 +45,24 @@ class VisibleColumn(NamedTuple):
     expression: e.Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FromRelation:
     node: Node
     sources: tuple[FromSource, ...] = ()
     visible: tuple[VisibleColumn, ...] = ()
 
+    @cached_property
+    def fields(self) -> Fields:
+        return self.node.fields
+
     def shift_names(self, offset: int) -> tuple[tuple[FromSource, ...], tuple[VisibleColumn, ...]]:
         """The names when `offset` columns come in front."""
+        if not offset:
+            return self.sources, self.visible
         sources = tuple(one._replace(start=one.start + offset) for one in self.sources)
-        visible = tuple(VisibleColumn(n, shift_columns(x, offset)) for n, x in self.visible)
-        return sources, visible
+        moved = shift_all([one.expression for one in self.visible], offset)
+        names = [one.name for one in self.visible]
+        return sources, tuple(map(VisibleColumn, names, moved))
 
 
 EMPTY_RELATION = FromRelation(EMPTY_ROW)
@@ -95,7 +103,7 @@ class NameScope:
                 found = scope._find_column(name)
                 if found is not None:
                     scope._record_use(found, name.at, depth)
-                    return lift_expression(found, depth)
+                    return lift_expression(found, depth) if depth else found
             if not scope.lateral_only:
                 sees = scope.sees_lateral
             scope = scope.parent
@@ -125,7 +133,7 @@ class NameScope:
 
     def _find_in_source(self, source: FromSource, name: t.Name) -> list[e.Expression]:
         wanted = name.parts[-1]
-        fields = self.relation.node.fields
+        fields = self.relation.fields
         found: list[e.Expression] = [
             e.Column(source.start + i, fields[source.start + i].type, wanted)
             for i, one in enumerate(source.names)

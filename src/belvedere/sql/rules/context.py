@@ -1,4 +1,4 @@
-"""The context that optimizer rules get, and the traversal of plans inside expressions."""
+"""The context that optimizer rules get."""
 
 from __future__ import annotations
 
@@ -6,14 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.plan.transform import (
-    rebuild_expressions,
-    rebuild_inputs,
-    rebuild_operands,
-    with_subplan,
-)
 from belvedere.sql.bind.expressions.stored_expressions import StoredExpressions
 from belvedere.sql.rules.statistics import NoStatistics, Statistics
 
@@ -33,15 +26,3 @@ class OptimizerContext:
 
 
 Rule = Callable[[n.Node, OptimizerContext], n.Node]
-
-
-def map_subplans(plan: n.Node, change: Callable[[n.Node], n.Node]) -> n.Node:
-    """The plan with `change` applied to the plans that stand in its expressions."""
-
-    def on_expression(one: e.Expression) -> e.Expression:
-        return with_subplan(rebuild_operands(one, on_expression), change)
-
-    def on_node(node: n.Node) -> n.Node:
-        return rebuild_inputs(rebuild_expressions(node, on_expression), on_node)
-
-    return on_node(plan)

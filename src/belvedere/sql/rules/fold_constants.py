@@ -20,6 +20,7 @@ from belvedere.plan.transform import (
     rebuild_expressions,
     rebuild_inputs,
     rebuild_operands,
+    rewrite_expressions,
     with_subplan,
 )
 from belvedere.sql.rules.context import OptimizerContext
@@ -46,15 +47,13 @@ def fail_constants(plan: n.Node, context: OptimizerContext) -> n.Node:
 def fold_nulls(plan: n.Node, context: OptimizerContext) -> n.Node:
     """The plan with calls that are NULL for every row (`x / 0 = NULL`) replaced by NULL. It keeps
     all operators and the tables they read: for definitions, which name their tables."""
-    node = rebuild_inputs(plan, lambda one: fold_nulls(one, context))
-    return rebuild_expressions(node, _fold_null_calls)
+    return rewrite_expressions(plan, e.Call, _fold_null_call)
 
 
-def _fold_null_calls(expression: e.Expression) -> e.Expression:
-    found = rebuild_operands(expression, _fold_null_calls)
-    if isinstance(found, e.Call) and found.function.strict and any(map(_is_null, found.arguments)):
-        return e.Literal(None, found.type)
-    return found
+def _fold_null_call(call: e.Call) -> e.Expression:
+    if call.function.strict and any(map(_is_null, call.arguments)):
+        return e.Literal(None, call.type)
+    return call
 
 
 def fold_expression(expression: e.Expression) -> e.Expression:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from belvedere.plan import nodes as n
+from belvedere.plan.transform import map_subplans
 from belvedere.sql.rules.access.choose_access import choose_access
 from belvedere.sql.rules.access.order_by_key import order_by_key
 from belvedere.sql.rules.access.seek_min_max import seek_min_max
-from belvedere.sql.rules.context import OptimizerContext, Rule, map_subplans
+from belvedere.sql.rules.context import OptimizerContext, Rule
 from belvedere.sql.rules.fold_constants import fail_constants, fold_constants
 from belvedere.sql.rules.joins.choose_joins import choose_joins
 from belvedere.sql.rules.joins.merge_joins import merge_joins

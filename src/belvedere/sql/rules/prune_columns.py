@@ -9,10 +9,12 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import (
     columns_of,
-    map_columns,
+    columns_of_all,
     map_outer_columns,
     outer_references,
     rebuild_inputs,
+    renumber_all,
+    renumber_columns,
 )
 from belvedere.sql.rules.context import OptimizerContext
 
@@ -41,9 +43,9 @@ def _prune_node(node: n.Node, needed: set[int]) -> tuple[n.Node, Places]:
             return _prune_project(node, needed)
         case n.Filter():
             inner, places = _prune_node(node.input, needed | columns_of(node.condition))
-            return n.Filter(inner, _move_columns(node.condition, places)), places
+            return n.Filter(inner, renumber_columns(node.condition, places)), places
         case n.Sort() | n.TopN():
-            used = needed | _collect_columns(key.expression for key in node.keys)
+            used = needed | columns_of_all([key.expression for key in node.keys])
             inner, places = _prune_node(node.input, used)
             return replace(node, input=inner, keys=_move_keys(node.keys, places)), places
         case n.Limit():
@@ -79,31 +81,14 @@ def _prune_keeping_all(node: n.Node) -> n.Node:
     return n.Project(new, columns, node.fields)
 
 
-def _collect_columns(expressions: Iterable[e.Expression]) -> set[int]:
-    found: set[int] = set()
-    for one in expressions:
-        found |= columns_of(one)
-    return found
-
-
-def _move_columns(expression: e.Expression, places: Places) -> e.Expression:
-    def move_column(column: e.Column) -> e.Expression:
-        place = places[column.index]
-        return column if place == column.index else replace(column, index=place)
-
-    return map_columns(expression, move_column)
-
-
 def _move_optional(expression: e.Expression | None, places: Places) -> e.Expression | None:
-    return None if expression is None else _move_columns(expression, places)
-
-
-def _move_all(expressions: Iterable[e.Expression], places: Places) -> tuple[e.Expression, ...]:
-    return tuple([_move_columns(one, places) for one in expressions])
+    return None if expression is None else renumber_columns(expression, places)
 
 
 def _move_keys(keys: Iterable[e.SortKey], places: Places) -> tuple[e.SortKey, ...]:
-    return tuple([replace(key, expression=_move_columns(key.expression, places)) for key in keys])
+    return tuple(
+        [replace(key, expression=renumber_columns(key.expression, places)) for key in keys]
+    )
 
 
 def _number_columns(kept: list[int]) -> Places:
@@ -131,8 +116,10 @@ def _prune_scan(node: n.Scan | n.State, needed: set[int]) -> tuple[n.Node, Place
 def _prune_project(node: n.Project, needed: set[int]) -> tuple[n.Node, Places]:
     kept = sorted(needed)
     expressions = [node.expressions[i] for i in kept]
-    inner, places = _prune_node(node.input, _collect_columns(expressions))
-    made = n.Project(inner, _move_all(expressions, places), tuple([node.fields[i] for i in kept]))
+    inner, places = _prune_node(node.input, columns_of_all(expressions))
+    made = n.Project(
+        inner, renumber_all(expressions, places), tuple([node.fields[i] for i in kept])
+    )
     return made, _number_columns(kept)
 
 
@@ -141,9 +128,8 @@ def _prune_aggregate(node: n.Aggregate, needed: set[int]) -> tuple[n.Node, Place
     groups = len(node.groups)
     kept = [i for i, _ in enumerate(node.aggregates) if groups + i in needed]
     calls = [node.aggregates[i] for i in kept]
-    used = _collect_columns(node.groups) | set().union(
-        *(_collect_call_columns(call) for call in calls)
-    )
+    read = [one for call in calls for one in _list_call_expressions(call)]
+    used = columns_of_all([*node.groups, *read])
     inner, places = _prune_node(node.input, used)
     aggregates = tuple([_move_call(call, places) for call in calls])
     outputs = [*range(groups), *(groups + i for i in kept)]
@@ -151,24 +137,22 @@ def _prune_aggregate(node: n.Aggregate, needed: set[int]) -> tuple[n.Node, Place
     made = replace(
         node,
         input=inner,
-        groups=_move_all(node.groups, places),
+        groups=renumber_all(node.groups, places),
         aggregates=aggregates,
         fields=tuple([node.fields[i] for i in outputs]),
     )
     return made, _number_columns(outputs)
 
 
-def _collect_call_columns(call: e.AggregateCall) -> set[int]:
-    used = _collect_columns(call.arguments) | _collect_columns(
-        key.expression for key in call.order_by
-    )
-    return used if call.filter is None else used | columns_of(call.filter)
+def _list_call_expressions(call: e.AggregateCall) -> list[e.Expression]:
+    found = [*call.arguments, *(key.expression for key in call.order_by)]
+    return found if call.filter is None else [*found, call.filter]
 
 
 def _move_call(call: e.AggregateCall, places: Places) -> e.AggregateCall:
     return replace(
         call,
-        arguments=_move_all(call.arguments, places),
+        arguments=renumber_all(call.arguments, places),
         filter=_move_optional(call.filter, places),
         order_by=_move_keys(call.order_by, places),
     )
@@ -177,18 +161,16 @@ def _move_call(call: e.AggregateCall, places: Places) -> e.AggregateCall:
 def _prune_window(node: n.Window, needed: set[int]) -> tuple[n.Node, Places]:
     width = len(node.input.fields)
     used = {i for i in needed if i < width}
-    used |= _collect_columns(node.partition) | _collect_columns(
-        key.expression for key in node.order
-    )
+    used |= columns_of_all(node.partition) | columns_of_all([key.expression for key in node.order])
     for call in node.calls:
-        used |= _collect_columns(call.arguments)
+        used |= columns_of_all(call.arguments)
         used |= set() if call.filter is None else columns_of(call.filter)
     inner, places = _prune_node(node.input, used)
     calls = tuple(
         [
             replace(
                 call,
-                arguments=_move_all(call.arguments, places),
+                arguments=renumber_all(call.arguments, places),
                 filter=_move_optional(call.filter, places),
             )
             for call in node.calls
@@ -197,7 +179,7 @@ def _prune_window(node: n.Window, needed: set[int]) -> tuple[n.Node, Places]:
     made = replace(
         node,
         input=inner,
-        partition=_move_all(node.partition, places),
+        partition=renumber_all(node.partition, places),
         order=_move_keys(node.order, places),
         calls=calls,
     )
@@ -211,9 +193,9 @@ def _prune_join(node: n.Join, needed: set[int]) -> tuple[n.Node, Places]:
     used = set(needed)
     if node.residual is not None:
         used |= columns_of(node.residual)
-    left_used = {i for i in used if i < width} | _collect_columns(key.left for key in node.keys)
-    right_used = {i - width for i in used if i >= width} | _collect_columns(
-        key.right for key in node.keys
+    left_used = {i for i in used if i < width} | columns_of_all([key.left for key in node.keys])
+    right_used = {i - width for i in used if i >= width} | columns_of_all(
+        [key.right for key in node.keys]
     )
     if node.lateral:
         left_used |= {i for depth, i in outer_references(node.right) if depth == 1}
@@ -226,8 +208,8 @@ def _prune_join(node: n.Join, needed: set[int]) -> tuple[n.Node, Places]:
     keys = tuple(
         [
             n.JoinKey(
-                _move_columns(k.left, left_places),
-                _move_columns(k.right, right_places),
+                renumber_columns(k.left, left_places),
+                renumber_columns(k.right, right_places),
                 k.null_safe,
             )
             for k in node.keys
@@ -269,20 +251,20 @@ def _prune_to_columns(node: n.Node, kept: list[int]) -> n.Node:
 
 def _prune_update(node: n.Update) -> tuple[n.Node, Places]:
     """All columns of the table row stay in front; of the others only those that are read."""
-    used = set(range(node.width)) | _collect_columns(one.value for one in node.assignments)
-    inner, places = _prune_node(node.input, used | _collect_columns(node.returning))
-    sets = [one._replace(value=_move_columns(one.value, places)) for one in node.assignments]
+    used = set(range(node.width)) | columns_of_all([one.value for one in node.assignments])
+    inner, places = _prune_node(node.input, used | columns_of_all(node.returning))
+    sets = [one._replace(value=renumber_columns(one.value, places)) for one in node.assignments]
     made = replace(
         node,
         input=inner,
         assignments=tuple(sets),
-        returning=_move_all(node.returning, places),
+        returning=renumber_all(node.returning, places),
     )
     return made, {i: i for i in range(len(node.fields))}
 
 
 def _prune_delete(node: n.Delete) -> tuple[n.Node, Places]:
-    used = set(range(node.width)) | _collect_columns(node.returning)
+    used = set(range(node.width)) | columns_of_all(node.returning)
     inner, places = _prune_node(node.input, used)
-    made = replace(node, input=inner, returning=_move_all(node.returning, places))
+    made = replace(node, input=inner, returning=renumber_all(node.returning, places))
     return made, {i: i for i in range(len(node.fields))}

@@ -16,11 +16,11 @@ from belvedere.plan.transform import (
     conjunction,
     conjuncts,
     has_subplan,
-    map_columns,
     map_outer_columns,
     rebuild_inputs,
     rebuild_operands,
     shift_columns,
+    substitute_columns,
     with_subplan,
 )
 from belvedere.sql.bind.expressions.stored_expressions import find_volatility
@@ -67,8 +67,11 @@ def _push_down(node: n.Node, conditions: Conditions) -> n.Node:
 
 
 def add_filter(node: n.Node, conditions: Conditions) -> n.Node:
+    if not conditions:
+        return node
     condition = conjunction(conditions)
-    return node if condition is None else n.Filter(node, condition)
+    assert condition is not None
+    return n.Filter(node, condition)
 
 
 def _push_to_scan(node: n.Scan | n.State, conditions: Conditions) -> n.Node:
@@ -96,10 +99,6 @@ def _push_through_project(node: n.Project, conditions: Conditions) -> n.Node:
         else:
             above.append(one)
     return add_filter(replace(node, input=_push_down(node.input, below)), above)
-
-
-def substitute_columns(expression: e.Expression, values: tuple[e.Expression, ...]) -> e.Expression:
-    return map_columns(expression, lambda column: values[column.index])
 
 
 def _push_through_aggregate(node: n.Aggregate, conditions: Conditions) -> n.Node:

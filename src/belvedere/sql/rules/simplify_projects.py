@@ -6,15 +6,16 @@ from dataclasses import replace
 
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.plan.transform import columns_of, has_subplan, rebuild_inputs
+from belvedere.plan.transform import columns_of, has_subplan, rewrite_nodes, substitute_columns
 from belvedere.sql.rules.context import OptimizerContext
-from belvedere.sql.rules.push_predicates import is_volatile, substitute_columns
+from belvedere.sql.rules.push_predicates import is_volatile
 
 
 def simplify_projects(plan: n.Node, context: OptimizerContext) -> n.Node:
-    node = rebuild_inputs(plan, lambda one: simplify_projects(one, context))
-    if not isinstance(node, n.Project):
-        return node
+    return rewrite_nodes(plan, n.Project, _simplify_project)
+
+
+def _simplify_project(node: n.Project) -> n.Node:
     inner = node.input
     if isinstance(inner, n.Project) and _can_merge(node, inner):
         expressions = tuple(

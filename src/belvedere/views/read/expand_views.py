@@ -8,13 +8,12 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import ObjectState, View
 from belvedere.errors import Unavailable
-from belvedere.execution.python.expressions.outer_references import walk_plan
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
@@ -26,38 +25,22 @@ it leaves out need not be produced, but may be."""
 
 def list_views_read_by_plan(catalog: Catalog, plan: n.Node) -> tuple[View, ...]:
     """The materialized views a plan reads, each once."""
-    return tuple({view.id: view for view in _iterate_scanned_views(catalog, plan)}.values())
-
-
-def _iterate_scanned_views(catalog: Catalog, plan: n.Node) -> Iterator[View]:
-    for item, _ in walk_plan(plan, 0):
-        if isinstance(item, n.Scan):
-            found = catalog.get(item.relation)
-            if isinstance(found, View):
-                yield found
+    scans = [node.relation for node in transform.walk_plan(plan) if isinstance(node, n.Scan)]
+    found = map(catalog.get, dict.fromkeys(scans))
+    return tuple([view for view in found if isinstance(view, View)])
 
 
 def expand_views(catalog: Catalog, plan: n.Node, plan_of: PlanOf) -> n.Node:
     """The plan with every scan of a view replaced by `plan_of(view, scan)`."""
 
-    def expand_node(node: n.Node) -> n.Node:
-        node = transform.rebuild_inputs(node, expand_node)
-        node = transform.rebuild_expressions(node, expand_expression)
-        if isinstance(node, n.Scan):
-            view = catalog.get(node.relation)
-            if isinstance(view, View):
-                require_readable_view(view)
-                return _project_to_scan_columns(
-                    node, _set_state_scan_name(plan_of(view, node), view)
-                )
-        return node
+    def expand_scan(scan: n.Scan) -> n.Node:
+        view = catalog.get(scan.relation)
+        if not isinstance(view, View):
+            return scan
+        require_readable_view(view)
+        return _project_to_scan_columns(scan, _set_state_scan_name(plan_of(view, scan), view))
 
-    def expand_expression(expression: e.Expression) -> e.Expression:
-        return transform.with_subplan(
-            transform.rebuild_operands(expression, expand_expression), expand_node
-        )
-
-    return expand_node(plan)
+    return transform.rewrite_nodes(plan, n.Scan, expand_scan, subplans=True)
 
 
 def _set_state_scan_name(plan: n.Node, view: View) -> n.Node:

@@ -22,8 +22,8 @@ from belvedere.plan.transform import (
     map_columns,
     operands,
     outer_references,
-    rebuild_inputs,
     rebuild_operands,
+    rewrite_nodes,
     shift_columns,
 )
 from belvedere.sql.rules.context import OptimizerContext
@@ -33,9 +33,10 @@ from belvedere.sql.rules.subqueries.scalar_aggregates import join_scalar_aggrega
 
 
 def decorrelate(plan: n.Node, context: OptimizerContext) -> n.Node:
-    node = rebuild_inputs(plan, lambda one: decorrelate(one, context))
-    if not isinstance(node, n.Filter):
-        return node
+    return rewrite_nodes(plan, n.Filter, lambda node: _decorrelate_filter(node, context))
+
+
+def _decorrelate_filter(node: n.Filter, context: OptimizerContext) -> n.Node:
     source = node.input
     width = len(source.fields)
     rest: list[e.Expression] = []
