@@ -75,7 +75,7 @@ from belvedere.views.indexes.entries import (
 from belvedere.views.indexes.participants import build_non_view_participants
 from belvedere.views.registry.view_registry import Bind, ViewRegistry, refuse_view_definitions
 from belvedere.views.service import ViewService
-from belvedere.views.state.build_state import list_unfinished_builds
+from belvedere.views.state.build_state import select_builds
 
 MEMORY = ":memory:"
 _SUFFIX = struct.Struct(">Q")
@@ -239,18 +239,15 @@ class Database:
         def apply_change(transaction: Transaction) -> T:
             edit = CatalogEdit(transaction.catalog)
             result = change(edit)
-            made[:] = [
-                i.id
-                for i in list_unfinished_builds(edit.catalog)
-                if i.id >= edit.before.head.next_id
-            ]
-            keys[:] = foreign_keys.added_foreign_keys(edit.before, edit.catalog)
-            apply_edit(transaction, edit)
+            changed = apply_edit(transaction, edit)
+            made[:] = [i.id for i in select_builds(changed.values()) if i.id >= edit.first_id]
+            keys[:] = foreign_keys.added_foreign_keys(edit.before, changed.values())
             return result
 
         result = self.run_transaction(apply_change)
         self.views.backfills.backfill_and_mark_ready(made)
-        foreign_keys.require_parents(keys, self.begin, self.change_schema)
+        if keys:
+            foreign_keys.require_parents(keys, self.begin, self.change_schema)
         self.views.start_or_wake_worker()
         return result
 

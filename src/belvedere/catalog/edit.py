@@ -53,12 +53,12 @@ ROW_ID = "belvedere_row_id"
 
 
 class CatalogEdit:
-    """Collects changes; `changed_objects()` is the result."""
+    """Collects changes; `changed_objects()` is the result. Ids from `first_id` on are new."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.before = catalog
         self.catalog = catalog
-        self._next_id = catalog.head.next_id
+        self._next_id = self.first_id = catalog.head.next_id
         self._version = catalog.version + 1
         self._changed: dict[int, model.AnyObject | None] = {}
 

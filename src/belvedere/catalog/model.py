@@ -251,7 +251,7 @@ class View(CatalogObject, frozen=True, omit_defaults=True, tag="view", kw_only=T
         """Whether it is an index that no two rows of one key may enter."""
         return self.index is not None and self.index.unique_count is not None
 
-    @property
+    @cached_property
     def form(self) -> ViewForm:
         return view_options.form_of(self.options, self.index)
 

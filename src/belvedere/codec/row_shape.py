@@ -27,33 +27,31 @@ class RowField:
 class RowShape:
     """The offsets of all fields of a row of `count` slots.
 
-    `words` are the words of the null bitmap, each with the number of its first slot. `fields[i]` is
-    slot i: its bytes when it is fixed, its end offset when it is variable. `before[i]` is the end
-    offset at which variable slot i starts, None for the first. `tail` is where the tail begins.
+    `words` are the words of the null bitmap; `null_bits[i]` is the one that holds the bit of slot
+    i, and the bit. `fields[i]` is slot i: its bytes when it is fixed, its end offset when it is
+    variable. `before[i]` is the end offset at which variable slot i starts, None for the first.
+    `tail` is where the tail begins.
     """
 
     count: int
-    words: tuple[tuple[int, RowField], ...]
+    words: tuple[RowField, ...]
+    null_bits: tuple[tuple[RowField, int], ...]
     fields: tuple[RowField, ...]
     before: tuple[RowField | None, ...]
     tail: int
-
-    def null_bit_of(self, slot: int) -> tuple[RowField, int]:
-        """The bitmap word that holds the slot's bit, and the bit."""
-        first, word = max(
-            (item for item in self.words if item[0] <= slot), key=lambda item: item[0]
-        )
-        return word, 1 << slot - first
 
 
 def shape_of(codes: tuple[SlotCode, ...]) -> RowShape:
     count = len(codes)
     offset = 2
-    words: list[tuple[int, RowField]] = []
+    words: list[RowField] = []
+    null_bits: list[tuple[RowField, int]] = []
     left = (count + 7) // 8
     for width, form in _WORDS:
         while left >= width:
-            words.append(((offset - 2) * 8, RowField(f"b{len(words)}", offset, form)))
+            word = RowField(f"b{len(words)}", offset, form)
+            words.append(word)
+            null_bits += [(word, 1 << bit) for bit in range(8 * width)]
             offset, left = offset + width, left - width
     fields: dict[int, RowField] = {}
     for index, code in enumerate(codes):
@@ -71,6 +69,7 @@ def shape_of(codes: tuple[SlotCode, ...]) -> RowShape:
     return RowShape(
         count,
         tuple(words),
+        tuple(null_bits[:count]),
         tuple(fields[index] for index in slots),
         tuple(before.get(index) for index in slots),
         offset,
@@ -78,7 +77,7 @@ def shape_of(codes: tuple[SlotCode, ...]) -> RowShape:
 
 
 def all_fields(shape: RowShape) -> list[RowField]:
-    fields = [RowField("k", 0, "H"), *(word for _, word in shape.words), *shape.fields]
+    fields = [RowField("k", 0, "H"), *shape.words, *shape.fields]
     return sorted(fields, key=lambda field: field.offset)
 
 

@@ -66,7 +66,7 @@ class RowLayout:
         """The bytes of a row, a tuple with a value for every slot."""
         shape = self.shape_for(len(self.slots))
         lines = [("".join(f"v{i}, " for i in range(shape.count)) or "() ") + "= row"]
-        lines += [f"{word.name} = 0" for _, word in shape.words]
+        lines += [f"{word.name} = 0" for word in shape.words]
         for index, code in enumerate(self.codes):
             lines += _store_source(shape, index, code)
         lines += _pack_source(shape, self.codes)
@@ -200,7 +200,7 @@ def _null_test(shape: RowShape, indexes: Iterable[int]) -> str:
     """An expression that is true where one of these slots is NULL."""
     masks: dict[str, int] = {}
     for index in indexes:
-        word, bit = shape.null_bit_of(index)
+        word, bit = shape.null_bits[index]
         masks[word.name] = masks.get(word.name, 0) | bit
     return " or ".join(f"{word} & {mask}" for word, mask in masks.items())
 
@@ -214,7 +214,7 @@ def _needed_fields(shape: RowShape, needed: list[int]) -> list[RowField]:
     """The fields to unpack to read these slots, in byte order."""
     found = {RowField("k", 0, "H")}
     for index in needed:
-        found |= {shape.null_bit_of(index)[0], shape.fields[index]}
+        found |= {shape.null_bits[index][0], shape.fields[index]}
         before = shape.before[index]
         if before is not None:
             found.add(before)
@@ -222,7 +222,7 @@ def _needed_fields(shape: RowShape, needed: list[int]) -> list[RowField]:
 
 
 def _store_source(shape: RowShape, index: int, code: SlotCode) -> list[str]:
-    word, bit = shape.null_bit_of(index)
+    word, bit = shape.null_bits[index]
     lines = [f"if v{index} is None: {word.name} |= {bit}; x{index} = {code.null_source}", "else:"]
     lines += indent([*code.prepare, f"x{index} = {code.store}"])
     return [line.replace("{v}", f"v{index}") for line in lines]
@@ -265,7 +265,7 @@ def _check_source(shape: RowShape, codes: tuple[SlotCode, ...], needed: list[int
 def _nullable_source(shape: RowShape, index: int, value: str) -> str:
     if index >= shape.count:
         return value
-    word, bit = shape.null_bit_of(index)
+    word, bit = shape.null_bits[index]
     return f"None if {word.name} & {bit} else {value}"
 
 

@@ -113,6 +113,12 @@ def check_pair(key: bytes, value: bytes | None) -> None:
         )
 
 
+def check_batch(batch: Sequence[Write]) -> None:
+    """InvalidInput for a batch with a pair that no store takes."""
+    for key, value in batch:
+        check_pair(key, value)
+
+
 def check_bytes(*given: object) -> None:
     """InvalidInput for anything but bytes and None."""
     for one in given:

@@ -24,8 +24,8 @@ from belvedere.kv.batch import (
     Pair,
     SortedFileWriter,
     Write,
+    check_batch,
     check_bytes,
-    check_pair,
     check_scan,
 )
 from belvedere.kv.files import check_target, map_os_errors
@@ -51,7 +51,8 @@ class MemoryStore:
         return cls(read_pair_file(directory / CHECKPOINT_FILE))
 
     def get(self, key: bytes) -> bytes | None:
-        check_bytes(key)
+        if type(key) is not bytes:
+            check_bytes(key)
         with self._lock:
             self._check_open()
             value: bytes | None = self._pairs.get(key)
@@ -91,8 +92,7 @@ class MemoryStore:
         return ([value for _, value in batch] for batch in batches)
 
     def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
-        for key, value in batch:
-            check_pair(key, value)
+        check_batch(batch)
         with self._lock:
             self._check_open()
             for key, value in batch:

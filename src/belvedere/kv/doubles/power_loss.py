@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TypeVar
 
-from belvedere.kv.batch import Write, check_pair
+from belvedere.kv.batch import Write, check_batch
 from belvedere.kv.doubles.intercept import InterceptedStore, StoreCall
 from belvedere.kv.memory import MemoryStore
 from belvedere.kv.sorted_file import read_pair_file
@@ -41,8 +41,7 @@ class PowerStore(InterceptedStore):
             return act()
 
     def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
-        for key, value in batch:
-            check_pair(key, value)
+        check_batch(batch)
         with self._lock:
             self._remember_images([key for key, _ in batch], lambda: self.inner.write(batch))
             if sync:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.foreign_key_graph import child_foreign_keys, root_path
-from belvedere.catalog.model import ForeignKey, ObjectState, Table
+from belvedere.catalog.model import AnyObject, ForeignKey, ObjectState, Table
 from belvedere.catalog.relation_codecs import compiled_index, compiled_table
 from belvedere.errors import InvalidInput
 from belvedere.txn.contracts import (
@@ -54,11 +54,14 @@ def foreign_key_participants(
     return tuple(found.values())
 
 
-def added_foreign_keys(before: Catalog, after: Catalog) -> tuple[TableAndKey, ...]:
-    """The enforced foreign keys that tables got which may have rows."""
+def added_foreign_keys(
+    before: Catalog, changed: Iterable[AnyObject | None]
+) -> tuple[TableAndKey, ...]:
+    """The enforced foreign keys that tables got, with this change, which may have rows."""
+    tables = [item for item in changed if isinstance(item, Table) and not is_dropped(item)]
     return tuple(
         (table.id, key.name)
-        for table in after.tables
+        for table in tables
         if isinstance(known := before.get(table.id), Table)
         for key in table.foreign_keys
         if key.enforced and key.name not in {k.name for k in known.foreign_keys}

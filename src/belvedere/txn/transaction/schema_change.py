@@ -13,10 +13,14 @@ from belvedere.types import BIGINT
 CATALOG_KEY = KeyCodec((KeyColumn(BIGINT),), row_prefix(model.CATALOG_RELATION))
 
 
-def apply_edit(transaction: Transaction, edit: CatalogEdit) -> None:
-    """Write what the edit changed; it takes effect, for all sessions at once, with the commit."""
-    for id_, item in edit.changed_objects().items():
-        key = CATALOG_KEY.encode((id_,))
-        transaction.write(key, transaction.get(key), None if item is None else model.encode(item))
+def apply_edit(transaction: Transaction, edit: CatalogEdit) -> dict[int, model.AnyObject | None]:
+    """Write what the edit changed, which is returned by id (None: removed). It takes effect, for
+    all sessions at once, with the commit."""
+    changed = edit.changed_objects()
+    keys = [CATALOG_KEY.encode((id_,)) for id_ in changed]
+    rows = [None if item is None else model.encode(item) for item in changed.values()]
+    for key, old, new in zip(keys, transaction.multi_get(keys), rows):
+        transaction.write(key, old, new)
     if failpoints.armed:
         failpoints.hit("catalog.before")
+    return changed

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Index, ObjectState, View
+from belvedere.catalog.model import AnyObject, Index, ObjectState, View
 from belvedere.catalog.view_options import Backfill
 
 
 def list_unfinished_builds(catalog: Catalog) -> tuple[Index | View, ...]:
     """The indexes and views whose build has begun and not ended: not backfilled yet, or staged and
     not yet put in place of the view they replace."""
+    return select_builds(catalog.objects.values())
+
+
+def select_builds(objects: Iterable[AnyObject | None]) -> tuple[Index | View, ...]:
+    """The unfinished builds among objects of a catalog."""
     return tuple(
-        item
-        for item in catalog.objects.values()
-        if isinstance(item, Index | View) and is_unfinished_build(item)
+        [item for item in objects if isinstance(item, Index | View) and is_unfinished_build(item)]
     )
 
 
