@@ -33,8 +33,8 @@ from belvedere.views.compile.compile_view import find_undetermined_function
 from belvedere.views.compile.defined_view import NewView
 from belvedere.views.deferred.driver import DeferredMaintenance
 from belvedere.views.deferred.worker import MaintenanceWorker
-from belvedere.views.delta.delta_plan import IndexRequirement
 from belvedere.views.delta.delta_tree import FullRecompute
+from belvedere.views.delta.leaf_lookups import IndexRequirement
 from belvedere.views.read.deferred_readers import (
     build_caught_up_reader,
     build_reader_at_watermark,

@@ -101,9 +101,9 @@ def test_views_of_one_table_are_filled_by_one_scan(
     assert isinstance(filling, BatchAtomicBackfill)
     backfilled = filling.backfill_views
 
-    def noted(views: Any, reader: Any, build: Any) -> None:
-        filled.append({view.name for view in views})
-        backfilled(views, reader, build)
+    def noted(planned: Any, *rest: Any) -> None:
+        filled.append({one.view.name for one in planned})
+        backfilled(planned, *rest)
 
     monkeypatch.setattr(filling, "backfill_views", noted)
     with store.db.views.backfills.use_build_control(build):

@@ -6,6 +6,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -198,10 +199,10 @@ def make_with_a_write_between(store: Store) -> None:
     assert isinstance(filling, BatchAtomicBackfill)
     backfill, refresh = filling.backfill_views, deferred.catch_up_unit_of_view
 
-    def slow_backfill(views: object, reader: object, build: object) -> None:
+    def slow_backfill(*given: Any) -> None:
         for statement in steps[0]:
             other.execute(statement)
-        backfill(views, reader, build)  # type: ignore[arg-type]
+        backfill(*given)
 
     def slow_refresh(view: object) -> int:
         reached = refresh(view)  # type: ignore[arg-type]

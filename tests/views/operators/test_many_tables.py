@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from belvedere.views.delta.delta_plan import build_terms_and_requirements
+from belvedere.views.delta.delta_plan import build_delta_terms
 from belvedere.views.delta.delta_tree import LinearCore
 from tests.views.sql import Store, opened
 
@@ -31,7 +31,7 @@ def test_a_join_has_a_term_for_each_table() -> None:
         chain(store, TABLES, "immediate")
         tree = store.db.views.registry.get_maintenance_plan(store.db.catalog, store.view("v")).tree
         assert isinstance(tree, LinearCore)
-        terms, _ = build_terms_and_requirements(tree.branches, tree.plan.fields, store.db.catalog)
+        terms = build_delta_terms(tree.branches, tree.plan.fields, store.db.catalog)
         assert [term.changed for term in terms] == [(number,) for number in range(TABLES)]
         assert not any(term.scans for term in terms)
 

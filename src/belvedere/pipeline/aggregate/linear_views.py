@@ -113,7 +113,7 @@ def _compile_linear_branch(
 ) -> LinearBranch:
     (leaf,) = branch.leaves
     columns = catalog.table(leaf.relation).columns
-    over = [transform.map_columns(one, lambda c: branch.columns[c.index]) for one in wanted]
+    over = [transform.substitute_columns(one, branch.columns) for one in wanted]
     types = tuple(columns[slot].type for slot in leaf.slots)
     return LinearBranch(leaf.relation, leaf.slots, types, branch.conditions, tuple(over))
 

@@ -52,7 +52,7 @@ from belvedere.plan import transform
 from belvedere.types import BIGINT
 from belvedere.views.delta.delta_plan import (
     DeltaTerm,
-    build_terms_and_requirements,
+    build_delta_terms,
     changes_leaf_id,
 )
 from belvedere.views.delta.delta_tree import (
@@ -78,7 +78,7 @@ def group_delta_terms_by_table(
     tree: LinearCore, catalog: Catalog
 ) -> Iterator[tuple[int, list[DeltaTerm]]]:
     """The terms of each table's changes, in the order in which tables change."""
-    terms, _ = build_terms_and_requirements(tree.branches, tree.plan.fields, catalog)
+    terms = build_delta_terms(tree.branches, tree.plan.fields, catalog)
     for relation in sorted(collect_relations(tree)):
         yield (
             relation,

@@ -48,6 +48,22 @@ class BackfillPlan(NamedTuple):
         return any(phase.output_keys is not None for phase in self.phases)
 
 
+class PlannedBackfill(NamedTuple):
+    """A view, what maintains it, and how it is backfilled."""
+
+    view: View
+    maintainer: ViewMaintainer
+    plan: BackfillPlan
+
+
+class ResumePoint(NamedTuple):
+    """The position of an interrupted backfill's scan, and the step at which it continues."""
+
+    position: int
+    phase: int
+    after: bytes
+
+
 def choose_backfill_plan(maintainer: ViewMaintainer, *, small: bool) -> BackfillPlan:
     """Choose the backfill plan. `small`: parts that take longer than one step are not used."""
     if maintainer.driving_table is not None:
@@ -65,19 +81,11 @@ def choose_backfill_plan(maintainer: ViewMaintainer, *, small: bool) -> Backfill
 class ViewBackfill:
     """Sums the rows walked for one view, until a sink writes them."""
 
-    def __init__(
-        self,
-        view: View,
-        maintainer: ViewMaintainer,
-        way: BackfillPlan,
-        readers: tuple[Reader, Reader],
-    ) -> None:
+    def __init__(self, planned: PlannedBackfill, readers: tuple[Reader, Reader]) -> None:
         """`readers` read the tables; the second also reports the progress of its scans."""
-        self.view = view
-        self.plan = way
+        self.view, self._maintainer, self.plan = planned
         self.sums: GroupSums = {}
         self._keys: dict[bytes, bytes] = {}
-        self._maintainer = maintainer
         self._reader, self._watched = readers
         self._partners = LookupCache(self._reader.get).__getitem__
 
@@ -111,8 +119,9 @@ class ViewBackfill:
         return recorder.additions, [*keys]
 
     def compute_full_state_update(self) -> StateUpdate:
-        """Everything at once."""
+        """Everything at once, with the view's watermark."""
         recorder = AdditionRecorder()
         self._maintainer.backfill_state(self._watched, recorder)
         rows = build_state_row_writes(EmptyReader(self._reader.catalog), recorder.additions)
-        return StateUpdate(recorder.additions, state_rows=rows, progress={self.view.id: None})
+        marks = {self.view.id: self._reader.position}
+        return StateUpdate(recorder.additions, state_rows=rows, watermarks=marks)

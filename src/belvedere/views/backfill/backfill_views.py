@@ -1,16 +1,16 @@
 """The backfill of views: while writers continue, several views in one scan, in resumable steps.
 
-    1  the position s of a snapshot is written as the watermark of each view, with the initial
-       progress of its backfill: from here on the log retains what they will need
+    1  the caller opens a reader at a position s, and pins the log there: it retains what the views
+       will need
     2  the tables are read at s, phase after phase (`views.backfill.backfill_plan`); views whose
-    only
-       phase is a scan of one table are backfilled together, in one walk of it. After some rows the
-       sums so far are written, with the progress of all these views, as one batch
+       only phase is a scan of one table are backfilled together, in one walk of it. After some rows
+       the sums so far are written, with the progress of all these views, as one batch; the first
+       also writes s as their watermark, which retains the log from then on
     3  the caller catches up from the log and marks the views ready
 
-A backfill interrupted by the death of the process can be resumed: the tables as of s are their
-newest rows undone by the log. With `BuildControl` the caller monitors, slows down or stops a
-backfill.
+A backfill interrupted by the death of the process can be resumed from its last batch: the tables as
+of s are their newest rows undone by the log. With `BuildControl` the caller monitors, slows down or
+stops a backfill.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from belvedere import failpoints
-from belvedere.catalog.model import View
 from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Write
 from belvedere.txn.contracts import CommitProtocol, Reader
 from belvedere.txn.history.readers import ReaderWrapper
 from belvedere.types import Row
 from belvedere.views.backfill.backfill_plan import (
+    IN_ONE_STEP,
     BackfillPlan,
+    PlannedBackfill,
+    ResumePoint,
     ViewBackfill,
     choose_backfill_plan,
 )
@@ -38,13 +40,8 @@ from belvedere.views.maintain.maintainer import ViewMaintainer
 from belvedere.views.operators.backfill_parts import KeyList
 from belvedere.views.registry.maintainer_provider import MaintainerProvider
 from belvedere.views.state.additions import build_state_row_writes
-from belvedere.views.state.backfill_progress import (
-    BackfillProgress,
-    key_list_range,
-    read_backfill_progress,
-)
+from belvedere.views.state.backfill_progress import BackfillProgress, key_list_range
 from belvedere.views.state.state_update import StateUpdate, commit_state_update
-from belvedere.views.state.watermarks import read_watermark
 
 T = TypeVar("T")
 GROUPS_MAX = 20_000
@@ -81,40 +78,32 @@ class BuildControl:
 
 def backfill_views(
     commits: CommitProtocol,
-    registry: MaintainerProvider,
-    views: Sequence[View],
+    planned: Sequence[PlannedBackfill],
     reader: Reader,
+    begun: ResumePoint | None,
     build: BuildControl,
 ) -> None:
-    """Write the state of these views as of `reader`, with their watermarks. A backfill that was
-    begun before continues from its progress; `reader` is then at the views' watermark."""
+    """Write the state of these views as of `reader`, with their watermarks; or the rest of it, for
+    a backfill that has `begun` at the position of `reader`."""
     position = reader.position
-    places = {
-        view.id: read_backfill_progress(open_newest_reader(commits), view.id) for view in views
-    }
+    phase, after = (0, b"") if begun is None else (begun.phase, begun.after)
     readers = (reader, ProgressReader(reader, build))
-    walks: dict[tuple[int, bytes], list[ViewBackfill]] = {}
-    alone: list[tuple[ViewBackfill, BackfillProgress]] = []
-    begun: dict[int, BackfillProgress | None] = {}
-    for view in views:
-        maintainer = registry.get_view_maintainer(reader.catalog, view)
-        way = plan_view_backfill(registry, maintainer, begun=places[view.id] is not None)
-        place = places[view.id] or BackfillProgress(way.name)
-        assert place.plan_name == way.name, "a place has a meaning on its way alone"
-        fill = ViewBackfill(view, maintainer, way, readers)
-        if places[view.id] is None:
-            begun[view.id] = place
-        if way.table is None:
-            alone.append((fill, place))
+    unmarked = [] if begun is not None else [one.view.id for one in planned]
+    runner = BackfillRunner(
+        commits, reader, build, _BatchSink(commits, dict.fromkeys(unmarked, position))
+    )
+    walks: dict[int, list[ViewBackfill]] = {}
+    for one in planned:
+        fill = ViewBackfill(one, readers)
+        if one.plan.name == IN_ONE_STEP:
+            update = fill.compute_full_state_update()
+            commit_state_update(commits, lambda newest, update=update: update)  # type: ignore[misc]
+        elif one.plan.table is None:
+            runner.run_view_phases(fill, phase, after)
         else:
-            walks.setdefault((way.table, place.after), []).append(fill)
-    start = StateUpdate((), progress=begun, watermarks=dict.fromkeys(begun, position))
-    commit_state_update(commits, lambda newest: start)
-    filling = BackfillRunner(commits, reader, build, _BatchSink(commits))
-    for fill, place in alone:
-        filling.run_view_phases(fill, place)
-    for (table, after), fills in walks.items():
-        filling.walk_table_for_views(fills, 0, table, after)
+            walks.setdefault(one.plan.table, []).append(fill)
+    for table, fills in walks.items():
+        runner.walk_table_for_views(fills, 0, table, after)
 
 
 def plan_view_backfill(
@@ -125,15 +114,6 @@ def plan_view_backfill(
         return choose_backfill_plan(maintainer, small=False)
     rows = sum(map(registry.tiers.row_counts.count_rows, collect_relations(maintainer.tree)))
     return choose_backfill_plan(maintainer, small=rows <= ROWS_MAX)
-
-
-def can_resume_backfill(registry: MaintainerProvider, reader: Reader, view: View) -> bool:
-    """Whether something of a backfill was saved, and this program would go on in the same way."""
-    place = read_backfill_progress(reader, view.id)
-    if place is None or place.is_at_start or read_watermark(reader, view.id) is None:
-        return False
-    maintainer = registry.get_view_maintainer(reader.catalog, view)
-    return plan_view_backfill(registry, maintainer, begun=True).name == place.plan_name
 
 
 NextStep = tuple[int, bytes] | None
@@ -160,22 +140,18 @@ class BackfillRunner:
         self._build = build
         self._sink = sink
 
-    def run_view_phases(self, fill: ViewBackfill, place: BackfillProgress) -> None:
-        """Run all phases of one view, from its progress on."""
-        if not fill.plan.phases:
-            update = fill.compute_full_state_update()
-            commit_state_update(self._commits, lambda newest: update)
-            return
-        for number in range(place.phase, fill.plan.phase_count):
-            after = place.after if number == place.phase else b""
+    def run_view_phases(self, fill: ViewBackfill, first: int, after: bytes) -> None:
+        """Run the phases of one view, the first of them from a key on."""
+        for number in range(first, fill.plan.phase_count):
+            start = after if number == first else b""
             phase = fill.plan.phases[number]
             if isinstance(phase.part.driver, int):
-                self.walk_table_for_views([fill], number, phase.part.driver, after)
+                self.walk_table_for_views([fill], number, phase.part.driver, start)
             elif phase.part.driver is None:
                 fill.sum_walked_rows(number, ())
                 self._write_phase_end([fill], number)
             else:
-                self._walk_key_list(fill, number, phase.part.driver, after)
+                self._walk_key_list(fill, number, phase.part.driver, start)
         if fill.plan.has_key_lists:
             self._delete_key_lists(fill)
 
@@ -226,7 +202,7 @@ class BackfillRunner:
                     since = 0
                 walked = []
             self._build.report_rows_and_throttle(len(batch), time.perf_counter() - started)
-        for fill in fills:
+        for fill in fills if walked else ():
             fill.sum_walked_rows(number, walked)
         self._write_phase_end(fills, number)
 
@@ -249,14 +225,17 @@ class BackfillRunner:
 
 
 class _BatchSink:
-    """Writes all backfills of a walk in one batch."""
+    """Writes all backfills of a walk in one batch. `unmarked` are views without a watermark, which
+    the first batch writes, with their position."""
 
-    def __init__(self, commits: CommitProtocol) -> None:
+    def __init__(self, commits: CommitProtocol, unmarked: dict[int, int]) -> None:
         self._commits = commits
+        self._unmarked = unmarked
 
     def write_sums_and_progress(self, fills: Sequence[ViewBackfill], following: NextStep) -> None:
         """Add what was added up to what is stored. Nobody else writes a view that is being built,
         so that its rows can be read outside of the section."""
+        ids = [fill.view.id for fill in fills]
         additions: list[Addition] = []
         keys: list[Write] = []
         for fill in fills:
@@ -272,6 +251,7 @@ class _BatchSink:
                 else BackfillProgress(fill.plan.name, *following)
                 for fill in fills
             },
+            watermarks={id_: self._unmarked.pop(id_) for id_ in ids if id_ in self._unmarked},
             others=keys,
         )
         commit_state_update(self._commits, lambda newest: update)

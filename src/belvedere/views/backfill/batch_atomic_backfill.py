@@ -8,34 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from belvedere.catalog.model import Index, View
 from belvedere.codec import keyspace
 from belvedere.txn.contracts import Reader
+from belvedere.views.backfill.backfill_plan import PlannedBackfill, ResumePoint
 from belvedere.views.backfill.backfill_views import (
     BuildControl,
     backfill_views,
-    can_resume_backfill,
     plan_view_backfill,
 )
 from belvedere.views.backfill.contracts import HostDatabase
 from belvedere.views.backfill.index_backfill import backfill_index
 from belvedere.views.maintain.log_window import build_reader_before_changes, consolidate_net_changes
 from belvedere.views.state.backfill_progress import (
+    BackfillState,
     build_progress_write,
     key_list_range,
-    read_backfill_progress,
+    read_backfill_state,
 )
-from belvedere.views.state.watermarks import build_watermark_write, read_watermark
-
-
-class ResumePoint(NamedTuple):
-    """The position of a backfill's scan, and its progress."""
-
-    position: int
-    phase: int
-    after: bytes
+from belvedere.views.state.watermarks import build_watermark_write
 
 
 class BatchAtomicBackfill:
@@ -52,15 +44,24 @@ class BatchAtomicBackfill:
         if isinstance(item, Index):
             backfill_index(host.commits, host.catalog, item, host.compile_expression)
             return ()
-        if self._has_backfill_ended(item):
-            return (item,)
-        with self._open_backfill_reader(item) as (reader, begun):
-            together = self._list_views_of_same_scan(item, among, reader, begun)
-            self.backfill_views(together, reader, build)
-        return together
+        with host.begin() as newest:
+            state = read_backfill_state(newest, item.id)
+            if state.has_ended:  # in the scan of another one, or before the process died
+                return (item,)
+            begun = self._resume_or_discard(newest, item, state)
+            with self._open_backfill_reader(newest, item, begun) as reader:
+                together = self._plan_views_of_same_scan(newest, item, among, reader, begun)
+                self.backfill_views(together, reader, begun, build)
+        return [one.view for one in together]
 
-    def backfill_views(self, views: Sequence[View], reader: Reader, build: BuildControl) -> None:
-        backfill_views(self._host.commits, self._host.registry, views, reader, build)
+    def backfill_views(
+        self,
+        planned: Sequence[PlannedBackfill],
+        reader: Reader,
+        begun: ResumePoint | None,
+        build: BuildControl,
+    ) -> None:
+        backfill_views(self._host.commits, planned, reader, begun, build)
 
     def take_over_orphaned_builds(self) -> Sequence[Index | View]:
         """Nothing: what was left by a process that died is resumed when the store is opened."""
@@ -73,86 +74,74 @@ class BatchAtomicBackfill:
         for id_ in ids:
             self._host.engine.erase_range(*key_list_range(id_))
 
-    def _has_backfill_ended(self, view: View) -> bool:
-        """Whether it was backfilled, in the scan of another one or before the process died: it has
-        a watermark, and no rest."""
-        with self._host.begin() as reader:
-            return (
-                read_watermark(reader, view.id) is not None
-                and read_backfill_progress(reader, view.id) is None
-            )
+    def _resume_or_discard(
+        self, reader: Reader, view: View, state: BackfillState
+    ) -> ResumePoint | None:
+        """The point an interrupted backfill had reached; None where none was saved, or where this
+        program would backfill the view in another way. What was saved is then erased."""
+        position, progress = state
+        if progress is None:
+            return None
+        if position is not None and not progress.is_at_start:
+            if self._plan_backfill(reader, view, begun=True).plan.name == progress.plan_name:
+                return ResumePoint(position, progress.phase, progress.after)
+        self._discard_partial_backfill(view)
+        return None
+
+    def _discard_partial_backfill(self, view: View) -> None:
+        self._host.engine.erase_range(*keyspace.relation_range(view.id))
+        self._host.engine.erase_range(*key_list_range(view.id))
+        self._host.commits.derive(
+            lambda newest: [
+                build_watermark_write(view.id, None),
+                build_progress_write(view.id, None),
+            ]
+        )
 
     @contextmanager
-    def _open_backfill_reader(self, view: View) -> Iterator[tuple[Reader, ResumePoint | None]]:
-        """A reader of now for the backfill; or, to resume one that was interrupted, a reader of its
-        position, and the point it had reached."""
+    def _open_backfill_reader(
+        self, newest: Reader, view: View, begun: ResumePoint | None
+    ) -> Iterator[Reader]:
+        """The newest reader; or, to resume a backfill that was interrupted, one of its position."""
         log = self._host.log
-        with self._host.begin() as looked:
-            begun = self._find_resume_point(looked, view)
-            pin = log.pin(looked.position if begun is None else begun.position)
-            try:
-                if begun is None:
-                    self._discard_partial_backfill(looked, view)
-                    yield looked, None
-                else:
-                    records = log.read_bytes(begun.position, looked.position)
-                    changes = consolidate_net_changes(
-                        records, begun.position, frozenset(view.inputs)
-                    )
-                    yield (
-                        build_reader_before_changes(looked, changes, self._host.registry.indexes),
-                        begun,
-                    )
-            finally:
-                log.unpin(pin)
+        pin = log.pin(newest.position if begun is None else begun.position)
+        try:
+            if begun is None:
+                yield newest
+                return
+            records = log.read_bytes(begun.position, newest.position)
+            changes = consolidate_net_changes(records, begun.position, frozenset(view.inputs))
+            yield build_reader_before_changes(newest, changes, self._host.registry.indexes)
+        finally:
+            log.unpin(pin)
 
-    def _find_resume_point(self, reader: Reader, view: View) -> ResumePoint | None:
-        """Where a backfill that can be resumed had begun, and what it had reached."""
-        place, position = read_backfill_progress(reader, view.id), read_watermark(reader, view.id)
-        if (
-            place is None
-            or position is None
-            or not can_resume_backfill(self._host.registry, reader, view)
-        ):
-            return None
-        return ResumePoint(position, place.phase, place.after)
-
-    def _discard_partial_backfill(self, reader: Reader, view: View) -> None:
-        """Erase a backfill that cannot be resumed."""
-        if read_backfill_progress(reader, view.id) is not None:
-            self._host.engine.erase_range(*keyspace.relation_range(view.id))
-            self._host.engine.erase_range(*key_list_range(view.id))
-            self._host.commits.derive(
-                lambda newest: [
-                    build_watermark_write(view.id, None),
-                    build_progress_write(view.id, None),
-                ]
-            )
-
-    def _list_views_of_same_scan(
-        self, view: View, among: Sequence[View], reader: Reader, begun: ResumePoint | None
-    ) -> list[View]:
+    def _plan_views_of_same_scan(
+        self,
+        newest: Reader,
+        view: View,
+        among: Sequence[View],
+        reader: Reader,
+        begun: ResumePoint | None,
+    ) -> list[PlannedBackfill]:
         """The view, and others that are backfilled by the same walk of the same table, from the
         same place."""
-        table = self._find_only_scanned_table(reader, view, begun)
-        if table is None:
-            return [view]
-        with self._host.begin() as looked:
-            others = [
-                one
-                for one in among
-                if one.id != view.id
-                and not self._has_backfill_ended(one)
-                and self._find_resume_point(looked, one) == begun
-                and self._find_only_scanned_table(reader, one, begun) == table
-            ]
-            for one in others if begun is None else ():
-                self._discard_partial_backfill(looked, one)
-        return [view, *others]
+        first = self._plan_backfill(reader, view, begun=begun is not None)
+        found = [first]
+        for one in among if first.plan.table is not None else ():
+            if one.id == view.id:
+                continue
+            state = read_backfill_state(newest, one.id)
+            if state.has_ended:
+                continue
+            other = self._plan_backfill(reader, one, begun=begun is not None)
+            if other.plan.table == first.plan.table:
+                if self._resume_or_discard(newest, one, state) == begun:
+                    found.append(other)
+        return found
 
-    def _find_only_scanned_table(
-        self, reader: Reader, view: View, begun: ResumePoint | None
-    ) -> int | None:
-        """The table whose walk is all there is to the backfill of a view."""
-        maintainer = self._host.registry.get_view_maintainer(reader.catalog, view)
-        return plan_view_backfill(self._host.registry, maintainer, begun=begun is not None).table
+    def _plan_backfill(self, reader: Reader, view: View, *, begun: bool) -> PlannedBackfill:
+        registry = self._host.registry
+        maintainer = registry.get_view_maintainer(reader.catalog, view)
+        return PlannedBackfill(
+            view, maintainer, plan_view_backfill(registry, maintainer, begun=begun)
+        )

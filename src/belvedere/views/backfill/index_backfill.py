@@ -21,6 +21,7 @@ from belvedere.catalog.model import Index
 from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.kv.batch import Write
 from belvedere.txn.contracts import CommitProtocol, Reader
+from belvedere.views.backfill.backfill_views import open_newest_reader
 from belvedere.views.indexes.entries import CompileExpression, IndexParticipant
 from belvedere.views.state.backfill_progress import (
     BackfillProgress,
@@ -44,7 +45,8 @@ def backfill_index(
     """Write the index entries of every row of the table. 23505 when values are not unique."""
     table = compiled_table(catalog, index.table)
     participant = IndexParticipant(catalog, index, compile_expression)
-    start, done = _read_resume_key(commits, index) or table.start, 0
+    begun = read_backfill_progress(open_newest_reader(commits), index.id)
+    start, done = table.start if begun is None else begun.after, 0
     while True:
         walked: list[bytes] = []
 
@@ -53,33 +55,23 @@ def backfill_index(
         ) -> list[Write]:
             rows = next(iter(reader.scan(start, table.end, limit=CHUNK_ROWS)), [])
             walked.extend(key for key, _ in rows)
-            place = BackfillProgress(_PLAN_NAME, 0, walked[-1] + b"\0") if walked else None
+            more = len(rows) == CHUNK_ROWS
+            place = BackfillProgress(_PLAN_NAME, 0, walked[-1] + b"\0") if more else None
             entries = _build_chunk_entries(participant, (value for _, value in rows), reader)
             return [*entries, build_progress_write(index.id, place)]
 
         commits.derive(build_chunk_writes)
-        if not walked:
-            return
-        start, done = walked[-1] + b"\0", done + len(walked)
-        if failpoints.armed:
+        done += len(walked)
+        if failpoints.armed and walked:
             failpoints.hit("backfill.chunk")
         if progress is not None:
             progress(done)
+        if len(walked) < CHUNK_ROWS:
+            return
+        start = walked[-1] + b"\0"
 
 
 _PLAN_NAME = "rows of its table"
-
-
-def _read_resume_key(commits: CommitProtocol, index: Index) -> bytes | None:
-    """The key at which an interrupted backfill continues."""
-    found: list[BackfillProgress | None] = []
-
-    def capture_progress(newest: Reader) -> list[Write]:
-        found.append(read_backfill_progress(newest, index.id))
-        return []
-
-    commits.derive(capture_progress)
-    return None if found[0] is None else found[0].after
 
 
 def _build_chunk_entries(

@@ -40,6 +40,7 @@ from belvedere.txn.row_atomic.reader import single_cell_write
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.views.backfill.backfill_plan import (
     IN_ONE_STEP,
+    PlannedBackfill,
     ViewBackfill,
     choose_backfill_plan,
 )
@@ -224,10 +225,12 @@ def backfill_view_in_steps(
             place, position = BackfillProgress(way.name), snapshot.position
             _reset_sums_and_begin(commits, snapshot, view, place)
     with as_of(position) as reader:
-        fill = ViewBackfill(view, maintainer, way, (reader, ProgressReader(reader, build)))
+        fill = ViewBackfill(
+            PlannedBackfill(view, maintainer, way), (reader, ProgressReader(reader, build))
+        )
         steps = BackfillRunner(commits, reader, build, _LogRecordSink(commits))
         if way.table is None:
-            steps.run_view_phases(fill, place)
+            steps.run_view_phases(fill, place.phase, place.after)
         elif place.phase == 0:
             steps.walk_table_for_views([fill], 0, way.table, place.after)
     return True

@@ -34,7 +34,7 @@ from belvedere.txn.contracts import Get, RowChange
 from belvedere.types import Row
 from belvedere.views.codegen.group_sums import AddRows, generate_group_addition_lines
 from belvedere.views.codegen.state_entry import generate_group_and_amount_texts
-from belvedere.views.delta.delta_plan import DeltaTerm, build_terms_and_requirements
+from belvedere.views.delta.delta_plan import DeltaTerm, build_delta_terms
 from belvedere.views.delta.delta_tree import DeltaTree, LinearCore
 from belvedere.views.delta.linear_aggregates import AggregateGrouping
 from belvedere.views.delta.linear_core import CoreLeaf, Expressions
@@ -112,7 +112,7 @@ class TreeLookupChains:
             return {}
         return _build_chains_by_table(self._catalog, self._tree, self._group)
 
-    @property
+    @cached_property
     def driving_table(self) -> int | None:
         """The table whose rows, each by itself, give all rows of the view: it has a chain in every
         branch. None without one."""
@@ -150,7 +150,7 @@ def _build_chains_by_table(
     only = len(tree.branches) == 1
     single = [
         t
-        for t in build_terms_and_requirements(tree.branches, tree.plan.fields, catalog)[0]
+        for t in build_delta_terms(tree.branches, tree.plan.fields, catalog, leaves_max=1)
         if _is_single_leaf_term(tree, t)
     ]
     for number, branch in enumerate(tree.branches):
@@ -168,10 +168,10 @@ def _build_chains_by_table(
 
 
 def _is_single_leaf_term(tree: LinearCore, term: DeltaTerm) -> bool:
-    """Whether the term's table has a single leaf in the branch, and it is the only changed one."""
+    """Whether the table of the term's one changed leaf has no other leaf in the branch."""
     relations = [leaf.relation for leaf in tree.branches[term.branch].leaves if not leaf.constant]
     changed = tree.branches[term.branch].leaves[term.changed[0]]
-    return len(term.changed) == 1 and relations.count(changed.relation) == 1
+    return relations.count(changed.relation) == 1
 
 
 def _build_leaf_chain(

@@ -46,24 +46,20 @@ def generate_group_and_amount_texts(
     they are over that row itself. Columns of that row that are `certain` are never NULL."""
     if group is None:
         assert columns is not None
-        return tuple_source(map(texts.write_value, columns)), [ONE_TEXT]
+        return tuple_source([texts.write_value(one) for one in columns]), [ONE_TEXT]
 
-    def substitute_columns(expression: e.Expression) -> e.Expression:
-        if columns is None:
-            return expression
-        return transform.map_columns(expression, lambda column: columns[column.index])
+    def to_known_row(expression: e.Expression) -> e.Expression:
+        return expression if columns is None else transform.substitute_columns(expression, columns)
 
     amounts = [ONE_TEXT]
     for call, keep in zip(group.calls, group.linear_aggregates, strict=True):
-        value = (
-            texts.write_value(substitute_columns(call.arguments[0])) if call.arguments else "True"
-        )
-        condition = (
-            None if call.filter is None else texts.write_truth(substitute_columns(call.filter))
-        )
-        whole = not call.arguments or _is_never_null(substitute_columns(call.arguments[0]), certain)
+        argument = to_known_row(call.arguments[0]) if call.arguments else None
+        value = "True" if argument is None else texts.write_value(argument)
+        condition = None if call.filter is None else texts.write_truth(to_known_row(call.filter))
+        whole = argument is None or _is_never_null(argument, certain)
         amounts += _generate_amount_texts(source, keep, value, condition, whole)
-    return tuple_source(texts.write_value(substitute_columns(one)) for one in group.groups), amounts
+    groups = [texts.write_value(to_known_row(one)) for one in group.groups]
+    return tuple_source(groups), amounts
 
 
 def _is_never_null(expression: e.Expression, certain: Collection[int]) -> bool:

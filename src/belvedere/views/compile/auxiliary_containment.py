@@ -66,8 +66,8 @@ def locate_contained_calls(
     one, other = _express_over_common_columns(kept.tree, wanted.tree)
     if one is None or other is None:
         return None
-    if [_substitute_columns(group, one) for group in kept.groups] != [
-        _substitute_columns(g, other) for g in wanted.groups
+    if [transform.substitute_columns(group, one) for group in kept.groups] != [
+        transform.substitute_columns(g, other) for g in wanted.groups
     ]:
         return None
     found = [_substitute_in_aggregate_call(call, one) for call in kept.calls]
@@ -102,8 +102,8 @@ def _compute_core_signature(tree: DeltaTree) -> _CoreSignature | None:
     )
     return _CoreSignature(
         tuple(leaf.relation for leaf in branch.leaves),
-        [_substitute_columns(one, base) for one in branch.conditions],
-        [_substitute_columns(one, base) for one in branch.columns],
+        [transform.substitute_columns(one, base) for one in branch.conditions],
+        [transform.substitute_columns(one, base) for one in branch.columns],
     )
 
 
@@ -115,19 +115,13 @@ def _has_same_rows(one: _CoreSignature, other: _CoreSignature) -> bool:
     )
 
 
-def _substitute_columns(
-    expression: e.Expression, columns: Expressions | list[e.Expression]
-) -> e.Expression:
-    return transform.map_columns(expression, lambda column: columns[column.index])
-
-
 def _substitute_in_sort_key(key: e.SortKey, columns: list[e.Expression]) -> e.SortKey:
-    return replace(key, expression=_substitute_columns(key.expression, columns))
+    return replace(key, expression=transform.substitute_columns(key.expression, columns))
 
 
 def _substitute_in_aggregate_call(call: e.AggregateCall, columns: Expressions) -> e.AggregateCall:
-    condition = None if call.filter is None else _substitute_columns(call.filter, columns)
-    arguments = tuple(_substitute_columns(one, columns) for one in call.arguments)
+    condition = None if call.filter is None else transform.substitute_columns(call.filter, columns)
+    arguments = tuple(transform.substitute_columns(one, columns) for one in call.arguments)
     return replace(call, arguments=arguments, filter=condition)
 
 

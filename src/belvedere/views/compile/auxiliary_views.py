@@ -177,14 +177,17 @@ def needs_full_scan_for_keys(tree: DeltaTree, keys: Expressions) -> bool:
     match tree:
         case LinearCore():
             return not all(
-                any(isinstance(_substitute_columns(key, b.columns), e.Column) for key in keys)
+                any(
+                    isinstance(transform.substitute_columns(key, b.columns), e.Column)
+                    for key in keys
+                )
                 for b in tree.branches
             )
         case FullRecompute():
             return True
         case Map(plan=n.Project(expressions=columns)):
             return needs_full_scan_for_keys(
-                tree.input, tuple(_substitute_columns(key, columns) for key in keys)
+                tree.input, tuple(transform.substitute_columns(key, columns) for key in keys)
             )
         case Map() | Union():
             return any(needs_full_scan_for_keys(child, keys) for child in child_trees(tree))
@@ -205,10 +208,6 @@ def needs_full_scan_for_keys(tree: DeltaTree, keys: Expressions) -> bool:
                     for one in tree.inputs
                 )
             )
-
-
-def _substitute_columns(key: e.Expression, columns: Expressions) -> e.Expression:
-    return transform.map_columns(key, lambda column: columns[column.index])
 
 
 def _apply_needs_full_scan(tree: Apply, keys: Expressions) -> bool:

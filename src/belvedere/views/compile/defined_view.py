@@ -15,7 +15,7 @@ from belvedere.catalog.definitions import ViewDefinition
 from belvedere.catalog.view_options import NO_OPTIONS, IndexColumns, Maintenance, ViewOptions
 from belvedere.plan import nodes as n
 from belvedere.views.compile.compile_view import MaintenancePlan
-from belvedere.views.delta.delta_plan import IndexRequirement
+from belvedere.views.delta.leaf_lookups import IndexRequirement
 
 
 class BoundDefinition(NamedTuple):

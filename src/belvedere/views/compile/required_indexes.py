@@ -16,9 +16,8 @@ from belvedere.views.compile.auxiliary_views import (
 )
 from belvedere.views.compile.compile_view import MaintenancePlan
 from belvedere.views.delta.delta_plan import (
-    IndexRequirement,
-    build_terms_and_requirements,
     find_key_restriction_indexes,
+    find_term_indexes,
 )
 from belvedere.views.delta.delta_tree import (
     Apply,
@@ -30,6 +29,7 @@ from belvedere.views.delta.delta_tree import (
     Union,
     child_trees,
 )
+from belvedere.views.delta.leaf_lookups import IndexRequirement
 from belvedere.views.delta.linear_core import Expressions
 from belvedere.views.delta.min_max import find_index_ordered_by, match_min_max_query
 
@@ -52,7 +52,7 @@ def find_tree_required_indexes(catalog: Catalog, tree: DeltaTree) -> Iterator[In
     """Every index that would save a scan of a table, for terms and for touched keys."""
     match tree:
         case LinearCore():
-            yield from build_terms_and_requirements(tree.branches, tree.plan.fields, catalog)[1]
+            yield from find_term_indexes(tree.branches, catalog)
         case FullRecompute():
             return
         case Map() | Union():
@@ -100,9 +100,9 @@ def _find_key_lookup_indexes(
         return
     match tree:
         case LinearCore():
-            yield from find_key_restriction_indexes(tree.branches, tree.plan.fields, keys, catalog)
+            yield from find_key_restriction_indexes(tree.branches, keys, catalog)
         case Map(plan=n.Project(expressions=columns)):
-            below = tuple(transform.map_columns(k, lambda c: columns[c.index]) for k in keys)
+            below = tuple(transform.substitute_columns(key, columns) for key in keys)
             yield from _find_key_lookup_indexes(catalog, tree.input, below)
         case Map() | Union():
             for child in child_trees(tree):

@@ -9,6 +9,7 @@ In reading order; an entry uses only those before it:
     delta_tree         the delta tree: a definition as operators whose deltas are computable
     normalize          normalization of a view's plan to the forms of `views.delta.delta_tree`
     foreign_key_joins  pruning of delta terms that enforced foreign keys make empty
+    leaf_lookups       the order in which a term joins its tables, by which keys and indexes
     delta_plan         the delta plan of a linear core: its change when its tables change
     min_max            MIN and MAX of groups, or of all rows of a table, from the ends of an index
     subqueries         sub-queries and lateral joins as an Apply, with their look-up keys

@@ -117,8 +117,8 @@ def _join_branches(left: CoreBranch, right: CoreBranch, node: n.Join) -> CoreBra
     moved = replace(
         right,
         leaves=tuple(replace(leaf, offset=leaf.offset + offset) for leaf in right.leaves),
-        conditions=tuple(transform.shift_columns(c, offset) for c in right.conditions),
-        columns=tuple(transform.shift_columns(c, offset) for c in right.columns),
+        conditions=transform.shift_all(right.conditions, offset),
+        columns=transform.shift_all(right.columns, offset),
     )
     keys = tuple(
         make_equality(
@@ -148,7 +148,7 @@ def _split_plain_conjuncts(condition: e.Expression | None) -> Expressions:
 def _substitute_columns(expression: e.Expression, columns: Expressions) -> e.Expression:
     """An expression over a node's row as one over the branch's row."""
     _require_no_subquery(expression)
-    return transform.map_columns(expression, lambda column: columns[column.index])
+    return transform.substitute_columns(expression, columns)
 
 
 def _require_no_subquery(expression: e.Expression) -> None:

@@ -29,7 +29,9 @@ from belvedere.views.delta.linear_core import Expressions, unsupported_construct
 
 
 def normalize_plan(plan: n.Node) -> n.Node:
-    return _normalize_node(_inline_ctes(plan, {}, 0))
+    if any(isinstance(node, n.With) for node in transform.walk_plan(plan)):
+        plan = _inline_ctes(plan, {}, 0)
+    return _normalize_operators(plan)
 
 
 # -- WITH ------------------------------------------------------------------------------------------
@@ -70,8 +72,15 @@ def output_columns(node: n.Node) -> tuple[e.Column, ...]:
     return tuple(e.Column(i, f.type, f.name) for i, f in enumerate(node.fields))
 
 
+_NORMALIZED = (n.Filter, n.Join, n.SetOperation, n.Distinct, n.Aggregate, n.Window)
+
+
+def _normalize_operators(plan: n.Node) -> n.Node:
+    return transform.rewrite_nodes(plan, _NORMALIZED, _normalize_node)
+
+
 def _normalize_node(node: n.Node) -> n.Node:
-    node = transform.rebuild_inputs(node, _normalize_node)
+    """A node whose inputs are normalized."""
     match node:
         case n.Filter():
             return _rewrite_not_in_as_anti_joins(node) or node
@@ -82,7 +91,7 @@ def _normalize_node(node: n.Node) -> n.Node:
         case n.Distinct(on=None):
             return _distinct_to_aggregate(node.input)
         case n.Aggregate(grouping_sets=sets) if sets is not None:
-            return _normalize_node(_expand_grouping_sets(node))
+            return _normalize_operators(_expand_grouping_sets(node))
         case n.Aggregate():
             calls = tuple(map(_use_exact_sum, node.aggregates))
             return _project_subqueries_below(replace(node, aggregates=calls))
@@ -117,7 +126,8 @@ def _rewrite_not_in_as_anti_joins(node: n.Filter) -> n.Node | None:
         if isinstance(one, e.QuantifiedSubquery) and _is_uncorrelated_not_in(one):
             rest = transform.conjunction([other for other in parts if other is not one])
             left = node.input if rest is None else _normalize_node(n.Filter(node.input, rest))
-            return _build_null_aware_anti_join(left, one.operands[0], _normalize_node(one.plan))
+            right = _normalize_operators(one.plan)
+            return _build_null_aware_anti_join(left, one.operands[0], right)
     return None
 
 
@@ -306,9 +316,9 @@ def _project_subqueries_below(node: n.Aggregate | n.Window | n.Distinct) -> n.No
         added.append(expression)
         return e.Column(width + len(added) - 1, expression.type, "sub-query")
 
-    changed = transform.rebuild_expressions(node, replace_by_column)
-    if not added:
+    if not any(map(transform.has_subplan, transform.own_expressions(node))):
         return node
+    changed = transform.rebuild_expressions(node, replace_by_column)
     more = tuple(Field("sub-query", one.type) for one in added)
     columns: Expressions = (*output_columns(node.input), *added)
     made = transform.with_inputs(

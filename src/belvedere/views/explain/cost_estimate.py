@@ -26,8 +26,7 @@ from belvedere.views.compile.auxiliary_views import (
 from belvedere.views.compile.compile_view import MaintenancePlan, find_undetermined_function
 from belvedere.views.delta.delta_plan import (
     DeltaTerm,
-    IndexRequirement,
-    build_terms_and_requirements,
+    build_delta_terms,
 )
 from belvedere.views.delta.delta_tree import (
     Apply,
@@ -41,6 +40,7 @@ from belvedere.views.delta.delta_tree import (
     collect_relations,
     walk_tree,
 )
+from belvedere.views.delta.leaf_lookups import IndexRequirement
 from belvedere.views.delta.min_max import match_min_max_query
 
 BACKFILL_ROWS_PER_SECOND = 200_000
@@ -175,9 +175,8 @@ def _list_terms_of_one_table(catalog: Catalog, tree: LinearCore, relation: int) 
     """The terms of a change of this table only."""
     return [
         term
-        for term in build_terms_and_requirements(tree.branches, tree.plan.fields, catalog)[0]
-        if len(term.changed) == 1
-        and tree.branches[term.branch].leaves[term.changed[0]].relation == relation
+        for term in build_delta_terms(tree.branches, tree.plan.fields, catalog, leaves_max=1)
+        if tree.branches[term.branch].leaves[term.changed[0]].relation == relation
     ]
 
 

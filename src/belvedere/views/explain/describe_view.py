@@ -28,7 +28,7 @@ from belvedere.views.compile.auxiliary_views import (
     define_set_operation_counts,
 )
 from belvedere.views.compile.compile_view import MaintenancePlan
-from belvedere.views.delta.delta_plan import DeltaTerm, build_terms_and_requirements
+from belvedere.views.delta.delta_plan import DeltaTerm, build_delta_terms
 from belvedere.views.delta.delta_tree import (
     Apply,
     DeltaTree,
@@ -139,7 +139,7 @@ def _describe_delta_tree(catalog: Catalog, tree: DeltaTree) -> Iterator[str]:
 
 
 def _describe_linear_core(catalog: Catalog, tree: LinearCore) -> Iterator[str]:
-    terms, _ = build_terms_and_requirements(tree.branches, tree.plan.fields, catalog)
+    terms = build_delta_terms(tree.branches, tree.plan.fields, catalog)
     yield f"linear, {len(terms)} term{'' if len(terms) == 1 else 's'}"
     for term in terms:
         yield from _indent_lines(_describe_delta_term(tree, term))

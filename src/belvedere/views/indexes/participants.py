@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import CATALOG_RELATION
 from belvedere.txn.contracts import Participant
 from belvedere.txn.transaction import foreign_keys
 from belvedere.views.indexes.entries import CompileExpression, build_index_participants
+
+_CATALOG_ONLY = frozenset([CATALOG_RELATION])
 
 
 def build_non_view_participants(
     catalog: Catalog, relations: frozenset[int], compile_expression: CompileExpression
 ) -> tuple[Participant, ...]:
     """The participants of a commit that changes these relations, cached per catalog."""
+    if relations == _CATALOG_ONLY:
+        return ()
     memo_key = ("participants", relations)
     found = catalog.derived_cache.get(memo_key)
     if found is None:

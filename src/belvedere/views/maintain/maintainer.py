@@ -26,7 +26,7 @@ from belvedere.txn.contracts import (
 )
 from belvedere.types import Row
 from belvedere.views.codegen.group_sums import GroupSums, compile_group_adder
-from belvedere.views.codegen.lookup_chain import LookupCache, TreeLookupChains
+from belvedere.views.codegen.lookup_chain import LookupCache, LookupChain, TreeLookupChains
 from belvedere.views.codegen.row_entries import (
     compile_row_entry_function,
     rows_to_weighted_entries,
@@ -148,17 +148,21 @@ class ViewMaintainer:
         change."""
         return self._lookup_chains.covers_changes(changes)
 
-    @property
+    @cached_property
     def driving_table(self) -> int | None:
         """The table each of whose rows contributes to the view independently of the others; None
         where there is no such table."""
         return self._lookup_chains.driving_table
 
+    @cached_property
+    def _driving_chains(self) -> Sequence[LookupChain]:
+        assert self.driving_table is not None
+        return self._lookup_chains.chains_by_table[keyspace.row_prefix(self.driving_table)]
+
     def add_driving_table_rows(self, values: Sequence[bytes], get: Get, sums: GroupSums) -> None:
         """Add rows of the driving table to sums: a part of `backfill_state`. `get` finds their join
         partners."""
-        assert self.driving_table is not None
-        for leg in self._lookup_chains.chains_by_table[keyspace.row_prefix(self.driving_table)]:
+        for leg in self._driving_chains:
             leg.add_inserted(sums, list(map(leg.project, values)), get)
 
     def list_backfill_parts(self) -> list[BackfillPart] | None:

@@ -22,9 +22,9 @@ from belvedere.views.delta.delta_plan import (
     JOINT_TERM_LEAVES_MAX,
     KEYS_LEAF,
     DeltaTerm,
+    build_delta_terms,
     build_full_branch_plans,
     build_key_restricted_plan,
-    build_terms_and_requirements,
     changes_leaf_id,
 )
 from belvedere.views.delta.delta_tree import LinearCore, Map
@@ -80,7 +80,7 @@ class LinearCoreOperator:
     @cached_property
     def _branch_terms(self) -> list[_BranchTerms]:
         tree, catalog = self._tree, self._catalog
-        terms, _ = build_terms_and_requirements(tree.branches, tree.plan.fields, catalog)
+        terms = build_delta_terms(tree.branches, tree.plan.fields, catalog)
         found = []
         for number, branch in enumerate(tree.branches):
             leaves = {
@@ -295,7 +295,7 @@ class MapOperator:
         plan = self._plan
         if isinstance(plan, n.Project):
             columns = plan.expressions
-            keys = tuple(transform.map_columns(key, lambda c: columns[c.index]) for key in keys)
+            keys = tuple(transform.substitute_columns(key, columns) for key in keys)
         below = self._input.build_key_lookup(keys)
 
         def look_up_rows(reader: Reader, wanted: list[Row]) -> Iterator[Row]:

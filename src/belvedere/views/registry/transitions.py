@@ -13,7 +13,7 @@ The last view that leaves a group removes the group's watermark and claim.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -45,6 +45,8 @@ from belvedere.views.state.watermarks import (
     read_applied_position,
     read_watermark,
 )
+
+_CATALOG_PREFIX = keyspace.row_prefix(CATALOG_RELATION)
 
 
 def edit_view_maintenance(
@@ -126,10 +128,14 @@ class ViewTransitionParticipant:
     def _apply_pending_log(self, old: View, new: View, reader: Reader, writer: Writer) -> None:
         mark = read_applied_position(reader, old)
         assert mark is not None, "what follows the log has a watermark"
+        if mark == reader.position:
+            return
         records = self._log.read_written(mark, reader.position)
         missed = consolidate_net_changes(
             ([record.data] for record in records), mark, frozenset(new.inputs)
         )
+        if not missed:
+            return
         before = build_reader_before_changes(reader, missed, self._registry.indexes)
         maintainer: Participant = self._registry.get_view_maintainer(reader.catalog, new)
         if _has_active_changefeed(old) and new.options.keep_changes is not None:
@@ -151,16 +157,18 @@ def _has_active_changefeed(view: View) -> bool:
 
 
 def _list_changed_plain_view_ids(changes: Sequence[RowChange]) -> list[int]:
-    old = [model.decode(c.old) for c in changes if c.relation == CATALOG_RELATION and c.old]
-    return [item.id for item in old if isinstance(item, model.PlainView)]
+    old = [c.old for c in changes if c.old and c.key.startswith(_CATALOG_PREFIX)]
+    return [item.id for item in map(model.decode, old) if isinstance(item, model.PlainView)]
 
 
-def decode_changed_views(changes: Sequence[RowChange]) -> Iterator[tuple[View, View | None]]:
+def decode_changed_views(changes: Sequence[RowChange]) -> list[tuple[View, View | None]]:
     """Views before and after the catalog changes among these."""
+    found: list[tuple[View, View | None]] = []
     for change in changes:
-        if change.relation == CATALOG_RELATION and change.old is not None:
+        if change.old is not None and change.key.startswith(_CATALOG_PREFIX):
             old = model.decode(change.old)
             new = None if change.new is None else model.decode(change.new)
             if isinstance(old, View):
                 assert new is None or isinstance(new, View)
-                yield old, new
+                found.append((old, new))
+    return found

@@ -333,6 +333,7 @@ class ViewRegistry:
         views = {
             view.id: view
             for relation in sorted(relations)
+            if relation != CATALOG_RELATION
             for view in catalog.dependent_views(relation)
         }
         found: list[Participant] = [

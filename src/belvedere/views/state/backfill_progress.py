@@ -1,6 +1,6 @@
 """The progress of a view's backfill, written in the batch that adds the rows walked so far.
 
-    no watermark              not begun
+    no watermark              not begun, or nothing of it is saved
     watermark and progress    begun at that position; all rows before the progress key are in the
                               view
     watermark only            backfilled as of that position; it has to catch up from the log
@@ -11,12 +11,14 @@ that a backfill has found are stored in numbered key lists until it ends.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from belvedere.codec import keyspace
 from belvedere.kv.batch import Write
 from belvedere.txn.contracts import Reader
-from belvedere.views.state.watermarks import backfill_progress_key
+from belvedere.views.state.watermarks import backfill_progress_key, decode_watermark
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -41,6 +43,25 @@ def read_backfill_progress(reader: Reader, view: int) -> BackfillProgress | None
     """The stored progress; None: the backfill was not begun, or has ended."""
     value = reader.get(backfill_progress_key(view))
     return None if value is None else _decode(value)
+
+
+class BackfillState(NamedTuple):
+    """The position at which the backfill of a view has begun, and its progress."""
+
+    position: int | None
+    progress: BackfillProgress | None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.position is not None and self.progress is None
+
+
+def read_backfill_state(reader: Reader, view: int) -> BackfillState:
+    mark, progress = reader.multi_get([keyspace.watermark_key(view), backfill_progress_key(view)])
+    return BackfillState(
+        None if mark is None else decode_watermark(mark),
+        None if progress is None else _decode(progress),
+    )
 
 
 def build_progress_write(view: int, place: BackfillProgress | None) -> Write:

@@ -24,7 +24,11 @@ _EPOCH = keyspace.meta_key("maintenance epoch")
 def read_watermark(reader: Reader, group: int) -> int | None:
     """The position a group, or a detached view, has applied; None when it has no watermark."""
     value = reader.get(keyspace.watermark_key(group))
-    return None if value is None else int(_POSITION.unpack(value)[0])
+    return None if value is None else decode_watermark(value)
+
+
+def decode_watermark(value: bytes) -> int:
+    return int(_POSITION.unpack(value)[0])
 
 
 def build_watermark_write(group: int, position: int | None) -> Write:
