@@ -44,8 +44,8 @@ class _Replacement(NamedTuple):
 def create_or_replace_view(session: Session, statement: d.CreateMaterializedView) -> Result:
     """CREATE [OR REPLACE] MATERIALIZED VIEW."""
     name, schema = statement.name.name, statement.name.schema or "public"
-    found = session.catalog.find_relation(name, schema)
-    if found is None or statement.if_not_exists or not statement.or_replace:
+    replaces = statement.or_replace and not statement.if_not_exists
+    if not replaces or session.catalog.find_relation(name, schema) is None:
         return create.create_materialized_view(session, statement)
     old = session.catalog.require_relation(View, name, schema)
     _require_no_dependents(session.catalog, old)
