@@ -29,7 +29,7 @@ Order = tuple[tuple[str, ...], ...]
 LAYERS: Order = (
     ("__main__",),
     ("__init__",),
-    ("benchmarks",),
+    ("benchmarks", "aio"),
     ("interfaces",),
     ("database",),
     ("session",),
@@ -76,7 +76,7 @@ FOLDERS: dict[str, Order] = {
     ),
     "interfaces": (
         ("commands",),
-        ("server", "shell"),
+        ("aio", "server", "shell"),
         ("dbapi",),
         ("client", "stores"),
         ("owner_server", "remote"),
@@ -87,6 +87,7 @@ FOLDERS: dict[str, Order] = {
     "interfaces.verbs": (
         ("registry",),
         ("maintain", "write"),
+        ("copies", "streams"),
         ("read", "sessions", "statements", "store", "subscriptions"),
         ("peer",),
         ("leases", "plain_values", "wire"),
@@ -131,7 +132,7 @@ FOLDERS: dict[str, Order] = {
         ("core",),
     ),
     "session": (
-        ("prepared_text", "simple_query"),
+        ("prepared_text", "query_stream", "simple_query"),
         ("session",),
         ("dispatch",),
         ("ddl", "explain"),

@@ -66,6 +66,13 @@ NOT_PARTICIPLES = frozenset(
 )
 
 
+PRESCRIBED = frozenset(
+    "close commit connect connection cursor description execute executemany fetchall fetchmany"
+    " fetchone rollback rowcount rownumber setinputsizes setoutputsize".split()
+)
+"""Names that PEP 249 prescribes: one word, and not ours to choose."""
+
+
 @dataclass(slots=True)
 class NameCounts:
     """What was found in one tree."""
@@ -102,7 +109,7 @@ def count_names(root: Path) -> NameCounts:
 def _count_definition(counts: NameCounts, where: str, node: ast.AST) -> None:
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-            if is_dunder(name):
+            if is_dunder(name) or name in PRESCRIBED:
                 return
             counts.functions += 1
             counts.one_word += len(split_words(name)) == 1

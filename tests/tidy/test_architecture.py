@@ -56,7 +56,7 @@ def _list_folders(package: str) -> list[str]:
 
 
 def test_import_order_is_the_one_that_is_checked() -> None:
-    shown = re.search(r"```text\n(benchmarks /.*?)```", PAGE, re.DOTALL)
+    shown = re.search(r"```text\n(\(benchmarks .*?)```", PAGE, re.DOTALL)
     assert shown
     order = [tuple(re.findall(r"\w+", step)) for step in shown[1].split("/")]
     assert order == [names for names in LAYERS if not names[0].startswith("__")]

@@ -80,7 +80,7 @@ def compile_for_tier(
 
         return compile_hybrid(catalog, node, engine, wrap)
     direct = compile_plan(catalog, node, wrap)
-    if not choice.free or _changes_data(node):
+    if not choice.free or changes_data(node):
         return direct
     return _FallbackPlan(
         direct, lambda: compile_for_tier(catalog, node, _UNDERESTIMATED, engine, wrap)
@@ -115,7 +115,7 @@ class _FallbackPlan:
         return self._large(run)
 
 
-def _changes_data(node: n.Node) -> bool:
+def changes_data(node: n.Node) -> bool:
     return any(
         isinstance(item, n.Insert | n.Update | n.Delete | n.Lock | e.SequenceCall)
         for item, _ in walk_plan(node, 0)

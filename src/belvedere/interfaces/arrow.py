@@ -1,10 +1,11 @@
-"""Conversion of result rows to Arrow tables."""
+"""Conversion of result rows to Arrow tables, and of a program's data to them."""
 
 from __future__ import annotations
 
 import decimal
 from typing import TYPE_CHECKING, Any
 
+from belvedere.interfaces.exceptions import ProgrammingError
 from belvedere.plan.fields import Fields
 from belvedere.types import Kind, Row, SqlType, numeric_type
 from belvedere.values.decimals import EXACT
@@ -24,6 +25,27 @@ def table_of_rows(fields: Fields, rows: list[Row]) -> pa.Table:
     plain = [list(values) for values, _ in shown]
     made = rows_to_table(list(zip(*plain)), [one for _, one in shown])
     return made.rename_columns([field.name for field in fields])
+
+
+def read_any_table(data: Any) -> pa.Table:
+    """An Arrow table of whatever a program has: a table, batch or reader of Arrow, a data frame of
+    pandas or polars, an object that exports Arrow, or a dict of columns."""
+    import pyarrow as pa  # heavy
+
+    try:
+        if isinstance(data, pa.Table):
+            return data
+        if isinstance(data, pa.RecordBatchReader):
+            return data.read_all()
+        if type(data).__module__.partition(".")[0] == "pandas":
+            return pa.Table.from_pandas(data, preserve_index=False)
+        return pa.table(data)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ProgrammingError(
+            "data is not a table that Arrow can read",
+            sqlstate="22000",
+            detail=f"{type(data).__name__}: {str(error)[:500]}",
+        ) from error
 
 
 def _bound_numeric(values: list[Any], sql_type: SqlType) -> tuple[list[Any], SqlType]:

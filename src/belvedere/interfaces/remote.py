@@ -26,10 +26,12 @@ from belvedere.interfaces.verbs.plain_values import decode_values, encode_values
 from belvedere.interfaces.verbs.sessions import STATEMENT_BYTES_MAX, SentStatement, parse_zone
 from belvedere.interfaces.verbs.wire import batch_to_rows, bytes_to_batch, parse_fields
 from belvedere.pipeline.store.client import Store
+from belvedere.plan.fields import Fields
 from belvedere.remote.client import HUNG_UP, OwnerConnection, SentRows, ask_owner_once
 from belvedere.remote.frames import Request
 from belvedere.session.context.notices import Notices
 from belvedere.session.context.result import Result
+from belvedere.types import Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -69,6 +71,7 @@ class RemoteSession:
         self.settings = RemoteSettings()
         self.notices = Notices()
         self.on_progress: Callable[[str, int, float], None] | None = None
+        self.abandoned_streams: deque[int] = deque()
         self.closed = False
         arguments = {"autocommit": int(autocommit), "read_only": int(read_only)}
         opened = self._conversation.ask_owner(Request("open_session", arguments))
@@ -115,6 +118,29 @@ class RemoteSession:
             value, rows = self._ask(Request("run"), _upload_bytes(data))
         self._update_state(value)
         return _make_result(value, rows)
+
+    def open_stream(
+        self, text: str, parameters: Sequence[Any] = (), freshness: str | None = None
+    ) -> RemoteStream:
+        while self.abandoned_streams:
+            arguments = {"number": self.abandoned_streams.popleft()}
+            self.ask_and_update(Request("close_stream", arguments))
+        data = msgspec.msgpack.encode(SentStatement(text, encode_values(parameters), freshness))
+        if len(data) <= STATEMENT_BYTES_MAX:
+            value, _ = self._ask(Request("open_stream", {"statement": data}))
+        else:
+            value, _ = self._ask(Request("open_stream"), _upload_bytes(data))
+        self._update_state(value)
+        return RemoteStream(self, value["number"], parse_fields(value["fields"]))
+
+    def ask_and_update(
+        self, request: Request, rows: SentRows | None = None
+    ) -> tuple[Any, Iterator[pa.RecordBatch] | None]:
+        """Send a request about the session; its answer, whose state is taken over."""
+        value, found = self._ask(request, rows)
+        if value is not None:
+            self._update_state(value)
+        return value, found
 
     def commit(self) -> None:
         self._end_transaction("commit")
@@ -207,6 +233,27 @@ class RemoteSession:
     def _require_usable(self) -> None:
         if self._conversation.broken:
             raise Unavailable(HUNG_UP, sqlstate="08006", hint=_RECONNECT)
+
+
+class RemoteStream:
+    """A query in the owner whose rows are fetched as they are computed."""
+
+    def __init__(self, session: RemoteSession, number: int, fields: Fields) -> None:
+        self.fields = fields
+        self._session = session
+        self._number = number
+
+    def fetch_rows(self, count: int) -> list[Row]:
+        """At most `count` rows; fewer at its end."""
+        request = Request("fetch_stream", {"number": self._number, "rows": count})
+        return _make_result(*self._session.ask_and_update(request)).rows
+
+    def close(self) -> None:
+        if not self._session.closed:
+            self._session.ask_and_update(Request("close_stream", {"number": self._number}))
+
+    def abandon(self) -> None:
+        self._session.abandoned_streams.append(self._number)
 
 
 def _make_result(value: dict[str, Any], batches: Iterable[pa.RecordBatch] | None) -> Result:

@@ -12,6 +12,7 @@ In reading order; an entry uses only those before it:
     dispatch        dispatch of utility statements; every other one is DDL
     session         a session: runs SQL text, in transactions, for one connection
     prepared_text   a statement that a client prepares, describes and runs
+    query_stream    a query whose rows are computed as they are fetched
     simple_query    a text of several statements as one transaction
 """
 
@@ -19,15 +20,19 @@ SURFACE = (
     "context.notices",
     "context.result",
     "context.shared_state",
+    "copy.arrow_input",
     "materialized.create",
     "materialized.replace",
     "materialized.subscription",
     "materialized.table_index_views",
+    "materialized.table_subscription",
     "prepared_text",
+    "query_stream",
     "session",
     "simple_query",
     "statement.bind",
     "statement.catalog_expressions",
     "statement.parameters",
+    "statement.python_types",
 )
 """The modules that other packages may import."""

@@ -16,9 +16,9 @@ import datetime
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from belvedere import forks
 from belvedere.catalog.catalog import Catalog
@@ -55,6 +55,8 @@ from belvedere.txn.transaction.foreign_keys import ForeignKeyParticipant
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
 from belvedere.views.read.rewrite_rules import apply_rewrite_rules
+
+T = TypeVar("T")
 
 CANCELED = "canceled by the user"
 TIMED_OUT = "statement timeout"
@@ -103,6 +105,7 @@ class Session:
         self.copy_input: IO[str] | None = None
         self.copy_output: IO[str] | None = None
         self.on_progress: Callable[[str, int, float], None] | None = None
+        self.streams: set[Any] = set()  # open ones, which end with it
         self.closed = False
         forks.track_handle(self)
 
@@ -166,6 +169,8 @@ class Session:
 
     def close(self) -> None:
         self.closed = True
+        for stream in list(self.streams):
+            stream.close()
         self.transactions.rollback()
 
     def _select_plans_by_settings(self) -> None:
@@ -173,7 +178,7 @@ class Session:
 
     # -- one text -----------------------------------------------------------------------------
 
-    def run_with_timeout(self, action: Callable[[], Result]) -> Result:
+    def run_with_timeout(self, action: Callable[[], T]) -> T:
         """Run an action under the statement timeout, open to `cancel`."""
         timeout_ms = self.settings.get("statement_timeout")
         timer = None
@@ -202,13 +207,20 @@ class Session:
         self, freshness: str, entry: CompiledStatement | None, text: str, parameters: Sequence[Any]
     ) -> Result:
         """Run a text with a freshness of its own. Plans are the same for every freshness."""
-        self._statement_freshness = self._parse_freshness_and_raise_floor(freshness)
-        try:
+        with self.hold_freshness(freshness):
             if entry is None or entry.tier is not self.settings.tier:
                 return self._run_script_text(text, parameters)
             with contextlib.suppress(ParameterTypesDiffer):
                 return self.run_cached_statement(entry, parameters)
             return self._run_script_text(text, parameters)
+
+    @contextlib.contextmanager
+    def hold_freshness(self, freshness: str | None) -> Iterator[None]:
+        """Require this freshness of views inside; None: that of the settings."""
+        if freshness is not None:
+            self._statement_freshness = self._parse_freshness_and_raise_floor(freshness)
+        try:
+            yield
         finally:
             self._statement_freshness = None
 
@@ -319,13 +331,17 @@ class Session:
         )
 
     def require_copy_input(self) -> IO[str]:
+        """The door's input from its beginning, also for another attempt of the statement."""
         if self.copy_input is None:
-            raise Unsupported("COPY FROM STDIN", hint="name a file, or use \\copy in the shell")
+            raise Unsupported("COPY FROM STDIN here", hint="use cursor.copy, or name a file")
+        self.copy_input.seek(0)
         return self.copy_input
 
     def require_copy_output(self) -> IO[str]:
         if self.copy_output is None:
-            raise Unsupported("COPY TO STDOUT", hint="name a file, or use \\copy in the shell")
+            raise Unsupported("COPY TO STDOUT here", hint="use cursor.copy, or name a file")
+        self.copy_output.seek(0)
+        self.copy_output.truncate()
         return self.copy_output
 
     # -- data statements ----------------------------------------------------------------------

@@ -219,6 +219,9 @@ class CommitProtocol(Protocol):
     def open_snapshot(self) -> Snapshot:
         """Open a snapshot at the published position; the caller gives it back with `release`."""
 
+    def retain(self, snapshot: Snapshot) -> None:
+        """Keep an open snapshot for one more `release`."""
+
     def release(self, snapshot: Snapshot) -> None: ...
 
     def reader(self, snapshot: Snapshot) -> Reader: ...

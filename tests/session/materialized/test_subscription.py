@@ -17,7 +17,7 @@ from belvedere.errors import InvalidInput, Unavailable
 from belvedere.session.materialized.subscription import (
     Subscription,
     ViewChange,
-    open_subscription,
+    open_view_subscription,
 )
 from belvedere.views.registry.transitions import edit_view_maintenance
 from tests.views.sql import Store, opened, rows_of
@@ -61,7 +61,7 @@ def change(rng: random.Random, store: Store) -> None:
 def test_rows_come_and_go_with_weights_and_positions(maintenance: str) -> None:
     with opened() as store:
         made(store, maintenance)
-        changes = open_subscription(store.session(), "totals", timeout_s=0)
+        changes = open_view_subscription(store.session(), "totals", timeout_s=0)
         store.run("INSERT INTO t VALUES (2, 1, 5)")
         refreshed(store)
         at = store.db.position
@@ -90,7 +90,7 @@ def test_the_view_then_is_the_view_now_less_its_changes(
         refreshed(store)
         now = Counter(store.run(f"SELECT * FROM {name}"))
         for position, then in seen:
-            for _, row, weight in open_subscription(store.session(), name, position, 0):
+            for _, row, weight in open_view_subscription(store.session(), name, position, 0):
                 then[row] += weight
             assert +then == now
             assert not -then
@@ -99,14 +99,14 @@ def test_the_view_then_is_the_view_now_less_its_changes(
 def test_a_subscriber_goes_on_after_a_restart(tmp_path: Path) -> None:
     with opened(tmp_path / "shop.db") as store:
         made(store, "immediate", ("totals", "bag"))
-        first = open_subscription(store.session(), "bag", timeout_s=0)
+        first = open_view_subscription(store.session(), "bag", timeout_s=0)
         store.run("INSERT INTO t VALUES (2, 1, 5)")
         assert plain(first) == [((1, 5), 1)]
         position = first.position
         store.run("INSERT INTO t VALUES (3, 1, 7)")
     with opened(tmp_path / "shop.db") as store:
         store.run("INSERT INTO t VALUES (4, 1, 9)")
-        later = open_subscription(store.session(), "bag", position, 0)
+        later = open_view_subscription(store.session(), "bag", position, 0)
         assert plain(later) == [((1, 7), 1), ((1, 9), 1)]
 
 
@@ -114,7 +114,7 @@ def test_a_position_that_is_forgotten_is_refused() -> None:
     with opened() as store:
         made(store, "immediate")
         store.run("ALTER MATERIALIZED VIEW totals SET (keep_changes = '3')")
-        old = open_subscription(store.session(), "totals", timeout_s=0)
+        old = open_view_subscription(store.session(), "totals", timeout_s=0)
         for number in range(10, 20):
             store.run(f"INSERT INTO t VALUES ({number}, 1, 1)")
         store.db.views.trim_changefeeds()
@@ -122,8 +122,8 @@ def test_a_position_that_is_forgotten_is_refused() -> None:
             list(old)
         assert found.value.facts["first"] == store.db.position - 3
         with pytest.raises(InvalidInput):
-            open_subscription(store.session(), "totals", 1)
-        kept = open_subscription(store.session(), "totals", store.db.position - 3, 0)
+            open_view_subscription(store.session(), "totals", 1)
+        kept = open_view_subscription(store.session(), "totals", store.db.position - 3, 0)
         assert len({change.position for change in kept}) == 3
 
 
@@ -131,7 +131,7 @@ def test_changes_are_kept_from_the_first_subscription_on() -> None:
     with opened() as store:
         store.run("CREATE TABLE t (id int PRIMARY KEY, g int, v int)")
         store.run(f"CREATE MATERIALIZED VIEW totals AS {TOTALS}", "INSERT INTO t VALUES (1, 1, 1)")
-        changes = open_subscription(store.session(), "totals", timeout_s=0)
+        changes = open_view_subscription(store.session(), "totals", timeout_s=0)
         store.run("INSERT INTO t VALUES (2, 2, 2)")
         assert plain(changes) == [((2, 1, 2), 1)]
         store.run("ALTER MATERIALIZED VIEW totals SET (keep_changes = 'off')")
@@ -144,7 +144,7 @@ def test_a_switch_and_a_repair_are_in_the_stream(maintenance: str, rng: random.R
     other = {"immediate": "deferred", "deferred": "immediate"}[maintenance]
     with opened() as store:
         made(store, maintenance)
-        changes = open_subscription(store.session(), "totals", timeout_s=0)
+        changes = open_view_subscription(store.session(), "totals", timeout_s=0)
         then = Counter(store.run("SELECT * FROM totals"))
         for step in (other, maintenance, other):
             change(rng, store)
@@ -164,7 +164,7 @@ def test_what_a_switch_applies_is_in_the_stream() -> None:
         store.run("ALTER MATERIALIZED VIEW totals SET (refresh_every = '1 d')")
         store.run("REFRESH MATERIALIZED VIEW totals")
         changes, view = (
-            open_subscription(store.session(), "totals", timeout_s=0),
+            open_view_subscription(store.session(), "totals", timeout_s=0),
             store.view("totals"),
         )
         store.run("INSERT INTO t VALUES (2, 2, 2)")
@@ -178,7 +178,7 @@ def test_what_a_switch_applies_is_in_the_stream() -> None:
 def test_a_dropped_view_keeps_no_changes() -> None:
     with opened() as store:
         made(store, "immediate")
-        changes = open_subscription(store.session(), "totals", timeout_s=0)
+        changes = open_view_subscription(store.session(), "totals", timeout_s=0)
         store.run("INSERT INTO t VALUES (2, 2, 2)", "DROP MATERIALIZED VIEW totals")
         with pytest.raises(Unavailable):
             changes.poll()
@@ -190,7 +190,7 @@ def test_a_dropped_view_keeps_no_changes() -> None:
 def test_a_waiting_subscriber_is_woken(maintenance: str) -> None:
     with opened() as store:
         made(store, maintenance)
-        changes = open_subscription(store.session(), "totals", timeout_s=60)
+        changes = open_view_subscription(store.session(), "totals", timeout_s=60)
         found: list[ViewChange] = []
         thread = threading.Thread(target=lambda: found.append(next(changes)))
         thread.start()
@@ -202,7 +202,7 @@ def test_a_waiting_subscriber_is_woken(maintenance: str) -> None:
 def test_closing_ends_the_wait() -> None:
     with opened() as store:
         made(store, "immediate")
-        changes: Subscription = open_subscription(store.session(), "totals")
+        changes: Subscription = open_view_subscription(store.session(), "totals")
         thread = threading.Thread(target=lambda: list(changes))
         thread.start()
         changes.close()
@@ -237,7 +237,7 @@ def test_reading_beside_the_stream_is_at_one_position() -> None:
         position = session.transactions.open.position
         session.execute("ROLLBACK")
         store.run("INSERT INTO t VALUES (2, 1, 5)")
-        for _, row, weight in open_subscription(session, "totals", position, 0):
+        for _, row, weight in open_view_subscription(session, "totals", position, 0):
             then[row] += weight
         assert +then == Counter(store.run("SELECT * FROM totals"))
 
@@ -272,7 +272,7 @@ def test_rows_that_are_made_of_several_entries_come_and_go_as_wholes(
         )
         refreshed(store)
         shown = Counter(store.run("SELECT * FROM formed"))
-        changes = open_subscription(store.session(), "formed", timeout_s=0)
+        changes = open_view_subscription(store.session(), "formed", timeout_s=0)
         for step in range(12):
             if step % 4 == 3:
                 store.run(f"UPDATE u SET name = 'name {step}' WHERE id = {rng.randrange(3)}")

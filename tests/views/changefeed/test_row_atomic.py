@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from belvedere.errors import InvalidInput, Unavailable
-from belvedere.session.materialized.subscription import Subscription, open_subscription
+from belvedere.session.materialized.subscription import Subscription, open_view_subscription
 from tests.views.nodes import TOTALS, Node, damage, nodes
 
 
 def changes_of(node: Node, position: int | None = None) -> Subscription:
-    return open_subscription(node.session, "v", position, timeout_s=0)
+    return open_view_subscription(node.session, "v", position, timeout_s=0)
 
 
 def test_what_every_node_adds_to_a_view_is_in_its_changes() -> None:

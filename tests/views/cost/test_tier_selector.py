@@ -10,7 +10,7 @@ import pytest
 
 from belvedere.database import Database
 from belvedere.errors import InvalidInput
-from belvedere.session.materialized.subscription import open_subscription
+from belvedere.session.materialized.subscription import open_view_subscription
 from belvedere.views.cost import cost_model, measured_costs, row_counts, tier_selector
 from belvedere.views.cost.maintenance_tier import MaintenanceTier
 from belvedere.views.cost.tier_selector import CHANGES_MIN
@@ -356,7 +356,7 @@ def test_subscribers_see_the_difference_that_a_refill_makes() -> None:
         at = store.db.views.read_view_watermark(store.view("sums"))
         store.run("DELETE FROM t WHERE id = 1", "UPDATE t SET v = 9 WHERE id = 2")
         store.run("REFRESH MATERIALIZED VIEW sums")
-        changes = open_subscription(store.session(), "sums", at, timeout_s=0.0)
+        changes = open_view_subscription(store.session(), "sums", at, timeout_s=0.0)
         assert [(row, weight) for _, row, weight in changes] == [((1, 1), -1)]
 
 

@@ -7,8 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from belvedere import errors, forks
+from belvedere.interfaces import arrow
+from belvedere.interfaces.client.copy_data import insert_table
 from belvedere.interfaces.client.cursor import Cursor
+from belvedere.interfaces.client.named_parameters import number_parameters
 from belvedere.interfaces.client.row_factories import RowFactory
+from belvedere.interfaces.client.row_stream import RowStream
 from belvedere.interfaces.client.shaped_cursor import ShapedCursor, is_statement_logged
 from belvedere.interfaces.client.subscriptions import open_door_subscription
 from belvedere.interfaces.exceptions import (
@@ -24,6 +28,7 @@ from belvedere.interfaces.exceptions import (
     Warning,  # noqa: A004
     translate_error,
 )
+from belvedere.session.query_stream import open_query_stream
 from belvedere.session.session import Session
 
 if TYPE_CHECKING:
@@ -146,11 +151,46 @@ class Connection:
     ) -> Cursor:
         return self._cursor_class(self).executemany(sql, parameters)
 
+    def stream(
+        self,
+        sql: str,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        freshness: str | None = None,
+    ) -> RowStream:
+        """The rows of a query as they are computed, a few at a time."""
+        with self._lock:
+            self._require_open()
+            try:
+                if isinstance(parameters, Mapping):
+                    numbered = number_parameters(sql)
+                    sql, parameters = numbered.text, numbered.select_values(parameters)
+                session = self._session
+                source = (
+                    open_query_stream(session, sql, parameters, freshness)
+                    if isinstance(session, Session)
+                    else session.open_stream(sql, parameters, freshness)
+                )
+            except errors.Error as error:
+                raise translate_error(error) from None
+        return RowStream(self, source, self._row_factory)
+
+    def insert(self, table: str, data: Any) -> int:
+        """Insert a table of Arrow, pandas or polars, or anything else that Arrow can read, by the
+        names of its columns, all rows or none; returns their number."""
+        with self._lock:
+            self._require_open()
+            rows = arrow.read_any_table(data)
+            try:
+                return insert_table(self._session, table, rows)
+            except errors.Error as error:
+                raise translate_error(error) from None
+
     def subscribe(
         self, view: str, from_position: int | None = None, *, timeout_s: float | None = None
     ) -> Subscription | RemoteSubscription:
-        """The changes of a materialized view after a position, or from now on: an iterator of
-        (position, row, weight). It ends after `timeout_s` without a change; None: it waits."""
+        """The changes of a table or materialized view after a position, or from now on: an iterator
+        of (position, row, weight). It ends after `timeout_s` without a change; None: it waits."""
         with self._lock:
             self._require_open()
             try:

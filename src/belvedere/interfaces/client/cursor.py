@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from belvedere import errors
 from belvedere.interfaces import arrow
+from belvedere.interfaces.client.copy_data import CopyExchange
 from belvedere.interfaces.client.named_parameters import number_parameters
 from belvedere.interfaces.exceptions import (
     DatabaseError,
@@ -22,6 +23,7 @@ from belvedere.types import Row
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
     from belvedere.interfaces.client.connection import Connection
@@ -167,6 +169,13 @@ class Cursor:
             else:
                 connection.rollback()
 
+    def copy(self, sql: str) -> CopyExchange:
+        """COPY .. FROM STDIN or COPY .. TO STDOUT: a context manager to write to or to read."""
+        connection = self.connection
+        connection._require_open()
+        self._clear_result()
+        return CopyExchange(self, connection, sql)
+
     def _clear_result(self) -> None:
         self._rows, self._fields, self._result, self._at = [], None, None, 0
         self.rowcount = -1
@@ -204,6 +213,18 @@ class Cursor:
             names = [field.name for field in self._fields]
             return table.slice(self._at).rename_columns(names)
         return arrow.table_of_rows(self._fields, self._result.rows[self._at :])
+
+    def fetch_polars(self) -> pl.DataFrame:
+        """The rows not yet fetched, as a polars data frame."""
+        try:
+            import polars as pl  # heavy
+        except ImportError as error:
+            raise NotSupportedError(
+                "polars data frames need polars", sqlstate="0A000", hint="pip install polars"
+            ) from error
+        frame = pl.from_arrow(self.fetch_arrow())
+        assert isinstance(frame, pl.DataFrame)
+        return frame
 
     def fetch_df(self) -> pd.DataFrame:
         """The rows not yet fetched, as a pandas data frame."""

@@ -16,11 +16,8 @@ from belvedere.interfaces.exceptions import translate_error
 from belvedere.interfaces.verbs.plain_values import decode_values
 from belvedere.remote.client import OwnerConnection
 from belvedere.remote.frames import Request
-from belvedere.session.materialized.subscription import (
-    Subscription,
-    ViewChange,
-    open_subscription,
-)
+from belvedere.session.materialized.subscription import Subscription, ViewChange
+from belvedere.session.materialized.table_subscription import open_subscription
 from belvedere.session.session import Session
 
 if TYPE_CHECKING:

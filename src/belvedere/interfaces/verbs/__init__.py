@@ -15,6 +15,8 @@ In reading order; an entry uses only those before it:
     statements  verbs that run SQL text in a session of the peer's own
     sessions    verbs of a connection from another process: one session for each peer
     subscriptions  verbs of a subscription to a view from another process
+    streams     verbs of queries whose rows another process fetches as they are computed
+    copies      verbs of COPY between another process and a table
     store       verbs about the store itself: position, identity, backup
     maintain/   verbs that maintain, backfill and verify views from another process
     write/      verbs that stage rows and write them in one transaction

@@ -14,6 +14,7 @@ from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs.leases import LeaseTable
 from belvedere.session.context.shared_state import SharedState
 from belvedere.session.materialized.subscription import Subscription
+from belvedere.session.query_stream import QueryStream
 from belvedere.session.session import Session
 from belvedere.views.backfill.external_backfill import ExternalBackfill
 
@@ -59,6 +60,8 @@ class Peer:
     _session: Session | None = field(default=None, init=False)
     _key: str | None = field(default=None, init=False)
     subscription: Subscription | None = field(default=None, init=False)
+    streams: dict[int, QueryStream] = field(default_factory=dict, init=False)
+    _streams_opened: int = field(default=0, init=False)
     _notices_taken: int = field(default=0, init=False)
 
     @property
@@ -81,6 +84,12 @@ class Peer:
         self._key = secrets.token_hex(16)
         self.served_store.sessions[self._key] = self._session
         return self._key
+
+    def add_stream(self, stream: QueryStream) -> int:
+        """Keep an open stream; returns the number by which the peer fetches from it."""
+        self._streams_opened += 1
+        self.streams[self._streams_opened] = stream
+        return self._streams_opened
 
     @property
     def has_session(self) -> bool:

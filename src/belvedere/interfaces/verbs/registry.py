@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from belvedere.interfaces.verbs import sessions, statements, store, subscriptions
+from belvedere.interfaces.verbs import (
+    copies,
+    sessions,
+    statements,
+    store,
+    streams,
+    subscriptions,
+)
 from belvedere.interfaces.verbs.maintain import backfill, maintenance_verbs
 from belvedere.interfaces.verbs.peer import Verb
 from belvedere.interfaces.verbs.read import changes, read_verbs, view_changes
@@ -16,6 +23,8 @@ VERBS: dict[str, Verb] = {
     **statements.VERBS,
     **sessions.VERBS,
     **subscriptions.VERBS,
+    **streams.VERBS,
+    **copies.VERBS,
     **write_verbs.VERBS,
     **maintenance_verbs.VERBS,
     **backfill.VERBS,

@@ -57,7 +57,7 @@ def configure_session(peer: Peer, arguments: Arguments) -> None:
 def run_statement(peer: Peer, arguments: Arguments) -> object:
     """Run the statements of a text; the answer is the last one's. A transaction that it begins
     lasts until the peer ends it or disconnects."""
-    statement = _read_statement(arguments)
+    statement = read_statement(arguments)
     parameters = decode_values(statement.parameters)
     result = peer.session.execute(statement.sql, parameters, statement.freshness)
     return answer_with_result(peer, result)
@@ -133,7 +133,7 @@ def cancel_statement(peer: Peer, arguments: Arguments) -> bool:
     return session is not None
 
 
-def _read_statement(arguments: Arguments) -> SentStatement:
+def read_statement(arguments: Arguments) -> SentStatement:
     if arguments.has("statement"):
         data = arguments.get_bytes("statement")
     else:

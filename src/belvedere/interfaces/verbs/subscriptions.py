@@ -14,7 +14,7 @@ from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs.peer import Arguments, Peer, Stream, Verb
 from belvedere.interfaces.verbs.plain_values import encode_values
 from belvedere.interfaces.verbs.wire import bytes_to_batch
-from belvedere.session.materialized.subscription import open_subscription
+from belvedere.session.materialized.table_subscription import open_subscription
 from belvedere.session.session import Session
 
 

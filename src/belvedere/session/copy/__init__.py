@@ -7,4 +7,5 @@ In reading order; an entry uses only those before it:
     text_format  CSV and PostgreSQL's text format, with NULL distinct from empty text
     text_chunks  chunks of a text file as Arrow columns, where every value is spelled plainly
     copy         COPY in both directions, as CSV, PostgreSQL's text format, or Parquet
+    arrow_input  insertion of an Arrow table: the rows of COPY, with columns by their names
 """

@@ -9,7 +9,7 @@ runs on; COPY .. FROM STDIN and TO STDOUT use the streams of the session's door.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -155,10 +155,26 @@ def _load_parquet_file(intake: _CopyLoader, statement: s.Copy) -> None:
     if statement.path is None:
         raise Unsupported("COPY of Parquet from STDIN")
     names = [field.name for field in statement.columns]
+    batches = parquet.read_column_batches(_require_existing_file(statement.path), names)
+    _load_column_batches(intake, statement, batches)
+
+
+def insert_column_batches(
+    session: Session, transaction: Transaction, statement: s.Copy, batches: Iterable[list[Any]]
+) -> Result:
+    """Insert Arrow columns, in the order of the statement's columns, instead of a file's."""
+    intake = _CopyLoader(session, transaction, statement)
+    _load_column_batches(intake, statement, batches)
+    return Result("INSERT", affected=intake.count)
+
+
+def _load_column_batches(
+    intake: _CopyLoader, statement: s.Copy, batches: Iterable[list[Any]]
+) -> None:
     convert = make_row_reporting_converter(
         make_parameter_converter([field.type for field in statement.columns])
     )
-    for columns in parquet.read_column_batches(_require_existing_file(statement.path), names):
+    for columns in batches:
         if intake.columns is None or not intake.insert_arrow_columns(columns):
             values = [column.to_pylist() for column in columns]
             intake.insert_file_rows(list(map(convert, zip(*values))))

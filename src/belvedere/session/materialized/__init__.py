@@ -7,6 +7,7 @@ In reading order; an entry uses only those before it:
     query_rewrite      statements answered from views that they do not name
     table_index_views  CREATE INDEX .. WITH (maintenance, placement): an index stored as a view
     subscription       a stream of a view's changes: `con.subscribe(view, from_position)`
+    table_subscription  a stream of a table's changes, read from the change log
     view_indexes       CREATE [UNIQUE] INDEX .. ON a materialized view
     replace            replacement of a view: CREATE OR REPLACE, and switches of its maintenance
     verify             REFRESH, VERIFY and REPAIR of materialized views

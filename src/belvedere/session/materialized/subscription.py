@@ -42,7 +42,8 @@ POLL_S_MAX = 0.25
 
 
 class ViewChange(NamedTuple):
-    """`weight` copies of `row` were inserted into the view at `position`; deleted if negative."""
+    """`weight` copies of `row` were inserted into the view or table at `position`; deleted if
+    negative."""
 
     position: int
     row: Row
@@ -50,12 +51,11 @@ class ViewChange(NamedTuple):
 
 
 class Subscription:
-    """Created by `open_subscription`. A later subscription can resume from `position`."""
+    """To a view (`ViewSubscription`) or a table. A later one can resume from `position`."""
 
     def __init__(
         self,
         session: Session,
-        view: View,
         position: int,
         timeout_s: float | None,
         clock: Callable[[], float] = time.monotonic,
@@ -65,7 +65,6 @@ class Subscription:
         self.position = position
         self._shown = shown
         self._session = session
-        self._view = view
         self._timeout_s = timeout_s
         self._clock = clock
         self._ready: deque[ViewChange] = deque()
@@ -117,7 +116,7 @@ class Subscription:
                 found = self._read_new_changes()
             except Error as error:
                 shown = self._shown(error)
-                raise shown from (None if shown is error else error)
+                raise shown from None
             if found:
                 return found
             left = POLL_S_MAX if deadline is None else deadline - self._clock()
@@ -127,11 +126,33 @@ class Subscription:
         return []
 
     def _wait_for_commit_or_batch(self, seen: int, moves: int, timeout_s: float) -> None:
-        host = self._session.host
-        if self._view.maintenance is Maintenance.DEFERRED:
-            host.views.deferred.wait_for_batch(moves, timeout_s)
-        elif not host.visibility.wait_past(seen, timeout_s):
+        if not self._session.host.visibility.wait_past(seen, timeout_s):
             self._closed.wait(timeout_s / 10)  # the store may have ended
+
+    def _read_new_changes(self) -> list[ViewChange]:
+        """The changes after the last position read."""
+        raise NotImplementedError
+
+
+class ViewSubscription(Subscription):
+    """Created by `open_view_subscription`."""
+
+    def __init__(
+        self,
+        session: Session,
+        view: View,
+        position: int,
+        timeout_s: float | None,
+        shown: Callable[[Error], Exception] = lambda error: error,
+    ) -> None:
+        super().__init__(session, position, timeout_s, shown=shown)
+        self._view = view
+
+    def _wait_for_commit_or_batch(self, seen: int, moves: int, timeout_s: float) -> None:
+        if self._view.maintenance is Maintenance.DEFERRED:
+            self._session.host.views.deferred.wait_for_batch(moves, timeout_s)
+        else:
+            super()._wait_for_commit_or_batch(seen, moves, timeout_s)
 
     def _read_new_changes(self) -> list[ViewChange]:
         """The changes after the last position read."""
@@ -185,13 +206,13 @@ class Subscription:
         return list(rows(self._session.make_run_context(only, ())))
 
 
-def open_subscription(
+def open_view_subscription(
     session: Session,
     name: str,
     from_position: int | None = None,
     timeout_s: float | None = None,
     shown: Callable[[Error], Exception] = lambda error: error,
-) -> Subscription:
+) -> ViewSubscription:
     """The changes of a view after a position (None: from now on). A view without a changefeed gets
     one from now on."""
     schema, _, last = name.rpartition(".")
@@ -212,7 +233,7 @@ def open_subscription(
         position = from_position if from_position is not None else at
         assert position is not None
         require_position_retained(kept, position, view)
-    return Subscription(session, view, position, timeout_s, shown=shown)
+    return ViewSubscription(session, view, position, timeout_s, shown)
 
 
 def _enable_changefeed(edit: CatalogEdit, view: View) -> None:

@@ -100,6 +100,7 @@ class BatchCommit:
         self._outcomes: dict[bytes, int] = {}
         self._outcomes_max = config.outcomes_kept
         self.open_snapshot = visibility.open_snapshot
+        self.retain = visibility.retain
         self.release = visibility.release
         self.reader = partial(SnapshotReader, visibility)
 

@@ -50,6 +50,11 @@ class Visibility:
             self.open_count += 1
         return snapshot
 
+    def retain(self, snapshot: Snapshot) -> None:
+        with self.latch:
+            self._open[snapshot.batch] += 1
+            self.open_count += 1
+
     def release(self, snapshot: Snapshot) -> None:
         with self.latch:
             self.open_count -= 1

@@ -185,6 +185,9 @@ class RowCommit:
         with self._mutex:
             self._read_at_least = max(self._read_at_least, position)
 
+    def retain(self, snapshot: Snapshot) -> None:
+        self.node.open_snapshot(snapshot.batch)
+
     def release(self, snapshot: Snapshot) -> None:
         self.node.close_snapshot(snapshot.batch)
 

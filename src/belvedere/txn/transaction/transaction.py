@@ -338,6 +338,19 @@ class Transaction:
     def _discard_preview(self) -> None:
         self._derived, self._unpreviewed = _NO_ROWS, None
 
+    def fork_for_reading(self) -> Transaction:
+        """A transaction that shows what this one shows now, its changes too, and goes on showing it
+        whatever this one does next. It writes nothing, and the caller rolls it back. What it reads
+        counts as read by this one."""
+        fork = Transaction.__new__(Transaction)
+        for name in Transaction.__slots__:
+            setattr(fork, name, getattr(self, name))
+        self._protocol.retain(self.snapshot)
+        fork._changes = dict(self._changes)
+        fork._earlier, fork._journal, fork._held, fork._order = (), None, {}, None
+        fork._discard_preview()
+        return fork
+
     # -- the end ------------------------------------------------------------------------------
 
     def commit(self) -> CommitResult:

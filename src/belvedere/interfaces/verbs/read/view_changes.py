@@ -20,7 +20,7 @@ from belvedere.plan.fields import Field
 from belvedere.session.materialized.subscription import (
     Subscription,
     ViewChange,
-    open_subscription,
+    open_view_subscription,
 )
 from belvedere.session.session import Session
 
@@ -63,7 +63,8 @@ def view_changes(peer: Peer, arguments: Arguments) -> Stream:
 
 
 def _open_subscription(peer: Peer, arguments: Arguments, after: int | None) -> Subscription:
-    return open_subscription(Session(peer.served_store.shared), arguments.get_text("view"), after)
+    session = Session(peer.served_store.shared)
+    return open_view_subscription(session, arguments.get_text("view"), after)
 
 
 def _make_batch(found: NamedRelation, changes: list[ViewChange]) -> pa.RecordBatch:

@@ -1,0 +1,88 @@
+"""Verbs of COPY between another process and a table: the data goes with the request or the answer.
+
+copy_in       sql, upload             rows of bytes, as they are in a file
+copy_out      sql                     the same, downloaded
+insert_arrow  table, upload           batches of Arrow, by the names of their columns
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Iterator
+from typing import IO, Any
+
+import pyarrow as pa
+
+from belvedere.interfaces.verbs.peer import Arguments, Peer, Stream, Verb
+from belvedere.interfaces.verbs.sessions import describe_session
+from belvedere.interfaces.verbs.wire import bytes_to_batch
+from belvedere.session.copy.arrow_input import insert_arrow_table
+from belvedere.session.session import Session
+
+SPOOL_BYTES = 1024 * 1024
+"""Longer data waits in a temporary file."""
+PART_BYTES = 1024 * 1024
+
+
+def open_spool() -> IO[bytes]:
+    return tempfile.SpooledTemporaryFile(SPOOL_BYTES)
+
+
+def copy_spool_in(session: Session, sql: str, spool: IO[bytes]) -> int:
+    """Run COPY .. FROM STDIN with the data of a file; returns the number of rows."""
+    session.copy_input = io.TextIOWrapper(spool, encoding="utf-8", newline="")
+    try:
+        return session.execute(sql).affected
+    finally:
+        session.copy_input.detach()
+        session.copy_input = None
+
+
+def copy_out_to_spool(session: Session, sql: str, spool: IO[bytes]) -> int:
+    """Run COPY .. TO STDOUT into a file, which is then at its beginning."""
+    session.copy_output = io.TextIOWrapper(spool, encoding="utf-8", newline="")
+    try:
+        count = session.execute(sql).affected
+        session.copy_output.flush()
+    finally:
+        session.copy_output.detach()
+        session.copy_output = None
+    spool.seek(0)
+    return count
+
+
+def split_spool(spool: IO[bytes]) -> Iterator[pa.RecordBatch]:
+    """The data in parts; closes the file."""
+    with spool:
+        while part := spool.read(PART_BYTES):
+            yield bytes_to_batch(part)
+
+
+def copy_in(peer: Peer, arguments: Arguments) -> dict[str, Any]:
+    with open_spool() as spool:
+        for batch in arguments.upload.batches:
+            spool.writelines(batch[0].to_pylist())
+        count = copy_spool_in(peer.session, arguments.get_text("sql"), spool)
+    return {"affected": count, **describe_session(peer)}
+
+
+def copy_out(peer: Peer, arguments: Arguments) -> Stream:
+    spool = open_spool()
+    try:
+        count = copy_out_to_spool(peer.session, arguments.get_text("sql"), spool)
+    except BaseException:
+        spool.close()
+        raise
+    value = {"affected": count, **describe_session(peer)}
+    return Stream(bytes_to_batch(b"").schema, split_spool(spool), value)
+
+
+def insert_arrow(peer: Peer, arguments: Arguments) -> dict[str, Any]:
+    schema, batches = arguments.upload
+    table = pa.Table.from_batches(list(batches), schema)
+    result = insert_arrow_table(peer.session, arguments.get_text("table"), table)
+    return {"affected": result.affected, **describe_session(peer)}
+
+
+VERBS: dict[str, Verb] = {"copy_in": copy_in, "copy_out": copy_out, "insert_arrow": insert_arrow}
