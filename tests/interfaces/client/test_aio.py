@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine
 from pathlib import Path
@@ -137,5 +138,22 @@ def test_a_failed_connect_leaves_nothing() -> None:
     async def main() -> None:
         with pytest.raises(belvedere.NotSupportedError):
             await belvedere.aio.connect("postgresql://x")
+
+    run_alone(main())
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_process_is_refused_and_does_not_wait(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await belvedere.aio.connect(str(tmp_path / "s"), autocommit=True) as con:
+            child = os.fork()
+            if not child:
+                try:
+                    await con.execute("SELECT 1")
+                except belvedere.Error as error:
+                    os._exit(7 if error.sqlstate == "08003" else 1)
+                os._exit(2)
+            _, status = os.waitpid(child, 0)  # noqa: ASYNC222 - the loop has nothing else to do
+            assert os.waitstatus_to_exitcode(status) == 7
 
     run_alone(main())

@@ -8,6 +8,7 @@ ended: afterwards the connection can be used, and nothing runs that nobody await
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -23,10 +24,17 @@ CANCEL_EVERY_S = 0.05
 class CallWorker:
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="belvedere aio")
+        self._process = os.getpid()
         self._ended = False
 
     async def run_call(self, call: Callable[[], T], cancel: Callable[[], None] | None = None) -> T:
         """Run `call` in the thread. `cancel` stops it, from any thread."""
+        if os.getpid() != self._process:  # where its thread is not
+            raise InterfaceError(
+                "the connection belongs to another process",
+                sqlstate="08003",
+                hint="connect in the forked process",
+            )
         if self._ended:
             raise InterfaceError("connection is closed", sqlstate="08003")
         running = asyncio.get_running_loop().run_in_executor(self._executor, call)
