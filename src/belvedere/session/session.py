@@ -18,13 +18,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from belvedere import forks
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.catalog.relation_codecs import compiled_index
-from belvedere.errors import Error, InvalidInput, Retry, Unsupported
+from belvedere.errors import Error, InvalidInput, Retry
 from belvedere.execution.choose_tier import Tier
 from belvedere.execution.memory_limit import Memory
 from belvedere.execution.python.compile import Wrap
@@ -33,6 +33,7 @@ from belvedere.execution.run import Interrupt, Run
 from belvedere.plan.functions.core.function import Environment
 from belvedere.plan.nodes import Node
 from belvedere.session import dispatch
+from belvedere.session.context.copy_streams import CopyStreams
 from belvedere.session.context.freshness import Freshness, FreshnessKind, parse_freshness
 from belvedere.session.context.notices import Notices
 from belvedere.session.context.result import Result
@@ -102,8 +103,7 @@ class Session:
         self._running = False
         self._statement_freshness: Freshness | None = None
         self._transaction_time: datetime.datetime | None = None
-        self.copy_input: IO[str] | None = None
-        self.copy_output: IO[str] | None = None
+        self.copy_streams = CopyStreams()
         self.on_progress: Callable[[str, int, float], None] | None = None
         self.streams: set[Any] = set()  # open ones, which end with it
         self.closed = False
@@ -329,20 +329,6 @@ class Session:
             wrap,
             deferred=deferred,
         )
-
-    def require_copy_input(self) -> IO[str]:
-        """The door's input from its beginning, also for another attempt of the statement."""
-        if self.copy_input is None:
-            raise Unsupported("COPY FROM STDIN here", hint="use cursor.copy, or name a file")
-        self.copy_input.seek(0)
-        return self.copy_input
-
-    def require_copy_output(self) -> IO[str]:
-        if self.copy_output is None:
-            raise Unsupported("COPY TO STDOUT here", hint="use cursor.copy, or name a file")
-        self.copy_output.seek(0)
-        self.copy_output.truncate()
-        return self.copy_output
 
     # -- data statements ----------------------------------------------------------------------
 

@@ -31,23 +31,23 @@ def open_spool() -> IO[bytes]:
 
 def copy_spool_in(session: Session, sql: str, spool: IO[bytes]) -> int:
     """Run COPY .. FROM STDIN with the data of a file; returns the number of rows."""
-    session.copy_input = io.TextIOWrapper(spool, encoding="utf-8", newline="")
+    session.copy_streams.input = io.TextIOWrapper(spool, encoding="utf-8", newline="")
     try:
         return session.execute(sql).affected
     finally:
-        session.copy_input.detach()
-        session.copy_input = None
+        session.copy_streams.input.detach()
+        session.copy_streams.input = None
 
 
 def copy_out_to_spool(session: Session, sql: str, spool: IO[bytes]) -> int:
     """Run COPY .. TO STDOUT into a file, which is then at its beginning."""
-    session.copy_output = io.TextIOWrapper(spool, encoding="utf-8", newline="")
+    session.copy_streams.output = io.TextIOWrapper(spool, encoding="utf-8", newline="")
     try:
         count = session.execute(sql).affected
-        session.copy_output.flush()
+        session.copy_streams.output.flush()
     finally:
-        session.copy_output.detach()
-        session.copy_output = None
+        session.copy_streams.output.detach()
+        session.copy_streams.output = None
     spool.seek(0)
     return count
 

@@ -119,7 +119,7 @@ def _copy_into_table(session: Session, transaction: Transaction, statement: s.Co
     if statement.format == "parquet":
         _load_parquet_file(intake, statement)
     elif statement.path is None:
-        _load_text_file(intake, statement, session.require_copy_input())
+        _load_text_file(intake, statement, session.copy_streams.require_input())
     else:
         with _require_existing_file(statement.path).open(encoding="utf-8", newline="") as lines:
             _load_text_file(intake, statement, lines)
@@ -262,7 +262,7 @@ def _copy_query_to_output(session: Session, transaction: Transaction, statement:
         return Result(
             "COPY",
             affected=text_format.write_records(
-                session.require_copy_output(), style, names, records
+                session.copy_streams.require_output(), style, names, records
             ),
         )
     with (
