@@ -20,6 +20,7 @@ from belvedere.catalog.model import (
     Index,
     ObjectState,
     PlainView,
+    Role,
     Schema,
     Sequence,
     Table,
@@ -122,7 +123,7 @@ class Catalog:
         return {
             (item.schema, item.name): item
             for item in self.objects.values()
-            if not isinstance(item, Head | Schema) and not is_dropped(item)
+            if not isinstance(item, Head | Schema | Role) and not is_dropped(item)
         }
 
     # -- lists --------------------------------------------------------------------------------
@@ -130,6 +131,11 @@ class Catalog:
     @cached_property
     def schemas(self) -> tuple[Schema, ...]:
         return tuple(o for o in self.objects.values() if isinstance(o, Schema))
+
+    @cached_property
+    def roles(self) -> dict[str, Role]:
+        """By name; roles have a name space of their own."""
+        return {o.name: o for o in self.objects.values() if isinstance(o, Role)}
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:

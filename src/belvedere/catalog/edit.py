@@ -93,7 +93,7 @@ class CatalogEdit:
     def drop_schema(self, id_: int) -> None:
         """Remove the schema at once: its objects are dropped already."""
         assert isinstance(self.catalog.get(id_), model.Schema)
-        self._remove_object(id_)
+        self.remove_object(id_)
 
     def create_sequence(self, wanted: SequenceDefinition, owner: int | None = None) -> int:
         schema = self._require_free_name(wanted.name, wanted.schema)
@@ -117,14 +117,14 @@ class CatalogEdit:
     def drop_sequence(self, id_: int) -> None:
         """Remove the sequence at once: it has no rows of its own."""
         assert isinstance(self.catalog.get(id_), model.Sequence)
-        self._remove_object(id_)
+        self.remove_object(id_)
 
     def drop_plain_view(self, id_: int) -> None:
         """Remove the plain view at once: it is only its text."""
         assert isinstance(self.catalog.get(id_), model.PlainView)
-        self._remove_object(id_)
+        self.remove_object(id_)
 
-    def _remove_object(self, id_: int) -> None:
+    def remove_object(self, id_: int) -> None:
         self._changed[id_] = None
         self.catalog = self.catalog.with_objects({id_: None})
 

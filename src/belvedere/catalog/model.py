@@ -256,7 +256,19 @@ class View(CatalogObject, frozen=True, omit_defaults=True, tag="view", kw_only=T
         return view_options.form_of(self.options, self.index)
 
 
-AnyObject = Head | Schema | Table | Index | Sequence | PlainView | View
+class Role(CatalogObject, frozen=True, omit_defaults=True, tag="role", kw_only=True):
+    """A user or a group of users. `verifier` is what a password is checked with; the password
+    itself is never stored. `settings` are what its sessions begin with."""
+
+    login: bool = False
+    superuser: bool = False
+    create_role: bool = False
+    verifier: str | None = None
+    valid_until: str | None = None
+    settings: dict[str, str] = {}
+
+
+AnyObject = Head | Schema | Table | Index | Sequence | PlainView | View | Role
 Relation = Table | Index | View
 
 _encoder = msgspec.msgpack.Encoder()

@@ -332,12 +332,46 @@ class MaintainView(msgspec.Struct, frozen=True):
     name: QualifiedName
 
 
+class RoleOptions(msgspec.Struct, frozen=True):
+    """What CREATE or ALTER ROLE says of a role; None: nothing. An empty password removes it."""
+
+    login: bool | None = None
+    superuser: bool | None = None
+    create_role: bool | None = None
+    password: str | None = None
+    valid_until: str | None = None
+
+
+class CreateRole(msgspec.Struct, frozen=True):
+    name: str
+    options: RoleOptions
+
+
+class AlterRole(msgspec.Struct, frozen=True):
+    """New options, a new name, or one setting (None: back to its default; 'all': every
+    one) for the sessions of a role."""
+
+    name: str
+    options: RoleOptions = RoleOptions()
+    new_name: str | None = None
+    setting: str | None = None
+    value: str | None = None
+
+
+class DropRole(msgspec.Struct, frozen=True):
+    names: tuple[str, ...]
+    if_exists: bool = False
+
+
 Definition = (
     CreateTable
     | CreateTableAs
     | CreateIndex
     | CreateSequence
     | CreateSchema
+    | CreateRole
+    | AlterRole
+    | DropRole
     | CreateView
     | CreateMaterializedView
     | Alter

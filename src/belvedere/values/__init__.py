@@ -4,6 +4,7 @@ In reading order; an entry uses only those before it:
 
     failures          errors that value functions raise, each with PostgreSQL's SQLSTATE
     quoting           names and texts as parts of an SQL statement
+    scram             passwords as SCRAM-SHA-256 verifiers, and the proof of who knows one
     datetimes         DATE, TIME, TIMESTAMP and TIMESTAMPTZ values: formatting, ranges, time zones
     numbers           booleans, integers and binary floats: parsing, formatting, ranges, rounding
     regex             PostgreSQL's regular expressions, translated to Python's
@@ -28,6 +29,7 @@ SURFACE = (
     "intervals",
     "numbers",
     "quoting",
+    "scram",
     "regex",
     "second_precision",
     "texts",

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from belvedere.config import Durability
-from belvedere.interfaces.server.listener import Listener
+from belvedere.interfaces.server.listener import Endpoints, Listener
 from belvedere.interfaces.stores import OpenOptions, acquire_store, release_store
 
 PORT = 5432
@@ -23,7 +23,7 @@ def server(tmp_path: Path) -> Iterator[Path]:
     """The directory of the socket of a server for an empty store called `shop`."""
     options = OpenOptions(durability=Durability.OFF, allow_remote=False)
     store = acquire_store(str(tmp_path / "shop.db"), options)
-    listener = Listener(store.shared, "shop", tmp_path, PORT)
+    listener = Listener(store.shared, "shop", Endpoints(tmp_path, PORT))
     try:
         yield tmp_path
     finally:

@@ -164,8 +164,8 @@ def test_a_token_of_one_connection_is_a_freshness_of_another(connect: Connect) -
 def test_others_than_the_owner_and_other_databases_are_refused(
     server: Path, connect: Connect
 ) -> None:
-    with pytest.raises(psycopg.OperationalError, match="peer authentication failed"):
-        connect(user="somebody")
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        connect(user="somebody", password="guessed")
     with pytest.raises(psycopg.OperationalError, match="database does not exist"):
         connect(dbname="other")
     assert connect(dbname="belvedere").execute("SELECT 1").fetchone() == (1,)

@@ -15,6 +15,7 @@ from belvedere.catalog.model import (
     Head,
     Index,
     PlainView,
+    Role,
     Schema,
     Sequence,
     Table,
@@ -87,7 +88,9 @@ def _section_lines(
 def _object_lines(catalog: Catalog, item: AnyObject) -> Iterator[str]:
     if isinstance(item, Schema) and item.name != "public":
         yield f"schema {print_name(item.name)} (id {item.id})"
-    if isinstance(item, Head | Schema):
+    if isinstance(item, Role):
+        yield f"role {print_name(item.name)} (id {item.id})"
+    if isinstance(item, Head | Schema | Role):
         return
     name = print_name(qualified_name(catalog, item))
     match item:

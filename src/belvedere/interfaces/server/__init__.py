@@ -9,6 +9,8 @@ In reading order; an entry uses only those before it:
     row_encoder      result rows as DataRow messages
     error_fields     errors and notices as messages
     startup          the first messages of a connection: encryption, version, parameters, cancel
+    authentication   login by SCRAM-SHA-256
+    login            who may log in, and as whom
     portals          prepared statements and portals of the extended protocol
     client           one client: reads its messages and answers each
     listener         accepts clients, one thread each, until it is closed

@@ -1,18 +1,13 @@
-"""Accepts clients on a Unix socket, one thread each, until it is closed.
-
-Only the system user who runs the server may connect: the socket has mode 0600, and the kernel says
-who is at the other end. He is the owner of the database, under his own name.
-"""
+"""Accepts clients on a Unix socket and on TCP, one thread each, until it is closed."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import os
-import pwd
 import secrets
 import socket
-import struct
+import ssl
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +15,7 @@ from pathlib import Path
 from belvedere.errors import Error, InvalidInput, Unavailable
 from belvedere.interfaces.server.client import Client
 from belvedere.interfaces.server.error_fields import build_error
+from belvedere.interfaces.server.login import LoginPolicy, log_in
 from belvedere.interfaces.server.messages import (
     MESSAGE_BYTES_MAX,
     ConnectionEnd,
@@ -38,8 +34,9 @@ from belvedere.session.session import Session
 
 LOGIN_TIMEOUT_S = 60.0
 MAX_CONNECTIONS = 500
+ACCEPT_PAUSE_S = 0.1
+"""After a connection could not be accepted, as when no file descriptor is left."""
 _AUTHENTICATED = build_message(b"R", pack_int32(0))
-_CREDENTIALS = struct.Struct("3i")
 _log = logging.getLogger("belvedere.server")
 
 
@@ -53,37 +50,63 @@ class ClientEntry:
     thread: threading.Thread = field(default_factory=threading.current_thread)
 
 
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where clients connect: `.s.PGSQL.PORT` in a directory, and an address of TCP. Port 0 of an
+    address is a free one."""
+
+    directory: Path | None = None
+    socket_port: int = 5432
+    address: tuple[str, int] | None = None
+    tls: ssl.SSLContext | None = None
+
+
 class Listener:
-    """The server's socket in `directory`, and its clients."""
+    """The sockets of a server, and its clients."""
 
     def __init__(
         self,
         shared: SharedState,
         database: str,
-        directory: Path,
-        port: int = 5432,
+        endpoints: Endpoints,
+        policy: LoginPolicy | None = None,
         *,
         connections_max: int = MAX_CONNECTIONS,
     ) -> None:
         self._shared = shared
         self._databases = (database, "belvedere")
         self._connections_max = connections_max
-        self.path = directory / f".s.PGSQL.{port}"
+        self._policy = policy or LoginPolicy()
+        self._tls = endpoints.tls
         self._mutex = threading.Lock()
         self._clients: dict[int, ClientEntry] = {}
         self._next = 1
-        self._closing = False
-        self._listener = _bind_socket(self.path)
-        self._thread = threading.Thread(target=self._accept, name="belvedere server", daemon=True)
-        self._thread.start()
+        self._closing = threading.Event()
+        self._sockets: list[socket.socket] = []
+        self.path: Path | None = None
+        self.port: int | None = None
+        if endpoints.directory is not None:
+            self.path = endpoints.directory / f".s.PGSQL.{endpoints.socket_port}"
+            self._sockets.append(_bind_unix(self.path))
+        if endpoints.address is not None:
+            self._sockets.append(_bind_tcp(endpoints.address))
+            self.port = self._sockets[-1].getsockname()[1]
+        self._threads = [
+            threading.Thread(target=self._accept, args=(one,), name="belvedere server", daemon=True)
+            for one in self._sockets
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def close(self) -> None:
         """Refuse new clients, end those that are there, and wait for them."""
-        self._closing = True
-        with contextlib.suppress(OSError):  # a listener is never connected
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._thread.join()
+        self._closing.set()
+        for one in self._sockets:
+            with contextlib.suppress(OSError):  # a listener is never connected
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+        for thread in self._threads:
+            thread.join()
         with self._mutex:
             clients = list(self._clients.values())
         for client in clients:
@@ -93,14 +116,18 @@ class Listener:
                 client.connection.shutdown(socket.SHUT_RD)
         for client in clients:
             client.thread.join()
-        self.path.unlink(missing_ok=True)
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
 
-    def _accept(self) -> None:
-        while True:
+    def _accept(self, listener: socket.socket) -> None:
+        while not self._closing.is_set():
             try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return  # closed
+                connection, _ = listener.accept()
+            except OSError as error:
+                if not self._closing.is_set():
+                    _log.warning("connection not accepted: %s", error)
+                    self._closing.wait(ACCEPT_PAUSE_S)
+                continue
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
             thread.start()
 
@@ -109,6 +136,8 @@ class Listener:
         number = self._register(connection)
         try:
             connection.settimeout(LOGIN_TIMEOUT_S)
+            if connection.family != socket.AF_UNIX:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._serve_client(number, reader, writer)
         except Error as error:
             _log.info("connection ended: %s", error)
@@ -122,7 +151,7 @@ class Listener:
                 client = self._clients.pop(number)
             if client.session is not None:
                 client.session.close()
-            connection.close()
+            reader.connection.close()
 
     def _register(self, connection: socket.socket) -> int:
         with self._mutex:
@@ -132,15 +161,17 @@ class Listener:
         return number
 
     def _serve_client(self, number: int, reader: MessageReader, writer: MessageWriter) -> None:
-        wanted = receive_startup(reader, writer, None)
+        wanted = receive_startup(reader, writer, self._tls)
         if isinstance(wanted, CancelRequest):
             self._cancel(wanted)
             return
-        self._admit(wanted, reader.connection)
+        self._require_room()
+        role = log_in(self._policy, self._shared.host.catalog, wanted, reader, writer)
+        self._require_database(wanted)
         session = Session(self._shared, autocommit=True)
         client = self._clients[number]
         client.session = session
-        for name, value in wanted.settings.items():
+        for name, value in {**(role.settings if role else {}), **wanted.settings}.items():
             session.settings.set(name, value)
         session.settings.restore_after_transaction(committed=True)
         writer.add(_AUTHENTICATED)
@@ -149,13 +180,13 @@ class Listener:
         reader.connection.settimeout(None)
         Client(session, reader, writer).serve()
 
-    def _admit(self, wanted: StartupParameters, connection: socket.socket) -> None:
-        if self._closing:
+    def _require_room(self) -> None:
+        if self._closing.is_set():
             raise Unavailable("the database system is shutting down", sqlstate="57P03")
         if len(self._clients) > self._connections_max:
             raise Unavailable("sorry, too many clients already", sqlstate="53300")
-        if wanted.user != _find_peer_name(connection):
-            raise InvalidInput("peer authentication failed", sqlstate="28000", user=wanted.user)
+
+    def _require_database(self, wanted: StartupParameters) -> None:
         if wanted.database not in self._databases:
             raise InvalidInput(
                 "database does not exist",
@@ -172,7 +203,8 @@ class Listener:
                 client.session.cancel()
 
 
-def _bind_socket(path: Path) -> socket.socket:
+def _bind_unix(path: Path) -> socket.socket:
+    """A socket that only the system user who runs the server can open."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
@@ -180,17 +212,22 @@ def _bind_socket(path: Path) -> socket.socket:
         listener.bind(str(path))
     except OSError as error:
         listener.close()
-        raise Unavailable(
-            "socket cannot be opened", sqlstate="58030", detail=str(error), path=str(path)
-        ) from error
+        raise _socket_error(str(path), error) from error
     finally:
         os.umask(before)
     listener.listen(128)
     return listener
 
 
-def _find_peer_name(connection: socket.socket) -> str | None:
-    """The name of the system user at the other end, when he is the one who runs the server."""
-    data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _, user, _ = _CREDENTIALS.unpack(data)
-    return pwd.getpwuid(user).pw_name if user == os.getuid() else None
+def _bind_tcp(address: tuple[str, int]) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        return socket.create_server(address, family=family, backlog=128)
+    except OSError as error:
+        raise _socket_error(f"{address[0]}:{address[1]}", error) from error
+
+
+def _socket_error(where: str, error: OSError) -> Unavailable:
+    return Unavailable(
+        "socket cannot be opened", sqlstate="58030", detail=str(error), address=where
+    )

@@ -6,6 +6,7 @@ In reading order; an entry uses only those before it:
     existing_rows        existing rows in DDL: defaults; NOT NULL, CHECK and foreign-key checks
     plain_views          plain views as dependents of the tables and columns that they name
     rename_in_views      rewriting of view definitions after a renamed table or column
+    roles                CREATE, ALTER and DROP ROLE
     schemas              CREATE, ALTER and DROP SCHEMA, and SET SCHEMA of a relation
     sequences            CREATE and ALTER SEQUENCE, and the sequences of identity columns
     alter                ALTER: each action as a change of the catalog

@@ -43,6 +43,7 @@ from belvedere.session.ddl.alter import (
     build_column_definition,
 )
 from belvedere.session.ddl.plain_views import refuse_or_drop_invalid_views
+from belvedere.session.ddl.roles import change_roles
 from belvedere.session.ddl.schemas import create_schema, drop_schema
 from belvedere.session.ddl.sequences import alter_sequence, create_sequence
 from belvedere.session.materialized import replace, table_index_views, verify, view_indexes
@@ -95,6 +96,9 @@ def _dispatch_ddl_statement(session: Session, statement: Any) -> Result:
             return _change_catalog(
                 session, "CREATE SCHEMA", lambda edit: create_schema(edit, statement)
             )
+        case d.CreateRole() | d.AlterRole() | d.DropRole():
+            tag, change = change_roles(statement)
+            return _change_catalog(session, tag, change)
         case d.CreateView():
             return _change_catalog(
                 session, "CREATE VIEW", lambda edit: _create_or_replace_plain_view(edit, statement)

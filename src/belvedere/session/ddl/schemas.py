@@ -9,7 +9,7 @@ import msgspec
 
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.edit import CatalogEdit
-from belvedere.catalog.model import Head, Index, PlainView, Schema, Sequence, Table, View
+from belvedere.catalog.model import Head, Index, PlainView, Role, Schema, Sequence, Table, View
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.sql import definitions as d
 
@@ -88,7 +88,7 @@ def move_relation_to_schema(
         fed = [c.sequence for c in item.columns if c.sequence is not None and not c.dropped]
         moved += [edit.catalog.objects[id_] for id_ in fed]
     for one in moved:
-        assert not isinstance(one, Head | Schema)
+        assert not isinstance(one, Head | Schema | Role)
         assert isinstance(one, Table | Index | PlainView | View | Sequence)
         if one.schema != schema and edit.catalog.find_relation(one.name, name) is not None:
             raise InvalidInput("relation already exists", sqlstate="42P07", name=one.name)

@@ -14,12 +14,15 @@ from belvedere.sql.parse.statements.ddl_clauses import (
     parse_sequence_options,
     read_expression_text,
 )
+from belvedere.sql.parse.statements.roles import ROLE_WORDS, parse_alter_role
 
 _CONSTRAINT_WORDS = ("constraint", "primary", "unique", "check", "foreign", "exclude")
 
 
-def parse_alter(c: TokenCursor) -> d.Alter | d.AlterSequence:
+def parse_alter(c: TokenCursor) -> d.Alter | d.AlterSequence | d.AlterRole:
     c.expect("alter")
+    if c.is_any(ROLE_WORDS):
+        return parse_alter_role(c)
     kind = parse_object_kind(c, "alter")
     if_exists = c.accept("if", "exists")
     c.accept("only")

@@ -15,12 +15,13 @@ from belvedere.sql.parse.statements.ddl_clauses import (
     parse_with_options,
     read_expression_text,
 )
+from belvedere.sql.parse.statements.roles import ROLE_WORDS, parse_create_role, parse_drop_role
 
 _MISSING = frozenset(
     """
     aggregate cast collation conversion database domain event extension foreign function group
-    language operator policy procedure publication role rule server statistics subscription
-    tablespace text transform trigger type user access
+    language operator policy procedure publication rule server statistics subscription
+    tablespace text transform trigger type access
     """.split()
 )
 
@@ -49,6 +50,8 @@ def parse_create(c: TokenCursor) -> d.Definition | CreateAsForm:
     if c.accept("schema"):
         if_not_exists = c.accept("if", "not", "exists")
         return d.CreateSchema(c.parse_name(), if_not_exists)
+    if c.is_any(ROLE_WORDS):
+        return parse_create_role(c)
     if c.is_word("recursive", "view"):
         raise Unsupported("create recursive view", position=at + 1, hint="use with recursive")
     raise _unsupported_error(c) if c.is_any(_MISSING) else c.make_syntax_error()
@@ -141,8 +144,10 @@ def _parse_index_part(c: TokenCursor) -> d.IndexPart:
 # -- DROP, TRUNCATE, REFRESH -----------------------------------------------------------------------
 
 
-def parse_drop(c: TokenCursor) -> d.Drop:
+def parse_drop(c: TokenCursor) -> d.Drop | d.DropRole:
     c.expect("drop")
+    if c.is_any(ROLE_WORDS):
+        return parse_drop_role(c)
     kind = parse_object_kind(c, "drop")
     if kind == "index":
         c.accept("concurrently")
