@@ -41,7 +41,7 @@ LAYERS: Order = (
     ("catalog",),
     ("codec", "kv", "remote", "values"),
     ("types",),
-    ("config", "failpoints", "forks"),
+    ("config", "failpoints", "forks", "interrupts"),
     ("errors",),
 )
 

@@ -42,6 +42,12 @@ RUNS = (
         {"KILLS": "0", "SEED": "1"},
     ),
     LongRun(
+        "interrupts",
+        "Ctrl-C and cancel at lines of commits, backfills and DDL (COUNT=0: at every line)",
+        ("-m tests.simulation.interrupts --count {COUNT} --seed {SEED}",),
+        {"COUNT": "5000", "SEED": "1"},
+    ),
+    LongRun(
         "schedules",
         "the row-atomic commit under seeded schedules",
         ("-m tests.simulation.row.schedules --seeds {SEEDS}",),

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from belvedere import forks
+from belvedere import forks, interrupts
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.catalog.relation_codecs import compiled_index
@@ -108,6 +108,7 @@ class Session:
         self.streams: set[Any] = set()  # open ones, which end with it
         self.closed = False
         forks.track_handle(self)
+        interrupts.wrap_handlers()
 
     @property
     def catalog(self) -> Catalog:
@@ -178,11 +179,13 @@ class Session:
 
     # -- one text -----------------------------------------------------------------------------
 
+    @interrupts.canceled_by_interrupt
     def run_with_timeout(self, action: Callable[[], T]) -> T:
         """Run an action under the statement timeout, open to `cancel`."""
         timeout_ms = self.settings.get("statement_timeout")
         timer = None
         self.interrupt.clear()
+        interrupts.begin_statement(self.interrupt.check)
         self._running = True
         if timeout_ms:
             seconds = min(timeout_ms / 1000, threading.TIMEOUT_MAX)
@@ -195,8 +198,12 @@ class Session:
             raise InvalidInput("statement is too complex", sqlstate="54001") from None
         finally:
             self._running = False
+            interrupts.running.check = None
             if timer is not None:
                 timer.cancel()
+            if interrupts.pending is not None:
+                self.mark_transaction_failed()
+                interrupts.deliver_pending()
 
     def run_cached_statement(self, entry: CompiledStatement, parameters: Sequence[Any]) -> Result:
         if entry.catalog is not self.catalog:
@@ -386,6 +393,7 @@ class Session:
                 transaction.acquire_first(locks)
                 result = self._run_and_check_constraints(transaction, changes, action)
                 if self.autocommit:
+                    self.interrupt.check()
                     state.commit()
                 return result
             except Retry as lost:

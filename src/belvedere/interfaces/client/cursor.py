@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from belvedere import errors
+from belvedere import errors, interrupts
 from belvedere.interfaces import arrow
 from belvedere.interfaces.client.copy_data import CopyExchange
 from belvedere.interfaces.client.named_parameters import number_parameters
@@ -101,6 +101,8 @@ class Cursor:
             except errors.Error as error:
                 self._clear_result()
                 raise translate_error(error) from None
+        if interrupts.pending is not None:
+            interrupts.deliver_pending()
         self._result = result
         self._fields = fields = result.fields
         self._rows = result.rows

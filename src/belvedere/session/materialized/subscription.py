@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from belvedere import forks
+from belvedere import forks, interrupts
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Maintenance, View
 from belvedere.errors import Error, InvalidInput, Unavailable
@@ -128,6 +128,7 @@ class Subscription:
     def _wait_for_commit_or_batch(self, seen: int, moves: int, timeout_s: float) -> None:
         if not self._session.host.visibility.wait_past(seen, timeout_s):
             self._closed.wait(timeout_s / 10)  # the store may have ended
+        interrupts.check_statement()
 
     def _read_new_changes(self) -> list[ViewChange]:
         """The changes after the last position read."""

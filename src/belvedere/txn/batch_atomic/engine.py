@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from belvedere import interrupts
 from belvedere.catalog.model import CATALOG_RELATION
 from belvedere.config import Config, Durability
 from belvedere.errors import Error, InvalidInput, Unavailable
@@ -81,9 +83,18 @@ class BatchAtomicEngine:
             return
         if at_least <= self.visibility.written.position:
             self.commits.publish_written()
-        if not self.visibility.wait_past(at_least - 1, wait_s):
+        if not self._wait_until_published(at_least, wait_s):
             self.commits.require_writable()  # what was written before a failure never shows
             raise Unavailable("the position did not come in time", sqlstate="57014")
+
+    def _wait_until_published(self, position: int, wait_s: float) -> bool:
+        deadline = time.monotonic() + wait_s
+        while wait_s > 0 and not self.visibility.has_ended:
+            if self.visibility.wait_past(position - 1, min(wait_s, interrupts.POLL_S)):
+                return True
+            interrupts.check_statement()
+            wait_s = deadline - time.monotonic()
+        return False
 
     def outcome(self, transaction: bytes) -> int | None:
         published = self.visibility.published_snapshot.position

@@ -37,7 +37,7 @@ class Visibility:
         self.open_count = 0
         self._moved = threading.Condition()
         self._waiting = 0
-        self._ended = False
+        self.has_ended = False
 
     # -- snapshots ----------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class Visibility:
             self._waiting += 1
             try:
                 self._moved.wait_for(
-                    lambda: self.published_snapshot.position > position or self._ended, timeout_s
+                    lambda: self.published_snapshot.position > position or self.has_ended, timeout_s
                 )
             finally:
                 self._waiting -= 1
@@ -189,5 +189,5 @@ class Visibility:
     def end_waits(self) -> None:
         """Wake all waiters: the store is being closed, or nothing more can be made durable."""
         with self._moved:
-            self._ended = True
+            self.has_ended = True
             self._moved.notify_all()

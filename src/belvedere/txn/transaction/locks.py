@@ -15,11 +15,13 @@ is changed or removed in one only.
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
+from belvedere import interrupts
 from belvedere.errors import Retry, Unavailable
 from belvedere.txn.contracts import ROOT, LockRequest, OwnedLock
 
@@ -133,7 +135,7 @@ class RowLockTable:
         assert mine.wake is not None
         limit_ms = self._wait_ms_max if wait_ms is None else wait_ms
         try:
-            if mine.wake.wait(limit_ms / 1000):
+            if _wait_interruptibly(mine.wake, limit_ms / 1000):
                 return
         except BaseException:  # an interrupted client must not block the others
             self._abandon_request(mine, resource)
@@ -235,6 +237,17 @@ class RowLockTable:
                 for granted, requests in ((True, queue.granted), (False, queue.waiting))
                 for request in requests
             ]
+
+
+def _wait_interruptibly(wake: threading.Event, seconds: float) -> bool:
+    """Wait until `wake` is set; False at the timeout. Raises when the statement has to stop."""
+    deadline = time.monotonic() + seconds
+    while not wake.wait(min(seconds, interrupts.POLL_S)):
+        interrupts.check_statement()
+        seconds = deadline - time.monotonic()
+        if seconds <= 0:
+            return False
+    return True
 
 
 def _resource_of(request: LockRequest) -> Resource:

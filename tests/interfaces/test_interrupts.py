@@ -1,0 +1,166 @@
+"""Ctrl-C while the engine works: kept until the statement has stopped, then raised by the door."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+import pytest
+
+import belvedere
+from belvedere import interrupts
+from belvedere.interfaces.client.connection import Connection
+from belvedere.interfaces.shell.render import OutputFormat
+from belvedere.interfaces.shell.shell import Shell
+from belvedere.session.session import Session
+from tests.txn.deadline import until
+
+ENDLESS = "SELECT sum((a.v * b.v) % 7) FROM t AS a, t AS b WHERE a.v + b.v <> 17"
+"""Minutes of DuckDB."""
+
+
+class SoftTimeLimit(Exception):
+    """What a task queue raises from a handler of its own."""
+
+
+@pytest.fixture
+def con() -> Iterator[Connection]:
+    with belvedere.connect(":memory:", autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, v int)")
+        connection.execute("INSERT INTO t SELECT g, g FROM generate_series(1, 60000) AS g")
+        yield connection
+
+
+def session_of(con: Connection) -> Session:
+    assert isinstance(con.session, Session)
+    return con.session
+
+
+def send_when(condition: Callable[[], bool], number: int = signal.SIGINT) -> threading.Thread:
+    """Send this process a signal as soon as the condition holds."""
+
+    def wait_and_send() -> None:
+        until(condition)
+        os.kill(os.getpid(), number)
+
+    thread = threading.Thread(target=wait_and_send)
+    thread.start()
+    return thread
+
+
+def is_duckdb_running(con: Connection) -> Callable[[], bool]:
+    return lambda: bool(session_of(con).interrupt._hooks)
+
+
+def test_an_interrupt_stops_what_duckdb_runs(con: Connection) -> None:
+    sender = send_when(is_duckdb_running(con))
+    with pytest.raises(KeyboardInterrupt):
+        con.execute(ENDLESS)
+    sender.join()
+    assert con.execute("SELECT count(*) FROM t").fetchall() == [(60000,)]
+
+
+def test_the_shell_survives_an_interrupt_of_duckdb(con: Connection) -> None:
+    out, errors = io.StringIO(), io.StringIO()
+    shell = Shell(con, OutputFormat.CSV, out, errors)
+    sender = send_when(is_duckdb_running(con))
+    assert not shell.run_statement(ENDLESS)
+    sender.join()
+    assert errors.getvalue() == "canceled\n"
+    assert shell.run_statement("SELECT 7")
+
+
+def test_an_interrupted_transaction_has_failed(con: Connection) -> None:
+    con.execute("BEGIN")
+    con.execute("INSERT INTO t VALUES (-1, 1)")
+    sender = send_when(is_duckdb_running(con))
+    with pytest.raises(KeyboardInterrupt):
+        con.execute(ENDLESS)
+    sender.join()
+    with pytest.raises(belvedere.ProgrammingError) as refused:
+        con.execute("SELECT 1")
+    assert refused.value.sqlstate == "25P02"
+    con.rollback()
+    assert con.execute("SELECT count(*) FROM t WHERE id < 0").fetchall() == [(0,)]
+
+
+def test_an_interrupt_ends_the_wait_for_a_lock(con: Connection) -> None:
+    session = session_of(con)
+    other = Session(session.shared)
+    other.execute("BEGIN")
+    other.execute("UPDATE t SET v = 0 WHERE id = 1")
+    sender = send_when(lambda: any(not lock.granted for lock in session.host.locks.list_locks()))
+    with pytest.raises(KeyboardInterrupt):
+        con.execute("UPDATE t SET v = 1 WHERE id = 1")
+    sender.join()
+    other.execute("ROLLBACK")
+    con.execute("UPDATE t SET v = 1 WHERE id = 1")
+
+
+@pytest.mark.parametrize("how", ["cancel", "timeout"])
+def test_canceling_ends_the_wait_for_a_lock(con: Connection, how: str) -> None:
+    session = session_of(con)
+    other = Session(session.shared)
+    other.execute("BEGIN")
+    other.execute("UPDATE t SET v = 0 WHERE id < 3")
+    if how == "timeout":
+        con.execute("SET statement_timeout = '300ms'")
+    else:
+
+        def cancel_when_waiting() -> None:
+            until(lambda: any(not lock.granted for lock in session.host.locks.list_locks()))
+            con.cancel()
+
+        threading.Thread(target=cancel_when_waiting).start()
+    with pytest.raises(belvedere.OperationalError) as canceled:
+        con.execute("UPDATE t SET v = 1 WHERE id < 3")
+    assert canceled.value.sqlstate == "57014"
+    other.execute("ROLLBACK")
+    con.execute("SET statement_timeout = 0")
+    con.execute("UPDATE t SET v = 1 WHERE id < 3")
+
+
+def test_what_a_handler_of_the_program_raises_is_kept_too(con: Connection) -> None:
+    def limit(number: int, frame: FrameType | None) -> None:
+        raise SoftTimeLimit
+
+    before = signal.signal(signal.SIGUSR1, limit)
+    try:
+        with belvedere.connect(":memory:"):  # wraps what is installed by now
+            pass
+        sender = send_when(is_duckdb_running(con), signal.SIGUSR1)
+        with pytest.raises(SoftTimeLimit):
+            con.execute(ENDLESS)
+        sender.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    con.execute("INSERT INTO t VALUES (-1, 1)")
+
+
+def test_an_interrupt_outside_of_the_engine_goes_off_at_once(con: Connection) -> None:
+    con.execute("SELECT 1")
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    assert interrupts.pending is None
+
+
+def test_an_interrupt_that_no_door_looks_for_goes_off_later(con: Connection) -> None:
+    host = session_of(con).host
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 (it goes off in the second line)
+        host.change_schema(lambda edit: signal.raise_signal(signal.SIGINT))
+        until(lambda: False)
+    assert interrupts.pending is None
+    con.execute("INSERT INTO t VALUES (-1, 1)")
+
+
+def test_handlers_that_others_install_are_wrapped_again(con: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # as a notebook does for every cell
+    sender = send_when(is_duckdb_running(con))
+    with pytest.raises(KeyboardInterrupt):
+        con.execute(ENDLESS)
+    sender.join()
+    con.execute("INSERT INTO t VALUES (-1, 1)")
