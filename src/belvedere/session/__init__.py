@@ -17,6 +17,7 @@ In reading order; an entry uses only those before it:
 """
 
 SURFACE = (
+    "context.copy_streams",
     "context.notices",
     "context.result",
     "context.shared_state",

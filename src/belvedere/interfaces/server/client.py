@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from belvedere.errors import Error, InvalidInput
+from belvedere.interfaces.server.copy_streams import ReceivedText, SentText
 from belvedere.interfaces.server.error_fields import build_error, build_notice
 from belvedere.interfaces.server.messages import (
     BodyReader,
@@ -70,6 +71,10 @@ class Client:
         self._shown_version = -1
         self._shown_position = -1
         self._notice_count = session.notices.total_count
+        self._copied = SentText(session.copy_streams)
+        self._received = ReceivedText(session.copy_streams, reader, writer)
+        session.copy_streams.output = self._copied
+        session.copy_streams.input = self._received
 
     def serve(self) -> None:
         self._add_ready()
@@ -87,6 +92,8 @@ class Client:
                 handle(self, BodyReader(body))
             except Error as error:
                 self._answer_error(error, kind)
+            except UnicodeDecodeError as error:
+                self._answer_error(_encoding_error(error), kind)
             except (OSError, MemoryError):
                 raise
             except Exception as error:  # noqa: BLE001 (a bug is told to the client, others go on)
@@ -115,9 +122,11 @@ class Client:
             result.convert_arrow_to_rows()
             encode = make_row_encoder(result.fields, formats, self.session.settings.zone)
             encode(result.rows, self._writer)
+        self._copied.send_rows(self._writer)
         self._add_completion(result, len(result.rows))
 
     def _add_completion(self, result: Result, sent: int) -> None:
+        self._received.forget_data()
         self._writer.add(build_message(b"C", pack_text(build_tag(result, sent))))
 
     # -- extended protocol --------------------------------------------------------------------
@@ -172,6 +181,7 @@ class Client:
             portal.result.convert_arrow_to_rows()
             portal.rest = iter(portal.result.rows)
             self._add_notices()
+            self._copied.send_rows(self._writer)
         self._add_portal_rows(portal, portal.result, limit)
 
     def _add_portal_rows(self, portal: Portal, result: Result, limit: int) -> None:
@@ -219,6 +229,8 @@ class Client:
 
     def _answer_error(self, error: Exception, kind: int) -> None:
         state = self.session.transactions
+        self._received.forget_data()
+        self._copied.forget_rows()
         self._add_notices()
         self._writer.add(build_error(error))
         if state.open is not None:
@@ -261,6 +273,10 @@ class Client:
             self._shown_position = state.position
             token = self.session.freshness_token
             self._writer.add(build_parameter_status(TOKEN_PARAMETER, token))
+
+
+def _encoding_error(error: UnicodeDecodeError) -> InvalidInput:
+    return InvalidInput("invalid byte sequence for encoding UTF8", sqlstate="22021", at=error.start)
 
 
 def build_tag(result: Result, sent: int) -> str:

@@ -11,13 +11,14 @@ _HINT = "use cursor.copy, or name a file"
 
 class CopyStreams:
     """Files that can be read or written again from their beginning: a statement that loses a race
-    runs again."""
+    runs again. `column_count` is that of the COPY that runs."""
 
-    __slots__ = ("input", "output")
+    __slots__ = ("column_count", "input", "output")
 
     def __init__(self) -> None:
         self.input: IO[str] | None = None
         self.output: IO[str] | None = None
+        self.column_count = 0
 
     def require_input(self) -> IO[str]:
         if self.input is None:

@@ -47,6 +47,8 @@ _FILE_ROWS = -1  # the number of the CTE that a chunk of the file is read as
 
 def run_copy(session: Session, statement: s.Copy, _: Sequence[Any]) -> Result:
     _parse_options(statement)
+    fields = statement.columns if statement.direction == "from" else statement.plan.fields
+    session.copy_streams.column_count = len(fields)
     if statement.direction == "from":
         count = session.run_in_transaction(
             True, lambda transaction: _copy_into_table(session, transaction, statement)
