@@ -46,8 +46,17 @@ LAYERS: Order = (
 )
 
 FOLDERS: dict[str, Order] = {
+    "advisor": (
+        ("report",),
+        ("advise",),
+        ("choice",),
+        ("pricing",),
+        ("candidates",),
+        ("synergy",),
+        ("workload",),
+    ),
     "benchmarks": (
-        ("papers", "pipeline", "tpcc", "ycsb"),
+        ("papers", "pipeline", "tpcc", "tpcw", "ycsb"),
         ("overhead", "queries", "store", "views"),
         ("report", "tpch"),
     ),
@@ -81,14 +90,14 @@ FOLDERS: dict[str, Order] = {
         ("client", "stores"),
         ("owner_server", "remote"),
         ("verbs",),
-        ("arrow", "cli", "values"),
+        ("advice", "arrow", "cli", "values"),
         ("exceptions",),
     ),
     "interfaces.verbs": (
         ("registry",),
         ("maintain", "write"),
         ("copies", "streams"),
-        ("read", "sessions", "statements", "store", "subscriptions"),
+        ("advise", "read", "sessions", "statements", "store", "subscriptions"),
         ("peer",),
         ("leases", "plain_values", "wire"),
     ),

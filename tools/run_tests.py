@@ -64,6 +64,7 @@ PARTS = (
     Part("txn"),
     Part("execution"),
     Part("views"),
+    Part("advisor"),
     Part("session"),
     Part("interfaces"),
     Part("remote"),

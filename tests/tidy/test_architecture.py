@@ -44,7 +44,7 @@ def test_folders_are_listed_as_the_packages_list_them() -> None:
     for package, folder in re.findall(r"^\| `(\w+)/(\w+)/` \|", FOLDERS, re.MULTILINE):
         shown.setdefault(package, []).append(folder)
     assert shown == {package: _list_folders(package) for package in shown}
-    assert shown.keys() == {"execution", "pipeline", "session", "sql", "txn", "views"}
+    assert shown.keys() == {"advisor", "execution", "pipeline", "session", "sql", "txn", "views"}
 
 
 def _list_folders(package: str) -> list[str]:

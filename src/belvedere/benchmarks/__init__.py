@@ -10,6 +10,7 @@ In reading order; an entry uses only those before it:
     views/     costs and benefits of materialized views
     papers/    the experiments of the papers, at a size for two cores
     pipeline/  the pipeline on Spark
+    tpcw/      TPC-W with the views that the advisor chooses, compared with PostgreSQL
     tpcc/      TPC-C through DB-API, compared with sqlite3 and PostgreSQL
     ycsb       YCSB through `con.execute`, compared with raw rocksdict and with sqlite3
 """

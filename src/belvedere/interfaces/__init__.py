@@ -2,6 +2,7 @@
 
 In reading order; an entry uses only those before it:
 
+    advice        the advisor on an open store
     exceptions    PEP 249's exceptions, each with `sqlstate`, `position`, `detail` and `hint`
     values        Python values of the DB-API
     arrow         conversion of result rows to Arrow tables, and of a program's data to them
@@ -19,6 +20,7 @@ In reading order; an entry uses only those before it:
 """
 
 SURFACE = (
+    "advice",
     "aio.connection",
     "aio.cursor",
     "aio.iterators",

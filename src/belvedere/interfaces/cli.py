@@ -37,6 +37,9 @@ COMMANDS: dict[str, Command] = {
         "belvedere.interfaces.commands.entries:backup",
     ),
     "restore": Command("make a store of a backup", "belvedere.interfaces.commands.entries:restore"),
+    "advise": Command(
+        "which views are worth having", "belvedere.interfaces.commands.advise:advise"
+    ),
     "pipeline": Command(
         "load, export, fill, maintain and verify on Spark",
         "belvedere.interfaces.commands.pipeline:app",

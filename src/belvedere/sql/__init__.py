@@ -13,6 +13,7 @@ SURFACE = (
     "bind.expressions.stored_expressions",
     "bind.statements.statement",
     "definitions",
+    "parse.lexical.keywords",
     "parse.lexical.lexer",
     "parse.lexical.render",
     "parse.normalize",

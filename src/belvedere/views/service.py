@@ -114,7 +114,12 @@ class ViewService:
         group = 0 if immediate else find_or_allocate_group(edit, new.options.schedule)
         view = edit.create_view(replace(defined.definition, supporting_objects=supporting))
         found = edit.catalog.require_relation(View, new.name, new.schema)
-        edit.put(msgspec.structs.replace(found, group=group, auxiliary_views=auxiliary_views))
+        orders = defined.compiled.stored_orders
+        edit.put(
+            msgspec.structs.replace(
+                found, group=group, auxiliary_views=auxiliary_views, orders=orders
+            )
+        )
         self.registry.cache_compiled_definition(edit.catalog, view, defined.compiled)
         return view
 

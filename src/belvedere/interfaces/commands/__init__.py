@@ -5,6 +5,7 @@ In reading order; an entry uses only those before it:
     dump_source    what a dump reads: the store itself, or a copy at one position
     dump_sql       `belvedere dump --sql`: a script that recreates tables, rows, indexes and views
     job            shared parts of pipeline commands: served store, Spark session, progress, table
+    advise         `belvedere advise PATH`: which views are worth having
     shell          `belvedere shell PATH`: the SQL shell, or one run of a text or file
     dump           `belvedere dump PATH`: the catalog and all entries of a store as text
     pipeline_jobs  `belvedere pipeline backfill | maintain | verify | explain`: jobs about views

@@ -20,12 +20,15 @@ from belvedere.remote.client import ask_owner_once, is_reachable
 from belvedere.remote.frames import Request
 
 BY_ROWS = ("store", "ycsb", "queries")
+BY_CUSTOMERS = ("tpcw",)
 BY_SCALE = ("tpcc", "views", "vms", "cloudtps", "pnuts", "pipeline")
+WORKLOADS = (*BY_ROWS, *BY_CUSTOMERS, *BY_SCALE)
 """Workloads of `belvedere bench`, by what says how large they are."""
 
 ON_SPARK = {"vms": "papers.vms_spark"}
 MODULES = {
     "tpcc": "tpcc.suite",
+    "tpcw": "tpcw.suite",
     "views": "views.suite",
     "pipeline": "pipeline.suite",
     "vms": "papers.vms",
@@ -83,11 +86,15 @@ def restore(
 
 
 def bench(
-    workload: Annotated[str, typer.Argument(help="one of: " + ", ".join((*BY_ROWS, *BY_SCALE)))],
+    workload: Annotated[str, typer.Argument(help="one of: " + ", ".join(WORKLOADS))],
     rows: Annotated[int, typer.Option(help=f"rows to load ({', '.join(BY_ROWS)})")] = 100_000,
     scale: Annotated[
         float, typer.Option(help=f"1 is full size ({', '.join(BY_SCALE)})", min=1e-6)
     ] = 1.0,
+    customers: Annotated[int, typer.Option(help="customers to load (tpcw)", min=10)] = 50_000,
+    database: Annotated[
+        str | None, typer.Option(help="the URL of an empty store to measure (tpcw)")
+    ] = None,
     seed: Annotated[int, typer.Option(help="what random choices start from")] = 1,
     part: Annotated[
         list[str] | None,
@@ -99,8 +106,8 @@ def bench(
     json: Annotated[Path | None, typer.Option(help="also write the figures here")] = None,
     plots: Annotated[Path | None, typer.Option(help="also draw the curves, to this place")] = None,
 ) -> None:
-    if workload not in (*BY_ROWS, *BY_SCALE):
-        raise typer.BadParameter(f"known workloads: {', '.join((*BY_ROWS, *BY_SCALE))}")
+    if workload not in WORKLOADS:
+        raise typer.BadParameter(f"known workloads: {', '.join(WORKLOADS)}")
     if spark and workload not in ON_SPARK:
         raise typer.BadParameter(f"--spark is for: {', '.join(ON_SPARK)}")
     if spark or workload == "pipeline":
@@ -111,8 +118,11 @@ def bench(
     if part and not set(part) <= _part_letters(module):
         known = ", ".join(sorted(_part_letters(module))) or "none"
         raise typer.BadParameter(f"parts of {workload}: {known}")
-    size = rows if workload in BY_ROWS else scale
-    report = module.run(size, seed, part) if part else module.run(size, seed)
+    if workload in BY_CUSTOMERS:
+        report = module.run(customers, seed, database=database)
+    else:
+        size = rows if workload in BY_ROWS else scale
+        report = module.run(size, seed, part) if part else module.run(size, seed)
     report.print()
     if json is not None:
         report.write_json(json)

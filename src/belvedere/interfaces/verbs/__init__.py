@@ -11,6 +11,7 @@ In reading order; an entry uses only those before it:
     plain_values  lossless conversion of parameters and small results to values of msgpack
     wire        lossless conversion of result rows to Arrow batches and back
     peer        the context of a verb: the served store, the requesting peer, its arguments
+    advise      the verb by which another process asks for advice
     read/       verbs that read rows, changes and queries at a held position
     statements  verbs that run SQL text in a session of the peer's own
     sessions    verbs of a connection from another process: one session for each peer

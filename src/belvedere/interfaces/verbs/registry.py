@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from belvedere.interfaces.verbs import (
+    advise,
     copies,
     sessions,
     statements,
@@ -16,6 +17,7 @@ from belvedere.interfaces.verbs.read import changes, read_verbs, view_changes
 from belvedere.interfaces.verbs.write import write_verbs
 
 VERBS: dict[str, Verb] = {
+    **advise.VERBS,
     **store.VERBS,
     **read_verbs.VERBS,
     **changes.VERBS,

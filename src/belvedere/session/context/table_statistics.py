@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Table, View
@@ -31,6 +31,8 @@ SAMPLED_MAX = 3_000
 ANALYZED_MAX = 30_000
 RUN_COUNT = 48
 RUN_ROWS = 64
+GOLDEN_SHARE = 0.6180339887
+"""Multiples of it, without their whole parts, are spread evenly between 0 and 1."""
 POSITIONS_MAX = 1_000
 UNKNOWN_ROWS = 1_000.0
 TABLES_SAMPLED_MAX = 500
@@ -174,22 +176,55 @@ def _read_first_rows_and_count(
 
 def _estimate_extrapolation_factor(reader: Reader, table: CompiledTable, reached: bytes) -> float:
     """How many times larger the table is than the counted part, by the last counted key."""
-    ends = _read_first_and_last_row(reader, table)
+    key = table.key_of(table.decode(reached))
+    return _estimate_range_factor(reader, RowRange(table.start, table.end), key)
+
+
+class RowRange(NamedTuple):
+    """Keys from `start` up to, not including, `end`."""
+
+    start: bytes
+    end: bytes
+
+
+def _estimate_range_factor(reader: Reader, keys: RowRange, reached: bytes) -> float:
+    """How many times more rows the range has than up to the reached key. Keys that differ at once
+    are taken as spread evenly. A key with few values in front (the number of a line, then of its
+    order) is not: where the first value has not been passed, its rows are estimated by the rest of
+    the key, and so many rows are expected of each value."""
+    ends = _read_first_and_last_row(reader, keys)
     if ends is None:
         return 1.0
     first, last = ends[0][0], ends[1][0]
-    key = table.key_of(table.decode(reached))
-    low, high, here = _convert_keys_to_numbers(first, last, key)
-    return max(1.0, (high - low) / max(1, here - low))
+    place = _common_prefix_length(first, last)
+    if place >= min(len(first), len(last)) or reached[place] != first[place]:
+        low, high, here = _convert_keys_to_numbers(first, last, reached)
+        return max(1.0, (high - low) / max(1, here - low))
+    groups = _split_by_byte(reader, keys, first, last)
+    inside = _estimate_range_factor(reader, groups[0], reached)
+    return inside * max(1.0, len(groups) - 0.5)  # the last one is seldom full
+
+
+def _split_by_byte(reader: Reader, keys: RowRange, first: bytes, last: bytes) -> list[RowRange]:
+    """The parts of a range that have one value each in the first byte that differs."""
+    place = _common_prefix_length(first, last)
+    found: list[RowRange] = []
+    start: bytes | None = first
+    while start is not None:
+        end = start[:place] + bytes([start[place] + 1]) if start[place] < 255 else keys.end
+        found.append(RowRange(start, min(end, keys.end)))
+        pairs = next(reader.scan(found[-1].end, keys.end, limit=1), None)
+        start = pairs[0][0] if pairs else None
+    return found
 
 
 def _read_first_and_last_row(
-    reader: Reader, table: CompiledTable
+    reader: Reader, keys: RowRange | CompiledTable
 ) -> list[tuple[bytes, bytes]] | None:
     """The first and the last row with their keys."""
     found = []
     for reverse in (False, True):
-        pairs = next(reader.scan(table.start, table.end, reverse=reverse, limit=1), None)
+        pairs = next(reader.scan(keys.start, keys.end, reverse=reverse, limit=1), None)
         if not pairs:
             return None
         found.append(pairs[0])
@@ -197,18 +232,30 @@ def _read_first_and_last_row(
 
 
 def _sample_rows_evenly_by_key(reader: Reader, table: CompiledTable) -> Iterator[bytes]:
-    """Short runs of rows, at starts that split the key range evenly."""
+    """Short runs of rows, at starts that split the key range evenly; of a key with few values in
+    front, the range of each of them."""
     ends = _read_first_and_last_row(reader, table)
     if ends is None:
         return
-    first, last = ends[0][0], ends[1][0]
-    common = _common_prefix_length(first, last)
-    low, high, _ = _convert_keys_to_numbers(first, last, first)
+    keys = RowRange(table.start, table.end)
+    parts = _split_by_byte(reader, keys, ends[0][0], ends[1][0])
     for i in range(RUN_COUNT):
-        place = low + (high - low) * i // RUN_COUNT
-        start = first if i == 0 else first[:common] + place.to_bytes(8)
+        part = parts[i * len(parts) // RUN_COUNT]
+        start = _find_place_in_range(reader, part, i * GOLDEN_SHARE % 1.0 if i else 0.0)
         for pairs in reader.scan(start, table.end, limit=RUN_ROWS):
             yield from (value for _, value in pairs)
+
+
+def _find_place_in_range(reader: Reader, keys: RowRange, share: float) -> bytes:
+    """A key so far into a range, as keys are spread."""
+    ends = _read_first_and_last_row(reader, keys)
+    assert ends is not None, "a part of a table has rows"
+    first, last = ends[0][0], ends[1][0]
+    low, high, _ = _convert_keys_to_numbers(first, last, first)
+    if not share or low == high:
+        return first
+    place = low + round((high - low) * share)
+    return first[: _common_prefix_length(first, last)] + min(place, 2**64 - 1).to_bytes(8)
 
 
 def _common_prefix_length(one: bytes, other: bytes) -> int:

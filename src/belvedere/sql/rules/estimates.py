@@ -263,9 +263,16 @@ def _estimate_comparison(call: e.Call, node: n.Node, context: OptimizerContext) 
         return 1.0 - _estimate_equal(left, right, node, context)
     if name in ("<", "<=", ">", ">="):
         return _estimate_range(left, right, name, node, context)
-    if name == "~~" and isinstance(right, e.Literal) and str(right.value)[:1] not in "%_":
+    if name == "~~" and _may_be_prefix(right):
         return PREFIX
     return LIKE if "~" in name else OTHER
+
+
+def _may_be_prefix(pattern: e.Expression) -> bool:
+    """Whether a pattern has a beginning, as most do that a program fills in."""
+    if isinstance(pattern, e.Parameter):
+        return True
+    return isinstance(pattern, e.Literal) and str(pattern.value)[:1] not in "%_"
 
 
 def _estimate_equal(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from belvedere.catalog.model import View
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -22,6 +23,11 @@ STEP = 0.03  # a row that passes a filter or a projection
 GROUP = 0.2  # a row that is added to its group
 COMPARE = 0.02  # one comparison of a sort
 LIMIT_ROWS = 100.0  # of a limit whose count is not a constant
+STATE_NEXT = 0.15  # one more row of a view that is read from end to end: always row by row,
+STATE_COLUMN = 0.03  # and this for each column
+DUCKDB_STATEMENT = 400.0
+DUCKDB_ROW = 0.01  # a row that passes an operator of DuckDB
+COLUMN_NEXT = 0.02  # a row of a table, of which there are columnar copies
 
 
 def estimate_cost(plan: n.Node, context: OptimizerContext, wanted: float = math.inf) -> float:
@@ -45,6 +51,28 @@ def estimate_cost(plan: n.Node, context: OptimizerContext, wanted: float = math.
     return cost + _estimate_subplans(plan, rows * share, context)
 
 
+def estimate_statement_cost(plan: n.Node, context: OptimizerContext) -> float:
+    """The cost of a statement in the cheaper of the two tiers that may run it."""
+    direct = estimate_cost(plan, context)
+    if direct <= DUCKDB_STATEMENT:
+        return direct
+    return min(direct, DUCKDB_STATEMENT + _estimate_in_duckdb(plan, context))
+
+
+def _estimate_in_duckdb(plan: n.Node, context: OptimizerContext) -> float:
+    """What a plan costs in DuckDB: tables are read from columnar copies, views row by row."""
+    cost = estimate_rows(plan, context) * DUCKDB_ROW
+    if isinstance(plan, n.Scan | n.State):
+        if isinstance(context.catalog.get(plan.relation), View):
+            return estimate_cost(plan, context)
+        copied = estimate_table_rows(plan.relation, context) * COLUMN_NEXT
+        return cost + min(estimate_cost(plan, context), copied)
+    below = [*inputs(plan)]
+    for one in own_expressions(plan):
+        below += _list_subplans(one)
+    return cost + sum(_estimate_in_duckdb(one, context) for one in below)
+
+
 def _count_limit(node: n.Limit) -> float:
     parts = [one for one in (node.count, node.offset) if one is not None]
     known = [one.value for one in parts if isinstance(one, e.Literal)]
@@ -63,11 +91,17 @@ def _estimate_scan(
         return GET
     if access.kind is paths.AccessKind.KEYS:
         return GET * max(rows, 1.0)
-    read = rows
-    if access.kind is paths.AccessKind.FULL:
+    if access.kind is paths.AccessKind.FULL and access.index is None:
         read = estimate_table_rows(node.relation, context)
+        return SEEK + read * share * _estimate_full_scan_row(node, context)
     each = NEXT if access.index is None or access.covering else NEXT + GET
-    return SEEK + read * share * each
+    return SEEK + rows * share * each
+
+
+def _estimate_full_scan_row(node: n.Scan | n.State, context: OptimizerContext) -> float:
+    if isinstance(context.catalog.get(node.relation), View):
+        return STATE_NEXT + STATE_COLUMN * len(node.slots)
+    return NEXT
 
 
 def _estimate_blocking(

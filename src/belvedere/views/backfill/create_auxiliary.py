@@ -13,7 +13,7 @@ from belvedere.catalog.model import Maintenance, View
 from belvedere.catalog.view_options import FORM_NAMES, IndexColumns, parse_options
 from belvedere.views.compile.auxiliary_containment import contains_auxiliary
 from belvedere.views.compile.auxiliary_views import Auxiliary, find_required_auxiliaries
-from belvedere.views.compile.compile_view import MaintenancePlan, compile_auxiliary
+from belvedere.views.compile.compile_view import compile_auxiliary
 from belvedere.views.compile.defined_view import DefinedView
 from belvedere.views.registry.view_registry import ViewRegistry
 
@@ -73,16 +73,11 @@ def _create_auxiliary(
         replaces=None,
     )
     id_ = edit.create_view(definition)
-    view, orders = (
-        edit.catalog.require_relation(View, definition.name, parent.schema),
-        _list_key_orders(compiled),
-    )
+    view = edit.catalog.require_relation(View, definition.name, parent.schema)
     edit.put(
-        msgspec.structs.replace(view, part=part, auxiliary_views=auxiliary_views, orders=orders)
+        msgspec.structs.replace(
+            view, part=part, auxiliary_views=auxiliary_views, orders=compiled.stored_orders
+        )
     )
     registry.cache_compiled_definition(edit.catalog, id_, compiled, one)
     return id_
-
-
-def _list_key_orders(compiled: MaintenancePlan) -> tuple[tuple[bool, bool], ...]:
-    return tuple((key.descending, key.nulls_first) for key in compiled.key_order)

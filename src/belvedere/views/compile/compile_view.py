@@ -32,7 +32,7 @@ from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.core.function import Function, Volatility
 from belvedere.plan.functions.datetime.session_zone import depends_on_zone
 from belvedere.plan.functions.registry import resolve
-from belvedere.types import JSON, TEXT, Kind, SqlType
+from belvedere.types import BOOLEAN, JSON, TEXT, Kind, SqlType
 from belvedere.views.compile import colocated_layout, partitioned_layout
 from belvedere.views.compile.auxiliary_views import (
     Auxiliary,
@@ -40,6 +40,7 @@ from belvedere.views.compile.auxiliary_views import (
     build_stored_rows_tree,
     find_required_auxiliaries,
 )
+from belvedere.views.compile.distinct_rows import has_distinct_rows
 from belvedere.views.delta.delta_tree import DeltaTree, FullRecompute
 from belvedere.views.delta.linear_aggregates import (
     AMOUNT_TYPE,
@@ -81,6 +82,11 @@ class MaintenancePlan:
     def key_column_count(self) -> int:
         return len(self.stored)
 
+    @property
+    def stored_orders(self) -> tuple[tuple[bool, bool], ...]:
+        """(descending, nulls first) of the first stored columns, as the catalog notes it."""
+        return tuple((key.descending, key.nulls_first) for key in self.key_order)
+
 
 def compile_view(
     plan: n.Node, form: ViewForm = REMOTE, catalog: Catalog | None = None, *, on_view: bool = False
@@ -89,9 +95,9 @@ def compile_view(
     maintained. A local form takes partitions from the catalog, unless the definition reads a view
     (`on_view`)."""
     if form.strict:
-        return _compile_incremental(plan, form, None if on_view else catalog)
+        return _compile_incremental(plan, form, catalog, on_view=on_view)
     try:
-        return _compile_incremental(plan, form, None if on_view else catalog)
+        return _compile_incremental(plan, form, catalog, on_view=on_view)
     except Unsupported:
         return _compile_full_recompute(plan)
 
@@ -105,8 +111,11 @@ def _compile_full_recompute(plan: n.Node) -> MaintenancePlan:
     return MaintenancePlan(tree, None, plan.fields, 1, _make_bag_read_plan_builder(plan.fields))
 
 
-def _compile_incremental(plan: n.Node, form: ViewForm, catalog: Catalog | None) -> MaintenancePlan:
+def _compile_incremental(
+    plan: n.Node, form: ViewForm, catalog: Catalog | None, *, on_view: bool
+) -> MaintenancePlan:
     require_deterministic(plan)
+    partitions = catalog if form.local and not on_view else None
     plan = normalize_plan(plan)
     above: list[n.Filter | n.Project] = []
     node = plan
@@ -119,10 +128,10 @@ def _compile_incremental(plan: n.Node, form: ViewForm, catalog: Catalog | None) 
         keeps = tuple(build_linear_aggregate(call) for call in node.aggregates)
         if None not in keeps and not form.colocated and not form.is_index:
             known = tuple(k for k in keeps if k is not None)
-            return _compile_linear_aggregate(node, known, above, catalog if form.local else None)
+            return _compile_linear_aggregate(node, known, above, partitions)
     if form.colocated:
         return _compile_colocated_join(plan)
-    return _compile_bag(plan, catalog if form.local else None)
+    return _compile_bag(plan, partitions, catalog)
 
 
 def compile_auxiliary(auxiliary: Auxiliary) -> MaintenancePlan:
@@ -166,16 +175,20 @@ def _collect_expressions(nodes: list[n.Filter | n.Project]) -> list[e.Expression
     return [one for node in nodes for one in transform.own_expressions(node)]
 
 
-def _compile_bag(plan: n.Node, partitions: Catalog | None) -> MaintenancePlan:
-    """Any rows, each with its multiplicity; with `partitions`, its multiplicity in each."""
+def _compile_bag(
+    plan: n.Node, partitions: Catalog | None, catalog: Catalog | None
+) -> MaintenancePlan:
+    """Any rows, each with its multiplicity; with `partitions`, its multiplicity in each. Rows of
+    which none can be there twice are read as they are stored."""
     stored = plan.fields
     if partitions is None and any(field.type.kind is Kind.JSON for field in stored):
         return _compile_json_bag(plan)
     _require_key_encodable(stored)
     if partitions is None:
-        return MaintenancePlan(
-            build_delta_tree(plan), None, stored, 1, _make_bag_read_plan_builder(stored)
-        )
+        distinct = catalog is not None and has_distinct_rows(plan, catalog)
+        read = _make_bag_read_plan_builder(stored, distinct=distinct)
+        order = _find_leading_order(plan)
+        return MaintenancePlan(build_delta_tree(plan), None, stored, 1, read, order)
     tree = partitioned_layout.add_partition_column(partitions, build_delta_tree(plan))
     whole = _make_bag_read_plan_builder(tree.plan.fields)
     columns = tuple(e.Column(1 + i, f.type, f.name) for i, f in enumerate(stored))
@@ -184,6 +197,19 @@ def _compile_bag(plan: n.Node, partitions: Catalog | None) -> MaintenancePlan:
         return n.Project(whole(view), columns, stored)
 
     return MaintenancePlan(tree, None, tree.plan.fields, 1, build_read_plan)
+
+
+def _find_leading_order(plan: n.Node) -> tuple[e.SortKey, ...]:
+    """The definition's ORDER BY, as far as it names the first columns one after the other: the rows
+    of a new view are stored in that order."""
+    if not isinstance(plan, n.Sort):
+        return ()
+    found = []
+    for place, key in enumerate(plan.keys):
+        if not isinstance(key.expression, e.Column) or key.expression.index != place:
+            break
+        found.append(key)
+    return tuple(found)
 
 
 _TEXT_OF_JSON = Function("text of json", (JSON,), TEXT, str)
@@ -247,10 +273,11 @@ def _compile_colocated_join(plan: n.Node) -> MaintenancePlan:
     )
 
 
-def _make_bag_read_plan_builder(stored: Fields) -> Callable[[int], n.Node]:
-    return lambda view: _build_repeated_rows_plan(
-        _make_state_scan(view, stored=stored, amounts=1), len(stored), stored
-    )
+def _make_bag_read_plan_builder(
+    stored: Fields, *, distinct: bool = False
+) -> Callable[[int], n.Node]:
+    build = _build_present_rows_plan if distinct else _build_repeated_rows_plan
+    return lambda view: build(_make_state_scan(view, stored=stored, amounts=1), len(stored), stored)
 
 
 def require_deterministic(plan: n.Node) -> None:
@@ -389,6 +416,18 @@ def _build_one_row_plan(plan: n.Node, amounts: int) -> n.Node:
     """The state of a view without GROUP BY: one row, of zeros when nothing is stored."""
     zeros = n.Values((tuple(e.Literal(0, AMOUNT_TYPE) for _ in range(amounts)),), plan.fields)
     return n.Limit(n.SetOperation(n.SetKind.UNION, True, plan, zeros), e.Literal(1, AMOUNT_TYPE))
+
+
+def _build_present_rows_plan(plan: n.Node, columns: int, fields: Fields) -> n.Node:
+    """Each stored row once, unless its count has come to zero and nobody has folded it yet."""
+    counted = e.Column(columns, AMOUNT_TYPE, "rows")
+    differs = resolve("<>", (AMOUNT_TYPE, AMOUNT_TYPE)).function
+    present = e.Call(differs, (counted, e.Literal(0, AMOUNT_TYPE)), BOOLEAN)
+    return n.Project(
+        n.Filter(plan, present),
+        tuple(e.Column(i, f.type, f.name) for i, f in enumerate(fields)),
+        fields,
+    )
 
 
 def _build_repeated_rows_plan(plan: n.Node, columns: int, fields: Fields) -> n.Node:

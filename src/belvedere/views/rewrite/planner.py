@@ -22,7 +22,7 @@ from belvedere.plan import transform
 from belvedere.sql.bind.statements.statement import STORED_EXPRESSIONS
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.optimize import optimize
-from belvedere.sql.rules.plan_cost import estimate_cost
+from belvedere.sql.rules.plan_cost import estimate_statement_cost
 from belvedere.sql.rules.prune_columns import prune_columns
 from belvedere.sql.rules.push_predicates import push_predicates
 from belvedere.sql.rules.simplify_projects import simplify_projects
@@ -119,7 +119,7 @@ class RewritePlanner:
         return optimize(readable, self._make_context(catalog))
 
     def estimate_plan_cost(self, optimized: n.Node, catalog: Catalog) -> float:
-        return estimate_cost(optimized, self._make_context(catalog))
+        return estimate_statement_cost(optimized, self._make_context(catalog))
 
     def _make_context(self, catalog: Catalog) -> OptimizerContext:
         statistics = ViewStatistics(self._statistics, self._registry, catalog, self._row_counts)

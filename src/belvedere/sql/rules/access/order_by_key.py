@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from belvedere.catalog.model import Table
+from belvedere.catalog.model import Table, View
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -26,6 +26,7 @@ from belvedere.sql.rules.access.ordered_access import (
     find_direction,
     has_single_values,
     order_scan_for_limit,
+    order_state_scan,
 )
 from belvedere.sql.rules.context import OptimizerContext
 
@@ -113,6 +114,8 @@ def order_scan(
     """The scan with its rows in this order, if the key that it follows gives it. A full scan is
     changed to one of an index that has all columns, or of any when few rows are read."""
     table = context.catalog.get(scan.relation)
+    if isinstance(table, View):
+        return order_state_scan(scan, table, keys)
     if not isinstance(table, Table):
         return None
     wanted = [

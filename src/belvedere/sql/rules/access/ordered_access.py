@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from belvedere.catalog.model import Table
+from belvedere.catalog.model import Table, View
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -34,6 +34,7 @@ from belvedere.sql.rules.access.access_paths import (
     primary_key_columns,
     remaining_conditions,
 )
+from belvedere.sql.rules.access.choose_access import make_state_table
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.estimates import estimate_rows, estimate_table_rows
 
@@ -48,6 +49,8 @@ def order_scan_for_limit(
 ) -> n.Scan | None:
     """The scan with its rows in this order, when that is cheaper than to sort them."""
     table = context.catalog.get(scan.relation)
+    if isinstance(table, View):
+        return order_state_scan(scan, table, keys)
     if not isinstance(table, Table):
         return None
     wanted = [
@@ -64,6 +67,25 @@ def order_scan_for_limit(
             best = replace(scan, access=access, residual=conjunction(rest))
             best_cost = cost
     return best
+
+
+def order_state_scan(scan: n.Scan, view: View, keys: tuple[e.SortKey, ...]) -> n.Scan | None:
+    """The scan of a view's state in this order, if the state is sorted by it."""
+    table = make_state_table(view, scan)
+    wanted = [
+        replace(key, expression=map_to_table_row(key.expression, scan, table)) for key in keys
+    ]
+    orders = [*view.orders, *[(False, False)] * (view.key_columns - len(view.orders))]
+    columns = tuple(
+        KeyExpression(column.expression, descending, nulls_first, False)
+        for column, (descending, nulls_first) in zip(
+            primary_key_columns(table), orders, strict=True
+        )
+    )
+    reverse = find_direction(columns, scan.access, wanted)
+    if reverse is None or not has_single_values(scan.access):
+        return None
+    return replace(scan, access=replace(scan.access, ordered=True, reverse=reverse))
 
 
 def _sorting_cost(

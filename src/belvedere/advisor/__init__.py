@@ -1,0 +1,22 @@
+"""The advisor: which views are worth having.
+
+In reading order; an entry uses only those before it:
+
+    workload/    statements with how often they run, bound to a catalog
+    synergy/     Synergy's mechanism: views from the hierarchy of the schema
+    candidates/  views and indexes to be considered, as SQL
+    pricing/     what each would save, cost and store
+    choice/      the set that is worth most
+    advise       all of it, one after the other
+    report/      the advice as text, JSON and HTML, with drawings
+"""
+
+SURFACE = (
+    "advise",
+    "pricing.host",
+    "report.html_report",
+    "report.json_report",
+    "report.text_report",
+    "workload.statements",
+)
+"""The modules that other packages may import."""

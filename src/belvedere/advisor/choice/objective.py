@@ -1,0 +1,83 @@
+"""What a set of candidates is worth: microseconds saved by queries less those added to writes.
+
+Per query, candidates for different blocks add up, and of those for one block the best one counts;
+a query never saves more than it takes. Every view of the set is paid by the writes it makes
+costlier. A deferred view costs a share of that, outside of the commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from belvedere.advisor.pricing.cost_table import CandidateCost, CostTable
+from belvedere.advisor.pricing.cost_units import DEFERRED_SHARE
+
+DEFERRED_SAVING = 0.9
+"""What a read of a deferred view saves of what an immediate one does: it looks at the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A candidate in one form: immediate, or deferred."""
+
+    price: CandidateCost
+    deferred: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.price.candidate.name
+
+    def find_write_cost(self, name: str) -> float:
+        """Microseconds that a commit of this statement spends on it."""
+        return 0.0 if self.deferred else self.price.write_us.get(name, 0.0)
+
+
+class Objective:
+    """Values sets of choices for one table of prices."""
+
+    def __init__(self, table: CostTable) -> None:
+        self.table = table
+        self.total_us = sum(
+            us * table.calls[name]
+            for costs in (table.query_us, table.write_us)
+            for name, us in costs.items()
+        )
+
+    def value_set(self, chosen: Sequence[Choice]) -> float:
+        return self.sum_savings(chosen) - self.sum_upkeep(chosen)
+
+    def sum_savings(self, chosen: Sequence[Choice]) -> float:
+        return sum(
+            self.save_query(name, chosen) * self.table.calls[name] for name in self.table.query_us
+        )
+
+    def sum_upkeep(self, chosen: Iterable[Choice]) -> float:
+        return sum(self.sum_upkeep_cost(one) for one in chosen)
+
+    def sum_upkeep_cost(self, choice: Choice) -> float:
+        share = DEFERRED_SHARE if choice.deferred else 1.0
+        costs = choice.price.write_us.items()
+        return sum(us * self.table.calls[name] for name, us in costs) * share
+
+    def save_query(self, query: str, chosen: Sequence[Choice]) -> float:
+        """Microseconds that the set saves one run of the query."""
+        best: dict[str, float] = {}
+        for choice in chosen:
+            saving = choice.price.savings.get(query)
+            if saving is None:
+                continue
+            share = DEFERRED_SAVING if choice.deferred else 1.0
+            each = saving.saved_us * share / max(len(saving.sites), 1)
+            for site in saving.sites:
+                best[site] = max(best.get(site, 0.0), each)
+        return min(sum(best.values()), self.table.query_us[query] * 0.99)
+
+    def slow_write(self, write: str, chosen: Sequence[Choice]) -> float:
+        """How many times as long a run of the write takes."""
+        added = sum(one.find_write_cost(write) for one in chosen)
+        return 1.0 + added / self.table.write_us[write]
+
+
+def sum_bytes(chosen: Iterable[Choice]) -> int:
+    return sum(one.price.stored_bytes for one in chosen)

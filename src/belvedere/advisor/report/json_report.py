@@ -1,0 +1,61 @@
+"""The advice as JSON, for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from belvedere.advisor.advise import Advice, AdvisedView, StatementForecast
+from belvedere.advisor.report.text_report import sum_times
+
+
+def write_json_report(advice: Advice) -> str:
+    before, after = sum_times(advice)
+    graph = advice.stages.graph
+    found: dict[str, Any] = {
+        "before_us": before,
+        "after_us": after,
+        "candidates": advice.candidates,
+        "budget_bytes": advice.budget_bytes,
+        "stored_bytes": advice.stored_bytes,
+        "needed_bytes": advice.needed_bytes,
+        "roots": [graph.name_relation(root) for root in advice.stages.roots],
+        "edges_from_workload": graph.from_workload,
+        "views": [_describe_view(view) for view in advice.views],
+        "queries": [_describe_forecast(one) for one in advice.queries],
+        "writes": [_describe_forecast(one) for one in advice.writes],
+        "locks": advice.list_lock_ddl(),
+        "dismissed": [
+            {"name": one.name, "ddl": one.definition, "reason": one.reason}
+            for one in advice.dismissed
+        ],
+        "skipped": [
+            {"name": one.statement.name, "text": one.statement.text, "reason": one.reason}
+            for one in advice.workload.rejected
+        ],
+    }
+    return json.dumps(found, indent=2)
+
+
+def _describe_view(view: AdvisedView) -> dict[str, Any]:
+    return {
+        "name": view.candidate.name,
+        "kind": view.candidate.kind.value,
+        "ddl": view.candidate.write_ddl(),
+        "saved_us": view.saved_us,
+        "upkeep_us": view.upkeep_us,
+        "stored_bytes": view.price.stored_bytes,
+        "rows": view.price.rows,
+        "reason": view.reason,
+    }
+
+
+def _describe_forecast(one: StatementForecast) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "text": one.text,
+        "calls": one.calls,
+        "before_us": one.before_us,
+        "after_us": one.after_us,
+        "views": list(one.views),
+    }

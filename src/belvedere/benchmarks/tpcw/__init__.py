@@ -1,0 +1,11 @@
+"""TPC-W: schema, data, statements and mixes, and what the advisor's views do for them.
+
+In reading order; an entry uses only those before it:
+
+    schema      tables, indexes, the totals of carts and orders as views
+    generate    rows for any number of customers
+    statements  the joins and writes of the Synergy paper, and those it leaves out
+    mixes       web interactions, and how often each statement runs
+    systems     databases with different views and locks, and PostgreSQL
+    suite       response time of every statement, in one run
+"""

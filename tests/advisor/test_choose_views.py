@@ -1,0 +1,67 @@
+"""The choice of views: close to the best one, within its limits, and quick for many candidates."""
+
+from __future__ import annotations
+
+import random
+
+from belvedere.advisor.candidates.candidate import Candidate, CandidateKind
+from belvedere.advisor.choice.choose_views import ChoiceLimits, choose_views
+from belvedere.advisor.choice.exhaustive import choose_exhaustively
+from belvedere.advisor.choice.objective import Objective, sum_bytes
+from belvedere.advisor.pricing.cost_table import CandidateCost, CostTable, SavedTime
+
+GAP_MAX = 0.05
+"""How much less the chosen set may be worth than the best one, in a single case."""
+
+
+def _make_table(rng: random.Random, candidates: int, queries: int) -> CostTable:
+    table = CostTable()
+    for number in range(queries):
+        table.query_us[f"Q{number}"] = rng.uniform(50, 5_000)
+        table.calls[f"Q{number}"] = rng.choice((1, 10, 100, 1_000))
+    for number in range(4):
+        table.write_us[f"W{number}"] = 50.0
+        table.calls[f"W{number}"] = rng.choice((1, 10, 100))
+    for number in range(candidates):
+        some = rng.sample(sorted(table.query_us), rng.randint(1, min(4, queries)))
+        savings = {
+            name: SavedTime(
+                table.query_us[name] * rng.uniform(0.2, 0.98),
+                frozenset((rng.choice(("outer", "inner")),)),
+            )
+            for name in some
+        }
+        writes = {name: rng.uniform(1, 30) for name in rng.sample(sorted(table.write_us), 2)}
+        candidate = Candidate(f"v{number}", CandidateKind.JOIN, frozenset({1}), f"SELECT {number}")
+        size = rng.randint(1_000, 1_000_000)
+        table.prices.append(CandidateCost(candidate, savings, writes, 10.0, size))
+    return table
+
+
+def test_the_choice_is_close_to_exhaustive_search(rng: random.Random) -> None:
+    gaps = []
+    for _ in range(40):
+        table = _make_table(rng, 9, 6)
+        total = sum(price.stored_bytes for price in table.prices)
+        limits = ChoiceLimits(total * rng.choice((0.2, 0.5, 2.0)), slowdown_max=1e9)
+        objective = Objective(table)
+        best = objective.value_set(choose_exhaustively(table, limits))
+        found = objective.value_set(choose_views(table, limits))
+        gaps.append(1 - found / best if best > 0 else 0.0)
+    print(f"gap to the best choice: mean {sum(gaps) / len(gaps):.4f}, largest {max(gaps):.4f}")
+    assert max(gaps) <= GAP_MAX
+
+
+def test_the_budget_and_the_slowdown_are_kept(rng: random.Random) -> None:
+    for _ in range(20):
+        table = _make_table(rng, 30, 8)
+        limits = ChoiceLimits(1_500_000.0)
+        chosen = choose_views(table, limits)
+        objective = Objective(table)
+        assert sum_bytes(chosen) <= limits.budget_bytes
+        assert all(objective.slow_write(w, chosen) <= 2.0 for w in table.write_us)
+
+
+def test_a_thousand_candidates_are_ranked(rng: random.Random) -> None:
+    chosen = choose_views(_make_table(rng, 1_000, 40), ChoiceLimits(20_000_000.0))
+    assert chosen
