@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from belvedere.database import MEMORY, Database
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.txn.row_atomic.engine import CellStoreSetup
 from belvedere.txn.row_atomic.node import NodeSettings
+from tests.hbase import slices
 
 BATCH, CELLS = "batch", "cells"
 UNHURRIED = NodeSettings(
@@ -36,7 +38,11 @@ there is no grace to wait out."""
 
 
 def open_on_cells(config: Config | None = None, **more: Any) -> Database:
-    """A node alone on a store of its own."""
+    """A node alone on a store of its own: the double, or a part of a real HBase where the
+    environment names one."""
+    if slices.is_asked_for():
+        settings = replace(UNHURRIED, snapshot_seconds_max=0.02)
+        return Database.on_cells(CellStoreSetup(slices.open_slice(), settings), config, **more)
     return Database.on_cells(CellStoreSetup(MemoryCells(), UNHURRIED), config, **more)
 
 

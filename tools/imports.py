@@ -198,7 +198,7 @@ FOLDERS: dict[str, Order] = {
         ("advance", "read_rows"),
         ("locks", "log_rows"),
         ("node",),
-        ("cells", "required_locks"),
+        ("cells", "isolation", "required_locks"),
     ),
     "views": (
         ("service",),

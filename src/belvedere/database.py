@@ -277,7 +277,7 @@ class Database:
     @property
     def position(self) -> int:
         """The newest published position."""
-        return self.visibility.published_snapshot.position
+        return self.engine.latest_position
 
     @property
     def incarnation(self) -> int:

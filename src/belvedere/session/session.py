@@ -262,8 +262,14 @@ class Session:
         wanted = parse_freshness(text)
         if wanted.kind is FreshnessKind.TOKEN:
             position = self.host.token_to_position(wanted.token)
-            self.transactions.floor = max(self.transactions.floor, position)
+            self.transactions.raise_floor(position)
+        elif wanted.wants_newest and self.host.row_atomic:
+            self.raise_floor_to_latest()
         return wanted
+
+    def raise_floor_to_latest(self) -> int:
+        """The next snapshot contains everything that was committed anywhere before this."""
+        return self.transactions.raise_floor(self.host.position)
 
     def _bind_and_run_statement(
         self, text: str, parsed: Any, parameters: Sequence[Any], *, keep: bool
@@ -360,7 +366,9 @@ class Session:
         record.rows += max(result.affected, 0)
         record.total_us += spent
         record.max_us = max(record.max_us, spent)
-        if spent > REPLAN_AFTER_US and entry.has_stale_estimates(self.host.position):
+        if spent > REPLAN_AFTER_US and entry.has_stale_estimates(
+            self.host.visibility.published_snapshot.position
+        ):
             self.shared.drop_plan_and_samples(entry)
         return result
 

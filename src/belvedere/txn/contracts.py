@@ -260,7 +260,9 @@ class PublishedState(Protocol):
     """The newest state that may be read, and waiting for it to move."""
 
     @property
-    def published_snapshot(self) -> Snapshot: ...
+    def published_snapshot(self) -> Snapshot:
+        """What statements read at: it contains every commit of this process. Where others commit
+        too, theirs may come a moment later."""
 
     def reader(self, snapshot: Snapshot) -> Reader: ...
 

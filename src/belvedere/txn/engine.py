@@ -71,6 +71,10 @@ class Engine(Protocol):
     def require_isolation(self, isolation: Isolation) -> None:
         """Unsupported, by name, when the commit protocol cannot give it."""
 
+    @property
+    def latest_position(self) -> int:
+        """The newest position that is published anywhere; every later snapshot contains it."""
+
     def wait_for_position(self, at_least: int, wait_s: float) -> None:
         """Wait until every later snapshot contains this position. Unavailable (57014) when that
         takes longer than `wait_s`."""

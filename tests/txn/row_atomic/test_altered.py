@@ -37,6 +37,12 @@ def write(bench: Bench) -> Any:
     return bench.run(commit.commit_transaction(bench.node(1), work("t", 0, "x")))
 
 
+def write_without_advance(bench: Bench) -> None:
+    """As a writer leaves it that died before it moved `applied`: others have to read its record."""
+    write(bench)
+    alter(bench, layout.POSITION_ROW, layout.POSITIONS, layout.encode(layout.Positions()))
+
+
 @pytest.mark.parametrize("value", [b"garbage", b"\x93\x01\x02\x03", b"\xc0"])
 def test_a_lock_value_of_unknown_form(value: bytes) -> None:
     bench = Bench()
@@ -49,7 +55,7 @@ def test_a_lock_value_of_unknown_form(value: bytes) -> None:
 @pytest.mark.parametrize("cut", [0, 5, 20])
 def test_a_log_row_with_a_bad_checksum(cut: int) -> None:
     bench = Bench()
-    write(bench)
+    write_without_advance(bench)
     row = layout.log_row(1, bench.settings.lanes)
     stored = next(c.value for c in bench.store.get(Get(row)) if c.column == layout.RECORD)
     bad = stored[:cut] + bytes((stored[cut] ^ 1,)) + stored[cut + 1 :]
@@ -61,7 +67,7 @@ def test_a_log_row_with_a_bad_checksum(cut: int) -> None:
 
 def test_a_log_row_that_belongs_to_somebody_else() -> None:
     bench = Bench()
-    write(bench)
+    write_without_advance(bench)
     row = layout.log_row(1, bench.settings.lanes)
     alter(bench, row, layout.OWNER, (99).to_bytes(8))
     refused(bench, row, lambda: latest(bench, bench.node(2)))
@@ -182,6 +188,8 @@ def test_a_statement_that_meets_a_bad_log_row_names_it(shop: Database) -> None:
     row = layout.log_row(at, 16)
     altered(shop, row, layout.RECORD, b"cut short")
     damaged(shop, row, lambda: list(shop.log.read(at - 1)))
+    before = layout.encode(layout.Positions(at - 1, at - 1, at - 1))
+    altered(shop, layout.POSITION_ROW, layout.POSITIONS, before)
     damaged(shop, row, lambda: open_node(shop.engine._opened.store).position)  # type: ignore[attr-defined]
 
 

@@ -1,7 +1,8 @@
 """Freshness of a read: 'any', 'session', 'latest', '250 ms', or a token of another session.
 
-Base tables are always read at the newest published position, so freshness matters to them only as a
-floor (a token); views read it in full.
+Base tables of an embedded store are always read at the newest published position, so freshness
+matters to them only as a floor (a token); views read it in full. On a store that other processes
+write too, tables are read at a position of the last moments, unless the newest is asked for.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ class Freshness(NamedTuple):
     kind: FreshnessKind
     bound_us: int = 0
     token: str = ""
+
+    @property
+    def wants_newest(self) -> bool:
+        """Whether what other processes have committed must not be missed."""
+        return self.kind in (FreshnessKind.LATEST, FreshnessKind.BOUNDED)
 
 
 SESSION = Freshness(FreshnessKind.SESSION)

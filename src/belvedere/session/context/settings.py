@@ -276,6 +276,8 @@ class SessionSettings:
         elif name == "rewrite":
             self.rewrite = value
             self.when_planning_changes()
+        elif name == "freshness":
+            self.when_planning_changes()
 
     def restore_after_transaction(self, *, committed: bool) -> None:
         """Restore, at the end of a transaction, local settings and those of a rollback."""

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Table, View
 from belvedere.catalog.relation_codecs import (
     CompiledTable,
@@ -23,7 +22,7 @@ from belvedere.catalog.relation_codecs import (
     compiled_table,
 )
 from belvedere.sql.rules.column_summary import ColumnSummary, summarize_column
-from belvedere.txn.contracts import Reader
+from belvedere.txn.contracts import PublishedState, Reader
 
 COUNTED_MAX = 6_000
 """Rows that are counted one by one; a larger table's count is extrapolated from its keys."""
@@ -39,13 +38,10 @@ TABLES_SAMPLED_MAX = 500
 
 
 class StatisticsSource(Protocol):
-    """The open store, as far as sampling needs it."""
+    """The database, as far as statistics need it."""
 
     @property
-    def catalog(self) -> Catalog: ...
-
-    @property
-    def position(self) -> int: ...
+    def visibility(self) -> PublishedState: ...
 
 
 @dataclass(slots=True)
@@ -89,7 +85,7 @@ class TableStatistics:
 
     def count_rows_now(self, relation: int) -> float:
         """The row count by a new scan; at most COUNTED_MAX or slightly more for a view."""
-        catalog = self._source.catalog
+        catalog = self._source.visibility.published_snapshot.catalog
         if not isinstance(catalog.get(relation), Table | View):
             return UNKNOWN_ROWS
         return _read_first_rows_and_count(self._reader(), compiled_relation(catalog, relation))[0]
@@ -103,10 +99,10 @@ class TableStatistics:
 
     def value_range(self, relation: int, slot: int) -> tuple[Any, Any] | None:
         """The first and last value of the column a table is ordered by."""
-        table = self._source.catalog.get(relation)
+        table = self._source.visibility.published_snapshot.catalog.get(relation)
         if not isinstance(table, Table) or table.primary_key[0] != slot or table.hashed:
             return None
-        compiled = compiled_table(self._source.catalog, relation)
+        compiled = compiled_table(self._source.visibility.published_snapshot.catalog, relation)
         ends = _read_first_and_last_row(self._reader(), compiled)
         if ends is None:
             return None
@@ -120,7 +116,7 @@ class TableStatistics:
 
     def sample_complete_table(self, relation: int) -> None:
         """Read the complete table: an exact count, and a sample of all of it."""
-        catalog, position = self._source.catalog, self._source.position
+        _, position, catalog, _ = self._source.visibility.published_snapshot
         table = compiled_table(catalog, relation)
         rows, step, values = 0, 1, list[bytes]()
         for batch in self._reader().scan_values(table.start, table.end):
@@ -132,7 +128,8 @@ class TableStatistics:
 
     def _get_fresh_sample(self, relation: int) -> TableSample:
         known = self._samples.get(relation)
-        if known is None or self._source.position - known.position >= known.valid_commit_count:
+        now = self._source.visibility.published_snapshot.position
+        if known is None or now - known.position >= known.valid_commit_count:
             known = self._store_sample(relation, self._take_sample(relation))
         return known
 
@@ -144,7 +141,7 @@ class TableStatistics:
         return sample
 
     def _take_sample(self, relation: int) -> TableSample:
-        catalog, position = self._source.catalog, self._source.position
+        _, position, catalog, _ = self._source.visibility.published_snapshot
         item = catalog.get(relation)
         if not isinstance(item, Table | View):
             return TableSample(position, UNKNOWN_ROWS)

@@ -79,6 +79,11 @@ class TransactionState:
         self.read_only = self.is_read_only_by_default
         return self.open
 
+    def raise_floor(self, position: int) -> int:
+        """The next snapshot is at least at this position. Returns the floor."""
+        self.floor = max(self.floor, position)
+        return self.floor
+
     @property
     def newest_seen_position(self) -> int:
         """The newest position the session has written or read; it never reads an older one."""

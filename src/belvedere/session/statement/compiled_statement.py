@@ -79,7 +79,7 @@ class CompiledStatement:
         self.catalog = catalog
         self.data = data
         self.tier = tier
-        self.position = shared.host.position
+        self.position = shared.host.visibility.published_snapshot.position
         self.record = record
         self.text = record.text
         self.convert: Callable[[Sequence[Any]], Row] = make_exact_converter(

@@ -78,6 +78,10 @@ class BatchAtomicEngine:
     def require_isolation(self, isolation: Isolation) -> None:
         """Every one is supported."""
 
+    @property
+    def latest_position(self) -> int:
+        return self.visibility.published_snapshot.position
+
     def wait_for_position(self, at_least: int, wait_s: float) -> None:
         if at_least <= self.visibility.published_snapshot.position:
             return

@@ -9,6 +9,7 @@ In reading order; an entry uses only those before it:
 
     cells/           how rows of tables and of the protocol are laid out in cells
     required_locks   the locks that a transaction requires, all as lock rows of one form
+    isolation        which isolation levels a row-atomic store has
     node             the in-memory state of one node
     locks            lock rows: taken, stamped, released and broken by conditional writes
     log_rows         log rows: one row a position, written once: a record or an abort marker

@@ -20,6 +20,7 @@ from belvedere.kv.cell import (
     Get,
     Many,
     MultiGet,
+    Mutate,
     Now,
     Pause,
     Put,
@@ -63,8 +64,17 @@ def last_position_taken() -> Step[int]:
 
 def latest_position(node: Node) -> Step[int]:
     """A position not older than any commit acknowledged before this began."""
-    positions, _, _ = yield from read_positions()
-    counter = yield from last_position_taken()
+    return (yield from reach_latest(node)).applied
+
+
+def reach_latest(node: Node) -> Step[Positions]:
+    """The positions of the store, once everything is applied that was acknowledged before this
+    began: one round trip when nobody writes."""
+    read = yield MultiGet((Get(layout.POSITION_ROW), Get(layout.COUNTER_ROW)))
+    positions, _, _ = decode_positions(read[0])
+    counter = layout.read_number(read[1], layout.NUMBER, layout.COUNTER_ROW)
+    if positions.applied > counter:  # both moved, between the two reads
+        counter = yield from last_position_taken()
     if positions.applied > counter:
         raise Corruption(
             "row was altered: more was applied than handed out",
@@ -72,7 +82,9 @@ def latest_position(node: Node) -> Step[int]:
             applied=positions.applied,
             counter=counter,
         )
-    return (yield from apply_through(node, counter))
+    if positions.applied == counter:
+        return positions
+    return (yield from reach_positions(node, counter))
 
 
 def apply_through(node: Node, need: int) -> Step[int]:
@@ -114,7 +126,7 @@ def _help_apply(node: Node, need: int) -> Step[int]:
             changed = position
     if reached > positions.applied:
         moved = Positions(max(positions.decided, reached), reached, changed)
-        yield from _move_positions(node, stored, moved, shared)
+        yield _move_operation(node, stored, moved, shared)
     return reached if reached >= need else positions.applied
 
 
@@ -156,6 +168,30 @@ def write_cells(position: int, record: Record) -> Step[None]:
         yield Many(tuple(mutations[start : start + WRITES_IN_ONE_TRIP]))
 
 
+def write_cells_and_read_positions(mutations: list[Mutate]) -> Step[Cells]:
+    """Write cells, and with the last of them read the position row."""
+    last = max(0, len(mutations) - 1) // WRITES_IN_ONE_TRIP * WRITES_IN_ONE_TRIP
+    for start in range(0, last, WRITES_IN_ONE_TRIP):
+        yield Many(tuple(mutations[start : start + WRITES_IN_ONE_TRIP]))
+    done = yield Many((*mutations[last:], Get(layout.POSITION_ROW)))
+    cells: Cells = done[-1]
+    return cells
+
+
+def advance_operations(
+    node: Node, cells: Cells, first: int, last: int, changed: int
+) -> tuple[CheckAndMutate, ...]:
+    """The compare-and-set by which a writer that has written the cells of all positions from
+    `first` to `last` moves `applied` to the last, if it was just before the first; `changed` is the
+    last of them that changed a table, or 0. Nothing when other positions are still open: then
+    whoever needs them helps."""
+    positions, stored, shared = decode_positions(cells)
+    if positions.applied != first - 1:
+        return ()
+    moved = Positions(max(positions.decided, last), last, changed or positions.changed)
+    return (_move_operation(node, stored, moved, shared),)
+
+
 def finish_attempt(node: Node, attempt: int, position: int) -> Step[None]:
     """Settle what a lock is stamped with: decide the position, apply its record if that is the
     attempt's. At or below `applied` there is nothing left to do."""
@@ -187,15 +223,15 @@ def decode_positions(cells: Cells) -> tuple[Positions, bytes | None, float]:
     return positions, stored, seconds
 
 
-def _move_positions(
+def _move_operation(
     node: Node, stored: bytes | None, moved: Positions, shared: float
-) -> Step[None]:
+) -> CheckAndMutate:
     """Compare-and-set; losing only means that another node was faster. The shared closing delay
     shrinks a little with every step, in the same write."""
     puts = [Put(layout.POSITIONS, layout.ONLY, layout.encode(moved))]
     if shared > 0:
         puts.append(closing_delay_put(shared * node.settings.delay_decay))
-    yield CheckAndMutate(layout.POSITION_ROW, layout.POSITIONS, stored, tuple(puts))
+    return CheckAndMutate(layout.POSITION_ROW, layout.POSITIONS, stored, tuple(puts))
 
 
 def closing_delay_put(seconds: float) -> Put:

@@ -56,7 +56,7 @@ class CellChangeLog:
 
     @property
     def last_position(self) -> int:
-        return self._visibility.published_snapshot.position
+        return self._commits.newest_snapshot.position
 
     @property
     def first_position(self) -> int:

@@ -5,7 +5,8 @@
     3  stamp the primary lock with it: fails if another node broke the lock
     4  write the log row: this is the commit. If it was closed before: keep the locks, go to 2
     -  acknowledge
-    5  write the cells and the outcome cell; mark the record applied and release the locks
+    5  write the cells and the outcome cell; mark the record applied, release the locks, and move
+       `applied` on if it was just before this position
 
 With one lock: five sequential round trips before the acknowledgement, two after.
 """
@@ -211,9 +212,12 @@ def _raise_closing_delay(node: Node, seconds: float) -> Step[None]:
 def _apply_and_release(node: Node, held: AttemptLocks, record: Record, position: int) -> Step[None]:
     """Step 5. The commit stands whatever happens here; other nodes do what is left undone."""
     try:
-        yield from advance.write_cells(position, record)
+        mutations = data_cells.record_mutations(position, record)
+        cells = yield from advance.write_cells_and_read_positions(mutations)
+        changed = position if record.body else 0
+        moves = advance.advance_operations(node, cells, position, position, changed)
         mark = log_rows.mark_applied(node, position, record.attempt)
-        done = yield Many((mark, *locks.release_operations(held)))
+        done = yield Many((mark, *locks.release_operations(held), *moves))
         for row, released in zip(held.values, done[1:]):
             if not released:
                 yield from locks.remove_holder(row, held.attempt)

@@ -27,15 +27,13 @@ from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
 from belvedere.codec import keyspace
 from belvedere.codec.record import encode_record
-from belvedere.errors import Retry, Unavailable, Unsupported
+from belvedere.errors import Retry, Unavailable
 from belvedere.kv.batch import Write
 from belvedere.kv.cell import BeginWork, CellStore, Driver, ReplyLost, Step, WorkExpired
 from belvedere.txn.batch_atomic.commit import apply_catalog_changes
 from belvedere.txn.contracts import (
-    SERIALIZABLE,
     CommitResult,
     Intent,
-    Isolation,
     LockRequest,
     Participant,
     ParticipantsFor,
@@ -53,10 +51,11 @@ from belvedere.txn.row_atomic import (
 )
 from belvedere.txn.row_atomic import node as nodes
 from belvedere.txn.row_atomic.cells import data_cells, layout
-from belvedere.txn.row_atomic.cells.layout import Record, RowWrite
+from belvedere.txn.row_atomic.cells.layout import Positions, Record, RowWrite
 from belvedere.txn.row_atomic.commit import CommitRequest
 from belvedere.txn.row_atomic.group_commit import GroupCommit
 from belvedere.txn.row_atomic.housekeeping import sweep
+from belvedere.txn.row_atomic.isolation import require_supported_isolation
 from belvedere.txn.row_atomic.locks import AttemptLocks, RowLock
 from belvedere.txn.row_atomic.node import NodeSettings
 from belvedere.txn.row_atomic.reader import (
@@ -102,6 +101,7 @@ class RowCommit:
         self._settings = settings
         self._catalogs: dict[int, Catalog] = {}
         self._read_at_least = 0
+        self._last_snapshot: tuple[Snapshot | None, float] = (None, 0.0)
         self._shut = False
         self.has_failed = False  # never for good: another try, or another node, may always succeed
         self.on_commit: Callable[[], None] = lambda: None
@@ -164,21 +164,46 @@ class RowCommit:
     def open_snapshot(self) -> Snapshot:
         """Open a snapshot that contains every commit of this node, and every position given to
         `ensure_position`."""
-        found = self.published_snapshot()
+        found = self._known_snapshot() or self.published_snapshot()
         self.node.open_snapshot(found.batch)
         return found
+
+    @property
+    def recent_snapshot(self) -> Snapshot:
+        """What statements of this node read at: it contains every commit of this node, and those
+        of others but for the last moments (`NodeSettings.snapshot_seconds_max`)."""
+        if self._settings.snapshot_seconds_max <= 0:
+            return self.newest_snapshot
+        return self._known_snapshot() or self.published_snapshot()
+
+    def _known_snapshot(self) -> Snapshot | None:
+        """The last snapshot, while it is young enough and contains all it has to."""
+        known, taken = self._last_snapshot
+        if known is None or known.batch < self._read_at_least:
+            return None
+        return known if self._clock() - taken < self._settings.snapshot_seconds_max else None
 
     def published_snapshot(self) -> Snapshot:
         """What a snapshot would show now."""
         need = self._read_at_least
-        at = self.run_repeatable(lambda: advance.reach_positions(self.node, need))
-        return Snapshot(at.applied, at.changed, self.catalog_at(at.applied))
+        return self._make_snapshot(lambda: advance.reach_positions(self.node, need))
 
     @property
     def newest_snapshot(self) -> Snapshot:
         """Not older than any commit acknowledged anywhere before this call."""
-        self._raise_read_position(self.latest_position())
-        return self.published_snapshot()
+        found = self._make_snapshot(lambda: advance.reach_latest(self.node))
+        self._raise_read_position(found.batch)
+        return found
+
+    def _make_snapshot(self, reach: Callable[[], Step[Positions]]) -> Snapshot:
+        started = self._clock()
+        at = self.run_repeatable(reach)
+        found = Snapshot(at.applied, at.changed, self.catalog_at(at.applied))
+        with self._mutex:
+            known = self._last_snapshot[0]
+            if known is None or known.batch <= found.batch:
+                self._last_snapshot = (found, started)
+        return found
 
     def _raise_read_position(self, position: int) -> None:
         """Every later snapshot contains this position."""
@@ -470,20 +495,3 @@ def _lock_rows(wanted: Iterable[LockRequest]) -> tuple[RowLock, ...]:
 
 def _conflict_error(lost_to: int, key: bytes) -> Retry:
     return Retry("row was changed", lost_to=lost_to, row=key.hex())
-
-
-def require_supported_isolation(isolation: Isolation) -> None:
-    """SERIALIZABLE is refused by name until it is modelled; and so is what needs a range to stay as
-    it was read."""
-    if not isolation.validates_reads:
-        return
-    if isolation.name != SERIALIZABLE.name:
-        raise Unsupported(
-            "a statement that writes every row of a table on a row-atomic store",
-            hint="make a new table, and copy the rows",
-        )
-    raise Unsupported(
-        "serializable isolation is not supported on a row-atomic store",
-        hint="use repeatable read",
-        isolation=isolation.name,
-    )

@@ -37,7 +37,8 @@ from belvedere.txn.contracts import Identity, Isolation, ParticipantsFor, Reader
 from belvedere.txn.row_atomic import read_rows
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.change_log import CellChangeLog
-from belvedere.txn.row_atomic.commit_protocol import RowCommit, require_supported_isolation
+from belvedere.txn.row_atomic.commit_protocol import RowCommit
+from belvedere.txn.row_atomic.isolation import require_supported_isolation
 from belvedere.txn.row_atomic.node import NodeSettings
 from belvedere.txn.row_atomic.reader import RowReader
 from belvedere.txn.transaction.locks import RowLockTable
@@ -115,6 +116,10 @@ class RowAtomicEngine:
     def require_isolation(self, isolation: Isolation) -> None:
         require_supported_isolation(isolation)
 
+    @property
+    def latest_position(self) -> int:
+        return self.commits.newest_snapshot.position
+
     def wait_for_position(self, at_least: int, wait_s: float) -> None:
         deadline = time.monotonic() + wait_s
         while not self.commits.ensure_position(at_least):
@@ -174,7 +179,7 @@ class PublishedWatcher:
 
     @property
     def published_snapshot(self) -> Snapshot:
-        return self._commits.newest_snapshot
+        return self._commits.recent_snapshot
 
     @property
     def open_count(self) -> int:

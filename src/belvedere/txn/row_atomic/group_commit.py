@@ -16,6 +16,7 @@ from belvedere.errors import Error, Retry
 from belvedere.kv.cell import (
     Acknowledge,
     BeginWork,
+    Cells,
     CheckAndMutate,
     Increment,
     Many,
@@ -23,7 +24,7 @@ from belvedere.kv.cell import (
     Step,
     WorkExpired,
 )
-from belvedere.txn.row_atomic import commit, locks, log_rows
+from belvedere.txn.row_atomic import advance, commit, locks, log_rows
 from belvedere.txn.row_atomic.cells import data_cells, layout
 from belvedere.txn.row_atomic.cells.layout import Record
 from belvedere.txn.row_atomic.locks import AttemptLocks
@@ -127,18 +128,29 @@ def _apply_and_release(node: Node, members: Sequence[GroupMember]) -> Step[None]
         m for member in members for m in data_cells.record_mutations(member.position, member.record)
     ]
     try:
-        yield Many(tuple(writes))
+        cells = yield from advance.write_cells_and_read_positions(writes)
         ends: list[CheckAndMutate] = []
         for member in members:
             ends.append(log_rows.mark_applied(node, member.position, member.record.attempt))
             ends += locks.release_operations(member.held)
-        done = yield Many(tuple(ends))
-        if all(done):
+        done = yield Many((*ends, *_advance_operations(node, cells, members)))
+        if all(done[: len(ends)]):
             return
     except (ReplyLost, WorkExpired):
         node.counts["groups settled again"] += 1
     for member in members:
         yield from commit.apply_and_release_again(node, member.held, member.position)
+
+
+def _advance_operations(
+    node: Node, cells: Cells, members: Sequence[GroupMember]
+) -> tuple[CheckAndMutate, ...]:
+    """Move `applied` over the members, if every position between them is one of theirs."""
+    taken = sorted(member.position for member in members)
+    if taken[-1] - taken[0] >= len(taken):
+        return ()
+    changed = max((m.position for m in members if m.record.body), default=0)
+    return advance.advance_operations(node, cells, taken[0], taken[-1], changed)
 
 
 class GroupCommit:

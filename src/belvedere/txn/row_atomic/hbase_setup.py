@@ -20,6 +20,10 @@ from belvedere.txn.row_atomic.node import NodeSettings
 LOG_REGIONS = 4
 """Regions of the log: its lanes are spread over them, and so over region servers."""
 
+SNAPSHOT_SECONDS_MAX = 0.02
+"""A statement that does not ask for the latest may read at a snapshot of this age: finding a new
+one is two round trips, as much as two rows by their keys."""
+
 
 def build_table_layout(settings: NodeSettings) -> TableLayout:
     """Locks, log and the rest of the protocol in regions of their own, the log in several."""
@@ -39,7 +43,7 @@ def open_hbase(
 ) -> CellStoreSetup:
     """The store at a URL, for a node. It is closed with the node."""
     wanted = parse_url(url)
-    settings = settings or NodeSettings()
+    settings = settings or NodeSettings(snapshot_seconds_max=SNAPSHOT_SECONDS_MAX)
     limit = settings.grace_seconds - settings.work_seconds_max
     if wanted.timeout_seconds >= limit:
         raise InvalidInput(

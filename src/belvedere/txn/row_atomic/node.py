@@ -32,6 +32,9 @@ class NodeSettings:
     log_batch: int = 64
     tries_max: int = 8
     record_bytes_max: int = 4 * 1024 * 1024
+    snapshot_seconds_max: float = 0.0
+    """How long a node may go on reading at a snapshot it has: so much later it may notice commits
+    of other nodes, unless it is asked for the latest. 0: every snapshot is a new one."""
 
 
 @dataclass(slots=True)

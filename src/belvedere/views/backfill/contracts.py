@@ -44,7 +44,7 @@ class HostDatabase:
 
     @property
     def position(self) -> int:
-        return self.engine.visibility.published_snapshot.position
+        return self.engine.latest_position
 
     @property
     def commits(self) -> CommitProtocol:
