@@ -4,9 +4,10 @@ be."""
 from __future__ import annotations
 
 from belvedere.config import Config
-from belvedere.database import Database
+from belvedere.database import SQL_COMPILERS, Database
 from belvedere.kv.cell import Get
 from belvedere.kv.doubles.cells import MemoryCells
+from belvedere.session.session import Session
 from belvedere.txn.row_atomic import advance, commit
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.engine import CellStoreSetup
@@ -64,6 +65,7 @@ def test_a_snapshot_is_used_again_for_a_moment_but_never_misses_commits_of_its_n
     store, now = MemoryCells(), [0.0]
     one, two = (open_timed_node(store, now, 0.5) for _ in range(2))
     create_shop(one)
+    assert two.position == one.position, "asked for the newest, also the catalog"
     put(two, "product", (1, "a"))
     with one.begin() as reader:
         assert scan(reader, "product") == [(1, "a")]
@@ -82,3 +84,17 @@ def test_a_snapshot_is_used_again_for_a_moment_but_never_misses_commits_of_its_n
     now[0] += 0.5
     with one.begin() as reader:
         assert len(scan(reader, "product")) == 5, "too old by now"
+
+
+def test_a_statement_that_does_not_bind_looks_for_a_newer_catalog() -> None:
+    store, now = MemoryCells(), [0.0]
+    setup = CellStoreSetup(
+        store, NodeSettings(snapshot_seconds_max=9.0), lambda: now[0], sends_heartbeats=False
+    )
+    one, two = (Database.on_cells(setup, Config(), **SQL_COMPILERS) for _ in range(2))
+    first, second = (Session(node.open_shared_state()) for node in (one, two))
+    second.execute("SELECT 1")
+    first.execute("CREATE TABLE t (a INT PRIMARY KEY)")
+    assert second.execute("SELECT * FROM t").rows == []
+    one.close()
+    two.close()

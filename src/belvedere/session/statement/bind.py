@@ -28,6 +28,20 @@ def parse_statements(text: str) -> list[ParsedStatement]:
 def bind_inferring_parameter_types(
     session: Session, parsed: ParsedStatement, parameters: Sequence[Any]
 ) -> tuple[Statement, Signature]:
+    """`_bind_by_signature`; what does not bind under the catalog that this process knows may do so
+    under a newer one of another process."""
+    seen = session.catalog
+    try:
+        return _bind_by_signature(session, parsed, parameters)
+    except InvalidInput:
+        if not session.host.row_atomic or session.host.position < 0 or session.catalog is seen:
+            raise
+    return _bind_by_signature(session, parsed, parameters)
+
+
+def _bind_by_signature(
+    session: Session, parsed: ParsedStatement, parameters: Sequence[Any]
+) -> tuple[Statement, Signature]:
     """The statement for the session's catalog, and the types of parameters that it is for: empty
     when the statement itself determines them.
 
