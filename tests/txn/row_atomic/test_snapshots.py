@@ -67,6 +67,7 @@ def test_a_snapshot_is_used_again_for_a_moment_but_never_misses_commits_of_its_n
     create_shop(one)
     assert two.position == one.position, "asked for the newest, also the catalog"
     put(two, "product", (1, "a"))
+    now[0] += 1.0
     with one.begin() as reader:
         assert scan(reader, "product") == [(1, "a")]
     put(two, "product", (2, "b"))
