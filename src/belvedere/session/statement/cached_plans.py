@@ -27,7 +27,9 @@ def make_plan_finder(session: Session) -> Callable[[str], Any]:
     """The function that finds a plan for the session's settings, by the text alone for the usual
     ones. Where other processes commit too, one that wants the latest looks for it first."""
     get, variant = session.shared.plans.get, get_plan_variant(session)
-    find = get if _is_usual(variant) else lambda text: get((variant, text))
+    find: Callable[[str], Any] = get
+    if not _is_usual(variant):
+        find = lambda text: get((variant, text))  # noqa: E731
     if not session.host.row_atomic or not session.settings.get("freshness").wants_newest:
         return find
     return lambda text: (session.raise_floor_to_latest(), find(text))[1]
