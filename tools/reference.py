@@ -65,6 +65,9 @@ OTHER_NAMES: dict[Kind, tuple[str, ...]] = {
 
 TABLE_NOTES: dict[str, str] = {
     "belvedere.housekeeping": "tasks by which the store tends itself, with their last failure",
+    "belvedere.nodes": "processes that use a store of several (HBase), by their heartbeats",
+    "belvedere.node_locks": "locks that these processes hold in the store",
+    "belvedere.regions": "regions of an HBase database and their servers",
     "belvedere.locks": "locks that transactions hold or wait for",
     "belvedere.log": "the newest records of the change log",
     "belvedere.settings": "settings of this session",

@@ -44,6 +44,9 @@ COMMANDS: dict[str, Command] = {
         "load, export, fill, maintain and verify on Spark",
         "belvedere.interfaces.commands.pipeline:app",
     ),
+    "node": Command(
+        "tend a database on HBase, beside any others", "belvedere.interfaces.commands.node:node"
+    ),
     "bench": Command(
         "measure against the raw engine", "belvedere.interfaces.commands.entries:bench"
     ),

@@ -2,6 +2,7 @@
 
 In reading order; an entry uses only those before it:
 
+    cluster        what a store that several processes use shows of them
     contracts      contracts of the layer: readers, writers, participants, commit protocols, log
     token          position tokens: authenticated log positions, valid in other connections
     history/       past states of rows: undo index, readers at a position, undo by the log

@@ -6,13 +6,14 @@ It has two implementations: `txn/batch_atomic/engine.py` for batch-atomic stores
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
 from belvedere.errors import Error
 from belvedere.kv.batch import BatchStore
+from belvedere.txn.cluster import NodeLock, NodeStatus, RegionStatus
 from belvedere.txn.contracts import (
     ChangeLog,
     CommitProtocol,
@@ -62,6 +63,19 @@ class Engine(Protocol):
     def housekeeping_failure(self) -> Error | None:
         """What kept the last housekeeping (trimming the log, sweeping up after dead nodes) from
         ending; None: nothing did. It is tried again by itself."""
+
+    def vacuum(self, through: int) -> int:
+        """Forget versions of rows that only snapshots up to a position could see; returns the
+        position reached, lower where somebody still needs them."""
+
+    def list_nodes(self) -> Sequence[NodeStatus]:
+        """The processes that use the store; none when it is the only one."""
+
+    def list_node_locks(self) -> Sequence[NodeLock]:
+        """The locks that these processes hold in the store."""
+
+    def list_regions(self) -> Sequence[RegionStatus]:
+        """The parts the store is made of, where it has parts."""
 
     def single_row_commits(
         self, locks: RowLockTable, suffixes: Iterator[bytes]

@@ -16,12 +16,15 @@ from belvedere.interfaces.server.authentication import load_certificate_hash
 from belvedere.interfaces.server.listener import Endpoints, Listener
 from belvedere.interfaces.server.login import LoginPolicy
 from belvedere.interfaces.stores import OpenOptions, acquire_store, release_store
+from belvedere.kv.hbase.url import is_hbase_url, parse_url
 
 DEFAULT_PORT = 5432
 
 
 def serve(
-    path: Annotated[Path, typer.Argument(help="the store's directory; made if it is not there")],
+    path: Annotated[
+        str, typer.Argument(help="the store's directory, or hbase://..; made if it is not there")
+    ],
     listen: Annotated[
         str | None, typer.Option(help="HOST:PORT for roles with a password; port 0: a free one")
     ] = None,
@@ -57,11 +60,13 @@ def serve(
 
 
 def _serve_until_signal(
-    path: Path, endpoints: Endpoints, policy: LoginPolicy, stop: set[signal.Signals]
+    path: str, endpoints: Endpoints, policy: LoginPolicy, stop: set[signal.Signals]
 ) -> None:
-    store = acquire_store(str(path.resolve()), OpenOptions(allow_remote=False))
+    directory = Path(path).resolve()
+    on_hbase = is_hbase_url(path)
+    store = acquire_store(path if on_hbase else str(directory), OpenOptions(allow_remote=False))
     try:
-        name = path.resolve().stem
+        name = parse_url(path).namespace if on_hbase else directory.stem
         listener = Listener(store.shared, name, endpoints, policy)
         print(
             f"serving {path}: psql -h {endpoints.directory} -p {endpoints.socket_port} {name}",

@@ -109,6 +109,18 @@ def list_tables(exchange: Exchange) -> list[str]:
     return [each.qualifier.decode() for each in found]
 
 
+def list_regions(exchange: Exchange) -> list[tuple[str, bytes, bytes, str]]:
+    """Table, first key, end and server of every region."""
+    found = []
+    for name in list_tables(exchange):
+        table = f"{exchange.url.namespace}:{name}"
+        for each in _ask_gateway(exchange, "getAllRegionLocations", table=table.encode()):
+            region, server = each.regionInfo, each.serverName
+            ends = (region.startKey or b"", region.endKey or b"")
+            found.append((table, *ends, f"{server.hostName}:{server.port}"))
+    return found
+
+
 def make_table(exchange: Exchange, name: str, splits: tuple[bytes, ...]) -> None:
     types = load_types()
     family = types.TColumnFamilyDescriptor(

@@ -17,6 +17,7 @@ from belvedere.txn.contracts import (
     PublishedState,
     SingleRowCommits,
 )
+from belvedere.txn.engine import Engine
 from belvedere.txn.transaction.locks import RowLockTable
 from belvedere.txn.transaction.sequences import Sequences
 from belvedere.txn.transaction.transaction import Transaction
@@ -50,6 +51,9 @@ class DatabaseContract(Protocol):
     ) -> tuple[Participant, ...]: ...
 
     views: ViewService
+
+    @property
+    def engine(self) -> Engine: ...
 
     @property
     def row_atomic(self) -> bool: ...

@@ -271,6 +271,21 @@ def _list_locks(session: Session) -> Iterator[Row]:
         yield held.kind, held.key.hex(), held.owner.hex(), mode, held.granted
 
 
+def _list_nodes(session: Session) -> Iterator[Row]:
+    for each in session.host.engine.list_nodes():
+        yield tuple(each)
+
+
+def _list_node_locks(session: Session) -> Iterator[Row]:
+    for each in session.host.engine.list_node_locks():
+        yield each.kind, each.key.hex(), each.node, each.attempt, each.side, each.position
+
+
+def _list_regions(session: Session) -> Iterator[Row]:
+    for each in session.host.engine.list_regions():
+        yield each.table, each.start.hex(), each.end.hex(), each.server
+
+
 def _list_housekeeping_failures(session: Session) -> Iterator[Row]:
     failure = session.host.housekeeping_failure
     task = "heartbeat and sweep" if session.host.row_atomic else "trimming"
@@ -391,6 +406,31 @@ TABLES: dict[tuple[str, str], SystemTable] = {
     ),
     (DATABASE, "locks"): SystemTable(
         _make_fields("kind key transaction mode granted", granted=BOOLEAN), _list_locks
+    ),
+    (DATABASE, "nodes"): SystemTable(
+        _make_fields(
+            "node beat here alive silent_seconds oldest_snapshot",
+            node=BIGINT,
+            beat=BIGINT,
+            here=BOOLEAN,
+            alive=BOOLEAN,
+            silent_seconds=DOUBLE,
+            oldest_snapshot=BIGINT,
+        ),
+        _list_nodes,
+    ),
+    (DATABASE, "node_locks"): SystemTable(
+        _make_fields(
+            "kind key node attempt side position",
+            node=BIGINT,
+            attempt=BIGINT,
+            side=BIGINT,
+            position=BIGINT,
+        ),
+        _list_node_locks,
+    ),
+    (DATABASE, "regions"): SystemTable(
+        _make_fields("table_name start_key end_key server"), _list_regions
     ),
     (DATABASE, "housekeeping"): SystemTable(
         _make_fields("task error sqlstate"), _list_housekeeping_failures

@@ -22,6 +22,7 @@ from belvedere.txn.batch_atomic.directory import SCRATCH_DIRECTORY
 from belvedere.txn.batch_atomic.recovery import RecoveredStore
 from belvedere.txn.batch_atomic.single_row import BatchSingleRowCommits
 from belvedere.txn.batch_atomic.visibility import Visibility
+from belvedere.txn.cluster import NodeLock, NodeStatus, RegionStatus
 from belvedere.txn.contracts import Identity, Isolation, ParticipantsFor, Reader
 from belvedere.txn.engine import BeginTransaction
 from belvedere.txn.history.past_reader import PastReader
@@ -77,6 +78,18 @@ class BatchAtomicEngine:
 
     def require_isolation(self, isolation: Isolation) -> None:
         """Every one is supported."""
+
+    def vacuum(self, through: int) -> int:
+        return through  # older versions of rows are in memory only, and go by themselves
+
+    def list_nodes(self) -> tuple[NodeStatus, ...]:
+        return ()
+
+    def list_node_locks(self) -> tuple[NodeLock, ...]:
+        return ()
+
+    def list_regions(self) -> tuple[RegionStatus, ...]:
+        return ()
 
     @property
     def latest_position(self) -> int:

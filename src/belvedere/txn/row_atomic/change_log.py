@@ -180,6 +180,21 @@ class CellChangeLog:
             )
         return self.first_position - 1
 
+    def vacuum(self, through: int) -> int:
+        """Fold sums, then forget versions of rows that only snapshots up to `through` could see,
+        but none that a consumer, a watermark or an open snapshot still needs. The log stays.
+        Returns the position reached; takes the grace."""
+        floor = min([through, self.last_position - 1, *self._retained_positions(through)])
+        if floor <= self._current_floors().versions:
+            return floor
+        node = self._commits.node
+        self._commits.send_heartbeat()
+        self._fold_sums()
+        self._commits.run_repeatable(
+            lambda: vacuum.vacuum_and_trim(node, _DATA_START, _DATA_END, floor, 0)
+        )
+        return floor
+
     def _retained_positions(self, through: int) -> list[int]:
         cap = self.last_position - self._retention_max
         consumers = self.consumers

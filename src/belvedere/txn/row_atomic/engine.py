@@ -33,8 +33,9 @@ from belvedere.kv.cell import (
     value_of,
 )
 from belvedere.txn import engine
+from belvedere.txn.cluster import NodeLock, NodeStatus, RegionStatus
 from belvedere.txn.contracts import Identity, Isolation, ParticipantsFor, Reader, Snapshot
-from belvedere.txn.row_atomic import read_rows
+from belvedere.txn.row_atomic import node_listing, read_rows
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.change_log import CellChangeLog
 from belvedere.txn.row_atomic.commit_protocol import RowCommit
@@ -55,7 +56,8 @@ _ROWS_AT_ONCE = 128
 class CellStoreSetup:
     """A row-atomic store to open a database on. `sends_heartbeats` starts the thread that sends the
     heartbeats of the node; simulations send their own. `close` is called when the node is closed,
-    for a store that belongs to it alone."""
+    for a store that belongs to it alone. `list_regions`: table, first key, end and server of each
+    region, where the store has such."""
 
     store: CellStore
     settings: NodeSettings = DEFAULTS
@@ -63,6 +65,7 @@ class CellStoreSetup:
     sleep: Callable[[float], None] = time.sleep
     sends_heartbeats: bool = True
     close: Callable[[], None] = lambda: None
+    list_regions: Callable[[], list[tuple[str, bytes, bytes, str]]] = list
 
 
 class RowAtomicEngine:
@@ -116,6 +119,15 @@ class RowAtomicEngine:
     def require_isolation(self, isolation: Isolation) -> None:
         require_supported_isolation(isolation)
 
+    def list_nodes(self) -> list[NodeStatus]:
+        return self.commits.run_repeatable(lambda: node_listing.list_nodes(self.commits.node))
+
+    def list_node_locks(self) -> list[NodeLock]:
+        return self.commits.run_repeatable(node_listing.list_locks)
+
+    def list_regions(self) -> list[RegionStatus]:
+        return [RegionStatus(*region) for region in self._opened.list_regions()]
+
     @property
     def latest_position(self) -> int:
         return self.commits.newest_snapshot.position
@@ -150,6 +162,9 @@ class RowAtomicEngine:
 
     def erase_range(self, start: bytes, end: bytes) -> None:
         self.commits.run_repeatable(lambda: _erase_rows(start, end))
+
+    def vacuum(self, through: int) -> int:
+        return self.log.vacuum(through)
 
     def back_up(self, destination: Path) -> int:
         raise Unsupported(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput
 from belvedere.kv.hbase.store import HBaseCells
-from belvedere.kv.hbase.tables import TableLayout
+from belvedere.kv.hbase.tables import TableLayout, list_regions
 from belvedere.kv.hbase.url import parse_url
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.engine import CellStoreSetup
@@ -54,4 +54,6 @@ def open_hbase(
             below_ms=round(limit * 1000),
         )
     store = HBaseCells(wanted, build_table_layout(settings), create=create)
-    return CellStoreSetup(store, settings, close=store.close)
+    return CellStoreSetup(
+        store, settings, close=store.close, list_regions=lambda: list_regions(store.exchange)
+    )

@@ -221,6 +221,14 @@ def lock_row(kind: str, key: bytes) -> bytes:
     return LOCKS + _OTHER_KIND + kind.encode() + b"\x00" + key
 
 
+def split_lock_row(row: bytes) -> tuple[str, bytes]:
+    """Kind and key of a lock row."""
+    if row[1:2] != _OTHER_KIND:
+        return LOCK_KINDS[row[1]], row[2:]
+    kind, _, key = row[2:].partition(b"\x00")
+    return kind.decode(), key
+
+
 def log_row(position: int, lanes: int) -> bytes:
     return LOG + (position % lanes).to_bytes(2) + position.to_bytes(8)
 
