@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up themselves; `make` is what to run before a commit.
 .DEFAULT_GOAL := check
-.PHONY: bench check demo format hbase-down hbase-up hbase-url help lint long setup test
+.PHONY: bench check demo format hbase-down hbase-test hbase-up hbase-url help lint long setup test
 BIN := .venv/bin
 
 help: ## list the targets
@@ -34,6 +34,9 @@ hbase-url: setup ## print the URL of a database on it, nothing else
 
 hbase-down: setup ## stop it and remove its data
 	@$(BIN)/python -m tools.hbase down
+
+hbase-test: setup ## the tests of transactions, SQL and views on it: all that run on both commits
+	@$(BIN)/python -m tools.hbase test
 
 lint: setup ## format, lint and types only
 	$(BIN)/ruff format --check .

@@ -191,7 +191,7 @@ FOLDERS: dict[str, Order] = {
     "txn.row_atomic": (
         ("hbase_setup",),
         ("engine",),
-        ("change_log", "node_listing"),
+        ("change_log", "node_lists"),
         ("commit_protocol",),
         ("catalog_barrier", "group_commit"),
         ("commit", "housekeeping", "reader"),

@@ -1,12 +1,15 @@
-"""`make hbase-up`, `make hbase-url` and `make hbase-down`: one HBase of this checkout.
+"""`make hbase-up`, `-url`, `-down` and `-test`: one HBase of this checkout.
 
 python -m tools.hbase up      start it, unless it runs; prints the URL
 python -m tools.hbase url     print the URL of a database on it, nothing else
 python -m tools.hbase down    stop it and remove its data; the log stays in build/hbase
+python -m tools.hbase test    all tests of the row-atomic commit on it, in place of the double
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -18,6 +21,7 @@ from tools.hbase.single import load_state, save_state, start_single
 
 HOME = Path(__file__).resolve().parents[2] / "build" / "hbase"
 DATABASE = "shop"
+TESTS = ("tests/txn", "tests/session", "tests/views", "tests/properties/views/test_on_cells.py")
 
 
 def main(arguments: Sequence[str], home: Path = HOME) -> int:
@@ -35,9 +39,24 @@ def main(arguments: Sequence[str], home: Path = HOME) -> int:
             if running is not None:
                 running.stop()
             return 0
+        case ["test", *more]:
+            return _run_tests(home, more)
         case _:
             print(__doc__, file=sys.stderr)
             return 2
+
+
+def _run_tests(home: Path, more: Sequence[str]) -> int:
+    """Run them on the HBase that is there, or on one for this run."""
+    found = load_state(home)
+    running = found or start_single(home, detached=False)
+    command = [sys.executable, "-m", "pytest", "-q", "-k", "cells", *(more or TESTS)]
+    try:
+        environment = {**os.environ, "BELVEDERE_TEST_HBASE": running.url}
+        return subprocess.run(command, env=environment, check=False).returncode
+    finally:
+        if found is None:
+            running.stop()
 
 
 def _start(home: Path) -> int:

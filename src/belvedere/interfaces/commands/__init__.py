@@ -11,6 +11,7 @@ In reading order; an entry uses only those before it:
     pipeline_jobs  `belvedere pipeline backfill | maintain | verify | explain`: jobs about views
     demo           `belvedere demo`: a shop with an immediate and a deferred view
     entries        the commands `dump`, `backup`, `restore` and `bench`
+    node           the command `belvedere node`: a process that tends a database on HBase
     serve          `belvedere serve PATH`: a server for clients of PostgreSQL
     pipeline       `belvedere pipeline`: one command for each job of `belvedere.pipeline`
 """

@@ -22,7 +22,7 @@ In reading order; an entry uses only those before it:
     group_commit     group commit of a node: several transactions take a step together
     commit_protocol  the commit protocol that a transaction of this store uses
     change_log       the change log of a row-atomic store: reading, consumers and trimming
-    node_listing     nodes and locks as lists, for the system tables
+    node_lists       nodes and locks as lists, for the system tables
     engine           the engine: one stateless node on a row-atomic store
     hbase_setup      HBase as the store of a node: tables, their regions, timings
 """

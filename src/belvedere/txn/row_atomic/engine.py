@@ -35,7 +35,7 @@ from belvedere.kv.cell import (
 from belvedere.txn import engine
 from belvedere.txn.cluster import NodeLock, NodeStatus, RegionStatus
 from belvedere.txn.contracts import Identity, Isolation, ParticipantsFor, Reader, Snapshot
-from belvedere.txn.row_atomic import node_listing, read_rows
+from belvedere.txn.row_atomic import node_lists, read_rows
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.change_log import CellChangeLog
 from belvedere.txn.row_atomic.commit_protocol import RowCommit
@@ -120,10 +120,10 @@ class RowAtomicEngine:
         require_supported_isolation(isolation)
 
     def list_nodes(self) -> list[NodeStatus]:
-        return self.commits.run_repeatable(lambda: node_listing.list_nodes(self.commits.node))
+        return self.commits.run_repeatable(lambda: node_lists.list_nodes(self.commits.node))
 
     def list_node_locks(self) -> list[NodeLock]:
-        return self.commits.run_repeatable(node_listing.list_locks)
+        return self.commits.run_repeatable(node_lists.list_locks)
 
     def list_regions(self) -> list[RegionStatus]:
         return [RegionStatus(*region) for region in self._opened.list_regions()]
