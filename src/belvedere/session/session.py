@@ -34,7 +34,7 @@ from belvedere.plan.functions.core.function import Environment
 from belvedere.plan.nodes import Node
 from belvedere.session import dispatch
 from belvedere.session.context.copy_streams import CopyStreams
-from belvedere.session.context.freshness import Freshness, FreshnessKind, parse_freshness
+from belvedere.session.context.freshness import Freshness
 from belvedere.session.context.notices import Notices
 from belvedere.session.context.result import Result
 from belvedere.session.context.sequences_and_locks import SessionServices
@@ -225,7 +225,7 @@ class Session:
     def hold_freshness(self, freshness: str | None) -> Iterator[None]:
         """Require this freshness of views inside; None: that of the settings."""
         if freshness is not None:
-            self._statement_freshness = self._parse_freshness_and_raise_floor(freshness)
+            self._statement_freshness = self.transactions.raise_floor_for_freshness(freshness)
         try:
             yield
         finally:
@@ -255,21 +255,6 @@ class Session:
             return self._statement_freshness
         wanted: Freshness = self.settings.get("freshness")
         return wanted
-
-    def _parse_freshness_and_raise_floor(self, text: str) -> Freshness:
-        """Parse a freshness; a token also becomes the floor of the next snapshot. Base tables are
-        otherwise always read at the newest position."""
-        wanted = parse_freshness(text)
-        if wanted.kind is FreshnessKind.TOKEN:
-            position = self.host.token_to_position(wanted.token)
-            self.transactions.raise_floor(position)
-        elif wanted.wants_newest and self.host.row_atomic:
-            self.raise_floor_to_latest()
-        return wanted
-
-    def raise_floor_to_latest(self) -> int:
-        """The next snapshot contains everything that was committed anywhere before this."""
-        return self.transactions.raise_floor(self.host.position)
 
     def _bind_and_run_statement(
         self, text: str, parsed: Any, parameters: Sequence[Any], *, keep: bool

@@ -17,6 +17,7 @@ from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Index, ObjectState
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.context.database_contract import DatabaseContract
+from belvedere.session.context.freshness import Freshness, FreshnessKind, parse_freshness
 from belvedere.session.context.settings import SessionSettings
 from belvedere.txn.contracts import Isolation, Reader
 from belvedere.txn.transaction.schema_change import apply_edit
@@ -79,9 +80,19 @@ class TransactionState:
         self.read_only = self.is_read_only_by_default
         return self.open
 
-    def raise_floor(self, position: int) -> int:
-        """The next snapshot is at least at this position. Returns the floor."""
-        self.floor = max(self.floor, position)
+    def raise_floor_for_freshness(self, text: str) -> Freshness:
+        """Parse a freshness; the next snapshot contains what it asks for of base tables: a token's
+        position, or, where other processes commit too, the newest."""
+        wanted = parse_freshness(text)
+        if wanted.kind is FreshnessKind.TOKEN:
+            self.floor = max(self.floor, self._host.token_to_position(wanted.token))
+        elif wanted.wants_newest and self._host.row_atomic:
+            self.raise_floor_to_latest()
+        return wanted
+
+    def raise_floor_to_latest(self) -> int:
+        """The next snapshot contains everything that was committed anywhere before this."""
+        self.floor = max(self.floor, self._host.position)
         return self.floor
 
     @property

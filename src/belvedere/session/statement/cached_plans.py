@@ -32,7 +32,7 @@ def make_plan_finder(session: Session) -> Callable[[str], Any]:
         find = lambda text: get((variant, text))  # noqa: E731
     if not session.host.row_atomic or not session.settings.get("freshness").wants_newest:
         return find
-    return lambda text: (session.raise_floor_to_latest(), find(text))[1]
+    return lambda text: (session.transactions.raise_floor_to_latest(), find(text))[1]
 
 
 def _is_usual(variant: Variant) -> bool:
