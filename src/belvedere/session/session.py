@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from belvedere import forks, interrupts
@@ -55,18 +56,15 @@ from belvedere.txn.contracts import Isolation, LockRequest, RowChange
 from belvedere.txn.transaction.foreign_keys import ForeignKeyParticipant
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
+from belvedere.values.interruption import interruptible
 from belvedere.views.read.rewrite_rules import apply_rewrite_rules
 
 T = TypeVar("T")
-
 CANCELED = "canceled by the user"
 TIMED_OUT = "statement timeout"
 REPLAN_AFTER_US = 20_000
 """A plan for few rows that takes longer is compiled again when the data has changed since."""
-
-
-def _utc_now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC)
+_utc_now = partial(datetime.datetime.now, datetime.UTC)
 
 
 class Session:
@@ -193,7 +191,8 @@ class Session:
             timer.daemon = True
             timer.start()
         try:
-            return action()
+            with interruptible(self.interrupt.check):
+                return action()
         except RecursionError:
             raise InvalidInput("statement is too complex", sqlstate="54001") from None
         finally:

@@ -7,7 +7,8 @@ In reading order; an entry uses only those before it:
     scram             passwords as SCRAM-SHA-256 verifiers, and the proof of who knows one
     datetimes         DATE, TIME, TIMESTAMP and TIMESTAMPTZ values: formatting, ranges, time zones
     numbers           booleans, integers and binary floats: parsing, formatting, ranges, rounding
-    regex             PostgreSQL's regular expressions, translated to Python's
+    interruption      the check by which long loops notice that their statement was cancelled
+    regex/            PostgreSQL's regular expressions: linear in the text, or interruptible
     texts             CHAR, VARCHAR, BYTEA, UUID and JSON values: parsing, formatting, lengths
     arrays            parsing and formatting of array literals of one dimension: '{1,NULL,"a b"}'
     decimals          NUMERIC values: parsing, formatting, rounding, scale of quotients
@@ -25,12 +26,13 @@ SURFACE = (
     "decimals",
     "durations",
     "failures",
+    "interruption",
     "interval_math",
     "intervals",
     "numbers",
     "quoting",
+    "regex.match",
     "scram",
-    "regex",
     "second_precision",
     "texts",
 )

@@ -1,4 +1,5 @@
-"""LIKE and ILIKE. A pattern is compiled once and cached.
+"""LIKE and ILIKE, in time that grows with text and pattern only. A pattern is compiled once and
+cached.
 
 The escape character is the backslash; `like_escape` rewrites a pattern with another one. ILIKE
 folds ASCII letters only, as the C collation does.
@@ -15,36 +16,145 @@ from belvedere.plan.functions.text.strings import LOWER as _LOWER
 from belvedere.plan.functions.text.strings import UPPER as _UPPER
 from belvedere.plan.functions.text.strings import lower
 from belvedere.values.failures import bad_argument
+from belvedere.values.interruption import check_interrupt
 
 Match = Callable[[str], bool]
+
+
+_STEPS_MAX = 10_000_000
 
 
 @functools.lru_cache(maxsize=1024)
 def like_matcher(pattern: str) -> Match:
     """A test of a text against a LIKE pattern."""
-    parts: list[str] = []
+    segments = _split_segments(pattern)
+    if segments is None:
+        return _dangling_matcher(pattern)
+    return _simple_matcher(pattern) or _segments_matcher(segments)
+
+
+Segment = tuple[str | None, ...]
+"""Characters between two %; None is any one character."""
+
+
+def _split_segments(pattern: str) -> list[Segment] | None:
+    """The pattern between its %, runs of which mean one; None when it ends in an escape."""
+    segments: list[list[str | None]] = [[]]
     position = 0
     while position < len(pattern):
         character = pattern[position]
         if character == "\\":
             position += 1
             if position == len(pattern):
-                return functools.partial(_match_dangling_escape, pattern)
-            parts.append(re.escape(pattern[position]))
+                return None
+            segments[-1].append(pattern[position])
         elif character == "%":
-            parts.append(".*")
-        elif character == "_":
-            parts.append(".")
+            if segments[-1] or len(segments) == 1:
+                segments.append([])
         else:
-            parts.append(re.escape(character))
+            segments[-1].append(None if character == "_" else character)
         position += 1
-    return _simple_matcher(pattern) or _compile_matcher("".join(parts))
+    return list(map(tuple, segments))
 
 
-def _compile_matcher(expression: str) -> Match:
-    # Runs of % mean one; left as they are they would backtrack for each.
-    found = re.compile(re.sub(r"(?:\.\*)+", ".*", expression), re.DOTALL).fullmatch
-    return lambda text: found(text) is not None
+def _segments_matcher(segments: list[Segment]) -> Match:
+    texts = [_segment_text(one) for one in segments]
+    backtracking = re.compile(".*".join(texts), re.DOTALL).fullmatch
+    if len(segments) == 1:
+        return lambda text: backtracking(text) is not None
+    choices = len(segments) - 1 - (not segments[-1])  # the last of .* takes what is left
+    length_max = int(_STEPS_MAX ** (1 / choices)) if choices else _STEPS_MAX
+    match_long = _long_text_matcher(segments, texts)
+
+    def match_segments(text: str) -> bool:
+        return backtracking(text) is not None if len(text) <= length_max else match_long(text)
+
+    return match_segments
+
+
+def _long_text_matcher(segments: list[Segment], texts: list[str]) -> Match:
+    """For texts that are too long to look for every way in which the segments may lie in them: the
+    first place of each is as good as any later one."""
+    if all(None not in one for one in segments):
+        return _texts_matcher(["".join(one or "" for one in each) for each in segments])
+    groups = [f"(?>.*?{text})" for text in texts[1:-1]]  # nothing goes back into an atomic group
+    ending = f".{{{len(segments[-1])},}}(?<={texts[-1]})" if texts[-1] else ".*"
+    linear = re.compile("".join([texts[0], *groups, ending]), re.DOTALL).fullmatch
+    longest = max(map(len, segments))
+
+    def match_long(text: str) -> bool:
+        if len(text) * longest <= _STEPS_MAX:
+            return linear(text) is not None
+        return _match_long_segments(text, segments)
+
+    return match_long
+
+
+def _texts_matcher(texts: list[str]) -> Match:
+    """For segments without any-character: each is searched for behind the one before."""
+    first, *middle, last = texts
+    sizes = [(one, len(one)) for one in middle]
+    ends = len(first) + len(last)
+
+    def match_texts(text: str) -> bool:
+        end = len(text) - len(last)
+        if not text.startswith(first) or not text.endswith(last) or len(text) < ends:
+            return False
+        position = len(first)
+        for one, size in sizes:
+            position = text.find(one, position, end)
+            if position < 0:
+                return False
+            position += size
+        return True
+
+    return match_texts
+
+
+def _segment_text(segment: Segment) -> str:
+    return "".join("." if one is None else re.escape(one) for one in segment)
+
+
+def _match_long_segments(text: str, segments: list[Segment]) -> bool:
+    """The same for a long text and long segments, where comparing each place of the text with the
+    whole segment would take too long."""
+    first, last = segments[0], segments[-1]
+    if len(segments) == 1:
+        return len(text) == len(first) and _fits_segment(text, 0, first)
+    end = len(text) - len(last)
+    position = len(first)
+    if end < position or not _fits_segment(text, 0, first) or not _fits_segment(text, end, last):
+        return False
+    for segment in segments[1:-1]:
+        position = _find_segment(text, segment, position, end)
+        if position < 0:
+            return False
+        position += len(segment)
+    return True
+
+
+def _fits_segment(text: str, at: int, segment: Segment) -> bool:
+    return all(one is None or one == text[at + i] for i, one in enumerate(segment))
+
+
+def _find_segment(text: str, segment: Segment, start: int, end: int) -> int:
+    """The first place of a segment; -1 without one. Bit i of `state` says that the last i + 1
+    characters are the first of the segment."""
+    if None not in segment:
+        return text.find("".join(one or "" for one in segment), start, end)
+    anywhere = sum(1 << i for i, one in enumerate(segment) if one is None)
+    known = {one: anywhere for one in segment if one is not None}
+    for i, one in enumerate(segment):
+        if one is not None:
+            known[one] |= 1 << i
+    state, full = 0, 1 << (len(segment) - 1)
+    for at in range(start, end):
+        if not at & 0xFFF:
+            check_interrupt()
+        state = (state << 1 | 1) & known.get(text[at], anywhere)
+        if state & full:
+            return at - len(segment) + 1
+    return -1
 
 
 def _simple_matcher(pattern: str) -> Match | None:
@@ -62,36 +172,17 @@ def _simple_matcher(pattern: str) -> Match | None:
     return lambda text: text == body
 
 
-def _match_dangling_escape(pattern: str, text: str) -> bool:
-    """PostgreSQL's own matching, for a pattern that ends in an escape character.
+def _dangling_matcher(pattern: str) -> Match:
+    """For a pattern that ends in an escape character: an error when matching reaches it with text
+    left, that is when the pattern before it matches a beginning of the text."""
+    reaches = like_matcher(pattern[:-1] + "_%")
 
-    That is an error only when matching reaches the escape with text left.
-    """
-    return _match_from(text, 0, pattern, 0)
-
-
-def _match_from(text: str, at: int, pattern: str, position: int) -> bool:
-    while at < len(text) and position < len(pattern):
-        character = pattern[position]
-        if character == "\\":
-            position += 1
-            if position >= len(pattern):
-                raise bad_argument("like pattern must not end with escape character", "22025")
-            if pattern[position] != text[at]:
-                return False
-        elif character == "%":
-            while position < len(pattern) and pattern[position] == "%":
-                position += 1
-            if position >= len(pattern):
-                return True
-            return any(_match_from(text, i, pattern, position) for i in range(at, len(text)))
-        elif character not in ("_", text[at]):
-            return False
-        at += 1
-        position += 1
-    if at < len(text):
+    def match_dangling(text: str) -> bool:
+        if reaches(text):
+            raise bad_argument("like pattern must not end with escape character", "22025")
         return False
-    return not pattern[position:].strip("%")
+
+    return match_dangling
 
 
 def like(text: str, pattern: str) -> bool:
@@ -150,13 +241,15 @@ def not_like_bytes(value: bytes, pattern: bytes) -> bool:
 
 
 def _native_sql(left: str, name: str, operator: str, fold: bool) -> str:
-    """DuckDB's LIKE for patterns without escapes: the two differ on a trailing escape."""
+    """DuckDB's LIKE for patterns without escapes: the two differ on a trailing escape. Its time is
+    the product of both lengths, which is too much for long ones."""
     symbol = "".join(f"x{ord(character):x}" for character in name)
     value, pattern = (
         f"translate({side}, '{_UPPER}', '{_LOWER}')" if fold else side for side in ("_0", "_1")
     )
     udf = f"belvedere_{symbol}_{left}_text(_0, _1)"
-    return f"CASE WHEN contains(_1, '\\') THEN {udf} ELSE {value} {operator} {pattern} END"
+    other = f"contains(_1, '\\') OR CAST(strlen(_0) AS BIGINT) * strlen(_1) > {_STEPS_MAX}"
+    return f"CASE WHEN {other} THEN {udf} ELSE {value} {operator} {pattern} END"
 
 
 def _like_operators(left: str) -> list[Function]:

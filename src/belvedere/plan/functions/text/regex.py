@@ -7,40 +7,36 @@ from collections.abc import Iterator
 
 from belvedere.plan.functions.core.function import UDF, Function, scalar, set_returning
 from belvedere.values.failures import bad_argument
-from belvedere.values.regex import (
+from belvedere.values.regex.match import (
+    Match,
     Regex,
-    check_captures,
     compile_regex,
+    compile_text_test,
+    find_between,
     find_match,
+    iterate_matches,
     parse_flags,
 )
 
 
 def matches(text: str, pattern: str) -> bool:
-    return compile_regex(pattern).compiled.search(text) is not None
+    search, length_max, test_long = compile_text_test(pattern)
+    return search(text) is not None if len(text) <= length_max else test_long(text)
 
 
 def matches_not(text: str, pattern: str) -> bool:
-    return compile_regex(pattern).compiled.search(text) is None
+    search, length_max, test_long = compile_text_test(pattern)
+    return search(text) is None if len(text) <= length_max else not test_long(text)
 
 
 def matches_folded(text: str, pattern: str) -> bool:
-    return compile_regex(pattern, "i").compiled.search(text) is not None
+    search, length_max, test_long = compile_text_test(pattern, "i")
+    return search(text) is not None if len(text) <= length_max else test_long(text)
 
 
 def matches_folded_not(text: str, pattern: str) -> bool:
-    return compile_regex(pattern, "i").compiled.search(text) is None
-
-
-def _find_matches(regex: Regex, text: str, start: int = 0) -> Iterator[re.Match[str]]:
-    """Every match from left to right, empty ones directly after another included."""
-    position = start
-    while position <= len(text):
-        match = find_match(regex, text, position)
-        if match is None:
-            return
-        yield match
-        position = match.end() + (match.end() == match.start())
+    search, length_max, test_long = compile_text_test(pattern, "i")
+    return search(text) is None if len(text) <= length_max else not test_long(text)
 
 
 def substring(text: str, pattern: str) -> str | None:
@@ -48,8 +44,8 @@ def substring(text: str, pattern: str) -> str | None:
     match = find_match(regex, text)
     if match is None:
         return None
-    if regex.compiled.groups:
-        check_captures(regex)
+    if regex.groups:
+        regex.refuse_unequal_alternatives()
         captured = match[1]
         return captured if isinstance(captured, str) else None
     return match[0]
@@ -68,21 +64,16 @@ def substring_similar(text: str, pattern: str, escape: str) -> str | None:
     if len(pieces) == 1:
         return text if matches(text, similar_escape(pattern, escape)) else None
     before, between, after = (
-        compile_regex(similar_escape(piece, escape)).compiled for piece in (*pieces, "")[:3]
+        f"(?:{''.join(_similar_parts(piece, escape))})" for piece in (*pieces, "")[:3]
     )
-    for start in range(len(text) + 1):
-        if not before.search(text[:start]):
-            continue
-        for end in range(len(text), start - 1, -1):
-            if after.search(text[end:]) and between.search(text[start:end]):
-                return text[start:end]
-    return None
+    found = find_between(text, before, between, after)
+    return None if found is None else text[found[0] : found[1]]
 
 
-def _captured_groups(regex: Regex, match: re.Match[str]) -> list[str | None]:
-    if not regex.compiled.groups:
+def _captured_groups(regex: Regex, match: Match) -> list[str | None]:
+    if not regex.groups:
         return [match[0]]
-    check_captures(regex)
+    regex.refuse_unequal_alternatives()
     return list(match.groups())
 
 
@@ -106,7 +97,7 @@ def regexp_matches(text: str, pattern: str) -> list[list[str | None]]:
 def regexp_matches_flags(text: str, pattern: str, flags: str) -> list[list[str | None]]:
     options, everywhere = parse_flags(flags)
     regex = compile_regex(pattern, options)
-    found = [_captured_groups(regex, match) for match in _find_matches(regex, text)]
+    found = [_captured_groups(regex, match) for match in iterate_matches(regex, text)]
     return found if everywhere else found[:1]
 
 
@@ -143,13 +134,13 @@ def regexp_replace_nth_flags(
 def _replace_matches(text: str, regex: Regex, replacement: str, start: int, number: int) -> str:
     """`text` with its `number`th match from `start` on replaced, or every one when that is 0."""
     if re.search(r"\\[1-9]", replacement):
-        check_captures(regex)
+        regex.refuse_unequal_alternatives()
     out: list[str] = []
     position = 0
-    for count, match in enumerate(_find_matches(regex, text, start), 1):
+    for count, match in enumerate(iterate_matches(regex, text, start), 1):
         if number in (0, count):
             out.append(text[position : match.start()])
-            out.append(_expand_replacement(replacement, match))
+            out.append(_expand_replacement(replacement, match, regex.groups))
             position = match.end()
             if number:
                 break
@@ -157,7 +148,7 @@ def _replace_matches(text: str, regex: Regex, replacement: str, start: int, numb
     return "".join(out)
 
 
-def _expand_replacement(replacement: str, match: re.Match[str]) -> str:
+def _expand_replacement(replacement: str, match: Match, groups: int) -> str:
     def expand_reference(reference: re.Match[str]) -> str:
         sign = reference[1]
         if sign == "&":
@@ -166,7 +157,7 @@ def _expand_replacement(replacement: str, match: re.Match[str]) -> str:
             return "\\"
         if sign.isdigit():
             number = int(sign)
-            if number > match.re.groups:
+            if number > groups:
                 return ""
             return match[number] or ""
         return str(reference[0])
@@ -188,7 +179,7 @@ def regexp_count_from(text: str, pattern: str, start: int) -> int:
 
 def regexp_count_flags(text: str, pattern: str, start: int, flags: str) -> int:
     regex = _compile_single(pattern, flags, start)
-    return sum(1 for _ in _find_matches(regex, text, start - 1))
+    return sum(1 for _ in iterate_matches(regex, text, start - 1))
 
 
 def _compile_single(pattern: str, flags: str, *counts: int) -> Regex:
@@ -232,11 +223,11 @@ def _find_nth_span(
     text: str, regex: Regex, start: int, number: int, group: int
 ) -> tuple[int, int] | None:
     """The span of a group of the `number`th match; None when there is none of it."""
-    if group > regex.compiled.groups:
+    if group > regex.groups:
         return None
     if group:
-        check_captures(regex)
-    for count, match in enumerate(_find_matches(regex, text, start - 1), 1):
+        regex.refuse_unequal_alternatives()
+    for count, match in enumerate(iterate_matches(regex, text, start - 1), 1):
         if count == number:
             return None if match.start(group) < 0 else match.span(group)
     return None
@@ -250,7 +241,7 @@ def regexp_like_flags(text: str, pattern: str, flags: str) -> bool:
     options, everywhere = parse_flags(flags)
     if everywhere:
         raise bad_argument("regexp_like does not support the global option")
-    return compile_regex(pattern, options).compiled.search(text) is not None
+    return compile_regex(pattern, options).has_match(text)
 
 
 def regexp_split_to_array(text: str, pattern: str) -> list[str]:
@@ -260,7 +251,7 @@ def regexp_split_to_array(text: str, pattern: str) -> list[str]:
 def regexp_split_flags(text: str, pattern: str, flags: str) -> list[str]:
     parts: list[str] = []
     position = 0
-    for match in _find_matches(_compile_single(pattern, flags), text):
+    for match in iterate_matches(_compile_single(pattern, flags), text):
         if match.end() == match.start() and match.start() in (position, len(text)):
             continue  # it would split off an empty part
         parts.append(text[position : match.start()])
