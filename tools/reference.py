@@ -20,6 +20,7 @@ from belvedere.config import Config
 from belvedere.plan.functions.core.function import Function, FunctionKind, Volatility, type_name
 from belvedere.plan.functions.registry import FAMILIES, is_operator
 from belvedere.session.context.settings import SETTINGS
+from belvedere.session.copy import options as copy_options
 from belvedere.session.system_tables.tables import TABLES
 from belvedere.sql.parse.queries.types import SERIAL, SIMPLE_TYPES
 from belvedere.types import Kind
@@ -38,13 +39,13 @@ TYPE_NOTES: dict[Kind, tuple[str, str]] = {
     Kind.CHAR: ("str", "character(n), blank-padded"),
     Kind.VARCHAR: ("str", "character varying(n)"),
     Kind.TEXT: ("str", "Unicode without NUL, compared by code point (collation C)"),
-    Kind.JSON: ("str", "the text as given"),
+    Kind.JSON: ("str", "the text as given; Python values with `con.json_values = True`"),
     Kind.BYTEA: ("bytes", ""),
     Kind.DATE: ("datetime.date", ""),
     Kind.TIME: ("datetime.time", "time(n), microseconds"),
     Kind.TIMESTAMP: ("datetime.datetime, naive", "timestamp(n), microseconds"),
     Kind.TIMESTAMPTZ: ("datetime.datetime, aware", "an instant, shown in the session's zone"),
-    Kind.INTERVAL: ("belvedere.Interval", "months, days, microseconds"),
+    Kind.INTERVAL: ("datetime.timedelta", "months, days, microseconds; a month is 30 days then"),
     Kind.UUID: ("uuid.UUID", ""),
     Kind.ARRAY: ("list", "in expressions and parameters; no column has it"),
 }
@@ -63,7 +64,20 @@ OTHER_NAMES: dict[Kind, tuple[str, ...]] = {
 }
 """Names that the parser takes apart itself, so that they stand in no table of the code."""
 
+COPY_NOTES: dict[str, tuple[str, str]] = {
+    "delimiter": ("text, csv", "one character between the columns: a tab, in csv a comma"),
+    "encoding": ("text, csv", "UTF8 only"),
+    "escape": ("csv", "the character before a quote inside of quotes: the quote itself"),
+    "force_quote": ("csv, TO", "columns, or *, whose values are always quoted"),
+    "header": ("text, csv", "a first line of names: written, skipped, or with `match` compared"),
+    "null": ("text, csv", "how NULL is written: `\\N`, in csv nothing without quotes"),
+    "on_error": ("text, csv, FROM", "`stop`"),
+    "quote": ("csv", 'the quote: `"`'),
+}
+"""The formats of each option of COPY, and what it is."""
+
 TABLE_NOTES: dict[str, str] = {
+    "belvedere.auxiliary_views": "views that exist only to maintain others, as in belvedere.views",
     "belvedere.housekeeping": "tasks by which the store tends itself, with their last failure",
     "belvedere.nodes": "processes that use a store of several (HBase), by their heartbeats",
     "belvedere.node_locks": "locks that these processes hold in the store",
@@ -162,6 +176,21 @@ def describe_settings() -> Iterator[str]:
         yield from format_row(f"`{field.name}`", f"`{field.default}`")
 
 
+def describe_copy_options() -> Iterator[str]:
+    yield from start_page(
+        "Options of COPY",
+        "`COPY table (columns) FROM | TO 'file' | STDIN | STDOUT (option value, ..)`, as in "
+        "PostgreSQL. FORMAT is text (the default), csv or parquet; parquet is for files and takes "
+        "no other option. An option that is not honoured is refused.",
+    )
+    yield from format_row("option", "formats", "")
+    yield from format_row("---", "---", "---")
+    for name in sorted(copy_options.SUPPORTED):
+        yield from format_row(name.upper(), *COPY_NOTES[name])
+    refused = ", ".join(sorted(name.upper() for name in copy_options.REFUSED))
+    yield from ("", f"Refused with 0A000: {refused}.")
+
+
 def describe_system_tables() -> Iterator[str]:
     yield from start_page(
         "System tables", "Read-only, computed when they are read; see `information_schema.columns`."
@@ -207,6 +236,7 @@ PAGES = {
     "settings": describe_settings,
     "system_tables": describe_system_tables,
     "view_options": describe_view_options,
+    "copy_options": describe_copy_options,
 }
 
 

@@ -64,8 +64,11 @@ def build_key_part(table: Table, wanted: KeyPartDefinition) -> model.KeyPart:
     )
 
 
-def default_index_name(table: str, wanted: IndexDefinition) -> str:
+def default_index_name(table: str, wanted: IndexDefinition, *, hidden: bool = False) -> str:
+    """PostgreSQL's name; for a hidden index one that takes none from the user."""
     columns = [part.column or "expr" for part in wanted.parts]
+    if hidden:
+        return f"{table} ({', '.join(columns)})"
     return f"{table}_{'_'.join(columns)}_idx"
 
 

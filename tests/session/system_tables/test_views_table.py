@@ -61,7 +61,7 @@ def test_what_views_hold_and_what_changes_cost() -> None:
         assert all(cost > 0 for cost in column(store, "cost_us").values())
         assert column(store, "changes")["daily"] == 3
         assert column(store, "auxiliaries")["now"] is None
-        assert "t_g" in column(store, "auxiliaries")["daily"]
+        assert "t (g)" in column(store, "auxiliaries")["daily"]
 
 
 def test_what_verify_said_and_who_maintains() -> None:
@@ -74,3 +74,25 @@ def test_what_verify_said_and_who_maintains() -> None:
         claims.take_claim(store.db.commits, store.view("daily").group, "spark")
         assert column(store, "owner")["daily"] == "spark"
         assert set(column(store, "error").values()) == {None}
+
+
+def test_hidden_indexes_take_no_names_from_the_user() -> None:
+    with opened() as store:
+        check_names_of_hidden_indexes(store)
+
+
+def check_names_of_hidden_indexes(store: Store) -> None:
+    store.run("CREATE TABLE parents (id int PRIMARY KEY)")
+    store.run("CREATE TABLE children (id int PRIMARY KEY, parent int REFERENCES parents, g int)")
+    store.run("CREATE TABLE others (id int PRIMARY KEY, g int)")
+    store.run(
+        "CREATE MATERIALIZED VIEW joined AS SELECT c.id, o.id AS other"
+        " FROM children c JOIN others o ON c.g = o.g"
+    )
+    hidden = [i for i in store.db.catalog.objects.values() if getattr(i, "hidden", False)]
+    assert len(hidden) == 3
+    for name, column in (("children_parent_idx", "parent"), ("children_g_idx", "g")):
+        store.run(f"CREATE INDEX {name} ON children ({column})")
+        store.run(f"CREATE INDEX ON children ({column})")
+        assert store.db.catalog.find_relation(f"{name}1") is not None
+        assert store.db.catalog.find_relation(f"{name}2") is None

@@ -206,10 +206,11 @@ def test_a_view_that_cannot_be_filled_leaves_no_auxiliary_view(store: Store) -> 
     assert store.db.catalog.views == ()
 
 
-def test_auxiliary_views_are_listed_where_views_are_watched(store: Store) -> None:
+def test_auxiliary_views_are_listed_only_where_they_are_asked_for(store: Store) -> None:
     store.run(f"CREATE MATERIALIZED VIEW v AS {DEFINITIONS['top']}")
-    names = [name for (name,) in store.run("SELECT name FROM belvedere.views ORDER BY name")]
-    assert names == ["v", "v (auxiliary 1)"]
+    assert store.run("SELECT name FROM belvedere.views") == [("v",)]
+    listed = store.run("SELECT name, state, maintenance FROM belvedere.auxiliary_views")
+    assert listed == [("v (auxiliary 1)", "ready", "immediate")]
     tables = store.run("SELECT table_name FROM information_schema.tables")
     assert ("v",) in tables
     assert ("v (auxiliary 1)",) not in tables
@@ -340,7 +341,7 @@ def test_what_is_kept_for_views_is_not_dropped_or_altered_by_its_name(store: Sto
     for statement in (
         'DROP MATERIALIZED VIEW "mixed (auxiliary 1)"',
         'DROP MATERIALIZED VIEW "mixed (auxiliary 1)" CASCADE',
-        "DROP INDEX orders_note_idx",
+        'DROP INDEX "orders (note)"',
     ):
         with pytest.raises(InvalidInput) as refused:
             store.run(statement)

@@ -1,4 +1,4 @@
-"""`belvedere shell PATH [-c SQL | -f FILE] [--format table|csv|json] [--accept-data-loss]`."""
+"""`belvedere shell PATH [-c SQL .. | -f FILE ..] [--format table|csv|json]`, and more options."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ from belvedere.interfaces.shell.shell import Shell
 
 def shell(
     path: Annotated[str, typer.Argument(help="the store's directory, or :memory:")],
-    command: Annotated[str | None, typer.Option("-c", help="run this SQL and leave")] = None,
-    file: Annotated[Path | None, typer.Option("-f", help="run this file and leave")] = None,
+    command: Annotated[
+        list[str] | None, typer.Option("-c", help="run this SQL or command and leave; repeatable")
+    ] = None,
+    file: Annotated[
+        list[Path] | None, typer.Option("-f", help="run this file and leave; repeatable")
+    ] = None,
     form: Annotated[
         OutputFormat, typer.Option("--format", help="how rows are printed")
     ] = OutputFormat.TABLE,
@@ -29,6 +33,8 @@ def shell(
         bool, typer.Option("--accept-data-loss", help="open a damaged store with what is left")
     ] = False,
 ) -> None:
+    if command and file:
+        raise typer.BadParameter("-c and -f do not go together")
     try:
         connection = _open_connection(path, durability, accept_data_loss)
     except Error as error:
@@ -36,14 +42,10 @@ def shell(
         raise typer.Exit(1) from error
     with connection:
         made = Shell(connection, form, sys.stdout, sys.stderr)
-        if command is not None:
-            good = made.run_text(command)
-        elif file is not None:
-            good = made.run_file(file)
-        elif sys.stdin.isatty():
-            good = made.run_interactive()
-        else:
-            good = made.run_text(_read_input())
+        try:
+            good = _run_input(made, command or [], file or [])
+        except EOFError:  # \q
+            good = True
     if not good:
         raise typer.Exit(1)
 
@@ -53,6 +55,13 @@ def _read_input() -> str:
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(newline="")
     return sys.stdin.read()
+
+
+def _run_input(made: Shell, commands: list[str], files: list[Path]) -> bool:
+    """Run what the command line gives, or what comes from the terminal or a pipe."""
+    if commands or files:
+        return all(map(made.run_text, commands)) and all(map(made.run_file, files))
+    return made.run_interactive() if sys.stdin.isatty() else made.run_text(_read_input())
 
 
 def _open_connection(path: str, durability: str | None, accept_data_loss: bool) -> dbapi.Connection:

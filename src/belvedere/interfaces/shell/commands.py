@@ -1,67 +1,133 @@
-r"""Backslash commands of the shell: \d, \dt, \dv, \timing, \x, \i, \copy, \q and \?."""
+r"""Backslash commands of the shell: a table of names, each with its function and its help."""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import subprocess
+import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Index, PlainView, Sequence, Table, View
-from belvedere.errors import InvalidInput
-from belvedere.interfaces.shell.render import OutputFormat, render
-from belvedere.plan.fields import Field
-from belvedere.types import TEXT, Row
+from belvedere.interfaces.shell.describe import describe
+from belvedere.interfaces.shell.display import change_display, list_display, parse_switch
 from belvedere.values.quoting import quote_literal
 
 if TYPE_CHECKING:
     from belvedere.interfaces.shell.shell import Shell
 
-HELP = r"""
-  \d [NAME]      what exists, or the columns, keys and indexes of NAME
-  \dt, \dv       tables; views
-  \timing        show how long statements take, or stop it
-  \x             one column per line, or back
-  \i FILE        run the statements of a file
-  \copy T|(QUERY) from|to 'FILE' [csv|parquet] [header] | (OPTIONS of COPY)
-  \q             leave (also Ctrl-D)
-"""
+WATCH_S = 2.0
+
+
+class ShellCommand(NamedTuple):
+    """`run` gets the shell, the command's name and the rest of the line; False: it failed."""
+
+    run: Callable[[Shell, str, str], bool]
+    usage: str
+    help: str
 
 
 def run_command(shell: Shell, line: str) -> bool:
     """Run a backslash command; False when it failed."""
     name, _, rest = line.strip().partition(" ")
-    handler = _HANDLERS.get(name)
-    if handler is None:
+    command = COMMANDS.get(name)
+    if command is None:
         shell.print_error(f"no command {name}; \\? lists them")
         return False
-    return handler(shell, rest.strip())
+    return command.run(shell, name, rest.strip())
 
 
-def _show_help(shell: Shell, rest: str) -> bool:
-    shell.print_line(HELP.strip("\n"))
+def _show_help(shell: Shell, name: str, rest: str) -> bool:
+    width = max(len(command.usage) for command in COMMANDS.values())
+    lines = {f"  {c.usage:<{width}}  {c.help}" for c in COMMANDS.values() if c.usage}
+    shell.page_output("\n".join(sorted(lines)))
     return True
 
 
-def _toggle_timing(shell: Shell, rest: str) -> bool:
-    shell.timing = not shell.timing
+def _switch_timing(shell: Shell, name: str, rest: str) -> bool:
+    shell.timing = parse_switch(rest, shell.timing)
     shell.print_line(f"timing is {'on' if shell.timing else 'off'}")
     return True
 
 
-def _toggle_expanded(shell: Shell, rest: str) -> bool:
-    shell.expanded = not shell.expanded
-    shell.print_line(f"expanded display is {'on' if shell.expanded else 'off'}")
-    return True
+def _switch_expanded(shell: Shell, name: str, rest: str) -> bool:
+    return change_display(shell, "expanded", rest)
 
 
-def _include_file(shell: Shell, rest: str) -> bool:
+def _change_display(shell: Shell, name: str, rest: str) -> bool:
+    if not rest:
+        shell.print_line(list_display(shell))
+        return True
+    setting, _, value = rest.partition(" ")
+    return change_display(shell, setting, value.strip())
+
+
+def _include_file(shell: Shell, name: str, rest: str) -> bool:
     return shell.run_file(Path(rest.strip("'\"")))
 
 
-def _quit_shell(shell: Shell, rest: str) -> bool:
+def _quit_shell(shell: Shell, name: str, rest: str) -> bool:
     raise EOFError
+
+
+def _redirect_output(shell: Shell, name: str, rest: str) -> bool:
+    """Write results to a file from now on; without a name, to the terminal again."""
+    try:
+        shell.redirect_output(Path(rest.strip("'\"")).expanduser() if rest else None)
+    except OSError as error:
+        shell.print_error(f"error: {error}")
+        return False
+    return True
+
+
+def _edit_text(shell: Shell, name: str, rest: str) -> bool:
+    """Run what $EDITOR leaves of the last statement, or of a file."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    if rest:
+        path = Path(rest.strip("'\"")).expanduser()
+        return _run_editor(shell, editor, path) and shell.run_file(path)
+    with tempfile.TemporaryDirectory(prefix="belvedere-") as directory:
+        path = Path(directory) / "statement.sql"
+        path.write_text(shell.last_statement, encoding="utf-8")
+        return _run_editor(shell, editor, path) and shell.run_file(path)
+
+
+def _run_editor(shell: Shell, editor: str, path: Path) -> bool:
+    try:
+        subprocess.run([*shlex.split(editor), str(path)], check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        shell.print_error(f"error: the editor failed: {error}")
+        return False
+    return True
+
+
+_WATCH = re.compile(
+    r"(?:(?:i(?:nterval)?=)?(?P<every>\d+(?:\.\d+)?))?\s*(?:c(?:ount)?=(?P<count>\d+))?"
+)
+
+
+def _watch_statement(shell: Shell, name: str, rest: str) -> bool:
+    """Run the last statement again and again, until Ctrl-C or so many times."""
+    found = _WATCH.fullmatch(rest)
+    if found is None or not shell.last_statement:
+        usage = r"usage: \watch [SECONDS] [c=COUNT]"
+        shell.print_error(usage if found is None else "there is no statement to watch yet")
+        return False
+    every = float(found["every"] or WATCH_S)
+    left = int(found["count"] or 0)
+    waiting = threading.Event()
+    try:
+        while shell.run_statement(shell.last_statement):
+            left -= 1
+            if left == 0:
+                return True
+            waiting.wait(every)
+    except KeyboardInterrupt:
+        return True
+    return False
 
 
 _COPY = re.compile(
@@ -71,15 +137,13 @@ _COPY = re.compile(
 )
 
 
-def _copy_file(shell: Shell, rest: str) -> bool:
+def _copy_file(shell: Shell, name: str, rest: str) -> bool:
     r"""`\copy t from 'file.csv' csv header`: COPY with the path seen from here. Options in
     parentheses or after WITH are those of COPY itself."""
     found = _COPY.fullmatch(rest)
     options = None if found is None else _copy_options(found["options"], found["path"].strip("'"))
     if found is None or options is None:
-        shell.print_error(
-            r"usage: \copy TABLE|(QUERY) from|to FILE [csv|parquet] [header] | (OPTIONS)"
-        )
+        shell.print_error(f"usage: {COMMANDS[name].usage}")
         return False
     path = found["path"]
     if path.startswith("'"):
@@ -101,117 +165,42 @@ def _copy_options(written: str, path: str) -> str | None:
     return f"(format {form}{header})"
 
 
-# -- descriptions ----------------------------------------------------------------------------------
+def _describers() -> dict[str, ShellCommand]:
+    """The commands that describe; the + of each has no line of its own."""
+    helps = {
+        "\\d": "what exists, or columns, keys, indexes and maintenance of NAME; + its size",
+        "\\dt": "tables; + the views that read them",
+        "\\dv": "plain views",
+        "\\dm": "materialized views; + their maintenance",
+        "\\di": "indexes, also of views; + their columns",
+        "\\ds": "sequences",
+    }
+    found = {}
+    for name, text in helps.items():
+        usage = f"{name}[+] [{'PATTERN' if name[2:] else 'NAME'}]"
+        found[name] = ShellCommand(describe, usage, text)
+        found[f"{name}+"] = ShellCommand(describe, "", text)
+    return found
 
 
-def _describe_relation(shell: Shell, rest: str) -> bool:
-    if not rest:
-        return _list_relations(shell, (Table, View, PlainView, Sequence))
-    name = rest.strip('";')
-    schema, _, bare = name.rpartition(".")
-    try:
-        item = shell.session.catalog.find_relation(bare, schema or "public")
-    except InvalidInput as error:
-        shell.print_error(str(error))
-        return False
-    if not isinstance(item, Table | View | PlainView):
-        shell.print_error(f"there is no relation {name}")
-        return False
-    shell.page_output(_render_relation(shell.session.catalog, item))
-    return True
-
-
-def _list_tables(shell: Shell, rest: str) -> bool:
-    return _list_relations(shell, (Table,))
-
-
-def _list_views(shell: Shell, rest: str) -> bool:
-    return _list_relations(shell, (View, PlainView))
-
-
-_KINDS = {Table: "table", View: "materialized view", PlainView: "view", Sequence: "sequence"}
-
-
-def _list_relations(shell: Shell, kinds: tuple[type, ...]) -> bool:
-    catalog = shell.session.catalog
-    names = {schema.id: schema.name for schema in catalog.schemas}
-    rows: list[Row] = sorted(
-        (names[item.schema], item.name, _KINDS[type(item)])
-        for item in catalog.objects.values()
-        if isinstance(item, kinds)
-        and isinstance(item, Table | View | PlainView | Sequence)
-        and catalog.find_relation(item.name, names[item.schema]) is item
-    )
-    fields = (Field("schema", TEXT), Field("name", TEXT), Field("type", TEXT))
-    shell.page_output(render(fields, rows, shell.format))
-    return True
-
-
-def _render_relation(catalog: Catalog, item: Table | View | PlainView) -> str:
-    fields = tuple(Field(n, TEXT) for n in ("column", "type", "nullable", "default"))
-    rows: list[Row] = []
-    for column in item.columns:
-        if column.dropped or column.hidden:
-            continue
-        default = column.default
-        if column.identity:
-            default = f"generated {column.identity} as identity"
-        elif column.generated:
-            default = f"generated always as ({column.generated}) stored"
-        nullable = "not null" if column.not_null else ""
-        rows.append((column.name, str(column.type), nullable, default))
-    lines = [f"{_KINDS[type(item)]} {item.name}", *_table_lines(fields, rows)]
-    if isinstance(item, Table):
-        lines += _constraint_lines(catalog, item)
-    else:
-        lines += ["definition:", f"  {item.definition}"]
-    return "\n".join(lines)
-
-
-def _table_lines(fields: tuple[Field, ...], rows: list[Row]) -> list[str]:
-    from_render = render(fields, rows, OutputFormat.TABLE).splitlines()
-    return from_render[:-1]  # without the row count
-
-
-def _constraint_lines(catalog: Catalog, table: Table) -> list[str]:
-    def column_names(slots: tuple[int, ...]) -> str:
-        return ", ".join(table.columns[slot].name for slot in slots)
-
-    lines = []
-    if not any(table.columns[slot].hidden for slot in table.primary_key):
-        lines.append(f"  primary key ({column_names(table.primary_key)})")
-    for index in catalog.table_indexes(table.id):
-        if not index.hidden:
-            lines.append(f"  {_index_line(table, index)}")
-    for check in table.checks:
-        lines.append(f"  check {check.name}: {check.expression}")
-    for key in table.foreign_keys:
-        parent = catalog.table(key.parent)
-        referenced = ", ".join(parent.columns[slot].name for slot in key.parent_columns)
-        columns = column_names(key.columns)
-        lines.append(f"  foreign key {key.name} ({columns}) -> {parent.name} ({referenced})")
-    return ["indexes and constraints:", *lines] if lines else []
-
-
-def _index_line(table: Table, index: Index) -> str:
-    parts = [
-        table.columns[part.slot].name if part.slot is not None else f"({part.expression})"
-        for part in index.parts
-    ]
-    text = f"{'unique ' if index.unique else ''}index {index.name} ({', '.join(parts)})"
-    if index.include:
-        text += f" include ({', '.join(table.columns[slot].name for slot in index.include)})"
-    return text + (f" where {index.where}" if index.where else "")
-
-
-_HANDLERS: dict[str, Callable[[Shell, str], bool]] = {
-    "\\?": _show_help,
-    "\\timing": _toggle_timing,
-    "\\x": _toggle_expanded,
-    "\\i": _include_file,
-    "\\copy": _copy_file,
-    "\\q": _quit_shell,
-    "\\d": _describe_relation,
-    "\\dt": _list_tables,
-    "\\dv": _list_views,
+COMMANDS: dict[str, ShellCommand] = {
+    "\\?": ShellCommand(_show_help, "\\?", "this list"),
+    **_describers(),
+    "\\copy": ShellCommand(
+        _copy_file,
+        "\\copy T|(QUERY) from|to FILE [csv|parquet] [header] | (OPTIONS)",
+        "COPY with a file of this machine",
+    ),
+    "\\e": ShellCommand(_edit_text, "\\e [FILE]", "edit the last statement or FILE, and run it"),
+    "\\i": ShellCommand(_include_file, "\\i FILE", "run the statements of a file"),
+    "\\o": ShellCommand(_redirect_output, "\\o [FILE]", "results to FILE, or back"),
+    "\\pset": ShellCommand(
+        _change_display, "\\pset [NAME [VALUE]]", "expanded, format, null, pager, tuples_only"
+    ),
+    "\\q": ShellCommand(_quit_shell, "\\q", "leave (also Ctrl-D)"),
+    "\\timing": ShellCommand(_switch_timing, "\\timing [on|off]", "how long statements take"),
+    "\\watch": ShellCommand(
+        _watch_statement, "\\watch [SECONDS] [c=COUNT]", "run the last statement again and again"
+    ),
+    "\\x": ShellCommand(_switch_expanded, "\\x [on|off]", "one column per line, or back"),
 }

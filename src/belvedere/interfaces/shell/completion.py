@@ -10,6 +10,7 @@ from prompt_toolkit.document import Document
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import PlainView, Table, View
+from belvedere.interfaces.shell.commands import COMMANDS
 from belvedere.plan.functions import functions_by_name
 
 KEYWORDS = """
@@ -20,7 +21,6 @@ KEYWORDS = """
     union intersect except all distinct case when then else end exists in any between like ilike is
     and or asc desc nulls first last explain analyze copy show reset prepare execute deallocate
 """.split()
-COMMANDS = ["\\?", "\\copy", "\\d", "\\dt", "\\dv", "\\i", "\\q", "\\timing", "\\x"]
 
 
 class CatalogHolder(Protocol):

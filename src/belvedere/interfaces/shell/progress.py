@@ -5,6 +5,7 @@ filling totals [##########..........]  50%  120,000 rows
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import TextIO
@@ -21,6 +22,7 @@ class ProgressBar:
         self._clock = clock
         self._shown_at: float | None = None
         self._width = 0
+        self._mutex = threading.Lock()
 
     def show_progress(self, what: str, done: int, expected: float) -> None:
         now = self._clock()
@@ -32,15 +34,23 @@ class ProgressBar:
         full = int(share * WIDTH)
         bar = "#" * full + "." * (WIDTH - full)
         text = f"{what} [{bar}] {share:4.0%}  {done:,} rows"
-        self._write_line(text)
+        with self._mutex:
+            self._write_line(text)
+
+    def print_unless_shown(self, text: str) -> None:
+        """Print a line, from another thread, unless the bar already tells that work goes on."""
+        with self._mutex:
+            if self._shown_at is None:
+                print(text, file=self._out)
 
     def clear_line(self) -> None:
         """Erase the line."""
-        if self._width:
-            self._write_line("")
-            self._out.write("\r")
-            self._out.flush()
-            self._width = 0
+        with self._mutex:
+            if self._width:
+                self._write_line("")
+                self._out.write("\r")
+                self._out.flush()
+                self._width = 0
 
     def _write_line(self, text: str) -> None:
         self._out.write("\r" + text.ljust(self._width))

@@ -7,11 +7,10 @@ for programs and hold values as they are; the shell escapes them when it prints 
 
 from __future__ import annotations
 
-import csv
 import enum
-import io
 import re
 import unicodedata
+from collections.abc import Iterator
 from typing import Any
 
 from belvedere.plan.fields import Fields
@@ -22,6 +21,7 @@ from belvedere.types import Kind, Row, SqlType
 _RIGHT = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE})
 
 
+_CSV_QUOTED = re.compile(r'[",\n\r]')
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -31,22 +31,32 @@ class OutputFormat(enum.StrEnum):
     JSON = "json"
 
 
-def render(fields: Fields, rows: list[Row], form: OutputFormat, *, expanded: bool = False) -> str:
+def render(
+    fields: Fields,
+    rows: list[Row],
+    form: OutputFormat,
+    *,
+    expanded: bool = False,
+    null: str = "",
+    tuples_only: bool = False,
+) -> str:
+    """`null` is how a table shows NULL; `tuples_only`: without heads and the number of rows."""
     match form:
         case OutputFormat.CSV:
-            return _render_csv(fields, rows)
+            return _render_csv(fields, rows, tuples_only)
         case OutputFormat.JSON:
             return _render_json(fields, rows)
         case OutputFormat.TABLE if expanded:
-            return _render_expanded(fields, rows)
+            return _render_expanded(fields, rows, null)
         case OutputFormat.TABLE:
-            return _render_table(fields, rows)
+            lines = _render_table(fields, rows, null)
+            return "\n".join(lines[2:-1] if tuples_only else lines)
 
 
-def format_cell(value: Any, sql_type: SqlType) -> str:
-    """A value as psql shows it; NULL is empty."""
+def format_cell(value: Any, sql_type: SqlType, null: str = "") -> str:
+    """A value as psql shows it."""
     if value is None:
-        return ""
+        return null
     if isinstance(value, bool):
         return "t" if value else "f"
     return str(text_formatter(sql_type)(value))
@@ -62,13 +72,15 @@ def _control_escape(found: re.Match[str]) -> str:
     return "\\r" if sign == "\r" else f"\\x{ord(sign):02X}"
 
 
-def _format_cells(fields: Fields, rows: list[Row]) -> list[list[str]]:
-    return [[format_cell(value, field.type) for value, field in zip(row, fields)] for row in rows]
+def _format_cells(fields: Fields, rows: list[Row], null: str) -> list[list[str]]:
+    return [
+        [format_cell(value, field.type, null) for value, field in zip(row, fields)] for row in rows
+    ]
 
 
-def _escape_cells(fields: Fields, rows: list[Row]) -> tuple[list[str], list[list[str]]]:
+def _escape_cells(fields: Fields, rows: list[Row], null: str) -> tuple[list[str], list[list[str]]]:
     """Names and cells of a table, with control characters escaped."""
-    cells = [[escape_controls(text) for text in row] for row in _format_cells(fields, rows)]
+    cells = [[escape_controls(text) for text in row] for row in _format_cells(fields, rows, null)]
     return [escape_controls(field.name).replace("\n", "\\n") for field in fields], cells
 
 
@@ -81,8 +93,8 @@ def display_width(text: str) -> int:
     return len(text) + wide - marks
 
 
-def _render_table(fields: Fields, rows: list[Row]) -> str:
-    names, cells = _escape_cells(fields, rows)
+def _render_table(fields: Fields, rows: list[Row], null: str) -> list[str]:
+    names, cells = _escape_cells(fields, rows, null)
     widths = [
         max([display_width(name), *(_widest_line(row[i]) for row in cells)])
         for i, name in enumerate(names)
@@ -94,7 +106,7 @@ def _render_table(fields: Fields, rows: list[Row]) -> str:
         lines += _row_lines(row, widths, rights)
     count = len(rows)
     lines.append(f"({count} row{'' if count == 1 else 's'})")
-    return "\n".join(line.rstrip() for line in lines)
+    return [line.rstrip() for line in lines]
 
 
 def _widest_line(text: str) -> int:
@@ -121,8 +133,8 @@ def _row_lines(row: list[str], widths: list[int], rights: list[bool]) -> list[st
     return lines
 
 
-def _render_expanded(fields: Fields, rows: list[Row]) -> str:
-    names, cells = _escape_cells(fields, rows)
+def _render_expanded(fields: Fields, rows: list[Row], null: str) -> str:
+    names, cells = _escape_cells(fields, rows, null)
     width = max(map(display_width, names), default=0)
     lines = []
     for number, row in enumerate(cells, 1):
@@ -134,12 +146,21 @@ def _render_expanded(fields: Fields, rows: list[Row]) -> str:
     return "\n".join(lines) or "(0 rows)"
 
 
-def _render_csv(fields: Fields, rows: list[Row]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([field.name for field in fields])
-    writer.writerows(_format_cells(fields, rows))
-    return out.getvalue().rstrip("\n")
+def _render_csv(fields: Fields, rows: list[Row], tuples_only: bool) -> str:
+    """As COPY writes it: NULL is nothing, empty text is \"\"."""
+    heads = [] if tuples_only else [",".join(_quote_csv(field.name) for field in fields)]
+    return "\n".join(heads + [",".join(_csv_cells(fields, row)) for row in rows])
+
+
+def _csv_cells(fields: Fields, row: Row) -> Iterator[str]:
+    for value, field in zip(row, fields):
+        yield "" if value is None else _quote_csv(format_cell(value, field.type))
+
+
+def _quote_csv(text: str) -> str:
+    if text and not _CSV_QUOTED.search(text):
+        return text
+    return '"' + text.replace('"', '""') + '"'
 
 
 def _render_json(fields: Fields, rows: list[Row]) -> str:

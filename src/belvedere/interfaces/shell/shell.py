@@ -43,9 +43,13 @@ class Shell:
         self.format = form
         self.timing = False
         self.expanded = False
-        self._out = out
+        self.tuples_only = False
+        self.pager = True
+        self.null_text = "NULL"
+        self.last_statement = ""
+        self._out = self._terminal = out
         self._errors = errors
-        self._uses_pager = False
+        self._is_interactive = False
 
     @property
     def session(self) -> Session | RemoteSession:
@@ -59,13 +63,22 @@ class Shell:
 
     def page_output(self, text: str) -> None:
         """Print rows, through a pager when they do not fit the terminal."""
-        if self._uses_pager and text.count("\n") >= shutil.get_terminal_size().lines - 1:
+        pages = self._is_interactive and self.pager and self._out is self._terminal
+        if pages and text.count("\n") >= shutil.get_terminal_size().lines - 1:
             import pydoc  # heavy
 
             os.environ.setdefault("LESS", "-SRXF")
             pydoc.pager(escape_controls(text))
         else:
             self.print_line(text)
+
+    def redirect_output(self, path: Path | None) -> None:
+        """Write results to a file from now on; None: where they went at first."""
+        if self._out is not self._terminal:
+            self._out.close()
+        self._out = self._terminal
+        if path is not None:
+            self._out = path.open("w", encoding="utf-8", newline="")
 
     # -- running ------------------------------------------------------------------------------
 
@@ -99,8 +112,9 @@ class Shell:
         return self.run_text(text)
 
     def run_statement(self, text: str) -> bool:
-        started = time.perf_counter()
-        progress, bar = self._start_progress_timer(started), ProgressBar(self._errors)
+        started, self.last_statement = time.perf_counter(), text
+        bar = ProgressBar(self._errors)
+        progress = self._start_progress_timer(bar, started)
         notices = self.session.notices
         told = notices.total_count
         self.session.on_progress = bar.show_progress
@@ -117,17 +131,18 @@ class Shell:
             bar.clear_line()
             for notice in notices.list_after_count(told):
                 self.print_error(f"notice: {notice}")
+        spent_ms = (time.perf_counter() - started) * 1000  # not of the pager and its reader
         self._print_result(cursor)
         if self.timing:
-            self.print_line(f"time: {(time.perf_counter() - started) * 1000:.3f} ms")
+            self.print_line(f"time: {spent_ms:.3f} ms")
         return True
 
-    def _start_progress_timer(self, started: float) -> threading.Timer:
+    def _start_progress_timer(self, bar: ProgressBar, started: float) -> threading.Timer:
         """Start a timer that reports a statement as still running, if errors go to a terminal."""
 
         def print_still_running() -> None:
             spent = time.perf_counter() - started
-            self.print_error(f"still running after {spent:.0f} s; Ctrl-C stops it")
+            bar.print_unless_shown(f"still running after {spent:.0f} s; Ctrl-C stops it")
 
         timer = threading.Timer(PROGRESS_AFTER_S, print_still_running)
         timer.daemon = True
@@ -143,7 +158,15 @@ class Shell:
                 self.print_line(f"{result.tag}{count}")
             return
         result.convert_arrow_to_rows()
-        self.page_output(render(result.fields, result.rows, self.format, expanded=self.expanded))
+        shown = render(
+            result.fields,
+            result.rows,
+            self.format,
+            expanded=self.expanded,
+            null=self.null_text,
+            tuples_only=self.tuples_only,
+        )
+        self.page_output(shown)
 
     def _print_failure(self, text: str, error: dbapi.Error) -> None:
         self.print_error(f"error {error.sqlstate}: {error}")
@@ -153,7 +176,7 @@ class Shell:
     # -- interactive --------------------------------------------------------------------------
 
     def run_interactive(self) -> bool:
-        self._uses_pager = True
+        self._is_interactive = True
         prompt = self._make_prompt()
         self.print_line("belvedere shell; \\? for help, \\q to leave")
         while True:

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from belvedere.errors import InvalidInput, Unsupported
 
-_SUPPORTED = frozenset(
+SUPPORTED = frozenset(
     {"delimiter", "null", "header", "quote", "escape", "encoding", "force_quote", "on_error"}
 )
-_REFUSED = frozenset(
+REFUSED = frozenset(
     {"freeze", "default", "force_not_null", "force_null", "reject_limit", "log_verbosity"}
 )
 _OF_CSV = ("quote", "escape", "force_quote")
@@ -47,7 +47,7 @@ def parse_copy_options(
 ) -> TextFormat:
     """The format of a text file; for Parquet it only checks that there are no options."""
     for name in options:
-        if name not in _SUPPORTED | _REFUSED:
+        if name not in SUPPORTED | REFUSED:
             raise InvalidInput("option of COPY not recognized", sqlstate="42601", option=name)
     _refuse_unsupported(form, direction, options)
     csv = form == "csv"
@@ -72,7 +72,7 @@ def _refuse_unsupported(form: str, direction: str, options: dict[str, str]) -> N
     if form == "parquet" and options:
         raise Unsupported("option of COPY for Parquet files", option=next(iter(options)))
     for name, value in options.items():
-        if name in _REFUSED and not (name == "freeze" and _BOOLEANS.get(value) is False):
+        if name in REFUSED and not (name == "freeze" and _BOOLEANS.get(value) is False):
             raise Unsupported("option of COPY", option=name)
     if "on_error" in options:
         if options["on_error"] != "stop":

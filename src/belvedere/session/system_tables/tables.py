@@ -392,6 +392,9 @@ TABLES: dict[tuple[str, str], SystemTable] = {
         _list_column_statistics,
     ),
     (DATABASE, "views"): SystemTable(views_table.FIELDS, views_table.list_view_status_rows),
+    (DATABASE, "auxiliary_views"): SystemTable(
+        views_table.FIELDS, views_table.list_auxiliary_status_rows
+    ),
     (DATABASE, "statements"): SystemTable(
         _make_fields(
             "text calls errors rows total_ms mean_ms max_ms tier",

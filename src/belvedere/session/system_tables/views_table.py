@@ -1,4 +1,5 @@
-"""The system table `belvedere.views`: position, lag, size and cost of each view.
+"""The system tables `belvedere.views` and `belvedere.auxiliary_views`: position, lag, size and cost
+of each view that a user made, and of each that exists only to maintain others.
 
 | column | |
 |---|---|
@@ -66,11 +67,23 @@ FIELDS = (
 
 
 def list_view_status_rows(session: Session) -> Iterator[Row]:
+    """The views and indexes of views that users made."""
+    return _list_status_rows(session, auxiliary=False)
+
+
+def list_auxiliary_status_rows(session: Session) -> Iterator[Row]:
+    """The views that exist only to maintain others."""
+    return _list_status_rows(session, auxiliary=True)
+
+
+def _list_status_rows(session: Session, *, auxiliary: bool) -> Iterator[Row]:
     host = session.host
     host.views.deferred.sample_published_position()
     with host.begin() as reader:
         names = {schema.id: schema.name for schema in reader.catalog.schemas}
         for view in reader.catalog.views:
+            if bool(view.part) is not auxiliary:
+                continue
             ready = view.state is ObjectState.READY
             error = host.views.errors.get(view.id)
             yield (
