@@ -64,7 +64,7 @@ def build_key_part(table: Table, wanted: KeyPartDefinition) -> model.KeyPart:
     )
 
 
-def default_index_name(table: str, wanted: IndexDefinition, *, hidden: bool = False) -> str:
+def name_index(table: str, wanted: IndexDefinition, hidden: bool) -> str:
     """PostgreSQL's name; for a hidden index one that takes none from the user."""
     columns = [part.column or "expr" for part in wanted.parts]
     if hidden:

@@ -21,9 +21,9 @@ from belvedere.catalog.definition_rules import (
     build_key_part,
     build_view_columns,
     column_slots,
-    default_index_name,
     dependents_error,
     index_slots,
+    name_index,
     require_column,
     require_matching_columns,
     require_name,
@@ -288,9 +288,7 @@ class CatalogEdit:
         table = self.catalog.require_relation(Table, wanted.table, wanted.schema)
         if len(wanted.parts) > KEY_COLUMNS_MAX:
             raise InvalidInput("too many key columns", sqlstate="54011", limit=KEY_COLUMNS_MAX)
-        name = wanted.name or self.free_name(
-            default_index_name(table.name, wanted, hidden=hidden), wanted.schema
-        )
+        name = wanted.name or self.free_name(name_index(table.name, wanted, hidden), wanted.schema)
         schema = self._require_free_name(name, wanted.schema)
         id_ = self.allocate_id()
         is_new = table.id not in self.before.objects
