@@ -22,7 +22,8 @@ import signal
 import threading
 import time
 from _signal import getsignal as _getsignal  # type: ignore[import-not-found]
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
@@ -73,6 +74,7 @@ class RunningStatement(threading.local):
     """The statement that a thread runs: `check` raises when it has to stop."""
 
     check: Callable[[], None] | None = None
+    is_undoing: bool = False
 
 
 running = RunningStatement()
@@ -88,11 +90,23 @@ def begin_statement(check: Callable[[], None]) -> None:
 
 def check_statement() -> None:
     """Raise when the statement that this thread runs has to stop."""
+    if running.is_undoing:
+        return
     if pending is not None:
         deliver_pending()
     check = running.check
     if check is not None:
         check()
+
+
+@contextmanager
+def undo_statement() -> Iterator[None]:
+    """What a statement that was stopped has to undo is not stopped again."""
+    running.is_undoing = True
+    try:
+        yield
+    finally:
+        running.is_undoing = False
 
 
 def _handle_signal(number: int, frame: FrameType | None) -> None:

@@ -17,6 +17,7 @@ from belvedere.interfaces.client.connection import Connection
 from belvedere.interfaces.shell.render import OutputFormat
 from belvedere.interfaces.shell.shell import Shell
 from belvedere.session.session import Session
+from belvedere.views.state.build_state import list_unfinished_builds
 from tests.txn.deadline import until
 
 ENDLESS = "SELECT sum((a.v * b.v) % 7) FROM t AS a, t AS b WHERE a.v + b.v <> 17"
@@ -164,3 +165,47 @@ def test_handlers_that_others_install_are_wrapped_again(con: Connection) -> None
         con.execute(ENDLESS)
     sender.join()
     con.execute("INSERT INTO t VALUES (-1, 1)")
+
+
+DDL = {
+    "create index": "CREATE INDEX made ON t (v)",
+    "create unique index": "CREATE UNIQUE INDEX made ON t (v, id)",
+    "create view": "CREATE MATERIALIZED VIEW made AS SELECT v % 7, sum(v) AS s FROM t GROUP BY 1",
+    "create indexed view": "CREATE INDEX made ON t (v) WITH (maintenance = 'deferred')",
+    "replace view": "CREATE OR REPLACE MATERIALIZED VIEW n AS SELECT count(*) AS n, sum(v) FROM t",
+    "foreign key": "ALTER TABLE u ADD FOREIGN KEY (v) REFERENCES t",
+    "check": "ALTER TABLE t ADD CHECK (v > 0)",
+    "not null": "ALTER TABLE t ALTER COLUMN v SET NOT NULL",
+    "type": "ALTER TABLE u ALTER COLUMN v TYPE text",
+    "generated column": "ALTER TABLE u ADD COLUMN w int GENERATED ALWAYS AS (v + 1) STORED",
+    "identity column": "ALTER TABLE u ADD COLUMN w int GENERATED ALWAYS AS IDENTITY",
+    "primary key": "ALTER TABLE u DROP CONSTRAINT u_pkey",
+    "truncate": "TRUNCATE u",
+    "create table as": "CREATE TABLE made AS SELECT * FROM t",
+    "refresh": "REFRESH MATERIALIZED VIEW later",
+    "verify": "VERIFY MATERIALIZED VIEW n",
+}
+
+
+@pytest.mark.parametrize("what", DDL)
+def test_ddl_obeys_cancel_and_statement_timeout(con: Connection, what: str) -> None:
+    con.execute("CREATE TABLE u (id int PRIMARY KEY, v int)")
+    con.execute("INSERT INTO u SELECT * FROM t WHERE id < 5000")
+    con.execute("CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM t")
+    con.execute(
+        "CREATE MATERIALIZED VIEW later WITH (maintenance = 'deferred', refresh_every = '1 day') AS"
+        " SELECT v % 100 AS k, count(*) AS n FROM t GROUP BY 1"
+    )
+    con.execute("UPDATE t SET v = v + 1")
+    catalog = session_of(con).host.catalog
+    con.execute("SET statement_timeout = '1ms'")
+    with pytest.raises(belvedere.OperationalError) as canceled:
+        con.execute(DDL[what])
+    assert canceled.value.sqlstate == "57014"
+    assert canceled.value.detail == "statement timeout"
+    con.execute("SET statement_timeout = 0")
+    after = session_of(con).host.catalog
+    assert [item.name for item in after.tables] == [item.name for item in catalog.tables]
+    assert [item.name for item in after.views] == [item.name for item in catalog.views]
+    assert not list_unfinished_builds(after)
+    con.execute(DDL[what])

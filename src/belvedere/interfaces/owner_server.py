@@ -39,6 +39,8 @@ from belvedere.session.context.shared_state import SharedState
 PEER_TIMEOUT_S = 3600.0
 IDLE_CHECK_S = 30.0
 """How often leases that peers no longer use are released."""
+ACCEPT_AGAIN_S = 0.1
+CANCEL_EVERY_S = 0.1
 STAGING = "staging"
 WORK_DIRECTORY = "pipeline"
 """The directory in which jobs that backfill views have theirs."""
@@ -58,7 +60,7 @@ class OwnerServer:
         self._path = directory / SOCKET_FILE
         self._path.unlink(missing_ok=True)
         self._connections: set[socket.socket] = set()
-        self._threads: set[threading.Thread] = set()
+        self._peers: dict[threading.Thread, Peer] = {}
         self._mutex = threading.Lock()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o177)
@@ -81,17 +83,21 @@ class OwnerServer:
             inherited.close()
 
     def close(self) -> None:
-        """Disconnect all peers, wait for running requests, and release the leases."""
+        """Disconnect all peers, cancel their statements, wait for what cannot be canceled, and
+        release the leases."""
+        self._serving.closing.set()
         _shut_down(self._listener)
         self._listener.close()
         self._thread.join()
         with self._mutex:
-            threads = list(self._threads)
+            peers = dict(self._peers)
             for connection in self._connections:
                 _shut_down(connection)
-        for thread in threads:
-            if thread is not threading.current_thread():
-                thread.join()
+        peers.pop(threading.current_thread(), None)
+        for thread, peer in peers.items():
+            while thread.is_alive():
+                peer.cancel()  # again and again: a statement may be about to begin
+                thread.join(CANCEL_EVERY_S)
         self._serving.leases.close()
         self._path.unlink(missing_ok=True)
 
@@ -103,15 +109,30 @@ class OwnerServer:
                 self._serving.leases.release_idle()
                 continue
             except OSError:
-                return  # closed
-            thread = threading.Thread(target=self._serve_peer, args=(connection,), daemon=True)
-            with self._mutex:
-                self._connections.add(connection)
-                self._threads.add(thread)
-            thread.start()
+                # Without descriptors or memory, or with a peer that has gone already: later again.
+                if self._serving.closing.wait(ACCEPT_AGAIN_S):
+                    return
+                continue
+            self._start_peer(connection)
 
-    def _serve_peer(self, connection: socket.socket) -> None:
+    def _start_peer(self, connection: socket.socket) -> None:
         peer = Peer(self._serving)
+        thread = threading.Thread(target=self._serve_peer, args=(connection, peer), daemon=True)
+        with self._mutex:
+            self._connections.add(connection)
+            self._peers[thread] = peer
+        try:
+            thread.start()
+        except RuntimeError:  # the process may have no more threads: the peer sees its end
+            self._forget_peer(connection, thread)
+
+    def _forget_peer(self, connection: socket.socket, thread: threading.Thread) -> None:
+        with self._mutex:
+            self._connections.discard(connection)
+            self._peers.pop(thread, None)
+        connection.close()
+
+    def _serve_peer(self, connection: socket.socket, peer: Peer) -> None:
         try:
             while (data := _wait_for_request(connection, peer)) is not None:
                 self._answer_request(connection, peer, data)
@@ -122,10 +143,7 @@ class OwnerServer:
             return
         finally:
             peer.close()
-            with self._mutex:
-                self._connections.discard(connection)
-                self._threads.discard(threading.current_thread())
-            connection.close()
+            self._forget_peer(connection, threading.current_thread())
 
     def _answer_request(self, connection: socket.socket, peer: Peer, data: bytes) -> None:
         try:

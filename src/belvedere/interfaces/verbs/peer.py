@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ class ServedStore:
     ended_jobs: deque[str]
     """Jobs whose rows are not wanted any more: see `verbs.staging`."""
     backfill: ExternalBackfill
+    closing: threading.Event = field(default_factory=threading.Event)
     sessions: dict[str, Session] = field(default_factory=dict)
     """Open sessions of peers by their keys, which only the peer of each knows."""
 
@@ -103,6 +105,12 @@ class Peer:
             notices.total_count,
         )
         return new
+
+    def cancel(self) -> None:
+        """Stop its running statement; from any thread."""
+        session = self._session
+        if session is not None:
+            session.cancel()
 
     def close(self) -> None:
         if self._key is not None:

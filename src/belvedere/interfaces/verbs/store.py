@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
+from belvedere import interrupts
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs.peer import Arguments, Peer, Verb
 
@@ -34,8 +36,11 @@ def read_identity(peer: Peer, arguments: Arguments) -> dict[str, Any]:
 
 def wait_past(peer: Peer, arguments: Arguments) -> int:
     """Wait at most `seconds` until the log is past a position; return the newest position."""
-    seconds = min(arguments.get_number("seconds"), 60)
-    peer.database.visibility.wait_past(arguments.get_number("position"), seconds)
+    deadline = time.monotonic() + min(arguments.get_number("seconds"), 60)
+    position, visibility = arguments.get_number("position"), peer.database.visibility
+    while (left := deadline - time.monotonic()) > 0 and not peer.served_store.closing.is_set():
+        if visibility.wait_past(position, min(left, interrupts.POLL_S)):
+            break
     return peer.database.position
 
 

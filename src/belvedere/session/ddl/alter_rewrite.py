@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from belvedere.session.session import Session
 
 PUBLIC = "public"
+CHECK_ROWS = 256
+"""How many rows are written between two looks whether the statement has to stop."""
 _TEXTS = (Kind.VARCHAR, Kind.TEXT)
 replace = msgspec.structs.replace
 
@@ -174,7 +176,9 @@ def _rebuild_table_and_copy_rows(
     width, keyed = len(new.table.columns), has_primary_key(new.table)
     dropped = [column.slot for column in new.table.columns if column.dropped]
     check = _make_check_constraint_tester(session, transaction, new)
-    for row in stored:
+    for number, row in enumerate(stored):
+        if not number % CHECK_ROWS:
+            session.interrupt.check()
         values = [*change(row), None][:width]
         for slot in dropped:
             values[slot] = None
@@ -342,6 +346,7 @@ def _add_computed_column(
     )
     transaction.require_stable(compiled.start, compiled.end)
     for batch in list(transaction.scan_values(compiled.start, compiled.end)):
+        session.interrupt.check()
         for data in batch:
             row = compiled.decode(data)
             filled = (*row[: made.slot], value(row), *row[made.slot + 1 :])

@@ -400,6 +400,7 @@ def _truncate_tables(session: Session, statement: d.Truncate) -> Result:
         for table in tables:
             compiled = compiled_table(transaction.catalog, table.id)
             for values in list(transaction.scan_values(compiled.start, compiled.end)):
+                session.interrupt.check()
                 for value in values:
                     table_rows.delete_row(transaction, compiled, compiled.decode(value), value)
         return Result("TRUNCATE TABLE")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from belvedere.catalog.catalog import Catalog
@@ -38,6 +37,7 @@ def scan_table_rows(
         return
     compiled = compiled_table(catalog or reader.catalog, table.id)
     for values in reader.scan_values(compiled.start, compiled.end):
+        session.interrupt.check()
         yield from map(compiled.decode, values)
 
 
@@ -91,15 +91,12 @@ def require_check_holds(
 ) -> None:
     """23514 when an existing row, read by the changed catalog, violates a new CHECK."""
     reader = open_or_published_reader(session)
-    if table.id not in reader.catalog.objects:
-        return
     condition = bind.bind_row_expression(catalog, table, text)
     compiled = compiled_table(catalog, table.id)
     narrow = row_narrower(compiled)
     context = CompileContext(catalog, lambda node: compile_plan(catalog, node))
     test = context.value_of(condition)(session.make_run_context(reader, ()))
-    values = chain.from_iterable(reader.scan_values(compiled.start, compiled.end))
-    for row in map(compiled.decode, values):
+    for row in scan_table_rows(session, table, catalog):
         if test(narrow(row)) is False:
             raise InvalidInput(
                 "check constraint is violated by some row",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from belvedere import interrupts
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.foreign_key_graph import child_foreign_keys, root_path
@@ -85,7 +86,8 @@ def require_parents(
                 [key] = [key for key in child.foreign_keys if key.name == name]
                 ForeignKeyParticipant(reader.catalog, child, key).check_all(reader)
     except BaseException:
-        change_schema(lambda edit: _drop_foreign_keys(keys, edit))
+        with interrupts.undo_statement():
+            change_schema(lambda edit: _drop_foreign_keys(keys, edit))
         raise
 
 
@@ -163,6 +165,7 @@ class ForeignKeyParticipant:
     def check_all(self, reader: Reader) -> None:
         """Every row of the child's table has its parent."""
         for batch in reader.scan_values(self._child.start, self._child.end):
+            interrupts.check_statement()
             for row in map(self._child.decode, batch):
                 self._require_parent(row, reader)
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from belvedere import failpoints
+from belvedere import failpoints, interrupts
 from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Write
 from belvedere.txn.contracts import CommitProtocol, Reader
@@ -59,7 +59,7 @@ class BuildControl:
     """Controls a build: `check` raises when the build has to stop, `progress` is called with the
     number of rows read so far, `share` is the share of time that the build may use."""
 
-    check: Callable[[], None] = lambda: None
+    check: Callable[[], None] = interrupts.check_statement
     progress: Callable[[int], None] = lambda rows: None
     share: Callable[[], float] = lambda: 1.0
     sleep: Callable[[float], None] = time.sleep

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from belvedere import interrupts
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Index, ObjectState, View
 from belvedere.codec import keyspace
@@ -124,9 +125,10 @@ class BackfillDriver:
             raise
 
     def _drop_unfinished_builds(self, ids: Sequence[int]) -> None:
-        if self.store.may_drop_builds(ids):
-            self._host.change_schema(lambda edit: _drop_indexes_and_views(edit, ids))
-            self.store.erase_backfill_progress(ids)
+        with interrupts.undo_statement():
+            if self.store.may_drop_builds(ids):
+                self._host.change_schema(lambda edit: _drop_indexes_and_views(edit, ids))
+                self.store.erase_backfill_progress(ids)
 
     # -- backfills ----------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from belvedere import failpoints
+from belvedere import failpoints, interrupts
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index
 from belvedere.catalog.relation_codecs import compiled_table
@@ -66,6 +66,7 @@ def backfill_index(
             failpoints.hit("backfill.chunk")
         if progress is not None:
             progress(done)
+        interrupts.check_statement()
         if len(walked) < CHUNK_ROWS:
             return
         start = walked[-1] + b"\0"

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
+from belvedere import interrupts
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.model import View
 from belvedere.catalog.view_options import Schedule
@@ -185,6 +186,7 @@ class DeferredMaintenance:
         then. Another thread may advance the same unit: the second to reach a log range skips it."""
         goal, at = self.sample_published_position(), -1
         while at < goal:
+            interrupts.check_statement()
             failed: list[Error] = []
             reached: list[int] = []
 
