@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up themselves; `make` is what to run before a commit.
 .DEFAULT_GOAL := check
-.PHONY: bench check demo format hbase-down hbase-test hbase-up hbase-url help lint long setup test
+.PHONY: bench check demo format hbase-down hbase-faults hbase-test hbase-up hbase-url help lint long setup test
 BIN := .venv/bin
 
 help: ## list the targets
@@ -37,6 +37,9 @@ hbase-down: setup ## stop it and remove its data
 
 hbase-test: setup ## the tests of transactions, SQL and views on it: all that run on both commits
 	@$(BIN)/python -m tools.hbase test
+
+hbase-faults: setup ## writers on a small cluster; processes, servers and gateways killed meanwhile
+	@$(BIN)/python -m tests.hbase.faults
 
 lint: setup ## format, lint and types only
 	$(BIN)/ruff format --check .

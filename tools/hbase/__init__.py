@@ -8,5 +8,6 @@ In reading order; an entry uses only those before it:
     processes   JVMs: started, watched, killed; their logs
     admin       what only HBase's own client can do: splits, moves, flushes, compactions
     single      ZooKeeper, master, region server and gateway in one JVM
+    cluster     the same in several JVMs, which can be killed, paused and started again
     __main__    up, url and down for the Makefile
 """

@@ -53,8 +53,15 @@ class HBaseAdmin:
             if state.equals(states.NONE):
                 return
 
-    def split(self, table: str, key: bytes) -> None:
+    def split_table(self, table: str, key: bytes) -> None:
+        """Ask for the region with this key to be split there; it happens while it is used."""
         self._open_admin().split(self._name(table), key)
+
+    def move_regions(self, table: str) -> None:
+        """Move every region of the table to a server that HBase chooses."""
+        admin = self._open_admin()
+        for region in admin.getRegions(self._name(table)):
+            admin.move(region.getEncodedNameAsBytes())
 
     def _open_admin(self) -> Any:
         if self._admin is None:

@@ -68,8 +68,10 @@ def start_single(home: Path, *, detached: bool) -> SingleHBase:
     command = java_command(HEAP_MB, classpath, "py4j.GatewayServer", "--enable-auth", "0")
     process = processes.start_process(command, log, output, detached=detached)
     try:
-        processes.wait_until(lambda: len(_lines(output)) >= 2, [process], log, START_SECONDS_MAX)
-        port, token = _lines(output)[:2]
+        processes.wait_until(
+            lambda: len(read_lines(output)) >= 2, [process], log, START_SECONDS_MAX
+        )
+        port, token = read_lines(output)[:2]
         output.unlink()
         running = SingleHBase(
             str(home), process.pid, processes.choose_free_port(), int(port), token
@@ -85,7 +87,7 @@ def start_single(home: Path, *, detached: bool) -> SingleHBase:
     return running
 
 
-def _lines(path: Path) -> list[str]:
+def read_lines(path: Path) -> list[str]:
     """The complete lines of a file."""
     return path.read_text().split("\n")[:-1] if path.exists() else []
 
