@@ -49,7 +49,8 @@ def _compile_emit(kind: n.JoinKind, width: int) -> Callable[[Row, Iterable[Row]]
     padding = (None,) * width
     match kind:
         case n.JoinKind.INNER:
-            return lambda left, matches: [left + right for right in matches]
+            # One row at a time: who asks only whether there is one does not read the others.
+            return lambda left, matches: map(left.__add__, matches)
         case n.JoinKind.LEFT:
 
             def emit_outer(left: Row, matches: Iterable[Row]) -> Iterable[Row]:
