@@ -18,13 +18,16 @@ UNSYNCED = Config(durability=Durability.OFF)
 class Store:
     """An open database; `session` makes one more session of it."""
 
+    _rewrite = "off"
+
     def __init__(
         self, path: str | Path = ":memory:", config: Config = UNSYNCED, *, rewrite: bool = False
     ) -> None:
         """`rewrite`: views answer queries that do not name them. Otherwise a query over the tables
         of a view says what the view has to be."""
         self.db, self.shared = open_sql_database(path, config)
-        self._rewrite = "on" if rewrite else "off"
+        if rewrite:
+            self._rewrite = "on"
         self._first = self.session()
 
     def session(self) -> Session:

@@ -29,6 +29,7 @@ from belvedere.views.delta.delta_tree import (
     Union,
     child_trees,
 )
+from belvedere.views.delta.first_rows import match_first_rows_query
 from belvedere.views.delta.leaf_lookups import IndexRequirement
 from belvedere.views.delta.linear_core import Expressions
 from belvedere.views.delta.min_max import find_index_ordered_by, match_min_max_query
@@ -71,10 +72,16 @@ def find_tree_required_indexes(catalog: Catalog, tree: DeltaTree) -> Iterator[In
                 assert extrema is not None
                 if find_index_ordered_by(catalog, extrema.relation, slots) is None:
                     yield IndexRequirement(extrema.relation, slots, ordered=True)
+            first = match_first_rows_query(catalog, tree)
+            if first is not None:
+                slots = first.required_index_columns
+                if find_index_ordered_by(catalog, first.relation, slots) is None:
+                    yield IndexRequirement(first.relation, slots, ordered=True)
             for one in tree.inputs:
                 yield from find_tree_required_indexes(catalog, one.tree)
                 if (
                     extrema is None
+                    and first is None
                     and not _is_assembled_from_auxiliaries(tree)
                     and not needs_full_scan_for_keys(one.tree, one.keys)
                 ):

@@ -12,6 +12,7 @@ In reading order; an entry uses only those before it:
     leaf_lookups       the order in which a term joins its tables, by which keys and indexes
     delta_plan         the delta plan of a linear core: its change when its tables change
     min_max            MIN and MAX of groups, or of all rows of a table, from the ends of an index
+    first_rows         the first rows of groups, from the end of an index (DISTINCT ON)
     subqueries         sub-queries and lateral joins as an Apply, with their look-up keys
     plan_delta_tree    the planner of delta trees: from a normalized plan to its tree
 """

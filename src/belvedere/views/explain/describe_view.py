@@ -38,6 +38,7 @@ from belvedere.views.delta.delta_tree import (
     Recompute,
     Union,
 )
+from belvedere.views.delta.first_rows import match_first_rows_query
 from belvedere.views.delta.linear_core import Expressions, describe_node
 from belvedere.views.delta.min_max import match_min_max_query
 from belvedere.views.explain.cost_estimate import describe_incrementality
@@ -171,7 +172,7 @@ def _describe_apply_operator(catalog: Catalog, tree: Apply) -> Iterator[str]:
 
 def _describe_recompute_operator(catalog: Catalog, tree: Recompute) -> Iterator[str]:
     keys = _join_expression_texts(tree.inputs[0].keys)
-    if match_min_max_query(tree) is not None:
+    if match_min_max_query(tree) is not None or match_first_rows_query(catalog, tree) is not None:
         which = f"for the touched {keys}" if keys else "at every change"
         yield f"{describe_node(tree.plan)}: read again from the ends of an index {which}"
         yield from _indent_lines(_describe_delta_tree(catalog, tree.inputs[0].tree))

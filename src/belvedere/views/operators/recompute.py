@@ -20,6 +20,7 @@ from belvedere.views.delta.min_max import find_index_ordered_by, match_min_max_q
 from belvedere.views.delta.sessionless_run import run_compiled_plan
 from belvedere.views.operators.auxiliary_readers import AuxiliaryViews
 from belvedere.views.operators.backfill_parts import BackfillPart, KeyList, build_parts_if_divisible
+from belvedere.views.operators.first_rows import build_first_rows_reader
 from belvedere.views.operators.from_auxiliary import build_limit_rows_reader, build_row_assembler
 from belvedere.views.operators.min_max import MinMaxReader
 from belvedere.views.operators.operator import (
@@ -64,7 +65,8 @@ class RecomputeOperator:
         self._assemble_rows = (
             build_row_assembler(tree, kept) if extrema is None else extrema.read_group_rows
         )
-        self._read_first_rows = build_limit_rows_reader(tree, kept)
+        self._read_limit_rows = build_limit_rows_reader(tree, kept)
+        self._first_rows = build_first_rows_reader(catalog, tree)
 
     def compute_delta(self, step: DeltaStep) -> WeightedRows:
         touched = self._find_touched_keys(step)
@@ -162,8 +164,12 @@ class RecomputeOperator:
     def _compute_rows_of_keys(self, reader: Reader, keys: list[Row]) -> Iterator[Row]:
         if self._assemble_rows is not None:
             return self._assemble_rows(reader, keys)
-        if self._read_first_rows is not None:
-            return self._run_plan_on_inputs(reader, [self._read_first_rows(reader)])
+        if self._read_limit_rows is not None:
+            return self._run_plan_on_inputs(reader, [self._read_limit_rows(reader)])
+        if self._first_rows is not None:
+            return self._run_plan_on_inputs(
+                reader, [self._first_rows.read_first_rows(reader, keys)]
+            )
         return self._run_plan_on_inputs(reader, [list(one(reader, keys)) for one in self._by_key])
 
     def _run_plan_on_inputs(self, reader: Reader, inputs: list[list[Row]]) -> Iterator[Row]:
