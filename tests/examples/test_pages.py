@@ -76,5 +76,5 @@ def is_module(name: str) -> bool:
     return name in OTHERS or path.is_dir() or path.with_suffix(".py").exists()
 
 
-OTHERS = ("belvedere.store", "belvedere.statements", "belvedere.relations")
-"""Loggers, and a table of HBase."""
+OTHERS = ("belvedere.store", "belvedere.statements", "belvedere.relations", "belvedere.token")
+"""Loggers, a table of HBase, and a parameter of the protocol."""
