@@ -60,6 +60,12 @@ RUNS = (
         {"PROFILE": "quick", "SEED": "1"},
     ),
     LongRun(
+        "isolation",
+        "interleaved transactions by every path, beside PostgreSQL",
+        ("-m tests.consistency.isolation --scripts {SCRIPTS} --seed {SEED}",),
+        {"SCRIPTS": "50000", "SEED": "1"},
+    ),
+    LongRun(
         "laws",
         "the law of views: random views, 50 transactions each, on both commit protocols",
         (

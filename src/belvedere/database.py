@@ -359,6 +359,7 @@ class Database:
         with self._closing:
             if self._closed:
                 return
+            self.sequences.return_reserved()
             self._closed = True
         self.engine.close(self.views.join_worker)
 

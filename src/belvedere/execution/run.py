@@ -70,6 +70,9 @@ def cancel_error(reason: str) -> Unavailable:
 class Services(Protocol):
     """The services of the session that plans use."""
 
+    lock_wait_ms: int | None
+    """How long a lock may be waited for; None: as long as the store allows."""
+
     def next_value(self, sequence: int) -> int: ...
 
     def current_value(self, sequence: int) -> int: ...

@@ -13,15 +13,20 @@ from belvedere.execution.python.context import CompileContext
 from belvedere.plan import expressions as e
 from belvedere.plan.fields import Field
 from belvedere.session.context.result import Result
-from belvedere.session.context.settings import ISOLATIONS, SETTINGS
+from belvedere.session.context.settings import (
+    ISOLATIONS,
+    SETTINGS,
+    parse_boolean,
+    parse_isolation,
+)
 from belvedere.session.copy import copy
 from belvedere.session.ddl.ddl_statements import run_ddl_statement
 from belvedere.session.explain import statement as explain
-from belvedere.session.statement import bind
+from belvedere.session.statement import attempts, bind
 from belvedere.session.statement.parameters import make_parameter_converter
 from belvedere.sql import statements as s
 from belvedere.sql.definitions import QualifiedName
-from belvedere.txn.contracts import LockRequest
+from belvedere.txn.contracts import Isolation, LockRequest
 from belvedere.types import TEXT, Kind
 from belvedere.values.datetimes import UTC, in_zone
 
@@ -74,7 +79,7 @@ def _run_rollback(session: Session, statement: s.Rollback, _: Sequence[Any]) -> 
 
 
 def _run_savepoint(session: Session, statement: s.Savepoint, _: Sequence[Any]) -> Result:
-    _begin_unless_autocommit(session)
+    session.begin_unless_autocommit()
     session.transactions.create_savepoint(statement.name)
     return Result("SAVEPOINT")
 
@@ -93,14 +98,8 @@ def _run_rollback_to_savepoint(
     return Result("ROLLBACK")
 
 
-def _begin_unless_autocommit(session: Session) -> None:
-    """Without autocommit every statement is in a transaction, and the first one begins it."""
-    if session.transactions.open is None and not session.autocommit:
-        session.begin_implicit_transaction()
-
-
 def _run_set_transaction(session: Session, statement: s.SetTransaction, _: Sequence[Any]) -> Result:
-    modes, state = statement.modes, session.transactions
+    modes = statement.modes
     if statement.session:
         if modes.isolation is not None:
             session.settings.set("default_transaction_isolation", modes.isolation)
@@ -108,20 +107,22 @@ def _run_set_transaction(session: Session, statement: s.SetTransaction, _: Seque
             value = "on" if modes.read_only else "off"
             session.settings.set("default_transaction_read_only", value)
         return Result("SET")
-    _begin_unless_autocommit(session)
-    if state.open is None:
-        return Result("SET")  # PostgreSQL warns that there is no transaction
-    wanted = ISOLATIONS.get(modes.isolation or "")
-    if wanted is not None and wanted is not state.open.isolation:
-        if state.open.changes:
-            raise InvalidInput("isolation level must be set before any statement", sqlstate="25001")
-        explicit = state.explicit
-        state.rollback()
-        session.begin_explicit_transaction(wanted)
-        state.explicit = explicit
-    if modes.read_only is not None:
-        state.set_read_only(modes.read_only)
+    _set_transaction_modes(session, ISOLATIONS.get(modes.isolation or ""), modes.read_only)
     return Result("SET")
+
+
+def _set_transaction_modes(
+    session: Session, isolation: Isolation | None, read_only: bool | None
+) -> None:
+    """Of the open transaction; without one it has no effect, as in PostgreSQL."""
+    session.begin_unless_autocommit()
+    state = session.transactions
+    if state.open is None:
+        return
+    if isolation is not None:
+        state.set_isolation(isolation)
+    if read_only is not None:
+        state.set_read_only(read_only)
 
 
 def _run_set_constraints(session: Session, statement: s.SetConstraints, _: Sequence[Any]) -> Result:
@@ -135,7 +136,7 @@ def _run_set_constraints(session: Session, statement: s.SetConstraints, _: Seque
     else:
         state.deferred, state.deferred_names = statement.deferred, {}
     if not statement.deferred:
-        session.check_immediate_constraints(state.open, state.open.changes)
+        attempts.check_immediate_constraints(session, state.open, state.open.changes)
     return Result("SET CONSTRAINTS")
 
 
@@ -149,6 +150,7 @@ def _require_deferrable_constraint(session: Session, name: QualifiedName) -> Non
 
 
 def _run_lock_table(session: Session, statement: s.LockTable, _: Sequence[Any]) -> Result:
+    session.begin_unless_autocommit()
     transaction = session.transactions.open
     if transaction is None or (session.autocommit and not session.transactions.explicit):
         raise InvalidInput("LOCK TABLE can only be used in transaction blocks", sqlstate="25P01")
@@ -164,16 +166,38 @@ def _run_lock_table(session: Session, statement: s.LockTable, _: Sequence[Any]) 
 
 # -- settings --------------------------------------------------------------------------------------
 
+ISOLATION, READ_ONLY = "transaction_isolation", "transaction_read_only"
+OF_TRANSACTION = (ISOLATION, READ_ONLY)
+"""Settings of the open transaction; between transactions, of the next one."""
+
 SHARE, MAINTENANCE_TIER = "maintenance_share", "maintenance_tier"
 """Settings of the open store, not only of the session."""
 
 
 def _run_set_variable(session: Session, statement: s.SetVariable, _: Sequence[Any]) -> Result:
+    if statement.name.lower() in OF_TRANSACTION:
+        _set_mode_of_transaction(session, statement)
+        return Result("SET")
+    if statement.local:
+        session.begin_unless_autocommit()
     session.settings.set(statement.name, statement.value, local=statement.local)
     if session.transactions.open is None:
         session.settings.restore_after_transaction(committed=not statement.local)
     _apply_maintenance_setting(session, statement.name.lower())
     return Result("SET")
+
+
+def _set_mode_of_transaction(session: Session, statement: s.SetVariable) -> None:
+    """SET transaction_isolation is SET TRANSACTION ISOLATION LEVEL in other words."""
+    state = session.transactions
+    if statement.name.lower() == ISOLATION:
+        default = session.default_isolation
+        level = default if statement.value is None else parse_isolation(statement.value)
+        _set_transaction_modes(session, level, None)
+    else:
+        by_default = state.is_read_only_by_default
+        only = by_default if statement.value is None else parse_boolean(statement.value)
+        _set_transaction_modes(session, None, only)
 
 
 def _run_reset_variable(session: Session, statement: s.ResetVariable, _: Sequence[Any]) -> Result:
@@ -192,16 +216,12 @@ def _apply_maintenance_setting(session: Session, name: str) -> None:
 
 
 def _run_show_variable(session: Session, statement: s.ShowVariable, _: Sequence[Any]) -> Result:
-    settings = session.settings
     if statement.name == "all":
         rows = [
-            (one.name, settings.get_shown_text(one.name), one.description)
-            for one in SETTINGS.values()
+            (one.name, session.show_setting(one.name), one.description) for one in SETTINGS.values()
         ]
         return Result("SHOW", SETTING_FIELDS, rows, len(rows))
-    value = settings.get_shown_text(statement.name)
-    if statement.name == "transaction_isolation" and session.transactions.open is not None:
-        value = session.transactions.open.isolation.name
+    value = session.show_setting(statement.name)
     return Result("SHOW", (Field(statement.name.lower(), TEXT),), [(value,)], 1)
 
 
@@ -347,3 +367,19 @@ _HANDLERS: dict[type, Handler] = {
     s.Copy: _run_copy_in_zone,
 }
 _ALLOWED_IN_FAILED = (s.Commit, s.Rollback, s.RollbackTo)
+WITHOUT_SNAPSHOT = (
+    s.Begin,
+    s.Commit,
+    s.Rollback,
+    s.Savepoint,
+    s.ReleaseSavepoint,
+    s.RollbackTo,
+    s.SetTransaction,
+    s.SetConstraints,
+    s.LockTable,
+    s.SetVariable,
+    s.ResetVariable,
+    s.ShowVariable,
+    s.Deallocate,
+)
+"""Statements that see no data: a transaction has its snapshot from the first other one."""

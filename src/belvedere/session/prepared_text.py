@@ -77,7 +77,7 @@ def run_prepared_text(session: Session, prepared: PreparedText, values: Sequence
     try:
         return fast_path.run_by_fastest_path(session, entry, values)
     except ParameterTypesDiffer:
-        session.mark_transaction_failed()
+        session.transactions.fail()
         raise InvalidInput("parameter has the wrong type", sqlstate="42804") from None
 
 
@@ -88,7 +88,7 @@ def _prepare_again(session: Session, prepared: PreparedText) -> CompiledStatemen
         if again.entry is None or _shape(again.fields) != _shape(prepared.fields):
             raise InvalidInput("cached plan must not change result type", sqlstate="0A000")
     except Error:
-        session.mark_transaction_failed()
+        session.transactions.fail()
         raise
     prepared.entry, prepared.zone = again.entry, again.zone
     return again.entry

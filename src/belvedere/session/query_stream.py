@@ -81,7 +81,7 @@ def open_query_stream(
         try:
             return session.run_with_timeout(lambda: _begin_stream(session, text, parameters))
         except Error:
-            session.mark_transaction_failed()
+            session.transactions.fail()
             raise
 
 

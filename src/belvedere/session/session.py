@@ -24,8 +24,7 @@ from typing import Any, TypeVar
 from belvedere import forks, interrupts
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
-from belvedere.catalog.relation_codecs import compiled_index
-from belvedere.errors import Error, InvalidInput, Retry
+from belvedere.errors import Error, InvalidInput
 from belvedere.execution.choose_tier import Tier
 from belvedere.execution.memory_limit import Memory
 from belvedere.execution.python.compile import Wrap
@@ -44,7 +43,7 @@ from belvedere.session.context.shared_state import SharedState
 from belvedere.session.context.statement_statistics import StatementRecord
 from belvedere.session.context.transactions import TransactionState
 from belvedere.session.materialized import create, freshness_policy, query_rewrite
-from belvedere.session.statement import bind, cached_plans, fast_path
+from belvedere.session.statement import attempts, bind, cached_plans, fast_path
 from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.session.statement.parameters import ParameterTypesDiffer
 from belvedere.session.system_tables.tables import SystemTables
@@ -52,8 +51,7 @@ from belvedere.sql.bind.statements.statement import STORED_EXPRESSIONS
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.optimize import optimize
 from belvedere.sql.statements import DataPlan, Prepare
-from belvedere.txn.contracts import Isolation, LockRequest, RowChange
-from belvedere.txn.transaction.foreign_keys import ForeignKeyParticipant
+from belvedere.txn.contracts import Isolation
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
 from belvedere.values.interruption import interruptible
@@ -97,7 +95,9 @@ class Session:
         )
         self.interrupt = Interrupt()
         self._plans: Callable[[str], Any] = shared.plans.get
-        self.settings.when_planning_changes = self._select_plans_by_settings
+        for name in ("timezone", "rewrite", "freshness"):
+            self.settings.watchers[name] = self._select_plans_by_settings
+        self.settings.watchers["lock_timeout"] = self._apply_lock_timeout
         self._running = False
         self._statement_freshness: Freshness | None = None
         self._transaction_time: datetime.datetime | None = None
@@ -155,6 +155,17 @@ class Session:
         level: Isolation = self.settings.get("default_transaction_isolation")
         return level
 
+    def show_setting(self, name: str) -> str:
+        """The text of a setting; those of a transaction are the open one's, or the next one's."""
+        text = self.settings.get_shown_text(name)
+        transaction, state = self.transactions.open, self.transactions
+        if name.lower() == "transaction_isolation":
+            return (transaction.isolation if transaction else self.default_isolation).name
+        if name.lower() == "transaction_read_only":
+            only = state.read_only if transaction else state.is_read_only_by_default
+            return "on" if only else "off"
+        return text
+
     def commit(self) -> None:
         self.transactions.commit()
 
@@ -172,8 +183,13 @@ class Session:
             stream.close()
         self.transactions.rollback()
 
-    def _select_plans_by_settings(self) -> None:
+    def _select_plans_by_settings(self, _: object) -> None:
         self._plans = cached_plans.make_plan_finder(self)
+
+    def _apply_lock_timeout(self, wait_ms: int) -> None:
+        self.services.lock_wait_ms = self.transactions.lock_wait_ms = wait_ms or None
+        if self.transactions.open is not None:
+            self.transactions.open.lock_wait_ms = wait_ms or None
 
     # -- one text -----------------------------------------------------------------------------
 
@@ -201,10 +217,11 @@ class Session:
             if timer is not None:
                 timer.cancel()
             if interrupts.pending is not None:
-                self.mark_transaction_failed()
+                self.transactions.fail()
                 interrupts.deliver_pending()
 
     def run_cached_statement(self, entry: CompiledStatement, parameters: Sequence[Any]) -> Result:
+        self.begin_statement()
         if entry.catalog is not self.catalog:
             return self._run_script_text(entry.text, parameters)
         return self.run_and_record_statement(entry, parameters)
@@ -244,7 +261,7 @@ class Session:
         try:
             return bind.parse_statements(text)
         except Error:
-            self.mark_transaction_failed()
+            self.transactions.fail()
             raise
 
     @property
@@ -259,12 +276,14 @@ class Session:
         self, text: str, parsed: Any, parameters: Sequence[Any], *, keep: bool
     ) -> Result:
         try:
+            if not isinstance(parsed.tree, dispatch.WITHOUT_SNAPSHOT):
+                self.begin_statement()
             statement, signature = bind.bind_inferring_parameter_types(self, parsed, parameters)
             if isinstance(statement, DataPlan):
                 entry = self.compile_statement(statement, text[parsed.start : parsed.end])
         except Error:
             self.transactions.require_not_failed()
-            self.mark_transaction_failed()
+            self.transactions.fail()
             raise
         if isinstance(statement, DataPlan):
             if keep:
@@ -273,7 +292,7 @@ class Session:
         try:
             return dispatch.dispatch_statement(self, statement, parameters)
         except Error:
-            self.mark_transaction_failed()
+            self.transactions.fail()
             raise
 
     def expand_views_and_optimize(self, plan: Node, *, bypass: bool = False) -> Node:
@@ -339,8 +358,12 @@ class Session:
         try:
             if entry.deferred and self.transactions.open is None:
                 freshness_policy.wait_for_batch_if_cheapest(self, entry)
-            result = self.run_in_transaction(
-                entry.data.changes, lambda t: run_plan_and_apply_writes(self, t, entry, values)
+            result = attempts.run_in_transaction(
+                self,
+                entry.data.changes,
+                lambda t: run_plan_and_apply_writes(self, t, entry, values),
+                restarts=True,
+                repeats=True,
             )
         except BaseException:
             record.errors += 1
@@ -361,87 +384,26 @@ class Session:
             return entry.convert(parameters)
         except Error:
             entry.record.errors += 1
-            self.mark_transaction_failed()
+            self.transactions.fail()
             raise
 
-    def run_in_transaction(self, changes: bool, action: Callable[[Transaction], Result]) -> Result:
-        state = self.transactions
-        if state.open is None:
-            return self._run_in_retried_transaction(changes, action)
-        state.require_not_failed()
-        return self._run_and_check_constraints(state.open, changes, action)
-
-    def _run_in_retried_transaction(
-        self, changes: bool, action: Callable[[Transaction], Result]
+    def run_in_transaction(
+        self,
+        changes: bool,
+        action: Callable[[Transaction], Result],
+        *,
+        restarts: bool = False,
+        repeats: bool = True,
     ) -> Result:
-        """Run in a transaction of its own. When that loses a race, no result was returned yet and
-        the action runs again."""
+        return attempts.run_in_transaction(
+            self, changes, action, restarts=restarts, repeats=repeats
+        )
+
+    def begin_statement(self) -> None:
+        """Give the next statement of an open transaction the snapshot that its level says."""
         state = self.transactions
-        attempts = self.host.config.statement_retries_max
-        locks: tuple[LockRequest, ...] = ()
-        while True:
-            transaction = self.begin_implicit_transaction()
-            try:
-                transaction.acquire_first(locks)
-                result = self._run_and_check_constraints(transaction, changes, action)
-                if self.autocommit:
-                    self.interrupt.check()
-                    state.commit()
-                return result
-            except Retry as lost:
-                state.rollback()
-                attempts -= 1
-                if attempts < 0:
-                    raise
-                state.floor = max(state.floor, lost.lost_to)
-                locks = transaction.locks_to_retry(lost)
-            except BaseException:
-                if self.autocommit:
-                    state.rollback()
-                raise
-
-    def _run_and_check_constraints(
-        self, transaction: Transaction, changes: bool, action: Callable[[Transaction], Result]
-    ) -> Result:
-        state = self.transactions
-        if changes and state.read_only:
-            self.mark_transaction_failed()
-            raise InvalidInput("cannot change data in a read-only transaction", sqlstate="25006")
-        transaction.begin_statement()
-        self.services.transaction = transaction
-        single = self.autocommit and not state.explicit
-        savepoint = transaction.set_savepoint() if changes and not single else None
-        try:
-            result = action(transaction)
-            if savepoint is not None:
-                self.check_immediate_constraints(transaction, transaction.changes_since(savepoint))
-            return result
-        except BaseException:
-            self.mark_transaction_failed()  # ROLLBACK or ROLLBACK TO discards its changes
-            raise
-
-    def check_immediate_constraints(
-        self, transaction: Transaction, changes: tuple[RowChange, ...]
-    ) -> None:
-        """Constraints that must hold at the end of every statement, not only at commit."""
-        relations = frozenset([change.relation for change in changes])
-        catalog = transaction.catalog
-        for relation in relations:
-            for index in catalog.table_indexes(relation):
-                if index.unique:
-                    transaction.get(compiled_index(catalog, index.id).start)  # makes its entries
-                    break
-        for participant in self.host.participants_for(catalog, relations):
-            if isinstance(participant, ForeignKeyParticipant):
-                deferred = participant.initially_deferred
-                if participant.deferrable:
-                    deferred = self.transactions.is_constraint_deferred(participant.name, deferred)
-                if not deferred:
-                    participant.check(changes, transaction)
-
-    def mark_transaction_failed(self) -> None:
-        if self.transactions.open is not None:
-            self.transactions.failed = True
+        if state.open is not None and not state.failed:
+            state.open.begin_statement()
 
     def begin_implicit_transaction(self) -> Transaction:
         self._transaction_time = None
@@ -449,7 +411,14 @@ class Session:
 
     def begin_explicit_transaction(self, isolation: Any = None) -> Transaction:
         self._transaction_time = None
-        return self.transactions.begin(explicit=True, isolation=isolation)
+        transaction = self.transactions.begin(explicit=True, isolation=isolation)
+        transaction.postpone_snapshot()
+        return transaction
+
+    def begin_unless_autocommit(self) -> None:
+        """Without autocommit every statement is in a transaction, and the first one begins it."""
+        if self.transactions.open is None and not self.autocommit:
+            self.begin_implicit_transaction().postpone_snapshot()
 
     def make_function_environment(self) -> Environment:
         now = self.clock()

@@ -41,6 +41,8 @@ class Isolation(NamedTuple):
     validates_reads: bool = False
 
 
+READ_UNCOMMITTED = Isolation("read uncommitted", snapshot_per_statement=True)
+"""As in PostgreSQL the same as READ COMMITTED, under its own name."""
 READ_COMMITTED = Isolation("read committed", snapshot_per_statement=True)
 SNAPSHOT = Isolation("repeatable read")
 SERIALIZABLE = Isolation("serializable", validates_reads=True)
@@ -226,6 +228,10 @@ class CommitProtocol(Protocol):
 
     def reader(self, snapshot: Snapshot) -> Reader: ...
 
+    def is_newest(self, snapshot: Snapshot) -> bool:
+        """Whether it shows all that is published; False also when that takes a look at the
+        store."""
+
     def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
         """Raise Retry when a commit after the snapshot is already known to have changed `key`."""
 
@@ -246,12 +252,19 @@ class SingleRowCommits(Protocol):
     """Commits of one row, replaced or inserted by its key, as a transaction of its own."""
 
     def replace_row(
-        self, key: bytes, catalog: Catalog, change: Callable[[bytes], bytes]
+        self,
+        key: bytes,
+        catalog: Catalog,
+        change: Callable[[bytes], bytes],
+        wait_ms: int | None = None,
     ) -> int | None:
         """Replace the row under `key` by the result of `change`, and return the position. None:
-        nothing was done, since the row does not exist, or the catalog has changed."""
+        nothing was done, since the row does not exist, or the catalog has changed. Its lock is
+        waited for as long as `wait_ms` says; None: as long as the store allows."""
 
-    def insert_row(self, key: bytes, catalog: Catalog, value: bytes) -> int | None:
+    def insert_row(
+        self, key: bytes, catalog: Catalog, value: bytes, wait_ms: int | None = None
+    ) -> int | None:
         """Insert a row, and return the position. None: nothing was done, since the key exists, or
         the catalog has changed."""
 

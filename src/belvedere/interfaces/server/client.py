@@ -235,7 +235,7 @@ class Client:
         self._writer.add(build_error(error))
         if state.open is not None:
             if state.explicit:
-                self.session.mark_transaction_failed()
+                self.session.transactions.fail()
             else:
                 state.rollback()
         if kind in (ord("Q"), _SYNC):

@@ -33,6 +33,7 @@ class DatabaseContract(Protocol):
     locks: RowLockTable
     log: ChangeLog
     single_row_commits: SingleRowCommits | None
+    engine: Engine
 
     @property
     def catalog(self) -> Catalog: ...

@@ -36,6 +36,7 @@ class SessionServices:
         self.virtual_rows = virtual_rows
         self.row_id = host.sequences.next_row_id
         self.transaction: Transaction | None = None
+        self.lock_wait_ms: int | None = None
         self.notices = Notices()
 
     def next_value(self, sequence: int) -> int:
@@ -78,7 +79,8 @@ class SessionServices:
 
     def lock_rows(self, relation: int, keys: list[Row], strength: str, wait: str) -> list[bool]:
         """FOR UPDATE and the like lock the root of each row, as a write of it would. `wait` is
-        '', 'nowait' (55P03 for a row that is locked) or 'skip locked' (False for it)."""
+        '', 'nowait' (55P03 for a row that is locked) or 'skip locked' (False for it). Retry when
+        another transaction has changed the row since the snapshot."""
         self._require_writable("lock rows")
         transaction = self.transaction
         if transaction is None:
@@ -92,9 +94,12 @@ class SessionServices:
             if value is None:
                 held.append(False)
                 continue
+            root = encoded
             if find is not None:
-                encoded = find(encoded, table.decode(value), transaction)
-            held.append(_try_lock_row(transaction, LockRequest("root", encoded), wait))
+                root = find(encoded, table.decode(value), transaction)
+            held.append(_try_lock_row(transaction, LockRequest("root", root), wait))
+            if held[-1]:
+                transaction.require_unchanged(encoded)
         return held
 
 

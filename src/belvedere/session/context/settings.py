@@ -18,7 +18,13 @@ from typing import Any, NamedTuple
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.choose_tier import Tier
 from belvedere.session.context.freshness import parse_freshness
-from belvedere.txn.contracts import READ_COMMITTED, SERIALIZABLE, SNAPSHOT, Isolation
+from belvedere.txn.contracts import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    SERIALIZABLE,
+    SNAPSHOT,
+    Isolation,
+)
 from belvedere.values.datetimes import find_session_zone, format_offset, zone_spelling
 from belvedere.values.durations import UNITS_US, parse_duration_us
 from belvedere.views.cost.maintenance_tier import MaintenanceTier
@@ -28,7 +34,7 @@ _ON = {"on": True, "true": True, "yes": True, "1": True}
 _OFF = {"off": False, "false": False, "no": False, "0": False}
 
 ISOLATIONS = {
-    "read uncommitted": READ_COMMITTED,
+    "read uncommitted": READ_UNCOMMITTED,
     "read committed": READ_COMMITTED,
     "repeatable read": SNAPSHOT,
     "snapshot": SNAPSHOT,
@@ -158,13 +164,16 @@ SETTINGS = {
             "how long a statement may take; 0: any time",
         ),
         Setting(
-            "lock_timeout", "0", parse_duration_ms, "how long a lock may be waited for; 0: default"
+            "lock_timeout",
+            "0",
+            parse_duration_ms,
+            "how long a lock may be waited for; 0: as long as the store allows, 10 s by default",
         ),
         Setting(
-            "default_transaction_isolation", "repeatable read", parse_isolation, "of transactions"
+            "default_transaction_isolation", "read committed", parse_isolation, "of transactions"
         ),
         Setting("default_transaction_read_only", "off", parse_boolean, "of transactions"),
-        Setting("transaction_isolation", "repeatable read", parse_isolation, "of this transaction"),
+        Setting("transaction_isolation", "read committed", parse_isolation, "of this transaction"),
         Setting("transaction_read_only", "off", parse_boolean, "of this transaction"),
         Setting(
             "search_path",
@@ -228,7 +237,7 @@ class SessionSettings:
         self.tier: Tier = self._values["tier"]
         self.zone: datetime.tzinfo = datetime.UTC
         self.rewrite = True
-        self.when_planning_changes: Callable[[], None] = lambda: None
+        self.watchers: dict[str, Callable[[Any], None]] = {}  # told when their setting changes
         self.version = 0
 
     def settings_by_name(self) -> dict[str, Setting]:
@@ -272,12 +281,10 @@ class SessionSettings:
             self.tier = value
         elif name == "timezone":
             self.zone = value
-            self.when_planning_changes()
         elif name == "rewrite":
             self.rewrite = value
-            self.when_planning_changes()
-        elif name == "freshness":
-            self.when_planning_changes()
+        if name in self.watchers:
+            self.watchers[name](value)
 
     def restore_after_transaction(self, *, committed: bool) -> None:
         """Restore, at the end of a transaction, local settings and those of a rollback."""

@@ -44,6 +44,7 @@ class TransactionState:
         "failed",
         "floor",
         "last_reader",
+        "lock_wait_ms",
         "open",
         "position",
         "read_only",
@@ -57,6 +58,7 @@ class TransactionState:
         self.explicit = False
         self.failed = False
         self.read_only = False
+        self.lock_wait_ms: int | None = None  # None: as long as the store allows
         self.always_read_only = False  # the connection is: nothing in a session undoes it
         self.deferred: bool | None = None  # SET CONSTRAINTS ALL; None: as each constraint says
         self.deferred_names: dict[str, bool] = {}  # SET CONSTRAINTS of single names, since then
@@ -73,6 +75,7 @@ class TransactionState:
     def begin(self, *, explicit: bool, isolation: Isolation | None = None) -> Transaction:
         level = isolation or self._settings.get("default_transaction_isolation")
         self.open = self._host.begin(level, at_least=self.floor)
+        self.open.lock_wait_ms = self.lock_wait_ms
         self._before, self.shown_position = self.newest_seen_position, None
         self.position = max(self._before, self.open.position)
         self.explicit = explicit
@@ -139,6 +142,22 @@ class TransactionState:
                 hint="end it with ROLLBACK, or go back with ROLLBACK TO",
             )
 
+    def fail(self) -> None:
+        """Refuse statements until ROLLBACK or ROLLBACK TO. What they will take back is given up
+        now: others need not wait for its locks."""
+        if self.open is None:
+            return
+        self.failed = True
+        if self._savepoints:
+            self._undo_since(self._savepoints[-1].savepoint)
+        else:
+            self.open.rollback()
+
+    def _undo_since(self, savepoint: TransactionSavepoint) -> None:
+        assert self.open is not None
+        self.open.rollback_to(savepoint)
+        self.open.release_locks_since(savepoint)
+
     def commit(self) -> bool:
         """Commit; False when the transaction had failed, and was rolled back instead."""
         transaction, failed = self.open, self.failed
@@ -185,9 +204,9 @@ class TransactionState:
         )
 
     def rollback_to_savepoint(self, name: str) -> None:
-        transaction = self._require_open_transaction("ROLLBACK TO SAVEPOINT")
+        self._require_open_transaction("ROLLBACK TO SAVEPOINT")
         at = self._find_savepoint_index(name)
-        transaction.rollback_to(self._savepoints[at].savepoint)
+        self._undo_since(self._savepoints[at].savepoint)
         self.set_transaction_catalog(self._savepoints[at].catalog)
         del self._savepoints[at + 1 :]
         self.failed = False
@@ -201,6 +220,20 @@ class TransactionState:
         if self.open is None:
             raise InvalidInput(f"{what} can only be used in transaction blocks", sqlstate="25P01")
         return self.open
+
+    def set_isolation(self, wanted: Isolation) -> None:
+        """Change the level of the open transaction, of which no statement has run."""
+        transaction = self._require_open_transaction("SET TRANSACTION")
+        if wanted is transaction.isolation:
+            return
+        if transaction.begun or self._savepoints:
+            raise InvalidInput(
+                "isolation level must be set before any statement and any savepoint",
+                sqlstate="25001",
+            )
+        if wanted.validates_reads:
+            self._host.engine.require_isolation(wanted)
+        transaction.set_isolation(wanted)
 
     def _find_savepoint_index(self, name: str) -> int:
         for at in range(len(self._savepoints) - 1, -1, -1):

@@ -32,6 +32,7 @@ def insert_arrow_table(session: Session, name: str, table: pa.Table) -> Result:
     )
     session.transactions.require_not_failed()
     try:
+        session.begin_statement()
         statement, _ = bind.bind_inferring_parameter_types(session, parsed, ())
         assert isinstance(statement, s.Copy)
         return session.run_with_timeout(
@@ -40,7 +41,7 @@ def insert_arrow_table(session: Session, name: str, table: pa.Table) -> Result:
             )
         )
     except BaseException:
-        session.mark_transaction_failed()
+        session.transactions.fail()
         raise
 
 

@@ -51,7 +51,9 @@ def run_copy(session: Session, statement: s.Copy, _: Sequence[Any]) -> Result:
     session.copy_streams.column_count = len(fields)
     if statement.direction == "from":
         count = session.run_in_transaction(
-            True, lambda transaction: _copy_into_table(session, transaction, statement)
+            True,
+            lambda transaction: _copy_into_table(session, transaction, statement),
+            repeats=statement.path is not None,  # standard input can be read once
         )
     else:
         count = session.run_in_transaction(

@@ -140,7 +140,7 @@ def _change_catalog(session: Session, tag: str, change: Callable[[CatalogEdit], 
         session.host.change_schema(change)
         return Result(tag)
     if state.open is None:
-        session.begin_implicit_transaction()
+        session.begin_implicit_transaction().begin_first_statement()
     assert state.open is not None
     edit = CatalogEdit(state.open.catalog)
     try:
@@ -154,7 +154,7 @@ def _change_catalog(session: Session, tag: str, change: Callable[[CatalogEdit], 
         else:
             state.apply_catalog_edit(edit)
     except BaseException:
-        state.failed = state.open is not None
+        state.fail()
         raise
     return Result(tag)
 

@@ -51,8 +51,12 @@ def run_fast_read(
     reader: Reader
     if transaction is None and session.autocommit:
         reader = session.shared.get_published_reader()
+    elif transaction is None:
+        reader = transaction = session.begin_implicit_transaction()
+        transaction.begin_first_statement()
     else:
-        reader = transaction or session.begin_implicit_transaction()
+        reader = transaction
+        transaction.begin_statement()
     if reader.catalog is not entry.catalog:
         return session.run_with_timeout(lambda: session.run_cached_statement(entry, parameters))
     try:
@@ -60,7 +64,7 @@ def run_fast_read(
     except ParameterTypesDiffer:
         raise
     except BaseException:
-        session.mark_transaction_failed()
+        session.transactions.fail()
         raise
     if rows is None:
         return session.run_with_timeout(lambda: session.run_cached_statement(entry, parameters))
@@ -120,6 +124,7 @@ def run_single_row_write(
     locks: tuple[LockRequest, ...] = ()
     while True:
         transaction = session.host.begin(session.default_isolation, at_least=state.floor)
+        transaction.lock_wait_ms = state.lock_wait_ms
         try:
             if locks:
                 transaction.acquire_first(locks)

@@ -301,7 +301,7 @@ def _list_log_records(session: Session) -> Iterator[Row]:
 
 def _list_settings(session: Session) -> Iterator[Row]:
     for name, setting in sorted(session.settings.settings_by_name().items()):
-        yield name, session.settings.get_shown_text(name), setting.description
+        yield name, session.show_setting(name), setting.description
 
 
 TABLES: dict[tuple[str, str], SystemTable] = {

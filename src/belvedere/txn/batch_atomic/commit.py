@@ -101,7 +101,7 @@ class BatchCommit:
         self._outcomes_max = config.outcomes_kept
         self.open_snapshot = visibility.open_snapshot
         self.retain = visibility.retain
-        self.release = visibility.release
+        self.release, self.is_newest = visibility.release, visibility.is_newest
         self.reader = partial(SnapshotReader, visibility)
 
     @property

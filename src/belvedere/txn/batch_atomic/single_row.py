@@ -37,13 +37,17 @@ class BatchSingleRowCommits:
         self._suffixes = suffixes
 
     def replace_row(
-        self, key: bytes, catalog: Catalog, change: Callable[[bytes], bytes]
+        self,
+        key: bytes,
+        catalog: Catalog,
+        change: Callable[[bytes], bytes],
+        wait_ms: int | None = None,
     ) -> int | None:
         """Replace the row under `key` by what `change` makes of it; the position. None: nothing was
         done, since there is no such row, or the catalog is another one by now."""
         visibility, locks = self._visibility, self._locks
         transaction = visibility.written[1].to_bytes(8) + next(self._suffixes)
-        locks.acquire_root(transaction, key)
+        locks.acquire_root(transaction, key, wait_ms)
         try:
             seen = visibility.written
             old = self._get(key)
@@ -54,12 +58,14 @@ class BatchSingleRowCommits:
         finally:
             locks.release(transaction, (key,))
 
-    def insert_row(self, key: bytes, catalog: Catalog, value: bytes) -> int | None:
+    def insert_row(
+        self, key: bytes, catalog: Catalog, value: bytes, wait_ms: int | None = None
+    ) -> int | None:
         """Add a row; the position. None: nothing was done, since the key is taken, or the catalog
         is another one by now."""
         visibility, locks = self._visibility, self._locks
         transaction = visibility.written[1].to_bytes(8) + next(self._suffixes)
-        locks.acquire_root(transaction, key)
+        locks.acquire_root(transaction, key, wait_ms)
         try:
             seen = visibility.written
             if seen[2] is not catalog or self._get(key) is not None:

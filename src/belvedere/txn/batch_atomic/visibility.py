@@ -67,6 +67,9 @@ class Visibility:
             if self.undo.entries:
                 self._purge_undo()
 
+    def is_newest(self, snapshot: Snapshot) -> bool:
+        return self.published_snapshot is snapshot
+
     def reader(self, snapshot: Snapshot) -> SnapshotReader:
         return SnapshotReader(self, snapshot)
 

@@ -225,6 +225,10 @@ class RowCommit:
 
         return RowReader(self.run_repeatable, at, snapshot.position, snapshot.catalog, check_age)
 
+    def is_newest(self, snapshot: Snapshot) -> bool:
+        """Other nodes commit too."""
+        return False
+
     def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
         """Only this node's own recent commits are known before the locks are held."""
         changed = self._recent.get(key, 0)

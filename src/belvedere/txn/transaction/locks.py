@@ -79,11 +79,11 @@ class RowLockTable:
             alone = [_kind_of(r) for r, queue in list(self._queues.items()) if type(queue) is tuple]
             return self._acquired + Counter(alone) + Counter({ROOT: self._roots})
 
-    def acquire_root(self, owner: Owner, key: bytes) -> None:
+    def acquire_root(self, owner: Owner, key: bytes, wait_ms: int | None = None) -> None:
         """The exclusive lock of a root key: nearly every lock there is."""
         mine = (owner, False)
         if self._queues.setdefault(key, mine) is not mine:
-            self._acquire_resource(owner, key, False, None)
+            self._acquire_resource(owner, key, False, wait_ms)
 
     def acquire(self, owner: Owner, request: LockRequest, wait_ms: int | None = None) -> bool:
         """Take the lock; True when it had to wait. The owner must not hold it already."""

@@ -2,7 +2,8 @@
 
 A range is reserved by a small transaction of its own, so that a number once handed out is never
 handed out again, also after a crash; what is left of a range then is a gap, which is allowed.
-Inside a range a number costs no more than an addition.
+Inside a range a number costs no more than an addition. A clean close gives back what is left, so
+that sequences go on where they were.
 
 Stored under relation SEQUENCE: key = id of the sequence (of the table, for row ids), value = the
 last number reserved.
@@ -12,13 +13,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from belvedere.catalog.model import SEQUENCE_RELATION, Sequence
 from belvedere.codec.keys import KeyCodec, KeyColumn
 from belvedere.codec.keyspace import row_prefix
 from belvedere.codec.rows import RowLayout, Slot
-from belvedere.errors import InvalidInput
+from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import BIGINT
 
@@ -80,6 +82,16 @@ class Sequences:
         with self._mutex:
             self._left.clear()
 
+    def return_reserved(self) -> None:
+        """Give back the numbers that were reserved and not handed out. Where the store cannot be
+        written they are a gap, as after a crash."""
+        with self._mutex:
+            left, self._left = self._left, {}
+            unused = {id_: numbers for id_, numbers in left.items() if numbers}
+            with suppress(Unavailable, Retry):
+                if unused:
+                    self._run(lambda txn: _return_ranges(txn, unused))
+
     def _take_number(self, id_: int, reserve: Callable[[], range]) -> int:
         left = self._left.get(id_)
         if not left:
@@ -123,6 +135,14 @@ class Sequences:
 def store_last(txn: Transaction, id_: int, last: int) -> None:
     """As if a new sequence had handed out all numbers up to `last`, if the transaction commits."""
     _write_last(txn, id_, last, range(0))
+
+
+def _return_ranges(txn: Transaction, unused: dict[int, range]) -> range:
+    """Only where nobody has reserved more since: another node may have."""
+    for id_, numbers in unused.items():
+        if _read_last(txn, id_) == numbers[-1]:
+            _write_last(txn, id_, numbers[0] - numbers.step, range(0))
+    return range(0)
 
 
 def _as_range(value: int | None) -> range:

@@ -25,7 +25,7 @@ def insert_row(transaction: Transaction, table: CompiledTable, row: Row) -> None
     value = encode_checked_row(table, row)
     _lock_root(transaction, table, key, row)
     if transaction.get(key) is not None:
-        raise duplicate_key_violation(table, row)
+        raise _used_key_error(transaction, table, key, row)
     transaction.write(key, None, value)
 
 
@@ -51,7 +51,7 @@ def update_row(
     _lock_root(transaction, table, old_key, old)
     _lock_root(transaction, table, new_key, new)
     if transaction.get(new_key) is not None:
-        raise duplicate_key_violation(table, new)
+        raise _used_key_error(transaction, table, new_key, new)
     transaction.write(old_key, value, None)
     transaction.write(new_key, None, encoded)
 
@@ -115,6 +115,15 @@ def _lock_root(transaction: Transaction, table: CompiledTable, key: bytes, row: 
     if root is not None:
         key = root(key, row, transaction)
     transaction.lock_root(key)
+
+
+def _used_key_error(
+    transaction: Transaction, table: CompiledTable, key: bytes, row: Row
+) -> InvalidInput:
+    """What a row with a key that the snapshot has is refused with. Retry when that is not the
+    newest row: it may have been removed since."""
+    transaction.require_unchanged(key)
+    return duplicate_key_violation(table, row)
 
 
 def duplicate_key_violation(table: CompiledTable, row: Row) -> InvalidInput:

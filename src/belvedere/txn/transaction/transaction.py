@@ -8,8 +8,7 @@ commit section from the newest state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn, Self
 
 from sortedcontainers import SortedList
@@ -49,16 +48,18 @@ _NO_RANGES: list[KeyRange] = []
 
 
 class TransactionSavepoint(NamedTuple):
-    """How long the journal was when it was set."""
+    """How long the journal was, and how many locks were held, when it was set."""
 
     journal: int
+    locks: int
 
 
 class Transaction:
     __slots__ = (
+        "_carried",
         "_changes",
         "_derived",
-        "_earlier",
+        "_earliest",
         "_held",
         "_journal",
         "_locks",
@@ -69,10 +70,13 @@ class Transaction:
         "_ranges",
         "_reader",
         "_reads",
+        "_stale",
         "_unpreviewed",
+        "begun",
         "ended",
         "id",
         "isolation",
+        "lock_wait_ms",
         "snapshot",
     )
 
@@ -93,11 +97,15 @@ class Transaction:
         self.snapshot = snapshot = protocol.open_snapshot()
         self._reader: Reader = protocol.reader(snapshot)
         self.id = snapshot[1].to_bytes(8) + suffix
-        self._earlier: tuple[Snapshot, ...] = ()  # of statements under which rows were written
+        self._earliest: Snapshot | None = None  # of the first statement that wrote, if replaced
+        self._stale = isolation.snapshot_per_statement  # the next statement takes a new snapshot
+        self.begun = False  # a statement has begun
+        self.lock_wait_ms: int | None = None  # None: as long as the store allows
         self._planned: Snapshot | None = None  # before the first own change of the catalog
         self._changes: dict[bytes, RowChange] = {}
         self._journal: list[tuple[bytes, RowChange | None]] | None = None
         self._held: dict[OwnedLock, None] = {}
+        self._carried: dict[OwnedLock, None] | None = None  # see `restart_statement`
         self._order: SortedList[bytes] | None = None
         self._derived: dict[bytes, bytes | None] = _NO_ROWS
         self._unpreviewed: dict[bytes, bytes | None] | None = None  # None: no preview was made
@@ -214,12 +222,15 @@ class Transaction:
     # -- writing ------------------------------------------------------------------------------
 
     def acquire_lock(self, request: LockRequest, wait_ms: int | None = None) -> None:
-        """Hold this lock to the end of the transaction; 55P03 after `wait_ms`, if given."""
+        """Hold this lock to the end of the transaction; 55P03 after `wait_ms`, by default
+        `lock_wait_ms`."""
         lock: OwnedLock = request.key if request.kind == ROOT and not request.side else request
         if lock not in self._held:
             if self.ended:
                 raise _ended_error()
-            self._locks.acquire(self.id, request, wait_ms)
+            if not self._is_carried(lock):
+                limit_ms = self.lock_wait_ms if wait_ms is None else wait_ms
+                self._locks.acquire(self.id, request, limit_ms)
             self._held[lock] = None
 
     def lock_root(self, key: bytes) -> None:
@@ -227,8 +238,27 @@ class Transaction:
         if key not in self._held:
             if self.ended:
                 raise _ended_error()
-            self._locks.acquire_root(self.id, key)
+            if self._carried is None or not self._is_carried(key):
+                self._locks.acquire_root(self.id, key, self.lock_wait_ms)
             self._held[key] = None
+
+    def _is_carried(self, lock: OwnedLock) -> bool:
+        """Whether an earlier attempt of the statement has taken this lock, which is then held
+        again."""
+        if self._carried is None or lock not in self._carried:
+            return False
+        del self._carried[lock]
+        return True
+
+    @property
+    def lock_count(self) -> int:
+        return len(self._held) + len(self._carried or ())
+
+    def require_unchanged(self, key: bytes) -> None:
+        """Raise Retry when another transaction has changed the row since the snapshot: for a row
+        that is locked but not written."""
+        if key not in self._changes:
+            self._protocol.require_unchanged(key, self.snapshot)
 
     def locks_to_retry(self, lost: Retry) -> tuple[LockRequest, ...]:
         """The locks another attempt should take first; none after a deadlock, which they caused."""
@@ -241,9 +271,7 @@ class Transaction:
         for request in requests:
             self.acquire_lock(request)
         if requests:
-            self._protocol.release(self.snapshot)
-            self.snapshot = self._protocol.open_snapshot()
-            self._reader = self._protocol.reader(self.snapshot)
+            self.renew_snapshot()
 
     def write(self, key: bytes, old: bytes | None, new: bytes | None) -> None:
         """Replace `old`, which the caller read through this transaction, by `new` (None:
@@ -280,33 +308,68 @@ class Transaction:
 
     # -- statements and savepoints ------------------------------------------------------------
 
+    def set_isolation(self, isolation: Isolation) -> None:
+        """Change the level before the first statement."""
+        assert not self.begun
+        self.isolation, self._stale = isolation, True
+        self._reads, self._ranges = (set(), []) if isolation.validates_reads else (None, _NO_RANGES)
+
+    def postpone_snapshot(self) -> None:
+        """Let the first statement take the snapshot: as in PostgreSQL, BEGIN itself sees nothing,
+        and a lock that is taken first is waited for before anything is seen."""
+        self._stale = True
+
     def begin_statement(self) -> None:
-        """Under READ COMMITTED, take a snapshot of what is published now."""
+        """Take the snapshot of a statement: of each under READ COMMITTED, else of the first."""
         if self.ended:
             raise _ended_error()
-        if not self.isolation.snapshot_per_statement:
-            return
+        if self._stale and not self._protocol.is_newest(self.snapshot):
+            self.renew_snapshot()
+        self.begin_first_statement()
+
+    def begin_first_statement(self) -> None:
+        """The same for a statement with which the transaction itself began just now."""
+        self._stale = self.isolation.snapshot_per_statement
+        self.begun = True
+
+    def renew_snapshot(self) -> None:
+        """See what is published now. The snapshot of the oldest change stays open, so that the
+        commit can tell what others have changed since."""
         fresh = self._protocol.open_snapshot()
         if self._planned is not None:
             fresh = fresh._replace(catalog=self.snapshot.catalog)
-        if self._wrote_under(self.snapshot):
-            self._earlier = (*self._earlier, self.snapshot)
+        if self._earliest is None and (self._changes or self._journal):
+            self._earliest = self.snapshot
         else:
             self._protocol.release(self.snapshot)
         self.snapshot = fresh
         self._reader = self._protocol.reader(fresh)
         self._discard_preview()
 
-    def _wrote_under(self, snapshot: Snapshot) -> bool:
-        """Whether a change, or one that a ROLLBACK TO could bring back, was made under it."""
-        kept = (known for _, known in self._journal or () if known is not None)
-        changes = chain(self._changes.values(), kept)
-        return any(change.seen == snapshot.batch for change in changes)
+    def restart_statement(self, savepoint: TransactionSavepoint) -> None:
+        """Go back to before the statement, at the beginning of which the savepoint was set, and see
+        what is published now. The locks of this attempt are carried over to the next, and those
+        that it does not need are released by `end_restarts`."""
+        if self._journal is not None:
+            self.rollback_to(savepoint)
+        else:
+            self._changes, self._order = {}, None
+        taken = list(self._held)[savepoint.locks :]
+        for lock in taken:
+            del self._held[lock]
+        self._carried = (self._carried or {}) | dict.fromkeys(taken)
+        self.renew_snapshot()
+
+    def end_restarts(self) -> None:
+        """The statement has ended, one way or another."""
+        carried, self._carried = self._carried, None
+        if carried:
+            self._release_unless_held(carried)
 
     def use_catalog(self, catalog: Catalog) -> None:
         """Use a catalog that this transaction itself changed from now on."""
         if self._planned is None:
-            self._planned = self._earlier[0] if self._earlier else self.snapshot
+            self._planned = self._earliest or self.snapshot
         self.snapshot = self.snapshot._replace(catalog=catalog)
         self._discard_preview()  # entries are derived again, for new indexes
 
@@ -315,7 +378,7 @@ class Transaction:
             raise _ended_error()
         if self._journal is None:
             self._journal = []
-        return TransactionSavepoint(len(self._journal))
+        return TransactionSavepoint(len(self._journal), len(self._held))
 
     def changes_since(self, savepoint: TransactionSavepoint) -> tuple[RowChange, ...]:
         """The net changes of the rows that were written after it."""
@@ -324,7 +387,8 @@ class Transaction:
         return tuple([self._changes[key] for key in keys if key in self._changes])
 
     def rollback_to(self, savepoint: TransactionSavepoint) -> None:
-        """Take back the changes since; locks and the read set stay."""
+        """Take back the changes since; the read set stays, and so do locks: see
+        `release_locks_since`."""
         assert self._journal is not None
         while len(self._journal) > savepoint.journal:
             key, known = self._journal.pop()
@@ -334,6 +398,19 @@ class Transaction:
                 self._changes[key] = known
         self._order = None
         self._discard_preview()
+
+    def release_locks_since(self, savepoint: TransactionSavepoint) -> None:
+        """Release the locks taken after it, once the changes under them are taken back."""
+        taken = list(self._held)[savepoint.locks :]
+        for lock in taken:
+            del self._held[lock]
+        if taken:
+            self._release_unless_held(taken)
+
+    def _release_unless_held(self, locks: Iterable[OwnedLock]) -> None:
+        """Release these, except where the same is also held in another mode."""
+        held = {_locked_resource(lock) for lock in self._held}
+        self._locks.release(self.id, [one for one in locks if _locked_resource(one) not in held])
 
     def _discard_preview(self) -> None:
         self._derived, self._unpreviewed = _NO_ROWS, None
@@ -347,7 +424,8 @@ class Transaction:
             setattr(fork, name, getattr(self, name))
         self._protocol.retain(self.snapshot)
         fork._changes = dict(self._changes)
-        fork._earlier, fork._journal, fork._held, fork._order = (), None, {}, None
+        fork._earliest, fork._journal, fork._held, fork._order = None, None, {}, None
+        fork._carried = None
         fork._discard_preview()
         return fork
 
@@ -364,7 +442,7 @@ class Transaction:
                 Intent,
                 (
                     self.id,
-                    self._planned or (self._earlier[0] if self._earlier else self.snapshot),
+                    self._planned or self._earliest or self.snapshot,
                     tuple(self._changes.values()),
                     frozenset(self._reads) if self._reads else NO_READS,
                     tuple(self._ranges) if self._ranges else (),
@@ -386,9 +464,12 @@ class Transaction:
         self._reader, self._changes = _ENDED_READER, _NO_CHANGES
         try:
             self._protocol.release(self.snapshot)
-            for snapshot in self._earlier:
-                self._protocol.release(snapshot)
+            if self._earliest is not None:
+                self._protocol.release(self._earliest)
         finally:
+            if self._carried:
+                self._held.update(self._carried)
+                self._carried = None
             if self._held:
                 self._locks.release(self.id, self._held)
 
@@ -423,6 +504,11 @@ class _EndedReader:
 
 
 _ENDED_READER = _EndedReader()
+
+
+def _locked_resource(lock: OwnedLock) -> tuple[str, bytes]:
+    """What is locked, whether shared or not."""
+    return request_of(lock)[:2]
 
 
 def _ended_error() -> InvalidInput:

@@ -253,7 +253,9 @@ def _compile_insert_commit(catalog: Catalog, node: n.Insert) -> FastPathCommit |
 
     def commit_insert(single_row_commits: SingleRowCommits, run: FastPathRun) -> int | None:
         row = make(run)
-        return single_row_commits.insert_row(key_of(row), catalog, checked(table, row))
+        return single_row_commits.insert_row(
+            key_of(row), catalog, checked(table, row), run.services.lock_wait_ms
+        )
 
     return commit_insert
 
@@ -270,7 +272,10 @@ def _compile_update_commit(catalog: Catalog, node: n.Update) -> FastPathCommit |
         if key is None:
             return None
         return single_row_commits.replace_row(
-            key, catalog, lambda stored: checked(table, make(run, decode(stored)))
+            key,
+            catalog,
+            lambda stored: checked(table, make(run, decode(stored))),
+            run.services.lock_wait_ms,
         )
 
     return commit_update

@@ -53,8 +53,7 @@ def _parse_isolation(c: TokenCursor) -> str:
     if c.accept("repeatable", "read"):
         return "repeatable read"
     c.expect("read")
-    c.expect_one_of("committed", "uncommitted")  # there is nothing weaker than read committed
-    return "read committed"
+    return f"read {c.expect_one_of('committed', 'uncommitted')}"
 
 
 def parse_commit(c: TokenCursor) -> s.Commit:
