@@ -235,6 +235,7 @@ def test_a_snapshot_does_not_move(
     pair: tuple[belvedere.Connection, belvedere.Connection],
 ) -> None:
     one, two = pair
+    one.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     assert len(rows(one)) == 2
     two.execute("INSERT INTO t VALUES (3, 30)")
     two.commit()
@@ -259,6 +260,7 @@ def test_the_second_of_two_writers_of_a_row_must_retry(
     pair: tuple[belvedere.Connection, belvedere.Connection],
 ) -> None:
     one, two = pair
+    one.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     assert len(rows(one)) == 2
     two.execute("UPDATE t SET v = 11 WHERE id = 1")
     two.commit()
