@@ -210,7 +210,7 @@ class Monitor:
     def _look(self, session: Session, who: str, freshness: str, kinds: tuple[str, ...]) -> None:
         """All views in one transaction: each at one position, whatever is written meanwhile."""
         session.execute(f"SET freshness = '{freshness}'")
-        session.execute("BEGIN")
+        session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         try:
             for name in VIEWS:
                 for kind in kinds:

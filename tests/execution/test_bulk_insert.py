@@ -265,7 +265,7 @@ def test_a_copy_that_lost_a_race_runs_again(tmp_path: Path) -> None:
     ):
         one.execute("CREATE TABLE t (id int PRIMARY KEY)")
         file = written(tmp_path / "f", id=pa.array(range(ROWS)))
-        one.execute("BEGIN")
+        one.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         one.execute("SELECT 1 FROM t").fetchall()
         other.execute("INSERT INTO t VALUES (77)")
         assert sqlstate(one, f"COPY t FROM '{file}' (FORMAT parquet)") == "40001"

@@ -54,7 +54,7 @@ def test_the_copy_is_read_and_not_the_table(store: Store, monkeypatch: pytest.Mo
 
 def test_a_reader_at_an_older_snapshot_than_the_copy_sees_its_own_time(store: Store) -> None:
     old, new = store.session(), store.session()
-    old.execute("BEGIN")
+    old.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
     before = rows(old)
     new.execute("UPDATE t SET v = v + 1")
     new.execute("DELETE FROM t WHERE id <= 10")
@@ -68,7 +68,7 @@ def test_a_reader_at_an_older_snapshot_than_the_copy_sees_its_own_time(store: St
 
 def test_an_older_reader_does_not_make_the_copy_older(store: Store) -> None:
     old, new = store.session(), store.session()
-    old.execute("BEGIN")
+    old.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
     old.execute("SELECT 1 FROM t WHERE id = 1")
     new.execute("DELETE FROM t WHERE id > 25")
     assert len(rows(new)) == 25
@@ -94,7 +94,7 @@ def test_a_copy_lent_to_one_reader_does_not_move_for_another(store: Store) -> No
 def test_own_writes_show_to_the_writer_alone(store: Store) -> None:
     mine, other = store.session(), store.session()
     before = rows(other)
-    mine.execute("BEGIN")
+    mine.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
     mine.execute("UPDATE t SET v = NULL WHERE id < 5")
     mine.execute("DELETE FROM t WHERE id = 20")
     mine.execute("INSERT INTO t VALUES (77, 7, 'mine')")
@@ -108,7 +108,7 @@ def test_own_writes_show_to_the_writer_alone(store: Store) -> None:
 def test_own_writes_on_top_of_an_old_snapshot(store: Store) -> None:
     mine, other = store.session(), store.session()
     rows(mine)
-    mine.execute("BEGIN")
+    mine.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
     mine.execute("UPDATE t SET v = 1 WHERE id = 1")
     other.execute("UPDATE t SET v = 2 WHERE id = 2")
     other.execute("DELETE FROM t WHERE id = 3")
@@ -131,7 +131,7 @@ def test_truncate_and_what_is_inserted_afterwards(store: Store) -> None:
 
 def test_columns_that_are_added_and_dropped(store: Store) -> None:
     old, new = store.session(), store.session()
-    old.execute("BEGIN")
+    old.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
     before = rows(old)
     new.execute("ALTER TABLE t ADD COLUMN more int DEFAULT 42")
     assert {row[3] for row in rows(new)} == {42}
@@ -177,7 +177,7 @@ def test_a_log_trimmed_past_the_copy_makes_a_new_one(store: Store) -> None:
 
 def test_a_log_trimmed_past_an_old_reader(store: Store) -> None:
     old, new = store.session(), store.session()
-    old.execute("BEGIN")
+    old.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
     before = rows(old)
     for number in range(20):
         new.execute("UPDATE t SET v = ? WHERE id = 1", (number,))
@@ -427,7 +427,7 @@ def test_own_writes_and_an_old_snapshot_over_changes_that_do_not_concern(store: 
         mine.execute("SELECT sum(v) FROM t")
     other.execute("UPDATE t SET name = 'other' WHERE id IN (1, 2, 3)")
     mine.execute("SELECT sum(v) FROM t")
-    mine.execute("BEGIN")
+    mine.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
     mine.execute("UPDATE t SET v = 0 WHERE id = 1")
     other.execute("UPDATE t SET name = 'third' WHERE id = 2")
     other.execute("UPDATE t SET v = 0 WHERE id = 3")
@@ -443,7 +443,7 @@ def test_a_row_that_was_deleted_since_and_is_inserted_again_by_the_reader(store:
     mine = store.session()
     mine.execute("SELECT sum(v) FROM t")
     mine.execute("DELETE FROM t WHERE id = 5")
-    mine.execute("BEGIN")
+    mine.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
     mine.execute("INSERT INTO t VALUES (5, 1, 'again')")
     found = mine.execute("SELECT sum(v), count(*) FROM t")
     found.convert_arrow_to_rows()

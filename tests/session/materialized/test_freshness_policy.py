@@ -197,7 +197,7 @@ def test_a_session_never_goes_back_behind_what_it_has_seen(store: Store, what: s
 def test_inside_a_transaction_a_session_reads_its_snapshot(store: Store) -> None:
     store.run("INSERT INTO t VALUES (2, 1, 1)")
     session = store.session()
-    session.execute("BEGIN")
+    session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     assert rows_of(session, "SELECT * FROM totals") == [(1, 2, 2)]
     store.run("INSERT INTO t VALUES (3, 1, 1)", "REFRESH MATERIALIZED VIEW totals")
     assert rows_of(session, "SELECT * FROM totals") == [(1, 2, 2)]

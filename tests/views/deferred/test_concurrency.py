@@ -117,7 +117,7 @@ def create_views(store: Store) -> None:
 
 def check_snapshot(session: Session) -> None:
     """All views and their queries inside one transaction: one position."""
-    session.execute("BEGIN")
+    session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     try:
         for name, text in DEFINITIONS.items():
             expected = Counter(rows_of(session, text))

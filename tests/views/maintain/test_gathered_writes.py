@@ -61,7 +61,7 @@ def test_every_snapshot_beside_durable_writers_obeys_the_law(tmp_path: Path) -> 
     make_views(store)
     crowd, reader, compared = Crowd(store, 1, writers=6, transactions=40), store.session(), 0
     while crowd.busy:
-        reader.execute("BEGIN")
+        reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         for name, query in DEFINITIONS.items():
             stored = Counter(rows_of(reader, f"SELECT * FROM {name}"))
             assert stored == Counter(rows_of(reader, query)), name

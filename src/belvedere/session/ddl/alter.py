@@ -14,7 +14,10 @@ from belvedere.catalog.table_rewrite import has_primary_key
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.ddl import column_dependencies, existing_rows
 from belvedere.session.ddl.plain_views import refuse_or_drop_invalid_views
-from belvedere.session.ddl.rename_in_views import rewrite_dependent_definitions
+from belvedere.session.ddl.rename_in_views import (
+    rename_plain_view_column,
+    rewrite_dependent_definitions,
+)
 from belvedere.session.ddl.schemas import move_relation_to_schema, rename_schema
 from belvedere.session.ddl.sequences import (
     add_or_drop_identity,
@@ -46,8 +49,12 @@ def apply_alter_statement(session: Session, edit: CatalogEdit, statement: d.Alte
     for action in statement.actions:
         if isinstance(action, d.Rename) and action.what == "table":
             edit.rename_relation(found.id, action.new)
-            if isinstance(found, Table):
+            if isinstance(found, Table | View | PlainView):
                 rewrite_dependent_definitions(edit, found)
+        elif isinstance(found, PlainView) and isinstance(action, d.Rename):
+            assert action.old is not None
+            rename_plain_view_column(edit, found, action.old, action.new)
+            rewrite_dependent_definitions(edit, found)
         elif isinstance(action, d.SetSchema):
             item = edit.catalog.get(found.id)
             assert isinstance(item, Table | Sequence | PlainView | View)
@@ -59,8 +66,10 @@ def apply_alter_statement(session: Session, edit: CatalogEdit, statement: d.Alte
             view_indexes.switch_index_maintenance(session, before, edit, found.id)
         else:
             raise Unsupported(f"ALTER {statement.kind.upper()}", action=type(action).__name__)
-    cascade = any(isinstance(one, d.DropColumn) and one.cascade for one in statement.actions)
-    refuse_or_drop_invalid_views(before, edit, cascade=cascade)
+    dropped = [one for one in statement.actions if isinstance(one, d.DropColumn)]
+    refuse_or_drop_invalid_views(
+        before, edit, cascade=any(one.cascade for one in dropped), can_cascade=bool(dropped)
+    )
 
 
 def apply_table_action(

@@ -15,9 +15,10 @@ from belvedere.sql.parse.script import parse_script
 
 
 def refuse_or_drop_invalid_views(
-    before: Catalog, edit: CatalogEdit, *, cascade: bool = False
+    before: Catalog, edit: CatalogEdit, *, cascade: bool = False, can_cascade: bool = True
 ) -> None:
-    """Drop the plain views that the edit makes invalid, with CASCADE; 2BP01 without it."""
+    """Drop the plain views that the edit makes invalid, with CASCADE; 2BP01 without it.
+    `can_cascade`: the statement may say CASCADE."""
     while fallen := [
         one for one in _list_plain_views(edit.catalog) if _becomes_invalid(one, before, edit)
     ]:
@@ -26,7 +27,7 @@ def refuse_or_drop_invalid_views(
                 "other objects depend on it",
                 sqlstate="2BP01",
                 detail=", ".join(f"view {one.name}" for one in fallen),
-                hint="drop them first, or use CASCADE",
+                hint="drop them first, or use CASCADE" if can_cascade else "drop them first",
             )
         for one in fallen:
             edit.drop_plain_view(one.id)

@@ -1,4 +1,4 @@
-"""Rewriting of view definitions after a table or column that they read was renamed.
+"""Rewriting of view definitions after a table, view or column that they read was renamed.
 
 A definition stays as it was written, except where it names the table: there the new name gets the
 old one as its alias, and after a column was renamed also the old column names.
@@ -19,37 +19,60 @@ from typing import Any
 import msgspec
 
 from belvedere.catalog.edit import CatalogEdit
-from belvedere.catalog.model import CatalogColumn, Table, View
+from belvedere.catalog.model import CatalogColumn, PlainView, Table, View
+from belvedere.errors import InvalidInput
 from belvedere.sql.parse.lexical.lexer import tokenize
 from belvedere.sql.parse.lexical.render import quote
 from belvedere.sql.parse.script import parse_script
 from belvedere.sql.parse.tree import CteTree, TableRef
 
 PUBLIC = "public"
+Relation = Table | View | PlainView
 
 
-def rewrite_dependent_definitions(edit: CatalogEdit, before: Table) -> None:
-    """Rewrite the definitions of views over a renamed table, so that their meaning stays."""
-    after = edit.catalog.table(before.id)
+def rewrite_dependent_definitions(edit: CatalogEdit, before: Relation) -> None:
+    """Rewrite the definitions of views over a renamed relation, so that their meaning stays."""
+    after = edit.catalog.get(before.id)
+    assert isinstance(after, Table | View | PlainView)
     schema = next(s.name for s in edit.catalog.schemas if s.id == before.schema)
-    for view in edit.catalog.dependent_views(before.id):
-        if before.id in view.inputs:
-            text = _rewrite_definition_text(view, before, after, schema)
-            if text != view.definition:
-                edit.put(msgspec.structs.replace(view, definition=text))
+    for view in list(edit.catalog.objects.values()):
+        if not isinstance(view, View | PlainView):
+            continue
+        width = None
+        if isinstance(view, View) and before.id in view.inputs:
+            width = view.widths[view.inputs.index(before.id)]
+        text = _rewrite_definition_text(view.definition, width, before, after, schema)
+        if text != view.definition:
+            edit.put(msgspec.structs.replace(view, definition=text))
 
 
-def _rewrite_definition_text(view: View, before: Table, after: Table, schema: str) -> str:
-    (parsed,) = parse_script(view.definition)
+def rename_plain_view_column(edit: CatalogEdit, view: PlainView, old: str, new: str) -> None:
+    """The definition becomes a query over what it was."""
+    names = [column.name for column in view.columns]
+    if old not in names:
+        raise InvalidInput("column does not exist", sqlstate="42703", name=old)
+    if new in names:
+        raise InvalidInput("column already exists", sqlstate="42701", name=new)
+    listed = ", ".join(quote(one) + (f" AS {quote(new)}" if one == old else "") for one in names)
+    columns = tuple(
+        msgspec.structs.replace(one, name=new) if one.name == old else one for one in view.columns
+    )
+    text = f"SELECT {listed} FROM ({view.definition}) AS {quote(view.name)}"
+    edit.put(msgspec.structs.replace(view, definition=text, columns=columns))
+
+
+def _rewrite_definition_text(
+    text: str, width: int | None, before: Relation, after: Relation, schema: str
+) -> str:
+    """`width`: how many of the table's columns the definition sees; None: all."""
+    (parsed,) = parse_script(text)
     found = list(_walk_syntax_tree(parsed.tree))
     if any(isinstance(part, CteTree) and part.name == before.name for part in found):
-        return view.definition  # the name means something else in places
+        return text  # the name means something else in places
     names = {(schema, before.name)} | ({(before.name,)} if schema == PUBLIC else set())
     places = [part for part in found if isinstance(part, TableRef) and part.name in names]
-    width = view.widths[view.inputs.index(before.id)]
     old = _list_visible_columns(before, width)
     renamed = old != _list_visible_columns(after, width)
-    text = view.definition
     for place in sorted(places, key=lambda part: -part.at):
         start, end = _locate_table_name(text, place)
         text = (
@@ -62,8 +85,8 @@ def _rewrite_definition_text(view: View, before: Table, after: Table, schema: st
 
 def _format_table_reference(
     place: TableRef,
-    before: Table,
-    after: Table,
+    before: Relation,
+    after: Relation,
     schema: str,
     old: list[CatalogColumn],
     renamed: bool,
@@ -80,7 +103,7 @@ def _format_table_reference(
     return f"(SELECT {made} FROM {name})"
 
 
-def _list_visible_columns(table: Table, width: int) -> list[CatalogColumn]:
+def _list_visible_columns(table: Relation, width: int | None) -> list[CatalogColumn]:
     """The columns that the view's definition sees, by their names."""
     shown = [column for column in table.columns[:width] if not column.dropped and not column.hidden]
     return [CatalogColumn(column.name, column.type_name, column.slot) for column in shown]

@@ -292,6 +292,7 @@ class ViewRegistry:
             for view in catalog.views
         ]
         lost = [(view, fault) for view, fault in found if fault is not None]
+        lost = [one for one in lost if not one[0].part] or lost  # what a user has made
         if lost:
             raise InvalidInput(
                 "cannot change this because a view depends on it",

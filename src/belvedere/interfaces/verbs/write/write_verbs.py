@@ -121,7 +121,8 @@ def _run_transaction(
 ) -> tuple[LoadOutcome, bool]:
     """The outcome, and whether the batch had been written before."""
     writer, batch = arguments.optional_text("writer"), arguments.optional_number("batch")
-    session.execute("BEGIN")
+    # Whether the batch is new is read first: a second writer of it must fail, and read again.
+    session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     try:
         if writer is not None and not _is_new(session, writer, arguments.get_number("batch")):
             return LoadOutcome(), True
