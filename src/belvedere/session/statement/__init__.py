@@ -8,5 +8,6 @@ In reading order; an entry uses only those before it:
     compiled_statement   a compiled data statement: parameter converter, plan, fast paths, tier
     cached_plans         which plan of the cache serves a text and its parameters
     catalog_expressions  compiled expressions of indexes, checks and defaults, without a session
+    attempts             how a statement runs in a transaction, and when it runs again
     fast_path            the fast path of cached statements about one row or one page of rows
 """

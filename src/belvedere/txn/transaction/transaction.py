@@ -9,13 +9,13 @@ commit section from the newest state.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import NamedTuple, Self
 
 from sortedcontainers import SortedList
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index, View
-from belvedere.errors import InvalidInput, Retry
+from belvedere.errors import Retry
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
 from belvedere.txn.contracts import (
     ROOT,
@@ -37,6 +37,7 @@ from belvedere.txn.contracts import (
 from belvedere.txn.history.derived_rows import DerivedRows
 from belvedere.txn.history.merge_scan import merge_scan
 from belvedere.txn.history.readers import OverlayReader, values_only
+from belvedere.txn.transaction.ended_reader import ENDED_READER, ended_error
 from belvedere.txn.transaction.locks import RowLockTable
 
 DEADLOCK = "40P01"
@@ -227,7 +228,7 @@ class Transaction:
         lock: OwnedLock = request.key if request.kind == ROOT and not request.side else request
         if lock not in self._held:
             if self.ended:
-                raise _ended_error()
+                raise ended_error()
             if not self._is_carried(lock):
                 limit_ms = self.lock_wait_ms if wait_ms is None else wait_ms
                 self._locks.acquire(self.id, request, limit_ms)
@@ -237,7 +238,7 @@ class Transaction:
         """Hold the lock of this root key to the end of the transaction."""
         if key not in self._held:
             if self.ended:
-                raise _ended_error()
+                raise ended_error()
             if self._carried is None or not self._is_carried(key):
                 self._locks.acquire_root(self.id, key, self.lock_wait_ms)
             self._held[key] = None
@@ -277,7 +278,7 @@ class Transaction:
         """Replace `old`, which the caller read through this transaction, by `new` (None:
         absent)."""
         if self.ended:
-            raise _ended_error()
+            raise ended_error()
         known = self._changes.get(key)
         if known is None and new is None and old is None:
             return
@@ -322,7 +323,7 @@ class Transaction:
     def begin_statement(self) -> None:
         """Take the snapshot of a statement: of each under READ COMMITTED, else of the first."""
         if self.ended:
-            raise _ended_error()
+            raise ended_error()
         if self._stale and not self._protocol.is_newest(self.snapshot):
             self.renew_snapshot()
         self.begin_first_statement()
@@ -375,7 +376,7 @@ class Transaction:
 
     def set_savepoint(self) -> TransactionSavepoint:
         if self.ended:
-            raise _ended_error()
+            raise ended_error()
         if self._journal is None:
             self._journal = []
         return TransactionSavepoint(len(self._journal), len(self._held))
@@ -434,7 +435,7 @@ class Transaction:
     def commit(self) -> CommitResult:
         """Make the changes visible and durable, all or none; the transaction ends either way."""
         if self.ended:
-            raise _ended_error()
+            raise ended_error()
         try:
             if not self._changes:
                 return CommitResult(self.snapshot.position, 0)
@@ -461,7 +462,7 @@ class Transaction:
 
     def _end_transaction(self) -> None:
         self.ended = True
-        self._reader, self._changes = _ENDED_READER, _NO_CHANGES
+        self._reader, self._changes = ENDED_READER, _NO_CHANGES
         try:
             self._protocol.release(self.snapshot)
             if self._earliest is not None:
@@ -486,30 +487,6 @@ class Transaction:
             self.rollback()
 
 
-class _EndedReader:
-    """The reader of an ended transaction, whose snapshot is released: every read is refused."""
-
-    @property
-    def position(self) -> int:
-        raise _ended_error()
-
-    @property
-    def catalog(self) -> Catalog:
-        raise _ended_error()
-
-    def _refuse_read(self, *_: Any, **__: Any) -> NoReturn:
-        raise _ended_error()
-
-    get = multi_get = scan = scan_values = _refuse_read
-
-
-_ENDED_READER = _EndedReader()
-
-
 def _locked_resource(lock: OwnedLock) -> tuple[str, bytes]:
     """What is locked, whether shared or not."""
     return request_of(lock)[:2]
-
-
-def _ended_error() -> InvalidInput:
-    return InvalidInput("the transaction has ended", sqlstate="25P01")
