@@ -33,7 +33,6 @@ class DatabaseContract(Protocol):
     locks: RowLockTable
     log: ChangeLog
     single_row_commits: SingleRowCommits | None
-    engine: Engine
 
     @property
     def catalog(self) -> Catalog: ...
