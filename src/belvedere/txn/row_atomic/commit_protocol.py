@@ -226,8 +226,7 @@ class RowCommit:
         return RowReader(self.run_repeatable, at, snapshot.position, snapshot.catalog, check_age)
 
     def is_newest(self, snapshot: Snapshot) -> bool:
-        """Other nodes commit too."""
-        return False
+        return False  # other nodes commit too
 
     def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
         """Only this node's own recent commits are known before the locks are held."""
