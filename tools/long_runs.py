@@ -125,6 +125,12 @@ RUNS = (
         {},
     ),
     LongRun(
+        "arguments",
+        "every function with arguments of hostile sizes: memory, and how long the process is held",
+        ("-m tests.plan.hostile_arguments --calls {CALLS} --seed {SEED}",),
+        {"CALLS": "5", "SEED": "1"},
+    ),
+    LongRun(
         "differential",
         "random statements compared with PostgreSQL",
         ("-m tests.properties.sql.hunt --seed {SEED} --statements {STATEMENTS}",),

@@ -174,8 +174,10 @@ def test_a_cancel_stops_what_runs(roomy: belvedere.Connection, tier: str) -> Non
 def test_counting() -> None:
     memory = Memory(limit_bytes=10**6)
     row = (1, "x" * 100)
+    assert memory.hold_rows([row]) == [row]
+    assert memory.used_bytes == 0  # one row is not worth counting
     assert memory.hold_rows([row] * 10) == [row] * 10
-    assert memory.used_bytes == 0  # a few rows are not worth counting
+    assert memory.used_bytes > 10 * 100
     memory.reserve_rows(CHUNK_ROWS, row)
     inner = memory.for_subquery()
     assert inner.used_bytes == memory.used_bytes > CHUNK_ROWS * 100

@@ -1,10 +1,11 @@
 """Limits of a statement in the Python tier: the memory of the rows it holds, and the rows it reads.
 
-Operators that hold rows (sort, hash join, aggregate, distinct, window, CTE) reserve memory here,
-estimated from one row in every thousand. A sort beyond the limit is spilled; any other operator
-over it fails with 53200, and only its statement. If the tier was chosen and not requested, DuckDB,
-which spills too, runs the statement again in both cases. A sub-query starts from what is held
-around it, and its rows are released when it ends.
+Operators that hold rows (sort, hash join, aggregate, distinct, window, CTE) reserve memory here.
+Of rows that are held as they are one in eight is measured; sizes of keys and groups are estimated
+from one in 64. A sort beyond the limit is spilled; any other operator over it fails with 53200, and
+only its statement. If the tier was chosen and not requested, DuckDB, which spills too, runs the
+statement again in both cases. A sub-query starts from what is held around it, and its rows are
+released when it ends.
 
 A plan that was chosen for few rows has `work`, the rows it may still read: when none are left the
 estimate was wrong, and DuckDB runs the statement from the start (`RowLimitExceeded`).
@@ -19,7 +20,9 @@ from collections.abc import Iterable, Iterator
 from belvedere.errors import Unavailable
 from belvedere.types import Row
 
-CHUNK_ROWS = 1024
+CHUNK_ROWS = 64
+MEASURED_ROWS = 8
+"""Of so many rows that are held, one is measured."""
 LIMIT_BYTES = 1024 * 1024 * 1024
 _OVERHEAD_BYTES = 100  # of an entry in a dictionary, about
 
@@ -60,12 +63,12 @@ class Memory:
     def hold_rows(self, rows: Iterable[Row]) -> list[Row]:
         """All rows as a list, with their memory reserved."""
         each = iter(rows)
-        held = list(itertools.islice(each, CHUNK_ROWS))
-        if len(held) < CHUNK_ROWS:
+        held = list(itertools.islice(each, 2))
+        if len(held) < 2:
             return held
-        self.reserve_rows(CHUNK_ROWS, held[0])
+        self._reserve_all(held)
         while chunk := list(itertools.islice(each, CHUNK_ROWS)):
-            self.reserve_rows(len(chunk), chunk[0])
+            self._reserve_all(chunk)
             held += chunk
         return held
 
@@ -73,7 +76,7 @@ class Memory:
         """The same rows, with memory reserved as they pass: the consumer holds them."""
         each = iter(rows)
         while chunk := list(itertools.islice(each, CHUNK_ROWS)):
-            self.reserve_rows(len(chunk), chunk[0])
+            self._reserve_all(chunk)
             yield from chunk
 
     @property
@@ -84,6 +87,14 @@ class Memory:
     def has_room(self, count: int, row: Iterable[object]) -> bool:
         """Whether there is room for `count` rows of this row's size."""
         return self.used_bytes + _estimate_bytes(count, row) <= self.limit_bytes
+
+    def _reserve_all(self, rows: list[Row]) -> None:
+        """Reserves memory for these rows, by the sizes of one in every few of them."""
+        measured = rows if len(rows) < MEASURED_ROWS else rows[::MEASURED_ROWS]
+        sizes = sum(map(sys.getsizeof, itertools.chain.from_iterable(measured)))
+        self.used_bytes += (_OVERHEAD_BYTES + sizes // len(measured)) * len(rows)
+        if self.used_bytes > self.limit_bytes:
+            raise over_limit(self.limit_bytes)
 
     def reserve_rows(self, count: int, row: Iterable[object]) -> None:
         """Reserves memory for `count` rows of this row's size; 53200 beyond the limit."""

@@ -26,7 +26,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.errors import Error, InvalidInput
 from belvedere.execution.choose_tier import Tier
-from belvedere.execution.memory_limit import Memory
+from belvedere.execution.memory_limit import Memory, over_limit
 from belvedere.execution.python.compile import Wrap
 from belvedere.execution.python.statements.point_statements import FastPathRun
 from belvedere.execution.run import Interrupt, Run
@@ -55,6 +55,7 @@ from belvedere.txn.contracts import Isolation
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
 from belvedere.values.interruption import interruptible
+from belvedere.values.value_size import limit_value_size
 from belvedere.views.read.rewrite_rules import apply_rewrite_rules
 
 T = TypeVar("T")
@@ -207,10 +208,13 @@ class Session:
             timer.daemon = True
             timer.start()
         try:
-            with interruptible(self.interrupt.check):
+            memory = self.shared.memory_limit_bytes
+            with interruptible(self.interrupt.check), limit_value_size(memory // 4):
                 return action()
         except RecursionError:
             raise InvalidInput("statement is too complex", sqlstate="54001") from None
+        except MemoryError:
+            raise over_limit(self.shared.memory_limit_bytes) from None
         finally:
             self._running = False
             interrupts.running.check = None

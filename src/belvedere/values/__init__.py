@@ -9,6 +9,7 @@ In reading order; an entry uses only those before it:
     numbers           booleans, integers and binary floats: parsing, formatting, ranges, rounding
     interruption      the check by which long loops notice that their statement was cancelled
     regex/            PostgreSQL's regular expressions: linear in the text, or interruptible
+    value_size        how large a value may become in a statement
     texts             CHAR, VARCHAR, BYTEA, UUID and JSON values: parsing, formatting, lengths
     arrays            parsing and formatting of array literals of one dimension: '{1,NULL,"a b"}'
     decimals          NUMERIC values: parsing, formatting, rounding, scale of quotients
@@ -35,5 +36,6 @@ SURFACE = (
     "scram",
     "second_precision",
     "texts",
+    "value_size",
 )
 """The modules that other packages may import."""

@@ -30,6 +30,8 @@ EXACT = Context(
 )
 _TRUNCATING = Context(prec=100, rounding=ROUND_DOWN, Emax=999_999_999, Emin=-999_999_999, traps=[])
 
+_BITS_AT_ONCE, _DIGITS_AT_ONCE = 20_000, 3_000
+_TEXT_MAX = 1_000_000
 _BITS_MAX = (10**DIGITS_BEFORE_MAX).bit_length()
 
 NAN = Decimal("NaN")
@@ -103,9 +105,31 @@ def numeric_from_decimal(value: Decimal) -> Decimal:
 
 
 def numeric_from_integer(value: int) -> Decimal:
-    if value.bit_length() > _BITS_MAX:  # Decimal takes a second for a million digits
+    if value.bit_length() > _BITS_MAX:
         raise out_of_range("numeric")
-    return require_numeric(Decimal(value))
+    return require_numeric(_convert_integer(value))
+
+
+def _convert_integer(value: int) -> Decimal:
+    """Decimal(value), by halves: its time grows with the square of the digits."""
+    if value.bit_length() < _BITS_AT_ONCE:
+        return Decimal(value)
+    digits = int(value.bit_length() * 0.30103) // 2
+    high, low = divmod(abs(value), 10**digits)
+    found = EXACT.add(_convert_integer(high).scaleb(digits, EXACT), _convert_integer(low))
+    return found if value > 0 else found.copy_negate()
+
+
+def integer_from_numeric(value: Decimal) -> int:
+    """int(value) of a whole number, by halves."""
+    digits = (value.adjusted() + 1) // 2
+    if digits < _DIGITS_AT_ONCE:
+        return int(value)
+    magnitude = value.copy_abs()
+    high = EXACT.divide_int(magnitude, ONE.scaleb(digits, EXACT))
+    low = EXACT.subtract(magnitude, high.scaleb(digits, EXACT))
+    found: int = integer_from_numeric(high) * 10**digits + integer_from_numeric(low)
+    return found if value > 0 else -found
 
 
 def parse_numeric(text: str) -> Decimal:
@@ -113,13 +137,15 @@ def parse_numeric(text: str) -> Decimal:
     if len(word) < 1000 and _PLAIN.fullmatch(word):
         value = Decimal(word)
         return value if value else value.copy_abs()
+    if len(word) > _TEXT_MAX:
+        raise out_of_range("numeric")
     match = _NUMERIC.fullmatch(word)
     if match is None:
         special = _SPECIAL.get(word.lower())
         if special is not None:
             return special
         if word[:2].isdigit() or word.lstrip("+-")[:2].lower() in ("0x", "0o", "0b"):
-            return Decimal(parse_digits(text, "numeric"))
+            return numeric_from_integer(parse_digits(text, "numeric"))
         raise bad_text("numeric", text)
     sign, whole, fraction, only, power = match.groups()
     digits = ((whole or "") + (fraction or only or "")).replace("_", "")
@@ -135,7 +161,7 @@ def _build_decimal(sign: str, digits: str, exponent: int) -> Decimal:
         figures, exponent = (figures + "0" * exponent if figures else ""), 0
     if -exponent > SCALE_MAX:
         raise out_of_range("numeric")
-    value = Decimal((0, tuple(map(int, figures or "0")), exponent))
+    value = Decimal(f"{figures or 0}E{exponent}")
     return value.copy_negate() if sign == "-" and value else value
 
 

@@ -356,6 +356,8 @@ def parse_flags(flags: str) -> tuple[str, bool]:
 @functools.lru_cache(maxsize=1024)
 def compile_regex(pattern: str, flags: str = "") -> Regex:
     """The pattern compiled; `flags` as the regexp functions take them, without `g`."""
+    if len(pattern) > STATES_MAX:
+        raise invalid_regex("too complex")
     if pattern.startswith("***"):
         raise Unsupported("regular expression directors (***) are not supported")
     embedded = re.match(r"\(\?([a-z]+)\)", pattern)

@@ -18,6 +18,9 @@ from belvedere.values import decimals, interval_math
 from belvedere.values.decimals import EXACT, NAN, ZERO
 from belvedere.values.failures import out_of_range
 from belvedere.values.numbers import INT8_MAX, INT8_MIN, float4
+from belvedere.values.value_size import ALWAYS_ALLOWED, require_value_size
+
+_WORDS = 32  # a number, and its place in a list
 
 Pair = list[Any]
 
@@ -235,12 +238,30 @@ def float_spread(sample: bool, root: bool) -> Callable[[list[float]], float | No
     return finish
 
 
-def empty_list() -> list[Any]:
-    return []
+class HeldValues(list[Any]):
+    """The values that an aggregate holds, with their size in bytes."""
+
+    __slots__ = ("size",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.size = 0
+
+    def hold_value(self, value: Any) -> None:
+        """Add a value; 53200 when all of them are larger than one value may be."""
+        kind = type(value)
+        self.size += len(value) if kind is str or kind is bytes else _WORDS
+        if self.size > ALWAYS_ALLOWED:
+            require_value_size(self.size)
+        self.append(value)
 
 
-def append_step(state: list[Any], *arguments: Any) -> list[Any]:
-    state.append(arguments[0] if len(arguments) == 1 else arguments)
+def empty_list() -> HeldValues:
+    return HeldValues()
+
+
+def append_step(state: HeldValues, *arguments: Any) -> HeldValues:
+    state.hold_value(arguments[0] if len(arguments) == 1 else arguments)
     return state
 
 
@@ -253,15 +274,15 @@ def array_or_null(state: list[Any]) -> list[Any] | None:
     return list(state) if state else None
 
 
-def join_step(state: list[Any] | None, value: Any, separator: Any) -> list[Any] | None:
+def join_step(state: HeldValues | None, value: Any, separator: Any) -> HeldValues | None:
     """string_agg: a row's separator is put before its value; NULL values are left out."""
     if value is None:
         return state
     if state is None:
-        return [value]
-    if separator is not None:
-        state.append(separator)
-    state.append(value)
+        state = HeldValues()
+    elif separator is not None:
+        state.hold_value(separator)
+    state.hold_value(value)
     return state
 
 

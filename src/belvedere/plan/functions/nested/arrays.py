@@ -21,6 +21,7 @@ from belvedere.plan.functions.text.concat_format import unspecialized_form
 from belvedere.types import SqlType
 from belvedere.values.failures import bad_argument
 from belvedere.values.numbers import INT4_MAX
+from belvedere.values.value_size import require_value_size
 
 Values = list[Any]
 # The most elements PostgreSQL puts into an array.
@@ -179,6 +180,7 @@ def array_fill(value: Any, dimension: Values | None) -> Values:
         raise bad_argument("wrong number of array dimensions", "2202E")
     if dimension[0] > _SIZE_MAX:
         raise bad_argument("array size exceeds the maximum allowed", "54000")
+    require_value_size(8 * dimension[0])
     return [value] * dimension[0]
 
 
@@ -192,9 +194,10 @@ def _specialize_to_string(types: Types) -> Callable[..., str | None]:
     ) -> str | None:
         if values is None or separator is None:
             return None
-        if null is None:
-            return separator.join([show(value) for value in values if value is not None])
-        return separator.join([null if value is None else show(value) for value in values])
+        shown = [null if value is None else show(value) for value in values]
+        texts = [text for text in shown if text is not None]
+        require_value_size(sum(map(len, texts)) + len(texts) * len(separator))
+        return separator.join(texts)
 
     return to_string
 

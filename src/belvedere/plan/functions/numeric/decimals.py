@@ -24,7 +24,9 @@ from belvedere.values.decimals import (
     ZERO,
     add,
     divide,
+    integer_from_numeric,
     multiply,
+    numeric_from_integer,
     require_numeric,
     round_to_scale,
     scale_of,
@@ -144,23 +146,33 @@ def factorial(value: int) -> Decimal:
         raise out_of_range("numeric")
     if value > 32177:
         raise out_of_range("numeric")
-    return Decimal(math.factorial(value))
+    return numeric_from_integer(math.factorial(value))
 
 
 def gcd(left: Decimal, right: Decimal) -> Decimal:
     if not (left.is_finite() and right.is_finite()):
         return NAN
     digits = max(scale_of(left), scale_of(right))
-    whole = math.gcd(int(left.scaleb(digits, EXACT)), int(right.scaleb(digits, EXACT)))
-    return round_to_scale(Decimal(whole).scaleb(-digits, EXACT), digits)
+    whole = math.gcd(*_scale_to_integers(left, right, digits))
+    return round_to_scale(numeric_from_integer(whole).scaleb(-digits, EXACT), digits)
+
+
+def _scale_to_integers(left: Decimal, right: Decimal, digits: int) -> tuple[int, int]:
+    """Both times 10 ** digits."""
+    return (
+        integer_from_numeric(left.scaleb(digits, EXACT)),
+        integer_from_numeric(right.scaleb(digits, EXACT)),
+    )
 
 
 def lcm(left: Decimal, right: Decimal) -> Decimal:
     if not (left.is_finite() and right.is_finite()):
         return NAN
     digits = max(scale_of(left), scale_of(right))
-    whole = math.lcm(int(left.scaleb(digits, EXACT)), int(right.scaleb(digits, EXACT)))
-    return require_numeric(round_to_scale(Decimal(whole).scaleb(-digits, EXACT), digits))
+    whole = math.lcm(*_scale_to_integers(left, right, digits))
+    return require_numeric(
+        round_to_scale(numeric_from_integer(whole).scaleb(-digits, EXACT), digits)
+    )
 
 
 def digit_counts(sql_type: SqlType) -> tuple[int, int]:

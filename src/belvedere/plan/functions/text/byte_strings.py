@@ -13,6 +13,7 @@ from belvedere.values import quoting
 from belvedere.values.failures import bad_argument
 from belvedere.values.numbers import INT4_MAX
 from belvedere.values.texts import unescape_bytes
+from belvedere.values.value_size import require_value_size
 
 _PLAIN_NAME = re.compile("[a-z_][a-z0-9_]*")
 # PostgreSQL's keywords that a name must not be written as without quotes.
@@ -36,6 +37,7 @@ RESERVED = frozenset(
 
 
 def concatenate(left: bytes, right: bytes) -> bytes:
+    require_value_size(len(left) + len(right))
     return left + right
 
 
@@ -128,6 +130,7 @@ def hexadecimal8(value: int) -> str:
 
 
 def encode(value: bytes, form: str) -> str:
+    require_value_size((4 if form == "escape" else 2) * len(value))
     name = form.lower()
     if name == "hex":
         return value.hex()

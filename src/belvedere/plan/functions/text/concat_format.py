@@ -13,9 +13,11 @@ from belvedere.plan.functions.cast.casts import cast_function, text_formatter
 from belvedere.plan.functions.core.function import Function, SqlForm, Types, scalar, stable
 from belvedere.plan.functions.logic.comparison import element_key
 from belvedere.plan.functions.text.byte_strings import quote_identifier, quote_literal
+from belvedere.plan.functions.text.strings import concatenate
 from belvedere.types import TEXT, Kind, SqlType
 from belvedere.values.failures import bad_argument
 from belvedere.values.numbers import INT4_MIN, parse_int4
+from belvedere.values.value_size import require_value_size
 
 _SPECIFIER = re.compile(
     r"%(?:(\d{1,9})\$)?(-?)(?:(\d{1,9})|\*(?:(\d{1,9})\$)?)?([sIL%]|.|$)", re.DOTALL
@@ -49,7 +51,9 @@ def _specialize_concat(types: Types) -> Callable[..., str]:
     shows = [text_formatter(one) for one in types]
 
     def concat(*values: Any) -> str:
-        return "".join([show(value) for show, value in zip(shows, values) if value is not None])
+        texts = [show(value) for show, value in zip(shows, values) if value is not None]
+        require_value_size(sum(map(len, texts)))
+        return "".join(texts)
 
     return concat
 
@@ -60,9 +64,9 @@ def _specialize_concat_ws(types: Types) -> Callable[..., str | None]:
     def concat_ws(separator: str | None, *values: Any) -> str | None:
         if separator is None:
             return None
-        return separator.join(
-            [show(value) for show, value in zip(shows, values) if value is not None]
-        )
+        texts = [show(value) for show, value in zip(shows, values) if value is not None]
+        require_value_size(sum(map(len, texts)) + len(texts) * len(separator))
+        return separator.join(texts)
 
     return concat_ws
 
@@ -70,13 +74,13 @@ def _specialize_concat_ws(types: Types) -> Callable[..., str | None]:
 def _text_and_any(types: Types) -> Callable[[str, Any], str]:
     show = cast_function(types[1], TEXT).python
     assert callable(show)
-    return lambda left, right: left + show(right)
+    return lambda left, right: concatenate(left, show(right))
 
 
 def _any_and_text(types: Types) -> Callable[[Any, str], str]:
     show = cast_function(types[0], TEXT).python
     assert callable(show)
-    return lambda left, right: show(left) + right
+    return lambda left, right: concatenate(show(left), right)
 
 
 def _specialize_format(types: Types) -> Callable[..., str | None]:
@@ -97,6 +101,7 @@ class _FormatCall:
     def __init__(self, texts: list[str | None]) -> None:
         self.texts = texts
         self.next = 0
+        self.size = 0
 
     def format_template(self, template: str) -> str:
         return _SPECIFIER.sub(self.format_specifier, template)
@@ -138,6 +143,8 @@ class _FormatCall:
     def pad_text(self, text: str, minus: str, size: int) -> str:
         if abs(size) > _LENGTH_MAX:
             raise bad_argument("requested length too large", "54000")
+        self.size += max(abs(size), len(text))
+        require_value_size(self.size)
         return text.ljust(abs(size)) if minus or size < 0 else text.rjust(size)
 
 

@@ -17,6 +17,9 @@ from belvedere.values.regex.match import (
     iterate_matches,
     parse_flags,
 )
+from belvedere.values.value_size import require_value_size
+
+_BYTES_PER_PART = 64  # a short text in a list
 
 
 def matches(text: str, pattern: str) -> bool:
@@ -136,11 +139,13 @@ def _replace_matches(text: str, regex: Regex, replacement: str, start: int, numb
     if re.search(r"\\[1-9]", replacement):
         regex.refuse_unequal_alternatives()
     out: list[str] = []
-    position = 0
+    position, size = 0, len(text)
     for count, match in enumerate(iterate_matches(regex, text, start), 1):
         if number in (0, count):
             out.append(text[position : match.start()])
             out.append(_expand_replacement(replacement, match, regex.groups))
+            size += len(out[-1])
+            require_value_size(size)
             position = match.end()
             if number:
                 break
@@ -255,6 +260,7 @@ def regexp_split_flags(text: str, pattern: str, flags: str) -> list[str]:
         if match.end() == match.start() and match.start() in (position, len(text)):
             continue  # it would split off an empty part
         parts.append(text[position : match.start()])
+        require_value_size(_BYTES_PER_PART * len(parts))
         position = match.end()
     return [*parts, text[position:]]
 

@@ -10,6 +10,7 @@ import re
 from belvedere.plan.functions.core.function import UDF, Function, scalar
 from belvedere.values.failures import bad_argument
 from belvedere.values.numbers import INT4_MAX, INT4_MIN
+from belvedere.values.value_size import ALWAYS_ALLOWED, require_value_size
 
 LOWER = "abcdefghijklmnopqrstuvwxyz"
 UPPER = LOWER.upper()
@@ -26,6 +27,8 @@ def too_large_error() -> Exception:
 
 
 def concatenate(left: str, right: str) -> str:
+    if (size := len(left) + len(right)) > ALWAYS_ALLOWED:
+        require_value_size(size)
     return left + right
 
 
@@ -81,6 +84,7 @@ def _padding(value: str, size: int, fill: str) -> str:
         return ""
     if size > _LENGTH_MAX:
         raise too_large_error()
+    require_value_size(size)
     return (fill * (missing // len(fill) + 1))[:missing]
 
 
@@ -133,7 +137,11 @@ def position(value: str, part: str) -> int:
 
 
 def replace(value: str, old: str, new: str) -> str:
-    return value.replace(old, new) if old else value
+    if not old:
+        return value
+    if len(new) > len(old) and len(value) * len(new) > ALWAYS_ALLOWED:
+        require_value_size(len(value) + value.count(old) * (len(new) - len(old)))
+    return value.replace(old, new)
 
 
 def translate(value: str, old: str, new: str) -> str:
@@ -148,6 +156,7 @@ def repeat(value: str, count: int) -> str:
         return ""
     if octet_length(value) * count > _BYTES_MAX:
         raise too_large_error()
+    require_value_size(len(value) * count)
     return value * count
 
 
@@ -160,6 +169,7 @@ def split_part(value: str, separator: str, number: int) -> str:
         raise bad_argument("field position must not be zero")
     if not value:
         return ""
+    require_value_size(8 * value.count(separator) if separator else 0)
     parts = value.split(separator) if separator else [value]
     index = number - 1 if number > 0 else len(parts) + number
     return parts[index] if 0 <= index < len(parts) else ""
@@ -192,6 +202,7 @@ def overlay_count(value: str, new: str, start: int, count: int) -> str:
         raise bad_argument("negative substring length not allowed", "22011")
     if start + count > INT4_MAX:
         raise bad_argument("integer out of range", "22003")
+    require_value_size(len(value) + len(new))
     rest = max(start + count - 1, 0)
     return value[: start - 1] + new + value[rest:]
 

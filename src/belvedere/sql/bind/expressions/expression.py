@@ -32,6 +32,7 @@ from belvedere.types import (
     SqlType,
     array_of,
 )
+from belvedere.values.decimals import numeric_from_decimal
 
 
 def bind_expression_tree(env: Env, tree: t.Expr) -> e.Expression:
@@ -105,7 +106,7 @@ def _parse_number(digits: str, at: int) -> Decimal:
         raise InvalidInput("value overflows numeric format", sqlstate="22003", position=at + 1)
     found = Decimal(digits)
     if found.as_tuple().exponent > 0:  # type: ignore[operator]
-        found = Decimal(int(found))  # 1e3 is 1000, with scale 0
+        found = numeric_from_decimal(found)  # 1e3 is 1000, with scale 0
     return found if found else found.copy_abs()  # a numeric zero has no sign
 
 
