@@ -124,7 +124,7 @@ FOLDERS: dict[str, Order] = {
     ),
     "plan": (
         ("printer",),
-        ("transform",),
+        ("row_repeat", "transform"),
         ("nodes",),
         ("access", "dml", "expression_printer", "frames", "representation"),
         ("expressions",),

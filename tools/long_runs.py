@@ -76,6 +76,12 @@ RUNS = (
         {"CASES": "50", "SEED": "1"},
     ),
     LongRun(
+        "rewrites",
+        "rewritten answers == plain answers == PostgreSQL's, for random queries and views",
+        ("-m tests.properties.rewrite.hunt --queries {QUERIES} --seed {SEED}",),
+        {"QUERIES": "5000", "SEED": "1"},
+    ),
+    LongRun(
         "hoist",
         "every query of SQL Logic Test as a view; SHARD=3/20 is a part",
         ("-m tests.properties.views.workloads.hoist --tables {TABLES} --shard {SHARD}",),

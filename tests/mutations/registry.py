@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.mutations import engine, isolation, row, views
+from tests.mutations import engine, isolation, rewrite, row, views
 from tests.mutations.patch import Mutation, restore
 
 ENGINE = {**engine.MUTATIONS, **isolation.MUTATIONS, **views.MUTATIONS}
@@ -14,7 +14,10 @@ ENGINE = {**engine.MUTATIONS, **isolation.MUTATIONS, **views.MUTATIONS}
 ROW = row.MUTATIONS
 """Bugs that earlier drafts of the row-atomic commit had: the explorer catches them."""
 
-ALL: dict[str, Mutation] = {**ENGINE, **ROW}
+REWRITE = rewrite.MUTATIONS
+"""Bugs of query rewriting: random queries catch them."""
+
+ALL: dict[str, Mutation] = {**ENGINE, **ROW, **REWRITE}
 
 
 def mutate(name: str) -> None:

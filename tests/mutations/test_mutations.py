@@ -12,7 +12,7 @@ import pytest
 
 import belvedere
 from tests.mutations.patch import DoesNotApply, before, mutation, patch, restore
-from tests.mutations.registry import ALL, ENGINE, ROW, mutated
+from tests.mutations.registry import ALL, ENGINE, REWRITE, ROW, mutated
 
 SOURCE = Path(belvedere.__path__[0])
 
@@ -34,7 +34,8 @@ def _work(code: CodeType) -> tuple[object, ...]:
 def test_the_numbers_of_mutations_only_grow() -> None:
     assert len(ENGINE) >= 37
     assert len(ROW) >= 6
-    assert len(ALL) == len(ENGINE) + len(ROW)
+    assert len(REWRITE) >= 10
+    assert len(ALL) == len(ENGINE) + len(ROW) + len(REWRITE)
     assert all(one.meaning and one.patches for one in ALL.values())
 
 

@@ -11,6 +11,7 @@ In reading order; an entry uses only those before it:
     frames              window frames: which rows around a row a window function sees
     representation      equal values of different representation: 0 and -0, 1.0 and 1.00
     nodes               relational nodes over weighted rows: the other half of the plan language
+    row_repeat          rows repeated as often as one of their columns says
     transform           traversal and rebuilding of plans and expressions
     printer             a printer of plans as indented trees, for EXPLAIN and for golden tests
 """
@@ -37,6 +38,7 @@ SURFACE = (
     "nodes",
     "printer",
     "representation",
+    "row_repeat",
     "transform",
 )
 """The modules that other packages may import."""

@@ -316,8 +316,8 @@ class Session:
         original, optimized, rewriting = data, None, None
         if self.catalog.views:
             rewriting = query_rewrite.find_rewriting(self, data)
-            if rewriting is not None and rewriting.plan is not None:
-                data = query_rewrite.make_rewritten_statement(data, rewriting.plan)
+            if rewriting is not None:
+                original, data = query_rewrite.make_rewritten_statement(data, rewriting)
                 optimized = rewriting.optimized
             elif self.shared.rewrite_rules:
                 plan = apply_rewrite_rules(data.plan, self.catalog, self.shared.rewrite_rules)

@@ -160,7 +160,7 @@ def _must_run_as_written(
 
 
 def is_rewritten(entry: CompiledStatement) -> bool:
-    return entry.rewriting is not None and entry.rewriting.plan is not None
+    return entry.rewriting is not None and bool(entry.rewriting.answers)
 
 
 def _require_no_view_errors(session: Session, views: tuple[View, ...]) -> None:
@@ -259,7 +259,7 @@ def _choose_strategy_in_transaction(
             strategy=ReadStrategy.CATCH_UP
         )  # with what the transaction itself has changed
     if decision.strategy is not ReadStrategy.READ and is_rewritten(entry):
-        return decision._replace(strategy=ReadStrategy.BYPASS, costs_s={})
+        return decision._replace(strategy=ReadStrategy.BYPASS, costs_s={}, reason="")
     return decision
 
 

@@ -22,7 +22,11 @@ def find_rewriting(session: Session, data: DataPlan) -> RewriteChoice | None:
     return session.shared.rewrites.rewrite_plan(data.plan, session.catalog)
 
 
-def make_rewritten_statement(data: DataPlan, plan: n.Node) -> DataPlan:
-    """The statement with a plan that reads other relations."""
-    scans = [node.relation for node in transform.walk_plan(plan) if isinstance(node, n.Scan)]
-    return replace(data, plan=plan, relations=tuple(dict.fromkeys(scans)))
+def make_rewritten_statement(data: DataPlan, rewriting: RewriteChoice) -> tuple[DataPlan, DataPlan]:
+    """The statement as it was written, and as it is to run: with the relations that it reads."""
+    made = replace(data, plan=rewriting.plan)
+    if not rewriting.answers:
+        return made, made
+    nodes = transform.walk_plan(rewriting.plan)
+    scans = [node.relation for node in nodes if isinstance(node, n.Scan)]
+    return data, replace(made, relations=tuple(dict.fromkeys(scans)))

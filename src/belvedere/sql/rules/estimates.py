@@ -6,9 +6,10 @@ import datetime
 from decimal import Decimal
 from typing import Any
 
-from belvedere.catalog.model import Table
+from belvedere.catalog.model import Table, View
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
+from belvedere.plan.row_repeat import find_repeat_column
 from belvedere.plan.transform import conjuncts
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.statistics import DEFAULT_ROWS
@@ -91,7 +92,7 @@ def estimate_table_rows(relation: int, context: OptimizerContext) -> float:
 def _estimate_join(node: n.Join, context: OptimizerContext) -> float:
     left, right = estimate_rows(node.left, context), estimate_rows(node.right, context)
     if node.lateral:
-        rows = left * right
+        rows = left if repeats_stored_rows(node, context) else left * right
     else:
         rows = left * right
         for key in node.keys:
@@ -109,6 +110,16 @@ def _estimate_join(node: n.Join, context: OptimizerContext) -> float:
             return max(left + right, rows)
         case _:
             return max(MINIMUM, rows)
+
+
+def repeats_stored_rows(node: n.Join, context: OptimizerContext) -> bool:
+    """Whether the join gives the rows of a view's state as often as they are there: at least once,
+    and mostly once."""
+    column = find_repeat_column(node)
+    if column is None or not isinstance(node.left, n.Scan):
+        return False
+    view = context.catalog.get(node.left.relation)
+    return isinstance(view, View) and node.left.slots[column] >= len(view.stored)
 
 
 def _estimate_key_match(key: n.JoinKey, node: n.Join, context: OptimizerContext) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import map_subplans
 from belvedere.sql.rules.access.choose_access import choose_access
+from belvedere.sql.rules.access.limit_state import limit_state
 from belvedere.sql.rules.access.order_by_key import order_by_key
 from belvedere.sql.rules.access.seek_min_max import seek_min_max
 from belvedere.sql.rules.context import OptimizerContext, Rule
@@ -34,6 +35,7 @@ RULES: tuple[Rule, ...] = (
     choose_joins,
     order_by_key,
     top_n,
+    limit_state,
     merge_joins,
     simplify_projects,
 )

@@ -22,6 +22,7 @@ from belvedere.sql.rules.joins.choose_joins import HASH_BUILD, HASH_PROBE
 STEP = 0.03  # a row that passes a filter or a projection
 GROUP = 0.2  # a row that is added to its group
 COMPARE = 0.02  # one comparison of a sort
+LEAST_READ = SEEK + NEXT  # of one row of a range
 LIMIT_ROWS = 100.0  # of a limit whose count is not a constant
 STATE_NEXT = 0.15  # one more row of a view that is read from end to end: always row by row,
 STATE_COLUMN = 0.03  # and this for each column

@@ -23,5 +23,7 @@ def expand_views_over_state(registry: ViewRegistry, catalog: Catalog, plan: n.No
 
 def push_predicates_if_colocated(catalog: Catalog, plan: n.Node) -> n.Node:
     """Co-located joins are told what is wanted of them before they become joins."""
+    if not any(view.options.colocated for view in catalog.views):
+        return plan
     told = any(view.options.colocated for view in list_views_read_by_plan(catalog, plan))
     return push_predicates(plan, OptimizerContext(catalog, STORED_EXPRESSIONS)) if told else plan

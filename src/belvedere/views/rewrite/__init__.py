@@ -9,8 +9,10 @@ In reading order; an entry uses only those before it:
     lossless_joins  joins of a view that change no row of the rest
     match           whether a view contains a block
     derive_columns  expressions of a query over the columns of a view
+    roll_up         aggregates of groups from those of finer groups
     compensate      the plan that makes a block's rows from a view's
     block_sites     the blocks of a plan
+    signature       sets of columns by which most views are passed over
     candidates      the views that may answer queries, as blocks
     view_statistics statistics of the state of views
     planner         the cheapest plan over views

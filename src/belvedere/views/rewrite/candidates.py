@@ -3,13 +3,15 @@
 A definition is bound and brought to its normal form when a query first shares a table with it, and
 again only when something that its meaning depends on has changed: the catalog's version alone does
 not matter. `CandidateView.required` are the tables that a query must read: those that no lossless
-join adds. Views that share too few tables are passed over by comparing sets.
+join adds. Views that share too few tables, or have other columns, are passed over by comparing
+sets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import ObjectState, View, ViewKind
@@ -17,6 +19,7 @@ from belvedere.plan.fields import Field
 from belvedere.views.registry.view_registry import ViewRegistry, list_definition_versions
 from belvedere.views.rewrite.compensate import ViewRows
 from belvedere.views.rewrite.lossless_joins import list_required_tables
+from belvedere.views.rewrite.signature import ViewSignature, build_view_signature
 from belvedere.views.rewrite.view_block import MatchRefusal, ViewBlock, build_view_block
 
 
@@ -26,8 +29,8 @@ class CandidateView:
 
     rows: ViewRows
     block: ViewBlock | MatchRefusal
-    tables: frozenset[int]
     required: frozenset[int]
+    signature: ViewSignature | None
 
 
 class CandidateViews:
@@ -37,14 +40,18 @@ class CandidateViews:
         self._registry = registry
         self._known: dict[int, tuple[object, CandidateView]] = {}
 
-    def list_candidates(self, catalog: Catalog, tables: Iterable[int]) -> list[CandidateView]:
+    def list_candidates(self, catalog: Catalog, tables: Sequence[int]) -> list[CandidateView]:
         """The views that share a table with these, in the order of their ids."""
-        found = {view.id: view for table in tables for view in catalog.dependent_views(table)}
-        return [
-            self._get_candidate(catalog, view)
-            for _, view in sorted(found.items())
-            if is_usable_view(view)
-        ]
+        memo_key = ("candidates", tuple(tables))
+        known = catalog.derived_cache.get(memo_key)
+        if known is None:
+            found = {view.id: view for table in tables for view in catalog.dependent_views(table)}
+            known = catalog.derived_cache[memo_key] = [
+                self._get_candidate(catalog, view)
+                for _, view in sorted(found.items())
+                if is_usable_view(view)
+            ]
+        return cast("list[CandidateView]", known)
 
     def _get_candidate(self, catalog: Catalog, view: View) -> CandidateView:
         memo_key = ("candidate", view.id)
@@ -74,9 +81,9 @@ def make_candidate(
     rows: ViewRows, block: ViewBlock | MatchRefusal, catalog: Catalog
 ) -> CandidateView:
     if isinstance(block, MatchRefusal):
-        return CandidateView(rows, block, frozenset(), frozenset())
+        return CandidateView(rows, block, frozenset(), None)
     required = list_required_tables(block.block, catalog)
-    return CandidateView(rows, block, block.block.tables, required)
+    return CandidateView(rows, block, required, build_view_signature(block))
 
 
 def is_usable_view(view: View) -> bool:

@@ -17,10 +17,12 @@ from belvedere.plan import transform
 from belvedere.plan.expression_printer import print_expression
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.representation import sql_equal_may_differ
+from belvedere.sql.rules.access.implication import FLIPPED
 from belvedere.views.rewrite.block import BlockLeaf, QueryBlock
-from belvedere.views.rewrite.column_names import find_column_name
+from belvedere.views.rewrite.column_names import find_column_name, print_over_leaves
 from belvedere.views.rewrite.derive_columns import NotDerivable, RowDerivation
-from belvedere.views.rewrite.match import ViewAlignment
+from belvedere.views.rewrite.match import ViewAlignment, is_never_null_column
+from belvedere.views.rewrite.roll_up import AggregateColumns, AggregateNotDerivable
 from belvedere.views.rewrite.view_block import MatchRefusal, ViewBlock
 
 
@@ -51,10 +53,24 @@ def build_compensation(
     """The block answered by the view; MatchRefusal when the view lacks a column."""
     builder = _ResultRow(query, view, alignment, rows, catalog)
     try:
-        return builder.build_projection()
+        return builder.build_groups() if query.grouped else builder.build_projection()
     except NotDerivable as missing:
         name = find_column_name(missing.column, alignment.leaves, catalog)
         return MatchRefusal(f"it lacks {name}")
+    except AggregateNotDerivable as missing:
+        text = print_over_leaves(_to_printed_call(missing.call), alignment.leaves, catalog)
+        return MatchRefusal(f"{text} does not follow from its columns")
+    except GroupsLost:
+        return MatchRefusal("it has one row, also for no rows at all")
+
+
+class GroupsLost(Exception):
+    """A view without groups has a row where the query may have none."""
+
+
+def _to_printed_call(call: e.AggregateCall) -> e.Expression:
+    """An aggregate as the printer takes it: like a call of a scalar function."""
+    return e.Call(call.function, call.arguments, call.type)
 
 
 class _ResultRow:
@@ -88,6 +104,7 @@ class _ResultRow:
             if not view.block.grouped or not sql_equal_may_differ(field.type)
         ]
         self._derivation = RowDerivation(alignment, names, usable, remaining)
+        self._bare_groups = RowDerivation(alignment, names, range(len(names)), remaining)
         self._steps: list[str] = []
 
     def build_projection(self) -> Compensation:
@@ -97,20 +114,107 @@ class _ResultRow:
         made = n.Project(node, outputs, self._query.fields)
         return Compensation(made, tuple(self._steps))
 
+    def build_groups(self) -> Compensation:
+        """The groups of a grouped block: rows of the view, or rolled up from them."""
+        query, alignment = self._query, self._alignment
+        if not alignment.groups:
+            if query.outputs or alignment.remaining or alignment.residual:
+                raise GroupsLost
+        node = self._build_filtered_rows()
+        groups = tuple([self._derive_group(one) for one in query.outputs])
+        aggregates = self._list_aggregate_columns()
+        if self._has_same_groups():
+            try:
+                values = [aggregates.read_call(call) for call in query.calls]
+            except AggregateNotDerivable:
+                if not alignment.groups:
+                    raise
+            else:
+                made: n.Node = n.Project(node, (*groups, *values), query.fields)
+                return Compensation(made, tuple(self._steps))
+        made = self._roll_up_groups(node, groups, aggregates)
+        return Compensation(made, tuple(self._steps))
+
+    def _derive_group(self, group: e.Expression) -> e.Expression:
+        """A group of the query over the view's row. Groups of values that may differ in
+        representation are taken only as they are."""
+        try:
+            return self._derivation.derive_expression(group)
+        except NotDerivable:
+            found = self._bare_groups.find_column(group)
+            if found is None:
+                raise
+            return found
+
+    def _has_same_groups(self) -> bool:
+        """Whether each group of the query is one row of the view."""
+        given = self._alignment.given
+        mine = {given.canonical_form(one) for one in self._query.outputs}
+        theirs = {given.canonical_form(one) for one in self._alignment.groups}
+        same = theirs <= mine and not self._alignment.remaining
+        return same and bool(theirs) == bool(self._query.outputs)
+
+    def _list_aggregate_columns(self) -> AggregateColumns:
+        alignment, fields = self._alignment, self._rows.fields
+        columns = {
+            one: e.Column(i, fields[i].type, fields[i].name)
+            for i, one in enumerate(alignment.columns)
+            if isinstance(one, e.AggregateCall)
+        }
+
+        def is_never_null(expression: e.Expression) -> bool:
+            return isinstance(expression, e.Column) and (
+                alignment.given.has_column(expression.index)
+                or is_never_null_column(expression.index, alignment.leaves, self._catalog)
+            )
+
+        return AggregateColumns(
+            columns,
+            alignment.given.canonical_form,
+            self._derivation.derive_expression,
+            is_never_null,
+        )
+
+    def _roll_up_groups(
+        self, node: n.Node, groups: tuple[e.Expression, ...], aggregates: AggregateColumns
+    ) -> n.Node:
+        query, width = self._query, len(groups)
+        rolled = [aggregates.roll_up_call(call) for call in query.calls]
+        calls = tuple([one for each in rolled for one in each.calls])
+        fields = (
+            *query.fields[:width],
+            *(Field(one.function.name, one.type) for one in calls),
+        )
+        made = n.Aggregate(node, groups, calls, fields)
+        columns = [e.Column(i, field.type, field.name) for i, field in enumerate(fields)]
+        values: list[e.Expression] = list(columns[:width])
+        at = width
+        for each in rolled:
+            values.append(each.finish(tuple(columns[at : at + len(each.calls)])))
+            at += len(each.calls)
+        names = ", ".join(map(print_expression, groups)) or "one row"
+        self._steps.append(f"roll up to {names}")
+        return n.Project(made, tuple(values), query.fields)
+
     def _build_filtered_rows(self) -> n.Node:
         rows = self._rows
         slots = tuple(range(len(rows.fields)))
         node: n.Node = n.Scan(rows.relation, rows.name, slots, rows.fields)
         for leaf in self._alignment.remaining:
             node = self._join_leaf(node, leaf)
-        derive = self._derivation.derive_expression
-        conditions = [derive(one) for one in self._alignment.residual]
+        conditions = [self._derive_condition(one) for one in self._alignment.residual]
         conditions += self._derivation.derive_equalities()
         condition = transform.conjunction(conditions)
         if condition is None:
             return node
         self._steps.append(f"filter {' and '.join(map(print_expression, conditions))}")
         return n.Filter(node, condition)
+
+    def _derive_condition(self, condition: e.Expression) -> e.Expression:
+        """A condition over the result row. It may compare a group whose values may differ in
+        representation, because equal ones compare the same."""
+        bare = is_plain_comparison(condition)
+        return (self._bare_groups if bare else self._derivation).derive_expression(condition)
 
     def _join_leaf(self, node: n.Node, leaf: BlockLeaf) -> n.Node:
         right = self._build_leaf_plan(leaf)
@@ -156,3 +260,16 @@ def _collect_used_columns(query: QueryBlock) -> dict[int, e.Column]:
     for expression in (*query.conditions, *query.outputs, *calls, *on):
         transform.map_columns(expression, note_column)
     return found
+
+
+def is_plain_comparison(condition: e.Expression) -> bool:
+    """Whether the condition compares a column with constants, or tests it for NULL."""
+    match condition:
+        case e.Call(function, (e.Column(), e.Literal() | e.Parameter()), _):
+            return function.name in FLIPPED
+        case e.InList(operand=e.Column()):
+            return all(isinstance(one, e.Literal | e.Parameter) for one in condition.items)
+        case e.Test(operand=e.Column(), truth=e.Truth.NULL):
+            return True
+        case _:
+            return False

@@ -68,6 +68,10 @@ class RowDerivation:
             return transform.map_columns(form, self._derive_form)
         return transform.rebuild_operands(form, self._derive_form)
 
+    def find_column(self, expression: e.Expression) -> e.Column | None:
+        """The column of the result row that the expression is."""
+        return self._by_form.get(self._alignment.given.canonical_form(expression))
+
     def derive_equalities(self) -> list[e.Expression]:
         """The equalities of the query's columns that the view does not guarantee."""
         found: list[e.Expression] = []

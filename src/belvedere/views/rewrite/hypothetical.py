@@ -4,10 +4,10 @@
     found = views.rewrite_plan(plan)
 
 `plan` is the bound plan of a query, as `sql.bind` gives it. `found` is a `RewriteChoice`, or None
-when none of the views shares a table with the query. `found.plan` is None when no view is taken:
-then `found.refused` has a reason for each. Otherwise `found.answers` says which views answer which
-parts and what is done to their rows, `found.cost` is the cost of the statement with the views, and
-`found.cost_without` that without them, in the optimizer's unit (one row read by its key).
+when none of the views shares a table with the query. `found.answers` says which views answer which
+parts and what is done to their rows; it is empty when no view is taken. `found.refused` has a
+reason for each that is not. `found.plan` reads the views, `found.cost` is its cost, and
+`found.cost_without` that without the views, in the optimizer's unit (one row read by its key).
 
 The views are put into a copy of the catalog, where they are ready and have as many rows as their
 definitions are estimated to give (`row_counts`, by name); the database does not change. Views that

@@ -41,15 +41,16 @@ class ViewAlignment:
     """A view over the row of a query, to which its extra leaves were added at the end.
 
     `given` are the classes of the query's conditions and of lossless joins, `kept` those of the
-    view's conditions. `columns` are the view's columns over that row, `residual` the conditions
-    that the view's rows still have to satisfy besides the equalities of `given`, and `remaining`
-    the leaves of the query that the view lacks.
+    view's conditions. `columns` are the view's columns over that row and `groups` its groups;
+    `residual` are the conditions that the view's rows still have to satisfy besides the equalities
+    of `given`, and `remaining` the leaves of the query that the view lacks.
     """
 
     leaves: tuple[BlockLeaf, ...]
     given: ColumnClasses
     kept: ColumnClasses
     columns: tuple[ViewColumn, ...]
+    groups: tuple[e.Expression, ...]
     residual: tuple[e.Expression, ...]
     remaining: tuple[BlockLeaf, ...]
 
@@ -100,7 +101,8 @@ def align_view(
     covered = {there for there in mapping if there is not None}
     remaining = tuple([leaf for i, leaf in enumerate(query.leaves) if i not in covered])
     columns = tuple([shift.move_column(one) for one in view.columns])
-    return ViewAlignment(leaves, given, kept, columns, residual, remaining)
+    groups = tuple([shift.move_expression(one) for one in view.block.outputs])
+    return ViewAlignment(leaves, given, kept, columns, groups, residual, remaining)
 
 
 class _ColumnShift:

@@ -13,7 +13,7 @@ What an advisor asks, about a view that does not exist, is `views.rewrite.hypoth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from belvedere.catalog.catalog import Catalog
@@ -22,7 +22,7 @@ from belvedere.plan import transform
 from belvedere.sql.bind.statements.statement import STORED_EXPRESSIONS
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.optimize import optimize
-from belvedere.sql.rules.plan_cost import estimate_statement_cost
+from belvedere.sql.rules.plan_cost import LEAST_READ, estimate_statement_cost
 from belvedere.sql.rules.prune_columns import prune_columns
 from belvedere.sql.rules.push_predicates import push_predicates
 from belvedere.sql.rules.simplify_projects import simplify_projects
@@ -41,11 +41,24 @@ from belvedere.views.rewrite.block_sites import (
 from belvedere.views.rewrite.candidates import CandidateView, CandidateViews
 from belvedere.views.rewrite.compensate import Compensation, build_compensation
 from belvedere.views.rewrite.match import align_view, list_leaf_mappings
+from belvedere.views.rewrite.signature import (
+    QuerySignature,
+    SignatureConflict,
+    build_query_signature,
+    find_signature_conflict,
+)
 from belvedere.views.rewrite.view_block import MatchRefusal
 from belvedere.views.rewrite.view_statistics import ViewStatistics
 
 ROUNDS_MAX = 4
 """How many blocks of a plan are answered from views."""
+
+LEAST_COST = LEAST_READ
+"""The least that a read of a view can cost: one row of its state."""
+
+GROUPS = MatchRefusal("it has groups of rows")
+ROWS = MatchRefusal("it has rows, not groups")
+OTHER_TABLES = MatchRefusal("it joins other tables, which may drop or repeat rows")
 
 _RULES = (
     inline_ctes,
@@ -76,15 +89,22 @@ class RefusedView:
 
 @dataclass(frozen=True, slots=True)
 class RewriteChoice:
-    """What rewriting found for a statement. `plan` names views, `optimized` reads their state; both
-    are None when no view is taken. Costs are in the optimizer's unit."""
+    """What rewriting found for a statement. `plan` names views, `optimized` reads their state;
+    without `answers` no view is taken. Costs are in the optimizer's unit."""
 
-    plan: n.Node | None
-    optimized: n.Node | None
+    plan: n.Node
+    optimized: n.Node
     cost: float
     cost_without: float
     answers: tuple[BlockAnswer, ...]
-    refused: tuple[RefusedView, ...]
+    list_refused: Callable[[], list[RefusedView]]
+
+    @property
+    def refused(self) -> list[RefusedView]:
+        """The views that share tables with the statement and were not taken. The reasons are
+        written down only when somebody asks."""
+        taken = {one.view.rows.name for one in self.answers}
+        return [one for one in self.list_refused() if one.name not in taken]
 
 
 class RewritePlanner:
@@ -110,13 +130,20 @@ class RewritePlanner:
         candidates = self._list_candidates(catalog, sorted(scans))
         if not candidates or not reads_base_tables_only(plan):
             return None
-        return self._choose_cheapest(plan, catalog, candidates)
+        plain = self._prepare_plan(plan, catalog)
+        search = _Search(catalog, [one for one in candidates if one.required <= scans])
+        search.refuse_other_tables(one for one in candidates if not one.required <= scans)
+        if plain.cost <= LEAST_COST:
+            search.refuse_all(f"without views the cost is {plain.cost:.1f}")
+            return plain.make_choice(plain, (), search)
+        return self._choose_cheapest(plan, plain, catalog, search)
 
-    def optimize_over_state(self, plan: n.Node, catalog: Catalog) -> n.Node:
-        """The optimized plan, with views read from their state."""
+    def _prepare_plan(self, plan: n.Node, catalog: Catalog) -> _PricedPlan:
+        """The plan, reading views from their state, and its cost."""
         plan = rewrite_to_index_views(plan, catalog)
         readable = expand_views_over_state(self._registry, catalog, plan)
-        return optimize(readable, self._make_context(catalog))
+        optimized = optimize(readable, self._make_context(catalog))
+        return _PricedPlan(plan, optimized, self.estimate_plan_cost(optimized, catalog))
 
     def estimate_plan_cost(self, optimized: n.Node, catalog: Catalog) -> float:
         return estimate_statement_cost(optimized, self._make_context(catalog))
@@ -126,35 +153,25 @@ class RewritePlanner:
         return OptimizerContext(catalog, STORED_EXPRESSIONS, statistics)
 
     def _choose_cheapest(
-        self, plan: n.Node, catalog: Catalog, candidates: list[CandidateView]
+        self, plan: n.Node, plain: _PricedPlan, catalog: Catalog, search: _Search
     ) -> RewriteChoice:
-        search = _Search(catalog, candidates)
-        best: n.Node = self._simplify_plan(plan, catalog)
-        answers: list[BlockAnswer] = []
-        found = search.list_answers(best)
-        if not found:
-            return RewriteChoice(None, None, 0.0, 0.0, (), search.list_refused())
-        optimized = self.optimize_over_state(best, catalog)
-        cost = without = self.estimate_plan_cost(optimized, catalog)
+        simple = self._simplify_plan(plan, catalog) if search.candidates else plan
+        best, answers = plain, list[BlockAnswer]()
+        found = search.list_answers(simple)
         while found and len(answers) < ROUNDS_MAX:
             chosen = None
             for one in found:
-                made = replace_plan_node(best, one.node, one.compensation.plan)
-                ready = self.optimize_over_state(made, catalog)
-                price = self.estimate_plan_cost(ready, catalog)
-                search.note_cost(one, price, cost)
-                if price < cost:
-                    chosen, cost, optimized = (one, made), price, ready
+                made = replace_plan_node(simple, one.node, one.compensation.plan)
+                priced = self._prepare_plan(made, catalog)
+                search.note_cost(one, priced.cost, best.cost)
+                if priced.cost < best.cost:
+                    chosen, best = (one, made), priced
             if chosen is None:
                 break
             answers.append(chosen[0])
-            best = chosen[1]
-            found = search.list_answers(best)
-        taken = {one.view.rows.name for one in answers}
-        refused = tuple([one for one in search.list_refused() if one.name not in taken])
-        if not answers:
-            return RewriteChoice(None, None, cost, without, (), refused)
-        return RewriteChoice(best, optimized, cost, without, tuple(answers), refused)
+            simple = chosen[1]
+            found = search.list_answers(simple)
+        return best.make_choice(plain, tuple(answers), search)
 
     def _simplify_plan(self, plan: n.Node, catalog: Catalog) -> n.Node:
         context = self._make_context(catalog)
@@ -163,50 +180,85 @@ class RewritePlanner:
         return plan
 
 
+@dataclass(frozen=True, slots=True)
+class _PricedPlan:
+    plan: n.Node
+    optimized: n.Node
+    cost: float
+
+    def make_choice(
+        self, plain: _PricedPlan, answers: tuple[BlockAnswer, ...], search: _Search
+    ) -> RewriteChoice:
+        return RewriteChoice(
+            self.plan, self.optimized, self.cost, plain.cost, answers, search.list_refused
+        )
+
+
 class _Search:
     """Matches blocks with candidates, and keeps the first reason why each was not taken."""
 
     def __init__(self, catalog: Catalog, candidates: list[CandidateView]) -> None:
         self._catalog = catalog
-        self._candidates = candidates
-        self._reasons: dict[str, str] = {}
+        self.candidates = candidates
+        self._reasons: dict[str, MatchRefusal | SignatureConflict] = {}
+
+    def refuse_all(self, reason: str) -> None:
+        refusal = MatchRefusal(reason)
+        self._reasons |= {one.rows.name: refusal for one in self.candidates}
+
+    def refuse_other_tables(self, views: Iterable[CandidateView]) -> None:
+        for view in views:
+            block = view.block
+            refusal = block if isinstance(block, MatchRefusal) else OTHER_TABLES
+            self._reasons[view.rows.name] = refusal
 
     def list_answers(self, plan: n.Node) -> list[BlockAnswer]:
         """Every block of the plan that some view answers."""
         found = []
         for node, block in list_block_sites(plan, self._catalog):
-            for candidate in self._candidates:
-                made = match_candidate(block, candidate, self._catalog)
-                if isinstance(made, MatchRefusal):
-                    self._reasons.setdefault(candidate.rows.name, made.reason)
-                else:
+            signature = build_query_signature(block)
+            for candidate in self.candidates:
+                made = match_candidate(block, signature, candidate, self._catalog)
+                if isinstance(made, Compensation):
                     found.append(BlockAnswer(candidate, node, made))
+                elif self._reasons.get(candidate.rows.name, ROWS) in (ROWS, GROUPS):
+                    self._reasons[candidate.rows.name] = made
         return found
 
     def note_cost(self, answer: BlockAnswer, price: float, cost: float) -> None:
         if price >= cost:
             reason = f"its plan costs {price:.1f}, another one {cost:.1f}"
-            self._reasons[answer.view.rows.name] = reason
+            self._reasons[answer.view.rows.name] = MatchRefusal(reason)
 
-    def list_refused(self) -> tuple[RefusedView, ...]:
-        return tuple([RefusedView(*one) for one in self._reasons.items()])
+    def list_refused(self) -> list[RefusedView]:
+        return [
+            RefusedView(
+                name,
+                one.reason
+                if isinstance(one, MatchRefusal)
+                else one.describe_refusal(self._catalog),
+            )
+            for name, one in self._reasons.items()
+        ]
 
 
 def match_candidate(
-    query: QueryBlock, candidate: CandidateView, catalog: Catalog
-) -> Compensation | MatchRefusal:
+    query: QueryBlock, signature: QuerySignature, candidate: CandidateView, catalog: Catalog
+) -> Compensation | MatchRefusal | SignatureConflict:
     """The block answered by the view, or the reason why it is not."""
     view = candidate.block
     if isinstance(view, MatchRefusal):
         return view
     if not candidate.required <= query.tables:
-        missing = sorted(candidate.required - query.tables)
-        names = ", ".join(catalog.table(one).name for one in missing)
-        return MatchRefusal(f"it joins {names}, which may drop or repeat rows")
-    if view.block.grouped:
-        return MatchRefusal("it has groups of rows")
+        return OTHER_TABLES
+    if view.block.grouped and not query.grouped:
+        return GROUPS
     if query.grouped and not view.block.grouped:
-        return MatchRefusal("it has rows, not groups")  # the rows below are a block of their own
+        return ROWS  # the rows that the query groups are a block of their own
+    assert candidate.signature is not None
+    conflict = find_signature_conflict(signature, candidate.signature)
+    if conflict is not None:
+        return conflict
     first: MatchRefusal | None = None
     for mapping in list_leaf_mappings(query, view.block):
         aligned = align_view(query, view, mapping, catalog)
@@ -216,4 +268,4 @@ def match_candidate(
                 return made
             aligned = made
         first = first or aligned
-    return first or MatchRefusal("it reads other tables")
+    return first or OTHER_TABLES

@@ -24,6 +24,7 @@ from belvedere.execution.run import Rows, Run
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
+from belvedere.plan.row_repeat import find_repeat_column
 from belvedere.types import Row
 
 Test = Callable[[Row, Row], bool]
@@ -33,7 +34,12 @@ def compile_join(context: CompileContext, node: n.Join) -> Rows:
     if node.lookup is not None and node.kind not in (n.JoinKind.RIGHT, n.JoinKind.FULL):
         return _index_nested_loop_join(context, node, node.lookup)
     if node.lateral:
-        return _lateral_join(context, node)
+        column = find_repeat_column(node)
+        return (
+            _lateral_join(context, node)
+            if column is None
+            else _repeat_rows_join(context, node, column)
+        )
     if node.method is n.JoinMethod.MERGE and _is_ordered(node.left) and _is_ordered(node.right):
         return _merge_join(context, node)
     if node.keys:
@@ -123,6 +129,22 @@ def _outer_nested_loop_join(
                 yield left_padding + other
 
     return join_rows
+
+
+def _repeat_rows_join(context: CompileContext, node: n.Join, column: int) -> Rows:
+    """Each left row as often as its column says, with a number."""
+    left = context.plan(node.left)
+
+    def repeat_rows(run: Run) -> Iterator[Row]:
+        for row in left(run):
+            count = row[column]
+            if count == 1:
+                yield (*row, 1)
+            elif count is not None:
+                for number in range(1, count + 1):
+                    yield (*row, number)
+
+    return repeat_rows
 
 
 def _lateral_join(context: CompileContext, node: n.Join) -> Rows:

@@ -9,5 +9,6 @@ In reading order; an entry uses only those before it:
     choose_access       gives each scan its cheapest access path
     ordered_access      the access path for a sort below a limit
     order_by_key        removes sorts whose order an access path already gives
+    limit_state         a limit over a view reads only the first rows of its state
     seek_min_max        reads min and max of a key column from the first or last row of a key
 """
