@@ -146,9 +146,9 @@ class TableStatistics:
         if not isinstance(item, Table | View):
             return TableSample(position, UNKNOWN_ROWS)
         compiled, reader = compiled_relation(catalog, relation), self._reader()
-        rows, values = _read_first_rows_and_count(reader, compiled)
         if not isinstance(compiled, CompiledTable):
-            return TableSample(position, rows)
+            return TableSample(position, _estimate_state_rows(reader, compiled))
+        rows, values = _read_first_rows_and_count(reader, compiled)
         if len(values) >= COUNTED_MAX:
             return TableSample(
                 position, rows, compiled, list(_sample_rows_evenly_by_key(reader, compiled))
@@ -169,6 +169,18 @@ def _read_first_rows_and_count(
     if len(values) >= COUNTED_MAX and isinstance(relation, CompiledTable):
         rows *= _estimate_extrapolation_factor(reader, relation, values[-1])
     return rows, values
+
+
+def _estimate_state_rows(reader: Reader, view: CompiledView) -> float:
+    """The estimated number of rows of a view's state, extrapolated as that of a table."""
+    rows, reached = 0, b""
+    for pairs in reader.scan(view.start, view.end):
+        rows += len(pairs)
+        if pairs:
+            reached = pairs[-1][0]
+        if rows >= COUNTED_MAX:
+            return rows * _estimate_range_factor(reader, RowRange(view.start, view.end), reached)
+    return float(rows)
 
 
 def _estimate_extrapolation_factor(reader: Reader, table: CompiledTable, reached: bytes) -> float:
