@@ -30,7 +30,7 @@ BLOCK = re.compile(r"```(sql|delta \w+)\n(.*?)```\n```text\n(.*?)```", re.DOTALL
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_shows_what_the_program_prints(page: Path, update_golden: bool) -> None:
     text = page.read_text()
-    with opened() as store:
+    with opened(rewrite=True) as store:
         session = store.session()
         shown = BLOCK.sub(lambda found: written(store, session, found), text)
     if update_golden:

@@ -43,7 +43,7 @@ def test_a_view_that_would_help_is_taken_with_its_cost(store: Store) -> None:
     assert found is not None
     assert [one.view.rows.name for one in found.answers] == ["joined"]
     assert found.cost < found.cost_without / 5
-    assert [(one.name, one.reason) for one in found.refused] == [
+    assert [(one.name, one.reason) for one in found.refusals] == [
         ("counts", "it has groups of rows")
     ]
     assert store.db.catalog is before

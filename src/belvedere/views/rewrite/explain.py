@@ -14,5 +14,5 @@ def describe_rewriting(rewriting: RewriteChoice) -> list[str]:
     if rewriting.answers:
         costs = f"cost {rewriting.cost:.1f}, without views {rewriting.cost_without:.1f}"
         lines.append(f"rewriting: {costs}")
-    lines += [f"view {one.name} not used: {one.reason}" for one in rewriting.refused]
+    lines += [f"view {one.name} not used: {one.reason}" for one in rewriting.refusals]
     return lines

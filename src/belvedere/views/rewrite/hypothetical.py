@@ -5,7 +5,7 @@
 
 `plan` is the bound plan of a query, as `sql.bind` gives it. `found` is a `RewriteChoice`, or None
 when none of the views shares a table with the query. `found.answers` says which views answer which
-parts and what is done to their rows; it is empty when no view is taken. `found.refused` has a
+parts and what is done to their rows; it is empty when no view is taken. `found.refusals` has a
 reason for each that is not. `found.plan` reads the views, `found.cost` is its cost, and
 `found.cost_without` that without the views, in the optimizer's unit (one row read by its key).
 

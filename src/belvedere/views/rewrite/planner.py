@@ -100,7 +100,7 @@ class RewriteChoice:
     list_refused: Callable[[], list[RefusedView]]
 
     @property
-    def refused(self) -> list[RefusedView]:
+    def refusals(self) -> list[RefusedView]:
         """The views that share tables with the statement and were not taken. The reasons are
         written down only when somebody asks."""
         taken = {one.view.rows.name for one in self.answers}
@@ -138,12 +138,12 @@ class RewritePlanner:
             return plain.make_choice(plain, (), search)
         return self._choose_cheapest(plan, plain, catalog, search)
 
-    def _prepare_plan(self, plan: n.Node, catalog: Catalog) -> _PricedPlan:
+    def _prepare_plan(self, plan: n.Node, catalog: Catalog) -> _PlanAlternative:
         """The plan, reading views from their state, and its cost."""
         plan = rewrite_to_index_views(plan, catalog)
         readable = expand_views_over_state(self._registry, catalog, plan)
         optimized = optimize(readable, self._make_context(catalog))
-        return _PricedPlan(plan, optimized, self.estimate_plan_cost(optimized, catalog))
+        return _PlanAlternative(plan, optimized, self.estimate_plan_cost(optimized, catalog))
 
     def estimate_plan_cost(self, optimized: n.Node, catalog: Catalog) -> float:
         return estimate_statement_cost(optimized, self._make_context(catalog))
@@ -153,7 +153,7 @@ class RewritePlanner:
         return OptimizerContext(catalog, STORED_EXPRESSIONS, statistics)
 
     def _choose_cheapest(
-        self, plan: n.Node, plain: _PricedPlan, catalog: Catalog, search: _Search
+        self, plan: n.Node, plain: _PlanAlternative, catalog: Catalog, search: _Search
     ) -> RewriteChoice:
         simple = self._simplify_plan(plan, catalog) if search.candidates else plan
         best, answers = plain, list[BlockAnswer]()
@@ -181,13 +181,13 @@ class RewritePlanner:
 
 
 @dataclass(frozen=True, slots=True)
-class _PricedPlan:
+class _PlanAlternative:
     plan: n.Node
     optimized: n.Node
     cost: float
 
     def make_choice(
-        self, plain: _PricedPlan, answers: tuple[BlockAnswer, ...], search: _Search
+        self, plain: _PlanAlternative, answers: tuple[BlockAnswer, ...], search: _Search
     ) -> RewriteChoice:
         return RewriteChoice(
             self.plan, self.optimized, self.cost, plain.cost, answers, search.list_refused
