@@ -40,7 +40,7 @@ def _plan_query(hypothesis: HypotheticalCatalog, plan: n.Node) -> tuple[float, t
     planner = RewritePlanner(hypothesis.registry, hypothesis.statistics)
     catalog = hypothesis.catalog
     found = planner.rewrite_plan(plan, catalog)
-    if found is not None and found.plan is not None:
+    if found is not None:
         names = dict.fromkeys(one.view.rows.name for one in found.answers)
         return found.cost, tuple(names)
     return planner.estimate_plan_cost(planner.optimize_over_state(plan, catalog), catalog), ()

@@ -23,7 +23,7 @@ from belvedere.plan import transform
 from belvedere.plan.printer import print_plan
 from belvedere.sql.rules.estimates import estimate_rows
 from belvedere.views.explain.cost_estimate import estimate_entries_and_bytes
-from belvedere.views.rewrite.planner import RewritePlanner
+from belvedere.views.rewrite.planner import RewriteChoice, RewritePlanner
 
 INDEX_SITE = "index"
 """Where an index of a table saves: beside any block."""
@@ -105,7 +105,7 @@ class CandidateEstimator:
     def _plan_plain(self, query: WorkloadQuery) -> float:
         catalog, plan = self._database.catalog, query.data.plan
         found = self._plain.rewrite_plan(plan, catalog)
-        if found is not None and found.plan is not None:
+        if found is not None:
             return found.cost
         return self._plain.estimate_plan_cost(
             self._plain.optimize_over_state(plan, catalog), catalog
@@ -153,7 +153,7 @@ class CandidateEstimator:
             after, sites = planner.estimate_plan_cost(optimized, catalog), frozenset({INDEX_SITE})
         else:
             found = planner.rewrite_plan(query.data.plan, catalog)
-            if found is None or found.plan is None:
+            if found is None or not found.answers:
                 return _find_refusal(found, candidate)
             mine = [one for one in found.answers if one.view.rows.name == candidate.name]
             after, sites = found.cost, frozenset(_name_site(one.node) for one in mine)
@@ -178,8 +178,8 @@ class CandidateEstimator:
         return writes, view.rows, size
 
 
-def _find_refusal(found: object, candidate: Candidate) -> str:
-    for one in getattr(found, "refused", ()):
+def _find_refusal(found: RewriteChoice | None, candidate: Candidate) -> str:
+    for one in [] if found is None else found.refusals:
         if one.name == candidate.name:
             return str(one.reason)
     return "it does not contain the query"

@@ -113,13 +113,13 @@ def _estimate_join(node: n.Join, context: OptimizerContext) -> float:
 
 
 def repeats_stored_rows(node: n.Join, context: OptimizerContext) -> bool:
-    """Whether the join gives the rows of a view's state as often as they are there: at least once,
-    and mostly once."""
+    """Whether the join gives the rows of a view's state as often as they are there: mostly once."""
     column = find_repeat_column(node)
-    if column is None or not isinstance(node.left, n.Scan):
+    scan = node.left.input if isinstance(node.left, n.Limit) else node.left
+    if column is None or not isinstance(scan, n.Scan):
         return False
-    view = context.catalog.get(node.left.relation)
-    return isinstance(view, View) and node.left.slots[column] >= len(view.stored)
+    view = context.catalog.get(scan.relation)
+    return isinstance(view, View) and scan.slots[column] >= len(view.stored)
 
 
 def _estimate_key_match(key: n.JoinKey, node: n.Join, context: OptimizerContext) -> float:

@@ -141,9 +141,16 @@ class RewritePlanner:
     def _prepare_plan(self, plan: n.Node, catalog: Catalog) -> _PlanAlternative:
         """The plan, reading views from their state, and its cost."""
         plan = rewrite_to_index_views(plan, catalog)
-        readable = expand_views_over_state(self._registry, catalog, plan)
-        optimized = optimize(readable, self._make_context(catalog))
+        optimized = self._optimize_expanded(plan, catalog)
         return _PlanAlternative(plan, optimized, self.estimate_plan_cost(optimized, catalog))
+
+    def optimize_over_state(self, plan: n.Node, catalog: Catalog) -> n.Node:
+        """The optimized plan, with views read from their state."""
+        return self._optimize_expanded(rewrite_to_index_views(plan, catalog), catalog)
+
+    def _optimize_expanded(self, plan: n.Node, catalog: Catalog) -> n.Node:
+        readable = expand_views_over_state(self._registry, catalog, plan)
+        return optimize(readable, self._make_context(catalog))
 
     def estimate_plan_cost(self, optimized: n.Node, catalog: Catalog) -> float:
         return estimate_statement_cost(optimized, self._make_context(catalog))
