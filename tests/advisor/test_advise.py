@@ -18,10 +18,16 @@ def _explain(session: Session, sql: str, parameters: tuple[object, ...] = ()) ->
     return "\n".join(str(row[0]) for row in session.execute(f"EXPLAIN {sql}", parameters).rows)
 
 
+def _read_rows(session: Session, text: str, *parameters: str) -> list[tuple[object, ...]]:
+    result = session.execute(text, parameters)
+    result.convert_arrow_to_rows()
+    return list(result.rows or [])
+
+
 def test_unchanged_queries_are_answered_from_applied_views() -> None:
     database, session = open_shop()
     with database:
-        before = [session.execute(BY_CITY, ("city 3",)).rows, session.execute(TOTALS).rows]
+        before = [_read_rows(session, BY_CITY, "city 3"), _read_rows(session, TOTALS)]
         advice = _advise(session)
         assert advice.views
         for statement in advice.list_ddl():
@@ -30,7 +36,7 @@ def test_unchanged_queries_are_answered_from_applied_views() -> None:
         assert used == {view.candidate.name for view in advice.views}
         text = _explain(session, BY_CITY, ("city 3",)) + _explain(session, TOTALS)
         assert all(name in text for name in used)
-        after = [session.execute(BY_CITY, ("city 3",)).rows, session.execute(TOTALS).rows]
+        after = [_read_rows(session, BY_CITY, "city 3"), _read_rows(session, TOTALS)]
         assert [sorted(row[2:] for row in rows) for rows in before[:1]] == [
             sorted(row[2:] for row in rows) for rows in after[:1]
         ]
