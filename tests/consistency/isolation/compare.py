@@ -5,8 +5,9 @@
   from REPEATABLE READ on, an INSERT of a key that another transaction has added or removed since
   the snapshot fails with 40001 here, where PostgreSQL looks at the newest row all the same; and
   ON CONFLICT DO NOTHING does not wait here for a transaction that has removed the row.
-- Under SERIALIZABLE the engines choose other victims. Whatever commits must be what some serial
-  order of the same transactions gives.
+- Under SERIALIZABLE the engines choose other victims. Whatever commits in Belvedere must be what
+  some serial order of the same transactions gives, the statements of the third session among them.
+  In PostgreSQL those are READ COMMITTED, and have no part in such an order.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def _compare_told(
         findings.differences.append(_describe(seed, script, first, mine, name, told[name], place))
     if level == "SERIALIZABLE":
         for name, events in told.items():
-            if not _is_serializable(script, events, judge):
+            if name != POSTGRES and not _is_serializable(script, events, judge):
                 shown = _tell(script, events)
                 findings.differences.append(f"{seed}: {name} is not serializable\n{shown}")
 
