@@ -48,7 +48,7 @@ LAYERS: Order = (
 FOLDERS: dict[str, Order] = {
     "advisor": (
         ("report",),
-        ("advise",),
+        ("advise", "review"),
         ("choice",),
         ("pricing",),
         ("candidates",),

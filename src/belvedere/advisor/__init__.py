@@ -8,6 +8,7 @@ In reading order; an entry uses only those before it:
     pricing/     what each would save, cost and store
     choice/      the set that is worth most
     advise       all of it, one after the other
+    review       what the views that exist have saved and cost
     report/      the advice as text, JSON and HTML, with drawings
 """
 
@@ -16,7 +17,9 @@ SURFACE = (
     "pricing.host",
     "report.html_report",
     "report.json_report",
+    "report.review_text",
     "report.text_report",
+    "review",
     "workload.statements",
 )
 """The modules that other packages may import."""

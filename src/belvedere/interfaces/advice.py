@@ -9,7 +9,9 @@ from belvedere.advisor.advise import Advice, AdviceRequest, advise
 from belvedere.advisor.pricing.host import AdvisedDatabase
 from belvedere.advisor.report.html_report import write_html_report
 from belvedere.advisor.report.json_report import write_json_report
+from belvedere.advisor.report.review_text import write_review
 from belvedere.advisor.report.text_report import write_text_report
+from belvedere.advisor.review import review_views
 from belvedere.advisor.workload.statements import (
     WorkloadStatement,
     read_statistics_rows,
@@ -50,6 +52,17 @@ def give_advice(shared: SharedState, options: AdviceOptions) -> dict[str, Any]:
         "skipped": len(advice.workload.rejected),
         "needed_bytes": advice.needed_bytes,
     }
+
+
+def give_review(shared: SharedState) -> dict[str, Any]:
+    """What the views that exist have saved and cost, by the statements that ran."""
+    session = Session(shared)
+    try:
+        found = review_views(describe_database(session), _read_statements(session, None))
+    finally:
+        session.close()
+    idle = [one.name for one in found if not one.pays]
+    return {"report": write_review(found), "idle": idle}
 
 
 def compute_advice(shared: SharedState, options: AdviceOptions) -> Advice:

@@ -26,6 +26,7 @@ from belvedere.interfaces.owner_server import OwnerServer
 from belvedere.kv.hbase.url import is_hbase_url
 from belvedere.remote.client import is_reachable
 from belvedere.session.context.shared_state import SharedState
+from belvedere.session.context.statement_file import StatementFile
 from belvedere.session.session import Session
 
 logging.getLogger("belvedere").addHandler(logging.NullHandler())
@@ -44,11 +45,14 @@ class OpenStore:
     shared: SharedState
     durability: Durability
     owner: OwnerServer | None
+    statements: StatementFile | None = None
     users: int = 0
 
     def close(self) -> None:
         if self.owner is not None:
             self.owner.close()
+        if self.statements is not None:
+            self.statements.save()
         self.database.close()
         _LOG.info("closed %s", self.path)
 
@@ -213,8 +217,11 @@ def _open_store(path: str, options: OpenOptions) -> OpenStore:
     )
     owned = not in_memory and not on_hbase
     owner = OwnerServer(database, shared, Path(path)) if owned else None
+    statements = StatementFile(Path(path), shared.statistics) if owned else None
+    if statements is not None:
+        statements.load()
     _LOG.info("opened %s at position %d", path, database.position)
-    return OpenStore(path, database, shared, config.durability, owner)
+    return OpenStore(path, database, shared, config.durability, owner, statements)
 
 
 def parse_durability(text: str) -> Durability:

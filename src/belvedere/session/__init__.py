@@ -21,6 +21,7 @@ SURFACE = (
     "context.notices",
     "context.result",
     "context.shared_state",
+    "context.statement_file",
     "copy.arrow_input",
     "materialized.create",
     "materialized.replace",

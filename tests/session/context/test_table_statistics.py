@@ -125,3 +125,13 @@ def test_joins_begin_where_skew_leaves_few_rows(con: belvedere.Connection) -> No
         key=lambda line: len(line) - len(line.lstrip()),
     )
     assert "Scan db" not in deepest, plan
+
+
+def test_a_key_that_begins_with_few_values_is_counted_right(con: belvedere.Connection) -> None:
+    con.execute("CREATE TABLE lines (number int, parent int, n int, PRIMARY KEY (number, parent))")
+    con.execute(
+        "INSERT INTO lines SELECT a, b, b % 7 FROM generate_series(1, 5) a, "
+        "generate_series(1, 8000) b"
+    )
+    assert estimate(con, "SELECT * FROM lines") == pytest.approx(40_000, rel=0.2)
+    assert estimate(con, "SELECT * FROM lines WHERE n = 3") == pytest.approx(40_000 / 7, rel=0.3)

@@ -18,7 +18,9 @@ from belvedere.catalog.model import Table
 from belvedere.errors import Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan.expression_printer import ExpressionPrinter, print_value
-from belvedere.types import Kind
+from belvedere.types import Kind, SqlType
+
+_LIKE = {"~~": "LIKE", "!~~": "NOT LIKE", "~~*": "ILIKE", "!~~*": "NOT ILIKE"}
 
 FindColumn = Callable[[int], LeafColumn | None]
 """The column of a leaf at a place of the product's row."""
@@ -120,6 +122,10 @@ class ConditionWriter(ExpressionPrinter):
                 return self._leaves.write_column(column)
             case e.Parameter() | e.OuterColumn() | e.SequenceCall():
                 raise Unsupported("a value that is not that of a row")
+            case e.Cast(explicit=False):
+                return self.expression(expression.operand)  # the binder puts it in again
+            case e.Cast(type=SqlType(kind=Kind.CHAR, length=None)):
+                return f"{self.operand(expression.operand)}::bpchar"
             case e.Literal():
                 written = print_value(expression.value, expression.type.kind)
                 if isinstance(expression.value, list):
@@ -128,6 +134,19 @@ class ConditionWriter(ExpressionPrinter):
                 return f"{written}::{expression.type}" if typed else written
             case _:
                 return super().expression(expression)
+
+    def scalar_call(self, call: e.Call) -> str:
+        name, arguments = call.function.name, call.arguments
+        if name in _LIKE:
+            return f"{self.operand(arguments[0])} {_LIKE[name]} {self.operand(arguments[1])}"
+        if name == "extract" and isinstance(arguments[0], e.Literal):
+            return f"extract({arguments[0].value} FROM {self.expression(arguments[1])})"
+        return super().scalar_call(call)
+
+    def operand(self, expression: e.Expression) -> str:
+        if isinstance(expression, e.Cast) and not expression.explicit:
+            return self.operand(expression.operand)
+        return super().operand(expression)
 
     def subquery(self, expression: e.Expression) -> str:
         raise Unsupported("a sub-query")

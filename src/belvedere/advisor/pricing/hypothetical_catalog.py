@@ -23,7 +23,7 @@ from belvedere.sql.rules.estimates import estimate_rows, find_origin
 from belvedere.sql.rules.statistics import Statistics
 from belvedere.views.compile.compile_view import MaintenancePlan
 from belvedere.views.compile.defined_view import DefinedView, NewView
-from belvedere.views.registry.view_registry import ViewRegistry
+from belvedere.views.registry.view_registry import ViewRegistry, hide_later_columns
 
 
 @dataclass(slots=True)
@@ -107,6 +107,15 @@ class HypotheticalCatalog:
         self.views[candidate.name] = HypotheticalView(id_, defined, rows)
         self.statistics.rows[id_] = rows
         self._note_origins(id_, defined.compiled)
+
+    def describe_existing_view(self, view: View) -> HypotheticalView:
+        """A view that exists, in the form in which candidates are estimated."""
+        options = view.options
+        new = NewView(view.name, view.definition, view.maintenance, options=options)
+        seen = hide_later_columns(self.catalog, view)
+        defined = self.registry.build_defined_view(seen, new)
+        rows = self.statistics.row_count(view.id) or 1.0
+        return HypotheticalView(view.id, defined, rows)
 
     def _estimate_view_rows(self, compiled: MaintenancePlan) -> float:
         plan = compiled.tree.plan

@@ -5,19 +5,25 @@ from __future__ import annotations
 import enum
 import re
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from belvedere.errors import Error, InvalidInput
 from belvedere.interfaces import stores
-from belvedere.interfaces.advice import AdviceOptions, give_advice
+from belvedere.interfaces.advice import AdviceOptions, give_advice, give_review
 from belvedere.interfaces.exceptions import Error as DoorError
 from belvedere.remote.client import ask_owner_once
 from belvedere.remote.frames import Request
 from belvedere.session.session import Session
+
+if TYPE_CHECKING:
+    from belvedere.interfaces.remote import RemoteSession
 
 _UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 
@@ -52,6 +58,13 @@ def advise(
     strict: Annotated[
         bool, typer.Option("--strict", help="exit with 1 when a statement is skipped")
     ] = False,
+    review: Annotated[
+        bool, typer.Option("--review", help="what the views that exist have saved and cost")
+    ] = False,
+    watch: Annotated[
+        float | None,
+        typer.Option(help="look again after so many seconds, and print what is new", min=0.1),
+    ] = None,
 ) -> None:
     try:
         options = AdviceOptions(
@@ -61,7 +74,16 @@ def advise(
             form.value,
             explain,
         )
-        skipped = _advise_store(url, options, output, apply=apply, dry_run=dry_run)
+        with _open_store(url) as store:
+            if review:
+                print(store.ask("review", {})["report"])
+                return
+            if watch is not None:
+                _watch_store(store, options, watch, apply=apply and not dry_run)
+                return
+            skipped = _advise_store(store, options, output, apply=apply, dry_run=dry_run)
+    except KeyboardInterrupt:
+        return
     except (Error, DoorError, OSError) as error:
         print(f"belvedere: {error}", file=sys.stderr)
         raise typer.Exit(1) from error
@@ -90,25 +112,66 @@ def parse_size(text: str) -> int:
     return round(float(found.group(1)) * _UNITS.get(unit, 1))
 
 
-def _advise_store(
-    url: str, options: AdviceOptions, output: Path | None, *, apply: bool, dry_run: bool
-) -> int:
-    """Advise, print, apply; returns how many statements were skipped."""
+class _AdvisedStore:
+    """A store that is advised here, or in the process that has it open."""
+
+    def __init__(self, url: str, session: Session | RemoteSession) -> None:
+        self._url = url
+        self.session = session
+
+    def ask(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(self.session, Session):
+            answer: dict[str, Any] = ask_owner_once(Path(self._url), Request(verb, arguments))
+            return answer
+        if verb == "review":
+            return give_review(self.session.shared)
+        given = {**arguments, "roots": tuple(arguments["roots"])}
+        return give_advice(self.session.shared, AdviceOptions(**given))
+
+
+@contextmanager
+def _open_store(url: str) -> Iterator[_AdvisedStore]:
     opening = stores.OpenOptions(durability=None, autocommit=True, create=False)
     session, release = stores.open_session(url, opening)
     try:
-        if isinstance(session, Session):
-            answer = give_advice(session.shared, options)
-        else:
-            request = Request("advise", _to_arguments(options))
-            answer = ask_owner_once(Path(url), request)
-        _print_report(answer["report"], output)
-        if apply:
-            _apply_advice(session, answer, options, dry_run=dry_run)
+        yield _AdvisedStore(url, session)
     finally:
         session.close()
         release()
+
+
+def _advise_store(
+    store: _AdvisedStore,
+    options: AdviceOptions,
+    output: Path | None,
+    *,
+    apply: bool,
+    dry_run: bool,
+) -> int:
+    """Advise, print, apply; returns how many statements were skipped."""
+    answer = store.ask("advise", _to_arguments(options))
+    _print_report(answer["report"], output)
+    if apply:
+        _apply_advice(store.session, answer, options, dry_run=dry_run)
     return int(answer["skipped"])
+
+
+def _watch_store(
+    store: _AdvisedStore, options: AdviceOptions, seconds: float, *, apply: bool
+) -> None:
+    """Look at the statements again and again, and print the views that were not proposed before.
+    They are created only when that was asked for."""
+    proposed = set[str]()
+    while True:
+        answer = store.ask("advise", _to_arguments(options))
+        new = [ddl for ddl in answer["views"] if ddl not in proposed]
+        proposed.update(new)
+        for statement in new:
+            print(statement, flush=True)
+            if apply:
+                store.session.execute(statement)
+                print("done", flush=True)
+        time.sleep(seconds)
 
 
 def _to_arguments(options: AdviceOptions) -> dict[str, Any]:

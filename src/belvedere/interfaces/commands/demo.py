@@ -17,8 +17,10 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from belvedere.interfaces.advice import AdviceOptions, give_advice
 from belvedere.interfaces.commands.dump import dump_store
 from belvedere.interfaces.dbapi import Connection, Cursor, connect
+from belvedere.session.session import Session
 
 SCHEMA = """\
 CREATE TABLE customers (
@@ -46,6 +48,16 @@ CREATE MATERIALIZED VIEW by_city
 LAG = """\
 SELECT name, maintenance, backlog AS behind, lag_ms::int AS lag_ms, rows
   FROM belvedere.views WHERE name IN ('spent', 'by_city');"""
+
+CITY_ORDERS = """\
+SELECT o.id, c.name, o.total FROM orders o, customers c
+  WHERE o.customer = c.id AND c.city = ? ORDER BY o.total DESC LIMIT 5"""
+
+WORKLOAD = f"""\
+-- name: city_orders calls: 1000
+{CITY_ORDERS};
+-- name: new_order calls: 100
+INSERT INTO orders VALUES (?, ?, ?);"""
 
 CITIES = ("Vienna", "Graz", "Linz")
 ORDERS = 300
@@ -96,7 +108,9 @@ def _run_demo(console: Console, path: Path) -> None:
         story.print_title("7. Everything explains itself: a write, and a read")
         story.run_statement("EXPLAIN INSERT INTO orders VALUES (2000, 1, 1.00);")
         story.run_statement("EXPLAIN SELECT * FROM spent WHERE id = 1;")
-    story.print_title("8. What the store holds (`belvedere dump`)")
+        story.print_title("8. Which views are worth having (`belvedere advise`)")
+        _show_advice(story)
+    story.print_title("9. What the store holds (`belvedere dump`)")
     lines = [line for line in dump_store(path, 2) if not line.startswith("meta")]
     console.print("\n".join(lines[-18:]), markup=False, highlight=False)
 
@@ -132,6 +146,18 @@ def _show_freshness(story: _Story) -> None:
     story.run_statement(f"EXPLAIN {query}")
 
 
+def _show_advice(story: _Story) -> None:
+    story.print_comment("a workload: what runs, and how often")
+    story.print_text(WORKLOAD)
+    answer = give_advice(story.session.shared, AdviceOptions(WORKLOAD))
+    story.print_text(answer["report"])
+    for statement in answer["views"]:
+        story.run_statement(statement)
+    story.print_comment("the query is the same, and is answered from the new view")
+    query = CITY_ORDERS.replace("?", "'Graz'")
+    story.run_statement(f"EXPLAIN {query}")
+
+
 class _Story:
     """Runs statements on a connection and prints them with their results."""
 
@@ -144,6 +170,15 @@ class _Story:
 
     def print_comment(self, text: str) -> None:
         self._console.print(f"  [dim]{text}[/]")
+
+    @property
+    def session(self) -> Session:
+        found = self._connection.session
+        assert isinstance(found, Session), "the demo opens its store itself"
+        return found
+
+    def print_text(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False)
 
     def run_statement(self, text: str, freshness: str | None = None) -> None:
         note = "" if freshness is None else f"  -- freshness = '{freshness}'"

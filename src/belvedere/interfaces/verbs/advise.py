@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from belvedere.interfaces.advice import AdviceOptions, give_advice
+from belvedere.interfaces.advice import AdviceOptions, give_advice, give_review
 from belvedere.interfaces.verbs.peer import Arguments, Peer, Verb
 
 
@@ -17,4 +17,8 @@ def advise_store(peer: Peer, arguments: Arguments) -> object:
     return give_advice(peer.session.shared, options)
 
 
-VERBS: dict[str, Verb] = {"advise": advise_store}
+def review_store(peer: Peer, arguments: Arguments) -> object:
+    return give_review(peer.session.shared)
+
+
+VERBS: dict[str, Verb] = {"advise": advise_store, "review": review_store}

@@ -9,6 +9,7 @@ In reading order; an entry uses only those before it:
     plan_cache            the plan cache: compiled statements by their text
     database_contract     the contract between sessions and the database
     statement_statistics  runs, times and row counts of each statement
+    statement_file        statement statistics kept from one opening of a store to the next
     table_statistics      row counts and column summaries for the optimizer, from samples
     settings              settings of a session
     shared_state          state shared by all sessions of an open store

@@ -5,6 +5,7 @@ Statements that differ only in their constants share a record (sql.parse.normali
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from belvedere.sql.parse.normalize import normalize_statement
@@ -29,6 +30,8 @@ class StatementStatistics:
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._records: dict[str, StatementRecord] = {}
+        self.when_added: Callable[[], None] | None = None
+        """Called when a new statement is recorded, which is rare once an application runs."""
 
     def get_or_add_record(self, text: str) -> StatementRecord:
         """The record of a statement, for the caller to update; evicts the oldest record when there
@@ -40,7 +43,19 @@ class StatementStatistics:
                 if len(self._records) >= STATEMENTS_MAX:
                     self._records.pop(next(iter(self._records)))
                 found = self._records[text] = StatementRecord(text)
-            return found
+                added = self.when_added
+            else:
+                added = None
+        if added is not None:
+            added()
+        return found
+
+    def add_records(self, records: Iterable[StatementRecord]) -> None:
+        """Take over records of an earlier time."""
+        with self._mutex:
+            for record in records:
+                if len(self._records) < STATEMENTS_MAX:
+                    self._records.setdefault(record.text, record)
 
     def list_records(self) -> list[StatementRecord]:
         with self._mutex:
