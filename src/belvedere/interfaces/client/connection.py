@@ -222,8 +222,11 @@ class Connection:
         """Roll back, and close the store if this is its last connection."""
         with self._lock:
             self._require_open()
-            self._session.close()
-            self._release()
+            try:
+                self._session.close()
+                self._release()
+            except errors.Error as error:
+                raise translate_error(error) from error
 
     def _require_open(self) -> None:
         if self._session.closed:

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import ObjectState, View
-from belvedere.errors import Error, Unavailable
-from belvedere.kv.batch import Write
+from belvedere.errors import Error, InvalidInput, Unavailable
+from belvedere.kv.batch import KEY_BYTES_MAX, Write
 from belvedere.txn.contracts import ChangeLog, CommitProtocol, Reader, RowChange
 from belvedere.views.changefeed.entries import Addition
 from belvedere.views.cost.maintenance_tier import MaintenanceTier
@@ -275,6 +275,7 @@ class _BatchComputation:
                 self._span,
                 at_end=self._end == self._reader.position,
             )
+            _require_storable_keys(view, recorder.additions)
             self._additions += recorder.additions
         except Error as error:
             self._failures[view.id] = error
@@ -296,6 +297,19 @@ class _BatchComputation:
             changes,
             self._epoch,
             self._choices,
+        )
+
+
+def _require_storable_keys(view: View, additions: Sequence[Addition]) -> None:
+    """Refuse a key that no store takes here, where it concerns one view alone."""
+    longest = max([len(key) for key, _, _ in additions], default=0)
+    if longest > KEY_BYTES_MAX:
+        raise InvalidInput(
+            "key is too long",
+            sqlstate="54000",
+            view=view.name,
+            key_bytes=longest,
+            key_bytes_max=KEY_BYTES_MAX,
         )
 
 
