@@ -96,6 +96,9 @@ def start_cluster(home: Path, *, servers: int = 2, gateways: int = 2) -> HBaseCl
     cluster = HBaseCluster(home, jars, ports)
     try:
         cluster._start("zookeeper", ZOOKEEPER, str(home / "conf" / "zoo.cfg"))
+        processes.wait_until(
+            lambda: processes.accepts(port), list(cluster.running.values()), home, START_SECONDS_MAX
+        )
         cluster._start("master", MASTER, "start")
         for number in range(servers):
             cluster.start_server(number)

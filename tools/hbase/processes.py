@@ -23,6 +23,12 @@ def choose_free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def accepts(port: int) -> bool:
+    """Whether something listens there."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def start_process(
     command: Sequence[str], log: Path, output: Path | None = None, *, detached: bool
 ) -> subprocess.Popen[bytes]:

@@ -36,6 +36,10 @@ COMMANDS: dict[str, Command] = {
         "copy a store, also while it is in use",
         "belvedere.interfaces.commands.entries:backup",
     ),
+    "copy": Command(
+        "copy a database between a directory and HBase, verified",
+        "belvedere.interfaces.commands.copy:copy",
+    ),
     "restore": Command("make a store of a backup", "belvedere.interfaces.commands.entries:restore"),
     "advise": Command(
         "which views are worth having", "belvedere.interfaces.commands.advise:advise"

@@ -26,6 +26,7 @@ WRITERS = 4
 STEPS = 7
 IDS_PER_WRITER = 1_000_000
 PAUSE_SECONDS = 2.5
+LOGS = Path(__file__).resolve().parents[3] / "build" / "hbase-faults"
 FIND_ACCOUNT = "SELECT id FROM belvedere.tables WHERE name = 'account'"
 
 
@@ -144,7 +145,7 @@ def main() -> int:
     faults += ["split_region", "move_regions"] * options.moves
     random.Random(options.seed).shuffle(faults)
     with tempfile.TemporaryDirectory(prefix="belvedere-faults-") as scratch:
-        cluster = start_cluster(Path(scratch) / "cluster")
+        cluster = start_cluster(LOGS)
         try:
             run = FaultRun(cluster, Path(scratch))
             with belvedere.connect(run.url, autocommit=True) as con:

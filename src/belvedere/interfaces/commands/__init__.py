@@ -9,6 +9,7 @@ In reading order; an entry uses only those before it:
     shell          `belvedere shell PATH`: the SQL shell, or one run of a text or file
     dump           `belvedere dump PATH`: the catalog and all entries of a store as text
     pipeline_jobs  `belvedere pipeline backfill | maintain | verify | explain`: jobs about views
+    copy           `belvedere copy`: a database from one store to another, verified
     demo           `belvedere demo`: a shop with an immediate and a deferred view
     entries        the commands `dump`, `backup`, `restore` and `bench`
     node           the command `belvedere node`: a process that tends a database on HBase

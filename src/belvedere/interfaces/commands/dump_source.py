@@ -9,28 +9,43 @@ from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.config import Config, Durability
-from belvedere.database import Database
+from belvedere.database import Database, open_sql_database
 from belvedere.kv.batch import BatchStore
+from belvedere.kv.hbase.url import is_hbase_url
 from belvedere.remote.client import is_reachable
 from belvedere.txn.batch_atomic.recovery import find_newest_state
+from belvedere.txn.contracts import Reader
 
 
 class DumpSource(NamedTuple):
-    store: BatchStore
+    store: BatchStore | Reader
     catalog: Catalog
     position: int
     incarnation: int
 
 
 @contextmanager
-def open_dump_source(path: Path) -> Iterator[DumpSource]:
-    """The store at `path`, which nothing changes meanwhile."""
+def open_dump_source(location: Path | str) -> Iterator[DumpSource]:
+    """The store at a path or URL, which nothing changes meanwhile."""
+    if is_hbase_url(location):
+        with _open_snapshot(str(location)) as snapshot:
+            yield snapshot
+        return
+    path = Path(location)
     if is_reachable(path):
         with _open_copy(path) as copy:
             yield copy
         return
     with Database.open(path, Config(durability=Durability.OFF), create=False) as db:
         yield DumpSource(db.store, db.catalog, db.position, db.incarnation)
+
+
+@contextmanager
+def _open_snapshot(url: str) -> Iterator[DumpSource]:
+    """A snapshot of a database that other processes may go on writing."""
+    database, _ = open_sql_database(url, create=False)
+    with database, database.begin(at_least=database.position) as reader:
+        yield DumpSource(reader, reader.catalog, reader.position, database.incarnation)
 
 
 @contextmanager

@@ -76,7 +76,9 @@ def dump_sql(db: DumpSource, limit: int | None = None) -> Iterator[str]:
     for view in _order_views(catalog):
         yield _create_view(catalog, view)
     yield from (
-        _create_view_index(catalog, view) for view in _user_views(catalog) if view.index is not None
+        _create_view_index(catalog, view)
+        for view in list_user_views(catalog)
+        if view.index is not None
     )
     yield DUMP_LAST
 
@@ -261,7 +263,7 @@ def _order_views(catalog: Catalog) -> Iterator[View | PlainView]:
     """Each view after those that it reads: next is one that binds without the rest."""
     waiting: list[View | PlainView] = [
         *_objects_of_type(catalog, PlainView),
-        *(view for view in _user_views(catalog) if view.index is None),
+        *(view for view in list_user_views(catalog) if view.index is None),
     ]
     waiting.sort(key=lambda one: one.id)
     known = {key: item for key, item in catalog.objects.items() if not _is_view(item)}
@@ -273,7 +275,7 @@ def _order_views(catalog: Catalog) -> Iterator[View | PlainView]:
         yield chosen
 
 
-def _user_views(catalog: Catalog) -> list[View]:
+def list_user_views(catalog: Catalog) -> list[View]:
     """Those that a user asked for, by their own names."""
     return [view for view in catalog.views if not view.part and view.replaces is None]
 
