@@ -54,7 +54,6 @@ from belvedere.sql.statements import DataPlan, Prepare
 from belvedere.txn.contracts import Isolation
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
-from belvedere.values.interruption import interruptible
 from belvedere.values.value_size import limit_value_size
 from belvedere.views.read.rewrite_rules import apply_rewrite_rules
 
@@ -208,9 +207,8 @@ class Session:
             timer.daemon = True
             timer.start()
         try:
-            memory = self.shared.memory_limit_bytes
-            with interruptible(self.interrupt.check), limit_value_size(memory // 4):
-                return action()
+            limit_value_size(self.shared.memory_limit_bytes // 4)
+            return action()
         except RecursionError:
             raise InvalidInput("statement is too complex", sqlstate="54001") from None
         except MemoryError:

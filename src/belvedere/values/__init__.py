@@ -7,7 +7,6 @@ In reading order; an entry uses only those before it:
     scram             passwords as SCRAM-SHA-256 verifiers, and the proof of who knows one
     datetimes         DATE, TIME, TIMESTAMP and TIMESTAMPTZ values: formatting, ranges, time zones
     numbers           booleans, integers and binary floats: parsing, formatting, ranges, rounding
-    interruption      the check by which long loops notice that their statement was cancelled
     regex/            PostgreSQL's regular expressions: linear in the text, or interruptible
     value_size        how large a value may become in a statement
     texts             CHAR, VARCHAR, BYTEA, UUID and JSON values: parsing, formatting, lengths
@@ -27,7 +26,6 @@ SURFACE = (
     "decimals",
     "durations",
     "failures",
-    "interruption",
     "interval_math",
     "intervals",
     "numbers",

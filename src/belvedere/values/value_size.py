@@ -8,8 +8,6 @@ of DuckDB, tasks of Spark) make values up to the size that a store holds.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from belvedere.errors import Unavailable
 
@@ -25,14 +23,9 @@ class _Current(threading.local):
 _current = _Current()
 
 
-@contextmanager
-def limit_value_size(limit: int) -> Iterator[None]:
-    """Values that this thread makes have at most so many characters or bytes."""
-    before, _current.limit = _current.limit, limit
-    try:
-        yield
-    finally:
-        _current.limit = before
+def limit_value_size(limit: int) -> None:
+    """Values that this thread makes from now on have at most so many characters or bytes."""
+    _current.limit = limit
 
 
 def require_value_size(size: int) -> None:

@@ -7,13 +7,13 @@ character is an addition: its carry runs through the characters that match. So e
 pattern is evaluated once, repetitions of more than a character until nothing new comes.
 
 Back-references are not sets of positions and are refused. Everything is a loop in Python, which
-other threads and Ctrl-C interrupt; `check_interrupt` ends it when the statement is cancelled.
+other threads and Ctrl-C interrupt; `check_statement` ends it when the statement is cancelled.
 """
 
 from __future__ import annotations
 
 from belvedere.errors import Unsupported
-from belvedere.values.interruption import check_interrupt
+from belvedere.interrupts import check_statement
 from belvedere.values.regex.parse import WORD_CHARACTERS
 from belvedere.values.regex.tree import (
     Alternation,
@@ -107,7 +107,7 @@ class PositionSets:
     def _repeat_part(self, node: Repeat, positions: int, *, forward: bool) -> int:
         step = self._find_ends if forward else self._find_starts
         for _ in range(node.low):
-            check_interrupt()
+            check_statement()
             positions = step(node.inner, positions)
         if node.high is None:
             if forward and isinstance(node.inner, Characters):
@@ -116,7 +116,7 @@ class PositionSets:
             return self._close_repetition(node.inner, positions, forward=forward)
         found = positions
         for _ in range(node.high - node.low):
-            check_interrupt()
+            check_statement()
             positions = step(node.inner, positions)
             found |= positions
         return found
@@ -131,7 +131,7 @@ class PositionSets:
             return _reverse_bits((((turned & mask) + mask) ^ mask) | turned, size) & self._all
         found = positions
         while positions:
-            check_interrupt()
+            check_statement()
             positions = step(inner, positions) & ~found
             found |= positions
         return found
@@ -149,7 +149,7 @@ class PositionSets:
         match node:
             case Characters():
                 signs = {sign: "01"[node.contains(sign)] for sign in set(self._text)}
-                check_interrupt()
+                check_statement()
                 return int("0" + "".join([signs[sign] for sign in reversed(self._text)]), 2)
             case Look(inner, ahead, negative):
                 found = (self._find_starts if ahead else self._find_ends)(inner, self._all)

@@ -11,12 +11,12 @@ import functools
 import re
 from collections.abc import Callable
 
+from belvedere.interrupts import check_statement
 from belvedere.plan.functions.core.function import UDF, Function, scalar
 from belvedere.plan.functions.text.strings import LOWER as _LOWER
 from belvedere.plan.functions.text.strings import UPPER as _UPPER
 from belvedere.plan.functions.text.strings import lower
 from belvedere.values.failures import bad_argument
-from belvedere.values.interruption import check_interrupt
 
 Match = Callable[[str], bool]
 
@@ -150,7 +150,7 @@ def _find_segment(text: str, segment: Segment, start: int, end: int) -> int:
     state, full = 0, 1 << (len(segment) - 1)
     for at in range(start, end):
         if not at & 0xFFF:
-            check_interrupt()
+            check_statement()
         state = (state << 1 | 1) & known.get(text[at], anywhere)
         if state & full:
             return at - len(segment) + 1
