@@ -14,6 +14,8 @@
 | INTERVAL | Interval(months, days, microseconds) |
 | UUID | uuid.UUID |
 | ARRAY | list of the element's values; in expressions only, never stored |
+| OID | int, the number of an object in the system catalogs; never stored |
+| REGCLASS, REGTYPE, REGNAMESPACE | ObjectName: an OID that prints as a name; never stored |
 | NULL | None; the type of an untyped NULL or string literal is UNKNOWN |
 """
 
@@ -47,9 +49,17 @@ class Kind(enum.StrEnum):
     INTERVAL = "interval"
     UUID = "uuid"
     ARRAY = "array"
+    OID = "oid"
+    REGCLASS = "regclass"
+    REGTYPE = "regtype"
+    REGNAMESPACE = "regnamespace"
     UNKNOWN = "unknown"
 
 
+NAMED_OBJECT_KINDS = frozenset({Kind.REGCLASS, Kind.REGTYPE, Kind.REGNAMESPACE})
+"""OIDs that are written and printed as names."""
+UNSTORED_KINDS = NAMED_OBJECT_KINDS | {Kind.ARRAY, Kind.OID, Kind.UNKNOWN}
+"""Types of expressions that no column of a table has."""
 TIMED_KINDS = frozenset({Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERVAL})
 SECOND_DIGITS_MAX = 6
 
@@ -95,6 +105,10 @@ TIMESTAMP = SqlType(Kind.TIMESTAMP)
 TIMESTAMPTZ = SqlType(Kind.TIMESTAMPTZ)
 INTERVAL = SqlType(Kind.INTERVAL)
 UUID = SqlType(Kind.UUID)
+OID = SqlType(Kind.OID)
+REGCLASS = SqlType(Kind.REGCLASS)
+REGTYPE = SqlType(Kind.REGTYPE)
+REGNAMESPACE = SqlType(Kind.REGNAMESPACE)
 UNKNOWN = SqlType(Kind.UNKNOWN)
 
 
@@ -135,6 +149,17 @@ class Interval(NamedTuple):
         use."""
         days = self.months * DAYS_PER_MONTH + self.days
         return days * MICROSECONDS_PER_DAY + self.microseconds
+
+
+class ObjectName(int):
+    """The OID of an object with its name, which is its text."""
+
+    text: str
+
+    def __new__(cls, oid: int, text: str) -> ObjectName:
+        made = super().__new__(cls, oid)
+        made.text = text
+        return made
 
 
 Row = tuple[Any, ...]

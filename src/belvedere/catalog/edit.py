@@ -45,7 +45,7 @@ from belvedere.catalog.definitions import (
 from belvedere.catalog.model import Index, ObjectState, Table, View
 from belvedere.catalog.relation_codecs import encode_missing_value
 from belvedere.errors import InvalidInput
-from belvedere.types import BIGINT, Kind
+from belvedere.types import BIGINT, UNSTORED_KINDS
 
 COLUMNS_MAX = 1600
 KEY_COLUMNS_MAX = 32
@@ -192,7 +192,7 @@ class CatalogEdit:
         is_key: bool,
     ) -> model.CatalogColumn:
         require_name(wanted.name)
-        if wanted.type.kind in (Kind.ARRAY, Kind.UNKNOWN):
+        if wanted.type.kind in UNSTORED_KINDS:
             raise InvalidInput(
                 "a column cannot be of this type", sqlstate="42P16", type=str(wanted.type)
             )

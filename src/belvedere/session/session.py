@@ -427,7 +427,14 @@ class Session:
         if self._transaction_time is None:
             self._transaction_time = now
         schema = bind.find_current_schema(self)
-        return Environment(self._transaction_time, now, self.clock, self.random, schema=schema)
+        return Environment(
+            self._transaction_time,
+            now,
+            self.clock,
+            self.random,
+            schema=schema,
+            ask_catalog=self.virtual.ask_catalog,
+        )
 
     def make_run_context(self, reader: Any, parameters: Row, *, environment: bool = True) -> Run:
         return Run(

@@ -10,12 +10,14 @@ In reading order; an entry uses only those before it:
     regex/            PostgreSQL's regular expressions: linear in the text, or interruptible
     value_size        how large a value may become in a statement
     texts             CHAR, VARCHAR, BYTEA, UUID and JSON values: parsing, formatting, lengths
+    vectors           arrays of the system catalogs, which count from 0
     arrays            parsing and formatting of array literals of one dimension: '{1,NULL,"a b"}'
     decimals          NUMERIC values: parsing, formatting, rounding, scale of quotients
     intervals         INTERVAL values: parsing (PostgreSQL, SQL, ISO 8601) and formatting
     datetime_text     text to DATE, TIME, TIMESTAMP and TIMESTAMPTZ
     durations         lengths of time in options, settings and commands: '250 ms', '1 hour'
     interval_math     INTERVAL arithmetic, field by field, as in PostgreSQL
+    type_oids         SQL types as the numbers that PostgreSQL gave them
     second_precision  rounding of times, timestamps and intervals to fewer digits of a second
 """
 
@@ -34,6 +36,8 @@ SURFACE = (
     "scram",
     "second_precision",
     "texts",
+    "type_oids",
     "value_size",
+    "vectors",
 )
 """The modules that other packages may import."""

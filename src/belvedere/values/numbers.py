@@ -94,6 +94,13 @@ def parse_int8(text: str) -> int:
     return parse_digits(text, "bigint", INT8_MAX)
 
 
+def parse_oid(text: str) -> int:
+    found = parse_digits(text, "oid", INT8_MAX)
+    if not -(2**31) <= found < 2**32:
+        raise out_of_range("oid")
+    return found % 2**32
+
+
 def parse_float8(text: str) -> float:
     return _parse_float(text, "double precision")
 

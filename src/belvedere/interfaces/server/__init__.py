@@ -3,7 +3,6 @@
 In reading order; an entry uses only those before it:
 
     messages         frames of the protocol: reading those of a client, building those for it
-    type_oids        SQL types as PostgreSQL's type numbers, and back
     value_encoders   values of result rows as text or binary
     value_decoders   binary parameters as values
     row_encoder      result rows as DataRow messages

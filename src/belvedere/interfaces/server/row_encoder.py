@@ -17,7 +17,7 @@ from belvedere.interfaces.server.messages import (
     pack_int16,
     pack_text,
 )
-from belvedere.interfaces.server.type_oids import find_length, find_modifier, find_oid
+from belvedere.values.type_oids import find_length, find_modifier, find_oid
 from belvedere.interfaces.server.value_encoders import (
     Encode,
     make_binary_encoder,

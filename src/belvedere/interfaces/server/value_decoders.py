@@ -15,7 +15,7 @@ from typing import Any
 
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.interfaces.server.messages import BodyReader, decode_text
-from belvedere.interfaces.server.type_oids import find_parameter_type
+from belvedere.values.type_oids import find_parameter_type
 from belvedere.interfaces.server.value_encoders import (
     MICROSECOND,
     NUMERIC_INFINITY,
@@ -152,6 +152,7 @@ BINARY_DECODERS: dict[Kind, Decode] = {
     Kind.TIMESTAMPTZ: _make_timestamp_decoder(PG_EPOCH_UTC),
     Kind.INTERVAL: _decode_interval,
     Kind.UUID: _decode_uuid,
+    Kind.OID: _make_fixed_decoder("!I"),
 }
 
 

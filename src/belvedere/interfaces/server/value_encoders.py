@@ -21,9 +21,9 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from belvedere.interfaces.server.type_oids import find_oid
+from belvedere.values.type_oids import find_oid
 from belvedere.plan.functions import text_formatter
-from belvedere.types import Interval, Kind, SqlType
+from belvedere.types import NAMED_OBJECT_KINDS, Interval, Kind, SqlType
 from belvedere.values.datetimes import in_zone
 
 Encode = Callable[[Any], bytes]
@@ -140,6 +140,8 @@ BINARY_ENCODERS: dict[Kind, Encode] = {
     Kind.TIMESTAMPTZ: _encode_timestamptz,
     Kind.INTERVAL: _encode_interval,
     Kind.UUID: _encode_uuid,
+    Kind.OID: struct.Struct("!I").pack,
+    **dict.fromkeys(NAMED_OBJECT_KINDS, struct.Struct("!I").pack),
 }
 
 

@@ -24,7 +24,7 @@ from belvedere.plan.functions.core.overloads import (
     result_type,
 )
 from belvedere.plan.functions.datetime import arithmetic, construct, extract, format_datetime
-from belvedere.plan.functions.logic import booleans, comparison, session_info
+from belvedere.plan.functions.logic import booleans, comparison, session_info, system_catalog
 from belvedere.plan.functions.nested import arrays, generate_series, json, json_records
 from belvedere.plan.functions.numeric import (
     decimal_math,
@@ -33,6 +33,7 @@ from belvedere.plan.functions.numeric import (
     format_number,
     integers,
     random,
+    size_pretty,
 )
 from belvedere.plan.functions.text import byte_strings, concat_format, like, regex, strings
 from belvedere.types import SqlType
@@ -57,11 +58,13 @@ FAMILIES = (
     construct,
     format_datetime,
     format_number,
+    size_pretty,
     generate_series,
     aggregates,
     statistical,
     windows,
     session_info,
+    system_catalog,
     random,
 )
 

@@ -1,7 +1,8 @@
-"""Read-only system tables: information_schema and the schema `belvedere`.
+"""Read-only system tables: pg_catalog, information_schema and the schema `belvedere`.
 
 In reading order; an entry uses only those before it:
 
+    pg_catalog/  PostgreSQL's system catalogs
     views_table  the system table `belvedere.views`: position, lag, size and cost of each view
     tables       information_schema, and Belvedere's own tables in the schema `belvedere`
 """

@@ -6,7 +6,7 @@ Each is a tuple of fields and a function that computes its rows when it is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import CatalogColumn, Index, PlainView, Sequence, Table, View
@@ -14,6 +14,9 @@ from belvedere.errors import InvalidInput
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions import text_formatter
 from belvedere.session.system_tables import views_table
+from belvedere.session.system_tables.pg_catalog import tables as pg_catalog
+from belvedere.session.system_tables.pg_catalog.columns import load_catalog_tables
+from belvedere.session.system_tables.pg_catalog.functions import ask_catalog
 from belvedere.types import (
     BIGINT,
     BOOLEAN,
@@ -47,10 +50,19 @@ class SystemTables:
         self._session = session
 
     def find_table_fields(self, schema: str, name: str) -> Fields | None:
+        if schema == pg_catalog.SCHEMA:
+            known = load_catalog_tables().get(name)
+            return None if known is None else known.fields
         found = TABLES.get((schema, name))
         return None if found is None else found.fields
 
+    def ask_catalog(self, question: str, *arguments: Any) -> Any:
+        """The answer of a function that reads the system catalogs."""
+        return ask_catalog(self._session, question, *arguments)
+
     def read_table_rows(self, schema: str, name: str) -> Iterable[Row]:
+        if schema == pg_catalog.SCHEMA:
+            return pg_catalog.read_catalog_rows(self._session, name)
         found = TABLES.get((schema, name))
         if found is None:
             raise InvalidInput("relation does not exist", sqlstate="42P01", name=f"{schema}.{name}")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import operator
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -21,6 +22,7 @@ from belvedere.errors import InvalidInput
 from belvedere.plan.functions.cast import conversions as convert
 from belvedere.plan.functions.core.function import (
     UDF,
+    Environment,
     Function,
     PythonForm,
     SqlForm,
@@ -29,7 +31,7 @@ from belvedere.plan.functions.core.function import (
     type_by_name,
 )
 from belvedere.plan.functions.core.sql_form import error_sql, sql_template
-from belvedere.types import TEXT, TIMED_KINDS, UNKNOWN, Kind, SqlType, numeric_type
+from belvedere.types import NAMED_OBJECT_KINDS, TEXT, TIMED_KINDS, UNKNOWN, Kind, SqlType, numeric_type
 from belvedere.values import (
     arrays,
     datetime_text,
@@ -83,6 +85,7 @@ PARSERS: dict[Kind, Form] = {
     Kind.TIMESTAMPTZ: datetime_text.parse_timestamptz,
     Kind.INTERVAL: intervals.parse_interval,
     Kind.UUID: texts.parse_uuid,
+    Kind.OID: numbers.parse_oid,
 }
 FORMATTERS: dict[Kind, Form] = {
     Kind.BOOLEAN: output_boolean,
@@ -104,6 +107,8 @@ FORMATTERS: dict[Kind, Form] = {
     Kind.TIMESTAMPTZ: datetimes.format_timestamptz,
     Kind.INTERVAL: intervals.format_interval,
     Kind.UUID: texts.format_uuid,
+    Kind.OID: str,
+    **dict.fromkeys(NAMED_OBJECT_KINDS, operator.attrgetter("text")),
 }
 _STABLE = Volatility.STABLE
 
@@ -164,8 +169,24 @@ def _integer_to_numeric(types: Types) -> str:
     return _cast_sql(f"DECIMAL({_INTEGER_BOUNDS[types[0].kind].precision},0)")
 
 
+def _oid_casts() -> list[tuple[str, str, str, Form, SqlForm]]:
+    """Casts that only relabel a number; those to names need the catalog (`_make_naming_cast`)."""
+    casts: list[tuple[str, str, str, Form, SqlForm]] = [
+        ("int2", "oid", "i", convert.integer_to_oid, None),
+        ("int4", "oid", "i", convert.integer_to_oid, None),
+        ("int8", "oid", "i", convert.bigint_to_oid, None),
+    ]
+    for name in ("oid", *sorted(NAMED_OBJECT_KINDS)):
+        casts.append((name, "int4", "a", convert.oid_to_int4, None))
+        casts.append((name, "int8", "a", int, None))
+        if name != "oid":
+            casts.append((name, "oid", "i", int, None))
+    return casts
+
+
 _CAST_TABLE: list[tuple[str, str, str, Form, SqlForm]] = [
     *_integer_casts(),
+    *_oid_casts(),
     ("float8", "numeric", "a", convert.float8_to_numeric, None),
     ("float4", "numeric", "a", convert.float4_to_numeric, None),
     ("numeric", "float8", "i", convert.numeric_to_float8, UDF),
@@ -236,8 +257,33 @@ def _base_casts() -> dict[tuple[Kind, Kind], tuple[CastContext, Function]]:
                 CastContext.ASSIGNMENT,
                 _make_cast(one, TEXT, FORMATTERS[kind], sql),
             )
-        casts[Kind.TEXT, kind] = (CastContext.EXPLICIT, _make_cast(TEXT, one, PARSERS[kind], UDF))
+        if kind in PARSERS:
+            made = _make_cast(TEXT, one, PARSERS[kind], UDF)
+            casts[Kind.TEXT, kind] = (CastContext.EXPLICIT, made)
+    return casts | _naming_casts()
+
+
+def _naming_casts() -> dict[tuple[Kind, Kind], tuple[CastContext, Function]]:
+    """Casts of numbers and names to the names of objects."""
+    casts = {}
+    for target in NAMED_OBJECT_KINDS:
+        for source in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.OID, Kind.TEXT):
+            implicit = source is not Kind.TEXT or target is Kind.REGCLASS
+            context = CastContext.IMPLICIT if implicit else CastContext.EXPLICIT
+            casts[source, target] = context, _make_naming_cast(SqlType(source), SqlType(target))
     return casts
+
+
+def _make_naming_cast(source: SqlType, target: SqlType) -> Function:
+    question = f"{target.kind.value} of {'text' if source.kind is Kind.TEXT else 'oid'}"
+
+    def name_object(environment: Environment, value: Any) -> Any:
+        assert environment.ask_catalog is not None
+        return environment.ask_catalog(question, value)
+
+    return Function(
+        "cast", (source,), target, name_object, volatility=_STABLE, environment=True
+    )
 
 
 _BASE_CASTS = _base_casts()
@@ -279,9 +325,9 @@ def _find_base_cast(source: SqlType, target: SqlType, context: CastContext) -> F
         return _array_cast(source, target, context)
     if source.kind is target.kind:
         return _make_cast(source, target, _identity, "_0")
-    if source.kind is Kind.UNKNOWN:
+    if source.kind is Kind.UNKNOWN and target.kind not in NAMED_OBJECT_KINDS:
         return _make_cast(UNKNOWN, target, PARSERS[target.kind], None)
-    text_source = source.kind in _STRINGS
+    text_source = source.kind in _STRINGS or source.kind is Kind.UNKNOWN
     text_target = target.kind in _STRINGS
     if text_source and text_target:
         strip = source.kind is Kind.CHAR and target.kind is not Kind.CHAR
@@ -339,6 +385,8 @@ def _apply_modifier(
             return base
         round_ = functools.partial(second_precision.ROUNDERS[target.kind], target.precision)
         return _compose_cast(base, source, target, round_, second_precision.rounding_sql(target))
+    if target.kind in NAMED_OBJECT_KINDS:
+        return base
     if target.length is None:
         return _compose_cast(base, source, target, None, "{}")
     explicit = context is CastContext.EXPLICIT

@@ -26,6 +26,21 @@ def narrow_integer(kind: str, high: int) -> Callable[[int], int]:
     return narrow
 
 
+def integer_to_oid(value: int) -> int:
+    """An OID has 32 bits; a negative integer is the one of the same bits."""
+    return value % 2**32
+
+
+def bigint_to_oid(value: int) -> int:
+    if not 0 <= value < 2**32:
+        raise out_of_range("oid")
+    return value
+
+
+def oid_to_int4(value: int) -> int:
+    return int(value) - 2**32 if value >= 2**31 else int(value)
+
+
 def float_to_integer(kind: str, high: int) -> Callable[[float], int]:
     """Rounds half to even, as the processor does."""
 

@@ -78,6 +78,8 @@ class Environment:
     user: str = "belvedere"
     database: str = "belvedere"
     schema: str = "public"
+    # Answers functions and casts that read the system catalogs, by the function's name.
+    ask_catalog: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,10 @@ _KINDS = {
     "timestamptz": Kind.TIMESTAMPTZ,
     "interval": Kind.INTERVAL,
     "uuid": Kind.UUID,
+    "oid": Kind.OID,
+    "regclass": Kind.REGCLASS,
+    "regtype": Kind.REGTYPE,
+    "regnamespace": Kind.REGNAMESPACE,
     "unknown": Kind.UNKNOWN,
 }
 NAMED_TYPES: dict[str, SqlType] = {name: SqlType(kind) for name, kind in _KINDS.items()}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from belvedere.errors import InvalidInput
 from belvedere.plan.functions.core.function import Function, Parameter, PseudoType, Types
-from belvedere.types import TEXT, UNKNOWN, Kind, SqlType, array_of
+from belvedere.types import NAMED_OBJECT_KINDS, TEXT, UNKNOWN, Kind, SqlType, array_of
 
 _CATEGORIES = {
     Kind.BOOLEAN: "B",
@@ -35,6 +35,10 @@ _CATEGORIES = {
     Kind.TIMESTAMPTZ: "D",
     Kind.INTERVAL: "T",
     Kind.ARRAY: "A",
+    Kind.OID: "N",
+    Kind.REGCLASS: "N",
+    Kind.REGTYPE: "N",
+    Kind.REGNAMESPACE: "N",
     Kind.UNKNOWN: "X",
 }
 _PREFERRED = {Kind.BOOLEAN, Kind.DOUBLE, Kind.TEXT, Kind.TIMESTAMPTZ, Kind.INTERVAL}
@@ -52,6 +56,13 @@ _WIDER = {
     Kind.TIMESTAMP: {Kind.TIMESTAMPTZ},
     Kind.TIME: {Kind.INTERVAL},
 }
+for _kind in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT):
+    _WIDER[_kind] |= {Kind.OID, *NAMED_OBJECT_KINDS}
+for _kind in NAMED_OBJECT_KINDS:
+    _WIDER[_kind] = {Kind.OID}
+_WIDER[Kind.OID] = set(NAMED_OBJECT_KINDS)
+for _kind in (Kind.TEXT, Kind.VARCHAR):
+    _WIDER[_kind] |= {Kind.REGCLASS}
 
 
 def without_modifiers(sql_type: SqlType) -> SqlType:

@@ -110,7 +110,7 @@ def duckdb_type(sql_type: SqlType) -> str | None:
         if sql_type.precision > DECIMAL_DIGITS_MAX:
             return None
         return f"DECIMAL({sql_type.precision},{sql_type.scale or 0})"
-    return _DUCKDB_TYPES[sql_type.kind]
+    return _DUCKDB_TYPES.get(sql_type.kind)  # system catalogs' types: none
 
 
 def udf_name(function: Function) -> str:

@@ -130,7 +130,7 @@ def _type_pairs() -> list[tuple[str, str, dict[str, Test], str]]:
     ]
     pairs += [
         (name, name, _PLAIN, "{}")
-        for name in ("bool", "text", "bytea", "date", "time", "timestamp", "timestamptz", "uuid")
+        for name in ("bool", "text", "bytea", "date", "time", "timestamp", "timestamptz", "uuid", "oid")
     ]
     pairs += [
         ("bpchar", "bpchar", _tests_by_key(_strip_blanks, _strip_blanks), "rtrim({}, ' ')"),

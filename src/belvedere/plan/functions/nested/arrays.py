@@ -22,6 +22,7 @@ from belvedere.types import SqlType
 from belvedere.values.failures import bad_argument
 from belvedere.values.numbers import INT4_MAX
 from belvedere.values.value_size import require_value_size
+from belvedere.values.vectors import find_lower_bound
 
 Values = list[Any]
 # The most elements PostgreSQL puts into an array.
@@ -48,7 +49,7 @@ def length(values: Values, dimension: int) -> int | None:
 
 
 def lower_bound(values: Values, dimension: int) -> int | None:
-    return 1 if dimension == 1 and values else None
+    return find_lower_bound(values) if dimension == 1 and values else None
 
 
 def cardinality(values: Values) -> int:
@@ -119,7 +120,8 @@ def replace(values: Values | None, old: Any, new: Any) -> Values | None:
 
 def subscript(values: Values, index: int) -> Any:
     """values[index]; outside the array it is NULL."""
-    return values[index - 1] if 1 <= index <= len(values) else None
+    place = index - find_lower_bound(values)
+    return values[place] if 0 <= place < len(values) else None
 
 
 def array_slice(values: Values, low: int, high: int) -> Values:

@@ -14,6 +14,7 @@ from belvedere.types import Interval
 from belvedere.values import decimals
 from belvedere.values.datetimes import find_zone, in_zone
 from belvedere.values.failures import bad_argument
+from belvedere.values.vectors import find_lower_bound
 
 
 def _zero_step_error() -> Exception:
@@ -70,7 +71,8 @@ def timestamp_series_in_zone(
 
 
 def generate_subscripts(values: list[Any], dimension: int, reverse: bool = False) -> Iterator[int]:
-    found = range(1, len(values) + 1 if dimension == 1 else 1)
+    first = find_lower_bound(values)
+    found = range(first, first + len(values) if dimension == 1 else first)
     return iter(found[::-1] if reverse else found)
 
 

@@ -20,7 +20,7 @@ from belvedere.plan.functions.core.overloads import common_type
 from belvedere.plan.functions.datetime.session_zone import bind_to_zone, depends_on_zone
 from belvedere.plan.functions.registry import ResolvedCall, resolve
 from belvedere.sql.bind.binder import Binder
-from belvedere.types import BOOLEAN, TEXT, TIMESTAMPTZ, UNKNOWN, Kind, SqlType
+from belvedere.types import BOOLEAN, NAMED_OBJECT_KINDS, TEXT, TIMESTAMPTZ, UNKNOWN, Kind, SqlType
 from belvedere.values.datetimes import UTC, in_zone
 
 IMPLICIT, ASSIGNMENT, EXPLICIT = CastContext.IMPLICIT, CastContext.ASSIGNMENT, CastContext.EXPLICIT
@@ -59,6 +59,7 @@ def _read_untyped(
         if known == UNKNOWN:
             # A cast to varchar(3) makes the parameter a varchar, which is then cut.
             plain = SqlType(target.kind, element=target.element)
+            plain = TEXT if target.kind in NAMED_OBJECT_KINDS else plain
             binder.parameters[expression.index - 1] = known = plain
         return coerce(binder, e.Parameter(expression.index, known), target, context, at)
     assert isinstance(expression, e.Literal)  # the columns of sub-queries have been settled
@@ -68,6 +69,8 @@ def _read_untyped(
     at = at if written is None else written[1]
     function = cast_function(UNKNOWN, target, context)
     assert callable(function.python)
+    if function.environment:  # a name in the catalog is looked up when the statement runs
+        return e.Cast(e.Literal(expression.value, TEXT), target, function, context is EXPLICIT)
     try:
         with in_zone(binder.zone):
             return e.Literal(function.python(expression.value), target)

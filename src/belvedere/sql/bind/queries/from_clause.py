@@ -39,6 +39,7 @@ from belvedere.sql.parse.lexical.render import quote
 from belvedere.sql.parse.script import parse_script
 
 PUBLIC = "public"
+SYSTEM_SCHEMA = "pg_catalog"  # the first of every search path
 INFORMATION_SCHEMA = frozenset(
     """
     administrable_role_authorizations applicable_roles attributes character_sets
@@ -153,6 +154,9 @@ def _bind_table(binder: Binder, item: t.TableRef, ctes: dict[str, CteName]) -> F
 def bind_named_relation(binder: Binder, name: tuple[str, ...], at: int) -> FromRelation:
     schema, own = split_name(binder, name, at)
     fields = binder.virtual(schema, own)
+    if fields is None and len(name) == 1 and own.startswith("pg_"):
+        schema = SYSTEM_SCHEMA if binder.virtual(SYSTEM_SCHEMA, own) is not None else schema
+        fields = binder.virtual(schema, own)
     if fields is not None:
         names = tuple(field.name for field in fields)
         return make_source_relation(n.VirtualScan(schema, own, fields), own, names, schema)

@@ -14,7 +14,11 @@ from belvedere.types import (
     INTERVAL,
     JSON,
     NUMERIC,
+    OID,
     REAL,
+    REGCLASS,
+    REGNAMESPACE,
+    REGTYPE,
     SECOND_DIGITS_MAX,
     SMALLINT,
     TEXT,
@@ -59,11 +63,19 @@ _PARTS = frozenset({"double", "float", "time", "timestamp", "timestamptz", "inte
 _MISSING = frozenset(
     """
     jsonb money xml inet cidr macaddr macaddr8 point line lseg box path polygon circle tsvector
-    tsquery oid regclass regtype regproc name timetz varbit int4range int8range numrange tsrange
+    tsquery regproc timetz varbit int4range int8range numrange tsrange
     tstzrange daterange hstore
     """.split()
 )
-TYPE_WORDS = frozenset(SIMPLE_TYPES) | _NUMERIC | _CHARACTER | _PARTS | _MISSING
+_CATALOG_TYPES = {
+    "oid": OID,
+    "regclass": REGCLASS,
+    "regtype": REGTYPE,
+    "regnamespace": REGNAMESPACE,
+    "name": TEXT,
+}
+"""Types of the system catalogs: expressions may have them, columns of tables may not."""
+TYPE_WORDS = frozenset(SIMPLE_TYPES) | frozenset(_CATALOG_TYPES) | _NUMERIC | _CHARACTER | _PARTS | _MISSING
 SERIAL = {
     "serial": INTEGER_TYPE,
     "serial4": INTEGER_TYPE,
@@ -73,6 +85,14 @@ SERIAL = {
     "serial2": SMALLINT,
 }
 INTERVAL_FIELDS = ("year", "month", "day", "hour", "minute", "second")
+
+
+def parse_column_type(c: TokenCursor) -> SqlType:
+    """The type of a column of a table."""
+    token = c.token
+    if token.text in _CATALOG_TYPES:
+        raise Unsupported("type", position=token.start + 1, type=token.text)
+    return parse_type(c)
 
 
 def parse_type(c: TokenCursor) -> SqlType:
@@ -105,8 +125,8 @@ def _parse_scalar(c: TokenCursor) -> SqlType:
         token = c.next_token()
         word = token.text
     if token.kind == QUOTED and word == "char":
-        raise Unsupported("type", position=token.start + 1, type='"char"')
-    simple = SIMPLE_TYPES.get(word)
+        return TEXT  # the catalogs' type of single letters
+    simple = SIMPLE_TYPES.get(word) or _CATALOG_TYPES.get(word)
     if simple is not None:
         return simple
     if word in _NUMERIC:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from belvedere.errors import Unsupported
 from belvedere.sql import definitions as d
 from belvedere.sql.parse.lexical.token_cursor import TokenCursor
-from belvedere.sql.parse.queries.types import parse_type
+from belvedere.sql.parse.queries.types import parse_column_type
 from belvedere.sql.parse.statements.create_table import parse_column, parse_table_constraint
 from belvedere.sql.parse.statements.ddl import parse_object_kind
 from belvedere.sql.parse.statements.ddl_clauses import (
@@ -114,7 +114,7 @@ def _parse_alter_column(c: TokenCursor) -> d.AlterAction:
     if c.accept("drop", "not", "null"):
         return d.SetColumnNotNull(name, False)
     if c.accept("set", "data", "type") or c.accept("type"):
-        found = parse_type(c)
+        found = parse_column_type(c)
         using = read_expression_text(c) if c.accept("using") else None
         return d.SetColumnType(name, found, using)
     if c.accept("drop", "identity"):

@@ -9,7 +9,7 @@ from belvedere.errors import InvalidInput, Unsupported
 from belvedere.sql import definitions as d
 from belvedere.sql.parse.lexical.lexer import WORD, syntax_error
 from belvedere.sql.parse.lexical.token_cursor import TokenCursor
-from belvedere.sql.parse.queries.types import SERIAL, parse_type
+from belvedere.sql.parse.queries.types import SERIAL, parse_column_type
 from belvedere.sql.parse.statement_forms import CreateAsForm
 from belvedere.sql.parse.statements.ddl_clauses import (
     parse_create_as,
@@ -123,7 +123,7 @@ def parse_column(c: TokenCursor) -> tuple[d.ColumnClause, list[d.Constraint]]:
     serial = SERIAL.get(word)
     if serial is not None:
         c.next_token()
-    type_ = serial if serial is not None else parse_type(c)
+    type_ = serial if serial is not None else parse_column_type(c)
     if type_.element is not None:
         raise Unsupported("array column", position=token.start + 1, column=made.name)
     while _parse_column_constraint(c, made):

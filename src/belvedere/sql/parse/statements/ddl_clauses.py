@@ -11,7 +11,7 @@ from belvedere.sql import definitions as d
 from belvedere.sql.parse.lexical.lexer import INTEGER, NUMBER, STRING, WORD, syntax_error
 from belvedere.sql.parse.lexical.render import render_tokens
 from belvedere.sql.parse.lexical.token_cursor import TokenCursor
-from belvedere.sql.parse.queries.types import parse_type
+from belvedere.sql.parse.queries.types import parse_column_type
 from belvedere.sql.parse.statement_forms import CreateAsForm
 
 # expressions.RANGE: what a DEFAULT may hold without parentheses.
@@ -120,7 +120,7 @@ def _parse_sequence_option(c: TokenCursor, made: d.SequenceOptions) -> d.Sequenc
         word = c.expect_one_of("minvalue", "maxvalue", "cycle")
         return replace(made, cycle=False) if word == "cycle" else made
     if c.accept("as"):
-        return replace(made, type=parse_type(c))
+        return replace(made, type=parse_column_type(c))
     if c.accept("owned", "by"):
         return replace(made, owned_by=() if c.accept("none") else c.parse_qualified())
     if c.accept("restart"):

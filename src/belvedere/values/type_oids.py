@@ -38,6 +38,10 @@ WIRE_TYPES: dict[Kind, WireType] = {
     Kind.INTERVAL: WireType(1186, 16, 1187),
     Kind.NUMERIC: WireType(1700, -1, 1231),
     Kind.UUID: WireType(2950, 16, 2951),
+    Kind.OID: WireType(26, 4, 1028),
+    Kind.REGCLASS: WireType(2205, 4, 2210),
+    Kind.REGTYPE: WireType(2206, 4, 2211),
+    Kind.REGNAMESPACE: WireType(4089, 4, 4090),
     Kind.UNKNOWN: WireType(25, -1, 1009),  # a result column of no type is text
 }
 
@@ -81,3 +85,21 @@ def find_parameter_type(oid: int) -> SqlType | None:
     if oid in _ELEMENTS:
         return array_of(SqlType(_ELEMENTS[oid]))
     raise Unsupported("parameter type", oid=oid, hint="send it as text, without a type")
+
+
+def read_type_oid(oid: int, modifier: int) -> SqlType:
+    """The type of an OID and a modifier, as a column's row in the system catalogs has them."""
+    if oid in _ELEMENTS:
+        return array_of(_read_modifier(_ELEMENTS[oid], modifier))
+    return _read_modifier(_KINDS[oid], modifier)
+
+
+def _read_modifier(kind: Kind, modifier: int) -> SqlType:
+    if modifier < 0:
+        return SqlType(kind)
+    if kind in (Kind.CHAR, Kind.VARCHAR):
+        return SqlType(kind, length=modifier - _HEADER_BYTES)
+    if kind is Kind.NUMERIC:
+        packed = modifier - _HEADER_BYTES
+        return SqlType(kind, precision=packed >> 16, scale=packed & 0xFFFF)
+    return SqlType(kind, precision=modifier & 0xFFFF)

@@ -1,0 +1,46 @@
+"""pg_size_pretty: a number of bytes in the unit that a person would choose."""
+
+from __future__ import annotations
+
+import decimal
+from decimal import Decimal
+
+from belvedere.plan.functions.core.function import Function, scalar
+from belvedere.values.decimals import format_numeric
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+_BYTES_MAX = 10 * 1024
+_HALVES_MAX = 20 * 1024 - 1
+_CONTEXT = decimal.Context(prec=200_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+
+
+def format_size(size: int) -> str:
+    """Beyond bytes, sizes are counted in halves of a unit, and rounded at the end."""
+    if abs(size) < _BYTES_MAX:
+        return f"{size} {_UNITS[0]}"
+    halves = _divide_truncating(size, 512)
+    for unit in _UNITS[1:-1]:
+        if abs(halves) < _HALVES_MAX:
+            break
+        halves = _divide_truncating(halves, 1024)
+    else:
+        unit = _UNITS[-1]
+    return f"{_divide_truncating(halves + (1 if halves >= 0 else -1), 2)} {unit}"
+
+
+def _divide_truncating(value: int, divisor: int) -> int:
+    return value // divisor if value >= 0 else -(-value // divisor)
+
+
+def format_numeric_size(size: Decimal) -> str:
+    if not size.is_finite():
+        return f"{format_numeric(size)} {_UNITS[0 if size.is_nan() else -1]}"
+    if abs(size) < _BYTES_MAX:
+        return f"{format_numeric(size)} {_UNITS[0]}"
+    return format_size(int(size.to_integral_value(decimal.ROUND_DOWN, _CONTEXT)))
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    scalar("pg_size_pretty(int8) text", format_size),
+    scalar("pg_size_pretty(numeric) text", format_numeric_size),
+)

@@ -1,0 +1,17 @@
+"""pg_catalog: PostgreSQL's system catalogs over the catalog, for its clients.
+
+In reading order; an entry uses only those before it:
+
+    oids             the numbers of objects
+    columns          the columns of the tables, and rows by column name
+    relations        the relations of a catalog, with their columns under numbers
+    definitions      objects as SQL text
+    type_rows        types, collations, operator classes
+    class_rows       relations, columns, defaults, indexes, sequences
+    constraint_rows  constraints
+    shared_rows      schemas, the database, roles, functions
+    listing_rows     the views that list objects by name
+    sizes            bytes of relations
+    functions        the answers of functions that read the catalogs
+    tables           what lists the rows of each table
+"""

@@ -1,0 +1,116 @@
+"""pg_constraint, and the constraints of a catalog by OID."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from belvedere.catalog.model import ForeignKey, ReferentialAction, Table
+from belvedere.session.system_tables.pg_catalog.columns import make_row_builder
+from belvedere.session.system_tables.pg_catalog.definitions import (
+    describe_foreign_key,
+    describe_key,
+)
+from belvedere.session.system_tables.pg_catalog.oids import (
+    FIRST_OBJECT_OID,
+    find_object_oid,
+    find_primary_key_oid,
+    hash_part_oid,
+)
+from belvedere.session.system_tables.pg_catalog.relations import (
+    Relation,
+    Relations,
+    number_by_slot,
+)
+from belvedere.types import Row
+
+_ACTIONS = {
+    ReferentialAction.NO_ACTION: "a",
+    ReferentialAction.RESTRICT: "r",
+    ReferentialAction.CASCADE: "c",
+    ReferentialAction.SET_NULL: "n",
+    ReferentialAction.SET_DEFAULT: "d",
+}
+
+
+class Constraint(NamedTuple):
+    oid: int
+    text: str
+    row: Row
+
+
+def find_constraints(relations: Relations) -> dict[int, Constraint]:
+    """The constraints by OID, computed once for each version of the catalog."""
+    cache = relations.catalog.derived_cache
+    found = cache.get(Constraint)
+    if not isinstance(found, dict):
+        found = {}
+        for one in _list_constraints(relations):
+            found.setdefault(one.oid, one)
+        cache[Constraint] = found
+    return found
+
+
+def _list_constraints(relations: Relations) -> Iterator[Constraint]:
+    for one, table in relations.tables:
+        for index in relations.indexes_by_relation.get(one.oid, ()):
+            if index.index is not None and index.index.constraint:
+                yield _make_key(one, index)
+        for key in table.foreign_keys:
+            yield _make_foreign_key(relations, one, table, key)
+        for check in table.checks:
+            oid = hash_part_oid(table, check.name)
+            text = f"CHECK ({check.expression})"
+            row = _make_row(one, oid, check.name, "c", conbin=check.expression)
+            yield Constraint(oid, text, row)
+
+
+def _make_row(table: Relation, oid: int, name: str, kind: str, **more: object) -> Row:
+    build = make_row_builder("pg_constraint")
+    known: dict[str, object] = {
+        "conenforced": True,
+        "convalidated": True,
+        "conislocal": True,
+        "connoinherit": kind != "c",
+        "confupdtype": " ",
+        "confdeltype": " ",
+        "confmatchtype": " ",
+    }
+    own = {"oid": oid, "conname": name, "connamespace": table.schema_oid, "contype": kind}
+    return build(**(known | own | {"conrelid": table.oid} | more))
+
+
+def _make_key(table: Relation, index: Relation) -> Constraint:
+    assert index.index is not None
+    columns = [key.number for key in index.index.keys]
+    kind = "p" if index.index.primary else "u"
+    row = _make_row(table, index.oid, index.name, kind, conindid=index.oid, conkey=columns)
+    return Constraint(index.oid, describe_key(index), row)
+
+
+def _make_foreign_key(
+    relations: Relations, one: Relation, table: Table, key: ForeignKey
+) -> Constraint:
+    parent = relations.catalog.table(key.parent)
+    own, others = number_by_slot(table.columns), number_by_slot(parent.columns)
+    index = find_primary_key_oid(parent)
+    if key.parent_index is not None:
+        index = FIRST_OBJECT_OID + key.parent_index
+    oid = hash_part_oid(table, key.name)
+    row = _make_row(
+        one,
+        oid,
+        key.name,
+        "f",
+        condeferrable=key.deferrable,
+        condeferred=key.initially_deferred,
+        conenforced=key.enforced,
+        conindid=index,
+        confrelid=find_object_oid(parent),
+        confupdtype=_ACTIONS[key.on_update],
+        confdeltype=_ACTIONS[key.on_delete],
+        confmatchtype="s",
+        conkey=[own[slot] for slot in key.columns],
+        confkey=[others[slot] for slot in key.parent_columns],
+    )
+    return Constraint(oid, describe_foreign_key(relations.catalog, table, key), row)

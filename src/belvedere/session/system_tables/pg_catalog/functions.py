@@ -1,0 +1,312 @@
+"""The answers of functions that read the system catalogs, by the function's name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from belvedere.catalog.model import PlainView, View
+from belvedere.errors import InvalidInput
+from belvedere.plan.functions.logic.system_catalog import (
+    PRIVILEGE_FUNCTIONS,
+    VISIBILITY_FUNCTIONS,
+)
+from belvedere.session.system_tables.pg_catalog import definitions, shared_rows, sizes
+from belvedere.session.system_tables.pg_catalog.constraint_rows import find_constraints
+from belvedere.session.system_tables.pg_catalog.relations import Relation, Relations, find_relations
+from belvedere.session.system_tables.pg_catalog.type_rows import (
+    TYPES_BY_OID,
+    find_type_by_name,
+    format_type,
+)
+from belvedere.sql.parse.lexical.render import quote
+from belvedere.types import ObjectName
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+Answer = Callable[..., Any]
+_ENCODINGS = {shared_rows.UTF8: "UTF8"}
+
+
+def ask_catalog(session: Session, name: str, *arguments: Any) -> Any:
+    """The answer of a function of that name."""
+    return ANSWERS[name](session, *arguments)
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+
+def _find_visible_schemas(session: Session) -> list[str]:
+    """The schemas whose objects need no qualification, in the order of the search path."""
+    known = {schema.name for schema in session.catalog.schemas}
+    path = [name for name in session.settings.get("search_path") if name in known]
+    return ["pg_catalog", *(path or ["public"])]
+
+
+def _split_names(text: str) -> list[str]:
+    """The parts of a qualified name; unquoted ones in lower case."""
+    parts, word, quoted = [], "", False
+    for character in text.strip():
+        if character == '"':
+            quoted = not quoted
+        elif character == "." and not quoted:
+            parts.append(word)
+            word = ""
+        else:
+            word += character if quoted else character.lower()
+    return [*parts, word]
+
+
+def _find_relation_by_name(session: Session, text: str) -> Relation | None:
+    parts = _split_names(text)
+    relations = find_relations(session.catalog)
+    if len(parts) > 1:
+        return relations.by_name.get((parts[-2], parts[-1]))
+    for schema in _find_visible_schemas(session):
+        found = relations.by_name.get((schema, parts[0]))
+        if found is not None:
+            return found
+    return None
+
+
+def _name_relation(session: Session, relation: Relation) -> ObjectName:
+    visible = _find_relation_by_name(session, quote(relation.name)) is relation
+    own = quote(relation.name)
+    return ObjectName(relation.oid, own if visible else f"{quote(relation.schema)}.{own}")
+
+
+def _to_regclass(session: Session, text: str) -> ObjectName | None:
+    if text.isdigit():
+        return _relation_of_oid(session, int(text))
+    found = _find_relation_by_name(session, text)
+    return None if found is None else _name_relation(session, found)
+
+
+def _relation_of_text(session: Session, text: str) -> ObjectName:
+    found = ObjectName(0, "-") if text == "-" else _to_regclass(session, text)
+    if found is None:
+        raise InvalidInput("relation does not exist", sqlstate="42P01", name=text)
+    return found
+
+
+def _relation_of_oid(session: Session, oid: int) -> ObjectName:
+    found = find_relations(session.catalog).by_oid.get(oid)
+    if found is None:
+        return ObjectName(oid, str(oid) if oid else "-")
+    return _name_relation(session, found)
+
+
+def _to_regtype(session: Session, text: str) -> ObjectName | None:
+    if text.isdigit():
+        return _type_of_oid(session, int(text))
+    found = find_type_by_name(text)
+    return None if found is None else ObjectName(found.oid, str(found.type))
+
+
+def _type_of_text(session: Session, text: str) -> ObjectName:
+    found = ObjectName(0, "-") if text == "-" else _to_regtype(session, text)
+    if found is None:
+        raise InvalidInput("type does not exist", sqlstate="42704", type=text)
+    return found
+
+
+def _type_of_oid(session: Session, oid: int) -> ObjectName:
+    known = TYPES_BY_OID.get(oid)
+    return ObjectName(oid, str(known.type) if known else str(oid) if oid else "-")
+
+
+def _to_regnamespace(session: Session, text: str) -> ObjectName | None:
+    if text.isdigit():
+        return _schema_of_oid(session, int(text))
+    (wanted,) = _split_names(text)[-1:]
+    for oid, name in find_relations(session.catalog).schemas.items():
+        if name == wanted:
+            return ObjectName(oid, quote(name))
+    return None
+
+
+def _schema_of_text(session: Session, text: str) -> ObjectName:
+    found = _to_regnamespace(session, text)
+    if found is None:
+        raise InvalidInput("schema does not exist", sqlstate="3F000", name=text)
+    return found
+
+
+def _schema_of_oid(session: Session, oid: int) -> ObjectName:
+    name = find_relations(session.catalog).schemas.get(oid)
+    return ObjectName(oid, quote(name) if name else str(oid) if oid else "-")
+
+
+def _is_table_visible(session: Session, oid: int) -> bool | None:
+    relation = find_relations(session.catalog).by_oid.get(oid)
+    if relation is None:
+        return None
+    return _find_relation_by_name(session, quote(relation.name)) is relation
+
+
+def _is_type_visible(session: Session, oid: int) -> bool | None:
+    return True if oid in TYPES_BY_OID else None
+
+
+def _list_current_schemas(session: Session, implicit: bool) -> list[str]:
+    found = _find_visible_schemas(session)
+    return found if implicit else found[1:]
+
+
+# -- definitions -----------------------------------------------------------------------------------
+
+
+def _find_index(session: Session, oid: int) -> tuple[Relations, Relation] | None:
+    relations = find_relations(session.catalog)
+    found = relations.by_oid.get(oid)
+    return None if found is None or found.index is None else (relations, found)
+
+
+def _get_index_definition(
+    session: Session, oid: int, column: int = 0, pretty: bool = False
+) -> str | None:
+    found = _find_index(session, oid)
+    if found is None:
+        return None
+    if column:
+        return definitions.describe_index_column(found[1], column)
+    return definitions.describe_index(*found, pretty=pretty)
+
+
+def _get_constraint_definition(session: Session, oid: int, pretty: bool = False) -> str | None:
+    found = find_constraints(find_relations(session.catalog)).get(oid)
+    return None if found is None else found.text
+
+
+def _get_view_definition(session: Session, view: int | str, pretty: Any = None) -> str | None:
+    oid = _relation_of_text(session, view) if isinstance(view, str) else view
+    found = find_relations(session.catalog).by_oid.get(oid)
+    if found is None or not isinstance(found.item, View | PlainView) or found.index is not None:
+        return None if found is None else "Not a view"
+    return f" {found.item.definition};"
+
+
+def _get_expression(
+    session: Session, text: str, relation: int, pretty: bool = False
+) -> str | None:
+    """Expressions are stored as text."""
+    return text
+
+
+def _get_serial_sequence(session: Session, table: str, column: str) -> str | None:
+    oid = _relation_of_text(session, table)
+    relations = find_relations(session.catalog)
+    for shown in relations.by_oid[oid].columns:
+        if shown.name == column and shown.stored is not None:
+            found = None if shown.stored.sequence is None else shown.stored.sequence
+            if found is None:
+                return None
+            item = relations.catalog.objects[found]
+            schema = relations.schema_names[item.schema]
+            return f"{quote(schema)}.{quote(item.name)}"
+    raise InvalidInput("column does not exist", sqlstate="42703", column=column)
+
+
+def _get_role_name(session: Session, oid: int) -> str:
+    return shared_rows.find_role_names(session.catalog).get(oid, f"unknown (OID={oid})")
+
+
+# -- settings and sizes ----------------------------------------------------------------------------
+
+
+def _get_setting(session: Session, name: str, missing_ok: bool = False) -> str | None:
+    try:
+        return session.settings.get_shown_text(name)
+    except InvalidInput:
+        if missing_ok:
+            return None
+        raise
+
+
+def _set_setting(session: Session, name: str, value: str, local: bool) -> str:
+    session.settings.set(name, value, local=local)
+    return session.settings.get_shown_text(name)
+
+
+def _measure_relation(session: Session, oid: int, fork: str = "main") -> int | None:
+    relation = find_relations(session.catalog).by_oid.get(oid)
+    if relation is None:
+        return None
+    return sizes.measure_table(session, relation) if fork == "main" else 0
+
+
+def _measure_indexes(session: Session, oid: int) -> int | None:
+    relations = find_relations(session.catalog)
+    relation = relations.by_oid.get(oid)
+    return None if relation is None else sizes.measure_indexes(session, relations, relation)
+
+
+def _measure_with_indexes(session: Session, oid: int) -> int | None:
+    own, indexes = _measure_relation(session, oid), _measure_indexes(session, oid)
+    return None if own is None or indexes is None else own + indexes
+
+
+def _measure_database(session: Session, database: int | str) -> int:
+    return sizes.measure_database(session, find_relations(session.catalog))
+
+
+def _is_utf8(name: str) -> bool:
+    return name.lower().replace("-", "").replace("_", "") in ("utf8", "unicode")
+
+
+def _answer(value: Any) -> Answer:
+    return lambda session, *arguments: value
+
+
+_NO_OBJECT = (
+    "col_description obj_description shobj_description pg_get_function_arg_default "
+    "pg_get_function_arguments pg_get_function_identity_arguments pg_get_function_result "
+    "pg_get_function_sqlbody pg_get_functiondef pg_get_partition_constraintdef pg_get_partkeydef "
+    "pg_get_ruledef pg_get_statisticsobjdef_columns pg_get_statisticsobjdef pg_get_triggerdef "
+    "pg_tablespace_location"
+).split()
+"""What describes comments, triggers and other objects that do not exist here."""
+
+ANSWERS: dict[str, Answer] = {
+    "regclass of text": _relation_of_text,
+    "regclass of oid": _relation_of_oid,
+    "regtype of text": _type_of_text,
+    "regtype of oid": _type_of_oid,
+    "regnamespace of text": _schema_of_text,
+    "regnamespace of oid": _schema_of_oid,
+    "to_regclass": _to_regclass,
+    "to_regtype": _to_regtype,
+    "to_regnamespace": _to_regnamespace,
+    "format_type": lambda session, oid, modifier: format_type(oid, modifier),
+    "current_schemas": _list_current_schemas,
+    "current_setting": _get_setting,
+    "set_config": _set_setting,
+    "getdatabaseencoding": _answer("UTF8"),
+    "pg_client_encoding": _answer("UTF8"),
+    "pg_char_to_encoding": lambda session, name: shared_rows.UTF8 if _is_utf8(name) else -1,
+    "pg_encoding_to_char": lambda session, number: _ENCODINGS.get(number, ""),
+    "pg_backend_pid": lambda session: os.getpid(),
+    "pg_get_constraintdef": _get_constraint_definition,
+    "pg_get_expr": _get_expression,
+    "pg_get_indexdef": _get_index_definition,
+    "pg_get_serial_sequence": _get_serial_sequence,
+    "pg_get_userbyid": _get_role_name,
+    "pg_get_viewdef": _get_view_definition,
+    "pg_is_in_recovery": _answer(False),
+    "pg_is_other_temp_schema": _answer(False),
+    "pg_my_temp_schema": _answer(0),
+    "pg_partition_ancestors": _answer(()),
+    "pg_relation_is_publishable": _answer(False),
+    "pg_database_size": _measure_database,
+    "pg_indexes_size": _measure_indexes,
+    "pg_relation_size": _measure_relation,
+    "pg_table_size": _measure_relation,
+    "pg_total_relation_size": _measure_with_indexes,
+    **dict.fromkeys(VISIBILITY_FUNCTIONS, _answer(True)),
+    **dict.fromkeys(PRIVILEGE_FUNCTIONS, _answer(True)),  # every session is the owner's
+    **dict.fromkeys(_NO_OBJECT, _answer(None)),
+    "pg_table_is_visible": _is_table_visible,
+    "pg_type_is_visible": _is_type_visible,
+}

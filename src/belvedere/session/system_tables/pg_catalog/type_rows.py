@@ -1,0 +1,196 @@
+"""pg_type and what belongs to types: pg_collation, pg_am, pg_opclass, pg_language; their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from belvedere.plan.functions.core.function import NAMED_TYPES
+from belvedere.session.system_tables.pg_catalog import oids
+from belvedere.session.system_tables.pg_catalog.columns import make_row_builder
+from belvedere.sql.parse.queries.types import SIMPLE_TYPES
+from belvedere.types import Kind, Row, SqlType, array_of
+from belvedere.values.type_oids import WIRE_TYPES, find_length, read_type_oid
+
+_SYSTEM = oids.SYSTEM_SCHEMA_OIDS["pg_catalog"]
+_OPERATOR_CLASS_OIDS = 10_000
+_CATEGORY_OF_KIND = {
+    Kind.BOOLEAN: "B",
+    Kind.SMALLINT: "N",
+    Kind.INTEGER: "N",
+    Kind.BIGINT: "N",
+    Kind.NUMERIC: "N",
+    Kind.REAL: "N",
+    Kind.DOUBLE: "N",
+    Kind.OID: "N",
+    Kind.REGCLASS: "N",
+    Kind.REGTYPE: "N",
+    Kind.REGNAMESPACE: "N",
+    Kind.CHAR: "S",
+    Kind.VARCHAR: "S",
+    Kind.TEXT: "S",
+    Kind.DATE: "D",
+    Kind.TIME: "D",
+    Kind.TIMESTAMP: "D",
+    Kind.TIMESTAMPTZ: "D",
+    Kind.INTERVAL: "T",
+}
+_PREFERRED = frozenset({Kind.BOOLEAN, Kind.DOUBLE, Kind.TEXT, Kind.TIMESTAMPTZ, Kind.INTERVAL})
+_COLLATED = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.CHAR})
+
+
+class CatalogType(NamedTuple):
+    oid: int
+    name: str
+    type: SqlType
+    length: int
+    element: int = 0
+    array: int = 0
+
+    @property
+    def by_value(self) -> bool:
+        return 0 < self.length <= 8
+
+    @property
+    def category(self) -> str:
+        return "A" if self.element else _CATEGORY_OF_KIND.get(self.type.kind, "U")
+
+
+def _list_types() -> Iterator[CatalogType]:
+    for name, sql_type in NAMED_TYPES.items():
+        if sql_type.kind is Kind.UNKNOWN:
+            continue
+        wire = WIRE_TYPES[sql_type.kind]
+        yield CatalogType(wire.oid, name, sql_type, wire.length, 0, wire.array)
+        yield CatalogType(wire.array, f"_{name}", array_of(sql_type), -1, wire.oid)
+
+
+TYPES_BY_OID = {one.oid: one for one in _list_types()}
+_SPELLINGS = {one.name: one for one in TYPES_BY_OID.values()}
+_SPELLINGS |= {str(one.type): one for one in TYPES_BY_OID.values()}
+_SPELLINGS |= {
+    word: next(one for one in TYPES_BY_OID.values() if one.type == sql_type)
+    for word, sql_type in SIMPLE_TYPES.items()
+}
+_SPELLINGS |= {
+    word: _SPELLINGS[known]
+    for word, known in (
+        ("timestamp", "timestamp"),
+        ("time", "time"),
+        ("decimal", "numeric"),
+        ("char", "bpchar"),
+        ("float", "float8"),
+        ("name", "text"),
+    )
+}
+
+
+def find_type_by_name(text: str) -> CatalogType | None:
+    """The type of that name in any spelling, modifiers ignored."""
+    plain = re.sub(r"\(.*?\)", "", text.lower().strip().removeprefix("pg_catalog."))
+    plain = re.sub(r"\s+", " ", plain).replace('"', "").strip()
+    element, brackets, _ = plain.partition("[")
+    found = _SPELLINGS.get(element.strip())
+    if found is None or not brackets:
+        return found
+    return TYPES_BY_OID.get(found.array)
+
+
+def format_type(oid: int | None, modifier: int | None) -> str | None:
+    """The name of a type with its modifier."""
+    if oid is None:
+        return None
+    if oid == 0:
+        return "-"
+    found = TYPES_BY_OID.get(oid)
+    if found is None:
+        return "???"
+    if found.type.kind is Kind.CHAR and modifier == -1:
+        return "bpchar"
+    return str(read_type_oid(oid, -1 if modifier is None else modifier))
+
+
+def find_storage(sql_type: SqlType) -> str:
+    """How PostgreSQL would store values: plain, main or extended."""
+    if sql_type.element is not None or find_length(sql_type) < 0:
+        return "m" if sql_type.kind is Kind.NUMERIC else "x"
+    return "p"
+
+
+def list_types() -> Iterator[Row]:
+    build = make_row_builder("pg_type")
+    for one in TYPES_BY_OID.values():
+        yield build(
+            oid=one.oid,
+            typname=one.name,
+            typnamespace=_SYSTEM,
+            typowner=oids.OWNER_OID,
+            typlen=one.length,
+            typbyval=one.by_value,
+            typtype="b",
+            typcategory=one.category,
+            typispreferred=not one.element and one.type.kind in _PREFERRED,
+            typisdefined=True,
+            typdelim=",",
+            typelem=one.element,
+            typarray=one.array,
+            typinput="array_in" if one.element else f"{one.name}in",
+            typoutput="array_out" if one.element else f"{one.name}out",
+            typreceive="array_recv" if one.element else f"{one.name}recv",
+            typsend="array_send" if one.element else f"{one.name}send",
+            typalign="i",
+            typstorage=find_storage(one.type),
+            typtypmod=-1,
+            typcollation=(
+                oids.DEFAULT_COLLATION_OID
+                if (one.type.element or one.type).kind in _COLLATED
+                else 0
+            ),
+        )
+
+
+def list_collations() -> Iterator[Row]:
+    build = make_row_builder("pg_collation")
+    for oid, name in ((oids.DEFAULT_COLLATION_OID, "default"), (950, "C"), (951, "POSIX")):
+        yield build(
+            oid=oid,
+            collname=name,
+            collnamespace=_SYSTEM,
+            collowner=oids.OWNER_OID,
+            collprovider="d" if name == "default" else "c",
+            collisdeterministic=True,
+            collencoding=-1,
+            collcollate=None if name == "default" else name,
+            collctype=None if name == "default" else name,
+        )
+
+
+def list_access_methods() -> Iterator[Row]:
+    build = make_row_builder("pg_am")
+    yield build(oid=oids.HEAP_OID, amname="heap", amhandler="heap_tableam_handler", amtype="t")
+    yield build(oid=oids.BTREE_OID, amname="btree", amhandler="bthandler", amtype="i")
+
+
+def find_operator_class(sql_type: SqlType) -> int:
+    return _OPERATOR_CLASS_OIDS + WIRE_TYPES[(sql_type.element or sql_type).kind].oid
+
+
+def list_operator_classes() -> Iterator[Row]:
+    build = make_row_builder("pg_opclass")
+    for one in TYPES_BY_OID.values():
+        if not one.element:
+            yield build(
+                oid=_OPERATOR_CLASS_OIDS + one.oid,
+                opcmethod=oids.BTREE_OID,
+                opcname=f"{one.name}_ops",
+                opcnamespace=_SYSTEM,
+                opcowner=oids.OWNER_OID,
+                opcintype=one.oid,
+                opcdefault=True,
+            )
+
+
+def list_languages() -> Iterator[Row]:
+    build = make_row_builder("pg_language")
+    yield build(oid=oids.INTERNAL_LANGUAGE_OID, lanname="internal", lanowner=oids.OWNER_OID)

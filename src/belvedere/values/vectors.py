@@ -1,0 +1,14 @@
+"""Arrays of the system catalogs that count from 0: PostgreSQL's int2vector and oidvector."""
+
+from __future__ import annotations
+
+
+class Vector(list[int]):
+    """An array whose first element is number 0."""
+
+    first = 0
+
+
+def find_lower_bound(values: list[object]) -> int:
+    """The number of an array's first element."""
+    return getattr(values, "first", 1)
