@@ -67,15 +67,19 @@ SECOND_DIGITS_MAX = 6
 @dataclass(frozen=True, slots=True)
 class SqlType:
     """A type with its modifiers. `length` is of CHAR and VARCHAR, `precision` and `scale` are of
-    NUMERIC; times, timestamps and intervals have a `precision` of less than six digits."""
+    NUMERIC; times, timestamps and intervals have a `precision` of less than six digits. A `vector`
+    is an array of the system catalogs, which counts from 0: PostgreSQL's int2vector, oidvector."""
 
     kind: Kind
     length: int | None = None
     precision: int | None = None
     scale: int | None = None
     element: SqlType | None = None
+    vector: bool = False
 
     def __str__(self) -> str:
+        if self.vector:
+            return "oidvector" if self.element == OID else "int2vector"
         if self.kind is Kind.ARRAY:
             return f"{self.element}[]"
         if self.length is not None:
@@ -134,6 +138,10 @@ def with_second_digits(sql_type: SqlType, precision: int) -> SqlType:
 
 def array_of(element: SqlType) -> SqlType:
     return SqlType(Kind.ARRAY, element=element)
+
+
+def vector_of(element: SqlType) -> SqlType:
+    return SqlType(Kind.ARRAY, element=element, vector=True)
 
 
 class Interval(NamedTuple):

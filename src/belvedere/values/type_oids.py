@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from belvedere.errors import Unsupported
-from belvedere.types import Kind, SqlType, array_of
+from belvedere.types import Kind, SqlType, array_of, vector_of
 
 _HEADER_BYTES = 4
 """What PostgreSQL adds to lengths in type modifiers."""
@@ -45,6 +45,9 @@ WIRE_TYPES: dict[Kind, WireType] = {
     Kind.UNKNOWN: WireType(25, -1, 1009),  # a result column of no type is text
 }
 
+_ARRAY_OIDS = {kind: wire.array for kind, wire in WIRE_TYPES.items()}
+VECTOR_OIDS = {Kind.SMALLINT: 22, Kind.OID: 30}
+"""Of arrays that count from 0."""
 _UNKNOWN_OID = 705
 _NAME_OID = 19
 _KINDS = {wire.oid: kind for kind, wire in WIRE_TYPES.items() if kind is not Kind.UNKNOWN}
@@ -53,7 +56,8 @@ _ELEMENTS = {wire.array: kind for kind, wire in WIRE_TYPES.items() if kind is no
 
 def find_oid(sql_type: SqlType) -> int:
     if sql_type.element is not None:
-        return WIRE_TYPES[sql_type.element.kind].array
+        numbers = VECTOR_OIDS if sql_type.vector else _ARRAY_OIDS
+        return numbers[sql_type.element.kind]
     return WIRE_TYPES[sql_type.kind].oid
 
 
@@ -89,6 +93,9 @@ def find_parameter_type(oid: int) -> SqlType | None:
 
 def read_type_oid(oid: int, modifier: int) -> SqlType:
     """The type of an OID and a modifier, as a column's row in the system catalogs has them."""
+    for kind, number in VECTOR_OIDS.items():
+        if oid == number:
+            return vector_of(SqlType(kind))
     if oid in _ELEMENTS:
         return array_of(_read_modifier(_ELEMENTS[oid], modifier))
     return _read_modifier(_KINDS[oid], modifier)

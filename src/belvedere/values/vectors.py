@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class Vector(list[int]):
     """An array whose first element is number 0."""
@@ -9,6 +11,6 @@ class Vector(list[int]):
     first = 0
 
 
-def find_lower_bound(values: list[object]) -> int:
+def find_lower_bound(values: Sequence[object]) -> int:
     """The number of an array's first element."""
     return getattr(values, "first", 1)

@@ -22,6 +22,7 @@ from decimal import Decimal
 from typing import Any
 
 from belvedere.values.type_oids import find_oid
+from belvedere.values.vectors import find_lower_bound
 from belvedere.plan.functions import text_formatter
 from belvedere.types import NAMED_OBJECT_KINDS, Interval, Kind, SqlType
 from belvedere.values.datetimes import in_zone
@@ -151,7 +152,8 @@ def _make_array_encoder(element: SqlType) -> Encode:
     def encode_array(values: Sequence[Any]) -> bytes:
         if not values:
             return struct.pack("!iii", 0, 0, oid)
-        parts = [struct.pack("!iiiii", 1, int(None in values), oid, len(values), 1)]
+        first = find_lower_bound(values)
+        parts = [struct.pack("!iiiii", 1, int(None in values), oid, len(values), first)]
         for value in values:
             if value is None:
                 parts.append(_NULL_ITEM)

@@ -221,6 +221,9 @@ SETTINGS = {
         Setting("row_security", "off", parse_boolean, "accepted; there is none"),
         Setting("server_version", "16.0", str, "the PostgreSQL whose dialect is spoken", True),
         Setting("server_encoding", "UTF8", str, "of text", True),
+        Setting("default_table_access_method", "heap", str, "of tables; there is one", True),
+        Setting("is_superuser", "on", str, "every session is the owner's", True),
+        Setting("in_hot_standby", "off", str, "always", True),
         Setting("integer_datetimes", "on", str, "always", True),
     )
 }

@@ -139,12 +139,12 @@ def _min_max_functions() -> list[Function]:
     functions = []
     names = (
         "int2 int4 int8 float4 float8 numeric text bpchar bytea date time timestamp timestamptz "
-        "interval anyarray"
+        "interval anyarray oid"
     )
     for name in names.split():
         before = less[name]
         for which, form in (("min", before), ("max", lambda a, b, f=before: f(b, a))):
-            plain = name not in ("bpchar", "interval", "anyarray", "numeric")
+            plain = name not in ("bpchar", "interval", "anyarray", "numeric", "oid")
             sql: Any = f"[[{which}(_0)]]" if plain else None
             bounds = None
             if name == "numeric":

@@ -125,6 +125,8 @@ def text_formatter(sql_type: SqlType) -> Form:
     """A value of the type to text: the type's output function."""
     if sql_type.element is not None:
         element = text_formatter(sql_type.element)
+        if sql_type.vector:
+            return lambda value: " ".join([element(one) for one in value])
         return lambda value: arrays.format_array(value, element)
     return FORMATTERS[sql_type.kind]
 

@@ -130,7 +130,7 @@ def _type_pairs() -> list[tuple[str, str, dict[str, Test], str]]:
     ]
     pairs += [
         (name, name, _PLAIN, "{}")
-        for name in ("bool", "text", "bytea", "date", "time", "timestamp", "timestamptz", "uuid", "oid")
+        for name in ("bool", "text", "bytea", "date", "time", "timestamp", "timestamptz", "uuid")
     ]
     pairs += [
         ("bpchar", "bpchar", _tests_by_key(_strip_blanks, _strip_blanks), "rtrim({}, ' ')"),
@@ -189,6 +189,7 @@ FUNCTIONS: tuple[Function, ...] = (
         for left, right, tests, wrap in _type_pairs()
         for f in _comparison_family(left, right, tests, _wrap_operands(wrap))
     ),
+    *_comparison_family("oid", "oid", _PLAIN, _no_sql),
     *_comparison_family("numeric", "numeric", _numeric_tests(), _align_operands),
     *_comparison_family("anyarray", "anyarray", _tests_by_key(array_key, array_key), _no_sql),
 )

@@ -25,6 +25,7 @@ from belvedere.types import (
     Row,
     SqlType,
     array_of,
+    vector_of,
 )
 
 _TYPES: dict[str, SqlType] = {
@@ -37,8 +38,8 @@ _TYPES: dict[str, SqlType] = {
     "regtype": REGTYPE,
     "timestamptz": TIMESTAMPTZ,
     "xid": BIGINT,
-    "int2vector": array_of(SMALLINT),
-    "oidvector": array_of(OID),
+    "int2vector": vector_of(SMALLINT),
+    "oidvector": vector_of(OID),
     "_int2": array_of(SMALLINT),
     "_oid": array_of(OID),
     "_text": array_of(TEXT),

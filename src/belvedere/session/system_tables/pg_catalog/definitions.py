@@ -60,6 +60,23 @@ def qualify_name(catalog: Catalog, item: Table | Index | Sequence) -> str:
     return own if schema == PUBLIC else f"{quote(schema)}.{own}"
 
 
+def parenthesize(text: str) -> str:
+    """An expression in parentheses, unless it is a name, a literal or one call."""
+    if re.fullmatch(r"[\w.]+|('(?:[^']|'')*'|-?[\d.]+)(::[\w .]+(\(\d+(,\d+)?\))?)?", text):
+        return text
+    called = re.fullmatch(r"[\w.]+\((.*)\)", text)
+    return text if called and _is_balanced(called[1]) else f"({text})"
+
+
+def _is_balanced(text: str) -> bool:
+    depth = 0
+    for character in text:
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth < 0:
+            return False
+    return depth == 0
+
+
 # -- indexes ---------------------------------------------------------------------------------------
 
 
@@ -78,7 +95,7 @@ def describe_index(relations: Relations, index: Relation, *, pretty: bool = Fals
     text += "" if shape.nulls_distinct else " NULLS NOT DISTINCT"
     if shape.where is None:
         return text
-    return f"{text} WHERE {shape.where if pretty else f'({shape.where})'}"
+    return f"{text} WHERE {shape.where if pretty else parenthesize(shape.where)}"
 
 
 def describe_index_column(index: Relation, number: int) -> str | None:
@@ -97,8 +114,7 @@ def _describe_key(key: IndexKey) -> str:
 def _spell_key(key: IndexKey) -> str:
     if key.number:
         return quote(key.text)
-    called = re.fullmatch(r"[a-z_]\w*\(.*\)", key.text)
-    return key.text if called else f"({key.text})"
+    return parenthesize(key.text)
 
 
 # -- constraints -----------------------------------------------------------------------------------

@@ -192,7 +192,7 @@ def _get_expression(
     session: Session, text: str, relation: int, pretty: bool = False
 ) -> str | None:
     """Expressions are stored as text."""
-    return text
+    return text if pretty else definitions.parenthesize(text)
 
 
 def _get_serial_sequence(session: Session, table: str, column: str) -> str | None:

@@ -10,8 +10,8 @@ from belvedere.plan.functions.core.function import NAMED_TYPES
 from belvedere.session.system_tables.pg_catalog import oids
 from belvedere.session.system_tables.pg_catalog.columns import make_row_builder
 from belvedere.sql.parse.queries.types import SIMPLE_TYPES
-from belvedere.types import Kind, Row, SqlType, array_of
-from belvedere.values.type_oids import WIRE_TYPES, find_length, read_type_oid
+from belvedere.types import Kind, Row, SqlType, array_of, vector_of
+from belvedere.values.type_oids import VECTOR_OIDS, WIRE_TYPES, find_length, read_type_oid
 
 _SYSTEM = oids.SYSTEM_SCHEMA_OIDS["pg_catalog"]
 _OPERATOR_CLASS_OIDS = 10_000
@@ -64,6 +64,9 @@ def _list_types() -> Iterator[CatalogType]:
         wire = WIRE_TYPES[sql_type.kind]
         yield CatalogType(wire.oid, name, sql_type, wire.length, 0, wire.array)
         yield CatalogType(wire.array, f"_{name}", array_of(sql_type), -1, wire.oid)
+    for kind, oid in VECTOR_OIDS.items():
+        vector = vector_of(SqlType(kind))
+        yield CatalogType(oid, str(vector), vector, -1, WIRE_TYPES[kind].oid)
 
 
 TYPES_BY_OID = {one.oid: one for one in _list_types()}
