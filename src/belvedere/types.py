@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 MICROSECONDS_PER_DAY = 86_400_000_000
 DAYS_PER_MONTH = 30
@@ -164,7 +164,7 @@ class ObjectName(int):
 
     text: str
 
-    def __new__(cls, oid: int, text: str) -> ObjectName:
+    def __new__(cls, oid: int, text: str) -> Self:
         made = super().__new__(cls, oid)
         made.text = text
         return made

@@ -16,8 +16,9 @@ from belvedere.plan.functions.core.function import (
     type_by_name,
     type_name,
 )
+from belvedere.plan.functions.logic import system_catalog
 from belvedere.plan.functions.registry import functions_by_name, resolve
-from belvedere.types import Kind, SqlType
+from belvedere.types import NAMED_OBJECT_KINDS, Kind, SqlType
 from tests.plan.functions.arguments import SPECIAL
 from tests.plan.functions.corpus import POLYMORPHIC, VALUES
 from tests.plan.functions.inputs import INPUTS
@@ -129,6 +130,7 @@ statements test them (tests/slt/files/records.slt)."""
 
 
 OWN = frozenset({"current_user", "session_user", "current_database", "current_schema", "version"})
+OWN |= {function.name for function in system_catalog.FUNCTIONS}
 """What every server answers for itself."""
 
 
@@ -137,7 +139,17 @@ def overloads(kind: FunctionKind) -> list[Function]:
         several for name, several in functions_by_name().items() if name not in OF_RECORDS | OWN
     ]
     functions = [f for several in known for f in several if f.kind is kind]
-    return functions + (base_casts() if kind is FunctionKind.SCALAR else [])
+    return functions + (_casts_without_names() if kind is FunctionKind.SCALAR else [])
+
+
+def _casts_without_names() -> list[Function]:
+    """Casts but those to and from the names of objects, which depend on what exists
+    (tests/interfaces/server/test_pg_catalog.py)."""
+    return [
+        function
+        for function in base_casts()
+        if not {one.kind for one in (*function.arguments, function.result)} & NAMED_OBJECT_KINDS
+    ]
 
 
 def concrete(function: Function) -> Iterator[tuple[tuple[SqlType, ...], SqlType]]:

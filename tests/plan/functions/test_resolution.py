@@ -44,6 +44,7 @@ def _names() -> list[str]:
         if not any(in_grammar(function) for function in several)
         and several[0].kind in (FunctionKind.SCALAR, FunctionKind.AGGREGATE)
         and all(f.kind is several[0].kind and f.direct is None for f in several)
+        and name != "pg_get_expr"  # of a stored expression, which is text here
     )
 
 
@@ -52,7 +53,8 @@ WEIGHED = {entry["name"] for entry in EXCLUSIONS["resolution"]}
 # Types PostgreSQL has and we do not: a call that means one of them there cannot be the same here.
 FOREIGN = {
     "jsonb", "xml", "money", "bit", "inet", "cidr", "point", "time with time zone", "name",
-    '"char"', "tsvector", "tsquery", "bit varying", "numrange", "record", "xid8", "macaddr",
+    "name[]", '"char"',
+    "tsvector", "tsquery", "bit varying", "numrange", "record", "xid8", "macaddr",
     "pg_lsn",
 }  # fmt: skip
 

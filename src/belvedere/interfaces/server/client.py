@@ -28,11 +28,11 @@ from belvedere.interfaces.server.messages import (
 )
 from belvedere.interfaces.server.portals import Portal, Portals, read_portal
 from belvedere.interfaces.server.row_encoder import build_row_description, make_row_encoder
-from belvedere.values.type_oids import find_oid, find_parameter_type
 from belvedere.session.context.result import Result
 from belvedere.session.prepared_text import prepare_text, run_prepared_text
 from belvedere.session.session import Session
 from belvedere.session.simple_query import run_simple_query
+from belvedere.values.type_oids import find_oid, find_parameter_type
 
 REPORTED_SETTINGS = {
     "server_version": "server_version",

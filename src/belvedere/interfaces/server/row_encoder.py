@@ -17,7 +17,6 @@ from belvedere.interfaces.server.messages import (
     pack_int16,
     pack_text,
 )
-from belvedere.values.type_oids import find_length, find_modifier, find_oid
 from belvedere.interfaces.server.value_encoders import (
     Encode,
     make_binary_encoder,
@@ -25,6 +24,7 @@ from belvedere.interfaces.server.value_encoders import (
 )
 from belvedere.plan.fields import Fields
 from belvedere.types import Row
+from belvedere.values.type_oids import find_length, find_modifier, find_oid
 
 TEXT_FORMAT, BINARY_FORMAT = 0, 1
 _FIELD = struct.Struct("!IhIhih")

@@ -15,7 +15,6 @@ from typing import Any
 
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.interfaces.server.messages import BodyReader, decode_text
-from belvedere.values.type_oids import find_parameter_type
 from belvedere.interfaces.server.value_encoders import (
     MICROSECOND,
     NUMERIC_INFINITY,
@@ -27,6 +26,7 @@ from belvedere.interfaces.server.value_encoders import (
 )
 from belvedere.types import Interval, Kind, SqlType
 from belvedere.values.datetime_text import time_from_microseconds
+from belvedere.values.type_oids import find_parameter_type
 
 Decode = Callable[[bytes], Any]
 

@@ -21,11 +21,11 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from belvedere.values.type_oids import find_oid
-from belvedere.values.vectors import find_lower_bound
 from belvedere.plan.functions import text_formatter
 from belvedere.types import NAMED_OBJECT_KINDS, Interval, Kind, SqlType
 from belvedere.values.datetimes import in_zone
+from belvedere.values.type_oids import find_oid
+from belvedere.values.vectors import find_lower_bound
 
 Encode = Callable[[Any], bytes]
 

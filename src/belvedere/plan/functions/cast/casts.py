@@ -31,7 +31,15 @@ from belvedere.plan.functions.core.function import (
     type_by_name,
 )
 from belvedere.plan.functions.core.sql_form import error_sql, sql_template
-from belvedere.types import NAMED_OBJECT_KINDS, TEXT, TIMED_KINDS, UNKNOWN, Kind, SqlType, numeric_type
+from belvedere.types import (
+    NAMED_OBJECT_KINDS,
+    TEXT,
+    TIMED_KINDS,
+    UNKNOWN,
+    Kind,
+    SqlType,
+    numeric_type,
+)
 from belvedere.values import (
     arrays,
     datetime_text,
@@ -283,9 +291,7 @@ def _make_naming_cast(source: SqlType, target: SqlType) -> Function:
         assert environment.ask_catalog is not None
         return environment.ask_catalog(question, value)
 
-    return Function(
-        "cast", (source,), target, name_object, volatility=_STABLE, environment=True
-    )
+    return Function("cast", (source,), target, name_object, volatility=_STABLE, environment=True)
 
 
 _BASE_CASTS = _base_casts()

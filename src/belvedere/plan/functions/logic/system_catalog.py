@@ -133,7 +133,6 @@ pg_relation_size(regclass) int8
 pg_relation_size(regclass,text) int8
 pg_table_size(regclass) int8
 pg_total_relation_size(regclass) int8
-set_config(text,text,bool) text
 """
 
 
@@ -156,6 +155,9 @@ FUNCTIONS: tuple[Function, ...] = (
     *_declare_functions(_STABLE, volatility=Volatility.STABLE),
     *_declare_functions("format_type(oid,int4) text", volatility=Volatility.STABLE, strict=False),
     *_declare_functions(_VOLATILE, volatility=Volatility.VOLATILE),
+    *_declare_functions(
+        "set_config(text,text,bool) text", volatility=Volatility.VOLATILE, strict=False
+    ),
     *_declare_functions(
         "pg_partition_ancestors(regclass) regclass",
         volatility=Volatility.VOLATILE,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
 from decimal import Decimal
 
 from belvedere.plan.functions.core.function import Function, scalar
@@ -11,7 +10,6 @@ from belvedere.values.decimals import format_numeric
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _BYTES_MAX = 10 * 1024
 _HALVES_MAX = 20 * 1024 - 1
-_CONTEXT = decimal.Context(prec=200_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
 def format_size(size: int) -> str:
@@ -19,13 +17,11 @@ def format_size(size: int) -> str:
     if abs(size) < _BYTES_MAX:
         return f"{size} {_UNITS[0]}"
     halves = _divide_truncating(size, 512)
-    for unit in _UNITS[1:-1]:
-        if abs(halves) < _HALVES_MAX:
-            break
+    unit = 1
+    while abs(halves) >= _HALVES_MAX and unit < len(_UNITS) - 1:
         halves = _divide_truncating(halves, 1024)
-    else:
-        unit = _UNITS[-1]
-    return f"{_divide_truncating(halves + (1 if halves >= 0 else -1), 2)} {unit}"
+        unit += 1
+    return f"{_divide_truncating(halves + (1 if halves >= 0 else -1), 2)} {_UNITS[unit]}"
 
 
 def _divide_truncating(value: int, divisor: int) -> int:
@@ -34,10 +30,10 @@ def _divide_truncating(value: int, divisor: int) -> int:
 
 def format_numeric_size(size: Decimal) -> str:
     if not size.is_finite():
-        return f"{format_numeric(size)} {_UNITS[0 if size.is_nan() else -1]}"
-    if abs(size) < _BYTES_MAX:
+        return f"{format_numeric(size)} {_UNITS[-1]}"
+    if size.copy_abs() < _BYTES_MAX:
         return f"{format_numeric(size)} {_UNITS[0]}"
-    return format_size(int(size.to_integral_value(decimal.ROUND_DOWN, _CONTEXT)))
+    return format_size(int(size))
 
 
 FUNCTIONS: tuple[Function, ...] = (

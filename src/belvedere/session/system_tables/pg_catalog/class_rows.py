@@ -106,7 +106,7 @@ def list_defaults(relations: Relations) -> Iterator[Row]:
 def list_indexes(relations: Relations) -> Iterator[Row]:
     build = make_row_builder("pg_index")
     for one in relations.listed:
-        shape = one.index
+        shape = one.shape
         if shape is None:
             continue
         columns = (*shape.keys, *shape.included)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, KeysView
 from typing import NamedTuple
 
 from belvedere.catalog.model import ForeignKey, ReferentialAction, Table
@@ -13,6 +13,7 @@ from belvedere.session.system_tables.pg_catalog.definitions import (
 )
 from belvedere.session.system_tables.pg_catalog.oids import (
     FIRST_OBJECT_OID,
+    HASHED_OIDS,
     find_object_oid,
     find_primary_key_oid,
     hash_part_oid,
@@ -43,26 +44,35 @@ def find_constraints(relations: Relations) -> dict[int, Constraint]:
     """The constraints by OID, computed once for each version of the catalog."""
     cache = relations.catalog.derived_cache
     found = cache.get(Constraint)
-    if not isinstance(found, dict):
-        found = {}
-        for one in _list_constraints(relations):
-            found.setdefault(one.oid, one)
-        cache[Constraint] = found
-    return found
+    if isinstance(found, dict):
+        return found
+    listed: dict[int, Constraint] = {}
+    for one in _list_constraints(relations, listed.keys()):
+        listed[one.oid] = one
+    cache[Constraint] = listed
+    return listed
 
 
-def _list_constraints(relations: Relations) -> Iterator[Constraint]:
+def _list_constraints(relations: Relations, taken: KeysView[int]) -> Iterator[Constraint]:
+    """`taken` are the OIDs of those listed before."""
     for one, table in relations.tables:
         for index in relations.indexes_by_relation.get(one.oid, ()):
-            if index.index is not None and index.index.constraint:
+            if index.shape is not None and index.shape.constraint:
                 yield _make_key(one, index)
         for key in table.foreign_keys:
-            yield _make_foreign_key(relations, one, table, key)
+            oid = _choose_free_oid(hash_part_oid(table, key.name), taken)
+            yield _make_foreign_key(relations, one, table, key, oid)
         for check in table.checks:
-            oid = hash_part_oid(table, check.name)
+            oid = _choose_free_oid(hash_part_oid(table, check.name), taken)
             text = f"CHECK ({check.expression})"
             row = _make_row(one, oid, check.name, "c", conbin=check.expression)
             yield Constraint(oid, text, row)
+
+
+def _choose_free_oid(oid: int, taken: KeysView[int]) -> int:
+    while oid in taken:
+        oid = oid + 1 if oid + 1 < 2 * HASHED_OIDS else HASHED_OIDS
+    return oid
 
 
 def _make_row(table: Relation, oid: int, name: str, kind: str, **more: object) -> Row:
@@ -81,22 +91,21 @@ def _make_row(table: Relation, oid: int, name: str, kind: str, **more: object) -
 
 
 def _make_key(table: Relation, index: Relation) -> Constraint:
-    assert index.index is not None
-    columns = [key.number for key in index.index.keys]
-    kind = "p" if index.index.primary else "u"
+    assert index.shape is not None
+    columns = [key.number for key in index.shape.keys]
+    kind = "p" if index.shape.primary else "u"
     row = _make_row(table, index.oid, index.name, kind, conindid=index.oid, conkey=columns)
     return Constraint(index.oid, describe_key(index), row)
 
 
 def _make_foreign_key(
-    relations: Relations, one: Relation, table: Table, key: ForeignKey
+    relations: Relations, one: Relation, table: Table, key: ForeignKey, oid: int
 ) -> Constraint:
     parent = relations.catalog.table(key.parent)
     own, others = number_by_slot(table.columns), number_by_slot(parent.columns)
     index = find_primary_key_oid(parent)
     if key.parent_index is not None:
         index = FIRST_OBJECT_OID + key.parent_index
-    oid = hash_part_oid(table, key.name)
     row = _make_row(
         one,
         oid,

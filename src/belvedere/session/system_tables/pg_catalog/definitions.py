@@ -1,4 +1,4 @@
-"""Objects as SQL text, as the functions pg_get_indexdef, pg_get_constraintdef and so on print them."""
+"""Objects as SQL text, for pg_get_indexdef, pg_get_constraintdef and their relatives."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _is_balanced(text: str) -> bool:
 
 def describe_index(relations: Relations, index: Relation, *, pretty: bool = False) -> str:
     """CREATE INDEX; `pretty`: without parentheses that are not needed."""
-    shape = index.index
+    shape = index.shape
     assert shape is not None
     table = relations.by_oid[shape.relation]
     unique = "UNIQUE " if shape.unique else ""
@@ -99,8 +99,8 @@ def describe_index(relations: Relations, index: Relation, *, pretty: bool = Fals
 
 
 def describe_index_column(index: Relation, number: int) -> str | None:
-    assert index.index is not None
-    keys = (*index.index.keys, *index.index.included)
+    assert index.shape is not None
+    keys = (*index.shape.keys, *index.shape.included)
     return _spell_key(keys[number - 1]) if 1 <= number <= len(keys) else None
 
 
@@ -122,7 +122,7 @@ def _spell_key(key: IndexKey) -> str:
 
 def describe_key(index: Relation) -> str:
     """PRIMARY KEY or UNIQUE."""
-    shape = index.index
+    shape = index.shape
     assert shape is not None
     what = "PRIMARY KEY" if shape.primary else "UNIQUE"
     nulls = "" if shape.nulls_distinct else " NULLS NOT DISTINCT"

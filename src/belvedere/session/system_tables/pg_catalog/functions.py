@@ -161,7 +161,7 @@ def _list_current_schemas(session: Session, implicit: bool) -> list[str]:
 def _find_index(session: Session, oid: int) -> tuple[Relations, Relation] | None:
     relations = find_relations(session.catalog)
     found = relations.by_oid.get(oid)
-    return None if found is None or found.index is None else (relations, found)
+    return None if found is None or found.shape is None else (relations, found)
 
 
 def _get_index_definition(
@@ -183,14 +183,12 @@ def _get_constraint_definition(session: Session, oid: int, pretty: bool = False)
 def _get_view_definition(session: Session, view: int | str, pretty: Any = None) -> str | None:
     oid = _relation_of_text(session, view) if isinstance(view, str) else view
     found = find_relations(session.catalog).by_oid.get(oid)
-    if found is None or not isinstance(found.item, View | PlainView) or found.index is not None:
+    if found is None or not isinstance(found.item, View | PlainView) or found.shape is not None:
         return None if found is None else "Not a view"
     return f" {found.item.definition};"
 
 
-def _get_expression(
-    session: Session, text: str, relation: int, pretty: bool = False
-) -> str | None:
+def _get_expression(session: Session, text: str, relation: int, pretty: bool = False) -> str | None:
     """Expressions are stored as text."""
     return text if pretty else definitions.parenthesize(text)
 
@@ -225,8 +223,12 @@ def _get_setting(session: Session, name: str, missing_ok: bool = False) -> str |
         raise
 
 
-def _set_setting(session: Session, name: str, value: str, local: bool) -> str:
-    session.settings.set(name, value, local=local)
+def _set_setting(
+    session: Session, name: str | None, value: str | None, local: bool | None
+) -> str | None:
+    if name is None:
+        raise InvalidInput("set_config requires a setting name", sqlstate="22004")
+    session.settings.set(name, value, local=bool(local))
     return session.settings.get_shown_text(name)
 
 

@@ -1,4 +1,4 @@
-"""The views that list objects by name: pg_tables, pg_views, pg_matviews, pg_indexes, pg_sequences."""
+"""The views that list objects by name: pg_tables, pg_views, pg_matviews and their relatives."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def list_materialized_views(relations: Relations) -> Iterator[Row]:
 def list_named_indexes(relations: Relations) -> Iterator[Row]:
     build = make_row_builder("pg_indexes")
     for one in relations.listed:
-        if one.index is not None:
-            table = relations.by_oid[one.index.relation]
+        if one.shape is not None:
+            table = relations.by_oid[one.shape.relation]
             yield build(
                 schemaname=one.schema,
                 tablename=table.name,

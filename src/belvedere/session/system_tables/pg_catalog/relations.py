@@ -72,7 +72,7 @@ class Relation(NamedTuple):
     kind: str  # PostgreSQL's letter: r, v, m, i, S
     item: Table | Index | Sequence | PlainView | View | None
     columns: tuple[ShownColumn, ...]
-    index: IndexShape | None = None
+    shape: IndexShape | None = None
 
 
 class Relations:
@@ -100,8 +100,8 @@ class Relations:
     def indexes_by_relation(self) -> dict[int, list[Relation]]:
         found: dict[int, list[Relation]] = {}
         for one in self.listed:
-            if one.index is not None:
-                found.setdefault(one.index.relation, []).append(one)
+            if one.shape is not None:
+                found.setdefault(one.shape.relation, []).append(one)
         return found
 
     @cached_property

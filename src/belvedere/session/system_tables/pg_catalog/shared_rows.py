@@ -150,5 +150,3 @@ def _find_parameter_oid(parameter: Parameter) -> int:
     if isinstance(parameter, PseudoType):
         return _PSEUDO_TYPE_OIDS[parameter]
     return find_oid(parameter)
-
-

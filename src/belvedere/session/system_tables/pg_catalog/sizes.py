@@ -20,7 +20,7 @@ SAMPLE_ENTRIES = 10_000
 def measure_table(session: Session, relation: Relation) -> int:
     """The bytes of the relation itself; an index of a primary key takes none of its own."""
     item = relation.item
-    if relation.index is not None and item is None:
+    if relation.shape is not None and item is None:
         return 0
     if not isinstance(item, Table | Index | View):
         return 0

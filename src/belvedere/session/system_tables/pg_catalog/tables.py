@@ -1,8 +1,8 @@
 """The tables of pg_catalog: what lists the rows of each.
 
 Rows that follow from the catalog alone are made once for each version of it. A table of PostgreSQL
-that has no entry in `ROWS` lists objects that do not exist here (triggers, policies, extensions): it
-is empty.
+that has no entry in `ROWS` lists objects that do not exist here (triggers, policies, extensions):
+it is empty.
 """
 
 from __future__ import annotations

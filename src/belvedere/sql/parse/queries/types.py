@@ -75,7 +75,9 @@ _CATALOG_TYPES = {
     "name": TEXT,
 }
 """Types of the system catalogs: expressions may have them, columns of tables may not."""
-TYPE_WORDS = frozenset(SIMPLE_TYPES) | frozenset(_CATALOG_TYPES) | _NUMERIC | _CHARACTER | _PARTS | _MISSING
+TYPE_WORDS = (
+    frozenset(SIMPLE_TYPES) | frozenset(_CATALOG_TYPES) | _NUMERIC | _CHARACTER | _PARTS | _MISSING
+)
 SERIAL = {
     "serial": INTEGER_TYPE,
     "serial4": INTEGER_TYPE,
