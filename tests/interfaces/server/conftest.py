@@ -13,6 +13,7 @@ import pytest
 from belvedere.config import Durability
 from belvedere.interfaces.server.listener import Endpoints, Listener
 from belvedere.interfaces.stores import OpenOptions, acquire_store, release_store
+from tests.oracle.postgres import postgres  # noqa: F401
 
 PORT = 5432
 Connect = Callable[..., "psycopg.Connection[Any]"]

@@ -139,10 +139,10 @@ def overloads(kind: FunctionKind) -> list[Function]:
         several for name, several in functions_by_name().items() if name not in OF_RECORDS | OWN
     ]
     functions = [f for several in known for f in several if f.kind is kind]
-    return functions + (_casts_without_names() if kind is FunctionKind.SCALAR else [])
+    return functions + (casts_without_names() if kind is FunctionKind.SCALAR else [])
 
 
-def _casts_without_names() -> list[Function]:
+def casts_without_names() -> list[Function]:
     """Casts but those to and from the names of objects, which depend on what exists
     (tests/interfaces/server/test_pg_catalog.py)."""
     return [

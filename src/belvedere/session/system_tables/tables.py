@@ -6,7 +6,7 @@ Each is a tuple of fields and a function that computes its rows when it is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import CatalogColumn, Index, PlainView, Sequence, Table, View
@@ -16,7 +16,7 @@ from belvedere.plan.functions import text_formatter
 from belvedere.session.system_tables import views_table
 from belvedere.session.system_tables.pg_catalog import tables as pg_catalog
 from belvedere.session.system_tables.pg_catalog.columns import load_catalog_tables
-from belvedere.session.system_tables.pg_catalog.functions import ask_catalog
+from belvedere.session.system_tables.pg_catalog.functions import CatalogAnswers
 from belvedere.types import (
     BIGINT,
     BOOLEAN,
@@ -48,6 +48,7 @@ class SystemTables:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self.ask_catalog = CatalogAnswers(session).ask_catalog
 
     def find_table_fields(self, schema: str, name: str) -> Fields | None:
         if schema == pg_catalog.SCHEMA:
@@ -55,10 +56,6 @@ class SystemTables:
             return None if known is None else known.fields
         found = TABLES.get((schema, name))
         return None if found is None else found.fields
-
-    def ask_catalog(self, question: str, *arguments: Any) -> Any:
-        """The answer of a function that reads the system catalogs."""
-        return ask_catalog(self._session, question, *arguments)
 
     def read_table_rows(self, schema: str, name: str) -> Iterable[Row]:
         if schema == pg_catalog.SCHEMA:

@@ -23,6 +23,7 @@ from belvedere.session.system_tables.pg_catalog.relations import (
     Relations,
     number_by_slot,
 )
+from belvedere.sql.parse.lexical.lexer import QUOTED, WORD, tokenize
 from belvedere.types import Row
 
 _ACTIONS = {
@@ -65,8 +66,15 @@ def _list_constraints(relations: Relations, taken: KeysView[int]) -> Iterator[Co
         for check in table.checks:
             oid = _choose_free_oid(hash_part_oid(table, check.name), taken)
             text = f"CHECK ({check.expression})"
-            row = _make_row(one, oid, check.name, "c", conbin=check.expression)
+            columns = _find_named_columns(one, check.expression) or None
+            row = _make_row(one, oid, check.name, "c", conkey=columns, conbin=check.expression)
             yield Constraint(oid, text, row)
+
+
+def _find_named_columns(table: Relation, expression: str) -> list[int]:
+    """The numbers of the columns that an expression over the table's row names."""
+    words = {token.text for token in tokenize(expression) if token.kind in (WORD, QUOTED)}
+    return [column.number for column in table.columns if column.name in words]
 
 
 def _choose_free_oid(oid: int, taken: KeysView[int]) -> int:

@@ -27,12 +27,43 @@ if TYPE_CHECKING:
     from belvedere.session.session import Session
 
 Answer = Callable[..., Any]
+ANSWERS_KEPT = 50_000
+_MEASURED = frozenset(
+    {
+        "pg_database_size",
+        "pg_indexes_size",
+        "pg_relation_size",
+        "pg_table_size",
+        "pg_total_relation_size",
+        "set_config",
+    }
+)
+"""What follows from the data too, or does something."""
 _ENCODINGS = {shared_rows.UTF8: "UTF8"}
 
 
-def ask_catalog(session: Session, name: str, *arguments: Any) -> Any:
-    """The answer of a function of that name."""
-    return ANSWERS[name](session, *arguments)
+class CatalogAnswers:
+    """Answers functions for one session. Those that follow from the catalog and the search path
+    are given once for each of their versions, because queries ask for every row."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: dict[tuple[Any, ...], Any] = {}
+        self._valid_for: tuple[object, int] = (None, 0)
+
+    def ask_catalog(self, name: str, *arguments: Any) -> Any:
+        """The answer of the function of that name."""
+        session = self._session
+        valid_for = (session.catalog, session.settings.version)
+        if self._valid_for != valid_for or len(self._known) >= ANSWERS_KEPT:
+            self._known, self._valid_for = {}, valid_for
+        key = (name, *arguments)
+        if key in self._known:
+            return self._known[key]
+        answer = ANSWERS[name](session, *arguments)
+        if name not in _MEASURED:
+            self._known[key] = answer
+        return answer
 
 
 # -- names -----------------------------------------------------------------------------------------
