@@ -67,12 +67,6 @@ _VISIBLE = (
     "type",
 )
 
-PRIVILEGE_FUNCTIONS = (
-    *[f"has_{what}_privilege" for what in (*_PRIVILEGES, "column")],
-    "pg_has_role",
-)
-VISIBILITY_FUNCTIONS = tuple([f"pg_{what}_is_visible" for what in _VISIBLE])
-
 _STABLE = f"""
 col_description(oid,int4) text
 current_schemas(bool) text[]
@@ -120,7 +114,7 @@ shobj_description(oid,text) text
 to_regclass(text) regclass
 to_regnamespace(text) regnamespace
 to_regtype(text) regtype
-{chr(10).join(f"{name}(oid) bool" for name in VISIBILITY_FUNCTIONS)}
+{chr(10).join(f"pg_{what}_is_visible(oid) bool" for what in _VISIBLE)}
 {chr(10).join(_list_privilege_signatures())}
 """
 

@@ -28,7 +28,7 @@ _COLLATED = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.CHAR})
 
 def list_classes(relations: Relations) -> Iterator[Row]:
     build = make_row_builder("pg_class")
-    for one in relations.listed:
+    for one in relations.every_relation:
         is_table = isinstance(one.item, Table) and one.kind == "r"
         checks = len(one.item.checks) if is_table and isinstance(one.item, Table) else 0
         keys = bool(one.item.foreign_keys) if is_table and isinstance(one.item, Table) else False
@@ -55,7 +55,7 @@ def list_classes(relations: Relations) -> Iterator[Row]:
 
 def list_attributes(relations: Relations) -> Iterator[Row]:
     build = make_row_builder("pg_attribute")
-    for one in relations.listed:
+    for one in relations.every_relation:
         for column in one.columns:
             yield build(**_describe_column(relations, one, column))
 
@@ -105,7 +105,7 @@ def list_defaults(relations: Relations) -> Iterator[Row]:
 
 def list_indexes(relations: Relations) -> Iterator[Row]:
     build = make_row_builder("pg_index")
-    for one in relations.listed:
+    for one in relations.every_relation:
         shape = one.shape
         if shape is None:
             continue
@@ -147,7 +147,7 @@ def find_sequence_type(sequence: Sequence) -> SqlType:
 
 def list_sequences(relations: Relations) -> Iterator[Row]:
     build = make_row_builder("pg_sequence")
-    for one in relations.listed:
+    for one in relations.every_relation:
         if isinstance(one.item, Sequence):
             sequence = one.item
             yield build(

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from belvedere.catalog.model import PlainView, View
 from belvedere.errors import InvalidInput
-from belvedere.plan.functions.logic.system_catalog import (
-    PRIVILEGE_FUNCTIONS,
-    VISIBILITY_FUNCTIONS,
-)
+from belvedere.plan.functions import functions_by_name
 from belvedere.session.system_tables.pg_catalog import definitions, shared_rows, sizes
 from belvedere.session.system_tables.pg_catalog.constraint_rows import find_constraints
 from belvedere.session.system_tables.pg_catalog.relations import Relation, Relations, find_relations
@@ -302,6 +299,11 @@ _NO_OBJECT = (
 ).split()
 """What describes comments, triggers and other objects that do not exist here."""
 
+_ALWAYS_TRUE = [
+    name for name in functions_by_name() if name.endswith(("_privilege", "_is_visible"))
+]
+"""Every session is the owner's, and what is not a relation is in pg_catalog."""
+
 ANSWERS: dict[str, Answer] = {
     "regclass of text": _relation_of_text,
     "regclass of oid": _relation_of_oid,
@@ -337,8 +339,8 @@ ANSWERS: dict[str, Answer] = {
     "pg_relation_size": _measure_relation,
     "pg_table_size": _measure_relation,
     "pg_total_relation_size": _measure_with_indexes,
-    **dict.fromkeys(VISIBILITY_FUNCTIONS, _answer(True)),
-    **dict.fromkeys(PRIVILEGE_FUNCTIONS, _answer(True)),  # every session is the owner's
+    "pg_has_role": _answer(True),
+    **dict.fromkeys(_ALWAYS_TRUE, _answer(True)),
     **dict.fromkeys(_NO_OBJECT, _answer(None)),
     "pg_table_is_visible": _is_table_visible,
     "pg_type_is_visible": _is_type_visible,

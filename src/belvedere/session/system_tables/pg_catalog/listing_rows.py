@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from belvedere.catalog.model import ObjectState, PlainView, Sequence, View
-from belvedere.session.context.settings import SETTINGS, SessionSettings
 from belvedere.session.system_tables.pg_catalog.class_rows import find_sequence_type
 from belvedere.session.system_tables.pg_catalog.columns import make_row_builder
 from belvedere.session.system_tables.pg_catalog.definitions import describe_index
@@ -13,6 +13,9 @@ from belvedere.session.system_tables.pg_catalog.relations import Relations
 from belvedere.session.system_tables.pg_catalog.shared_rows import OWNER
 from belvedere.types import ObjectName, Row
 from belvedere.values.type_oids import find_oid
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
 
 
 def _name_sequence_type(sequence: Sequence) -> ObjectName:
@@ -22,7 +25,7 @@ def _name_sequence_type(sequence: Sequence) -> ObjectName:
 
 def list_tables(relations: Relations) -> Iterator[Row]:
     build = make_row_builder("pg_tables")
-    for one in relations.listed:
+    for one in relations.every_relation:
         if one.kind == "r":
             yield build(
                 schemaname=one.schema,
@@ -34,7 +37,7 @@ def list_tables(relations: Relations) -> Iterator[Row]:
 
 def list_views(relations: Relations) -> Iterator[Row]:
     build = make_row_builder("pg_views")
-    for one in relations.listed:
+    for one in relations.every_relation:
         if isinstance(one.item, PlainView):
             yield build(
                 schemaname=one.schema,
@@ -46,7 +49,7 @@ def list_views(relations: Relations) -> Iterator[Row]:
 
 def list_materialized_views(relations: Relations) -> Iterator[Row]:
     build = make_row_builder("pg_matviews")
-    for one in relations.listed:
+    for one in relations.every_relation:
         if one.kind == "m" and isinstance(one.item, View):
             yield build(
                 schemaname=one.schema,
@@ -60,7 +63,7 @@ def list_materialized_views(relations: Relations) -> Iterator[Row]:
 
 def list_named_indexes(relations: Relations) -> Iterator[Row]:
     build = make_row_builder("pg_indexes")
-    for one in relations.listed:
+    for one in relations.every_relation:
         if one.shape is not None:
             table = relations.by_oid[one.shape.relation]
             yield build(
@@ -73,7 +76,7 @@ def list_named_indexes(relations: Relations) -> Iterator[Row]:
 
 def list_named_sequences(relations: Relations) -> Iterator[Row]:
     build = make_row_builder("pg_sequences")
-    for one in relations.listed:
+    for one in relations.every_relation:
         if isinstance(one.item, Sequence):
             sequence = one.item
             yield build(
@@ -91,12 +94,12 @@ def list_named_sequences(relations: Relations) -> Iterator[Row]:
             )
 
 
-def list_settings(settings: SessionSettings) -> Iterator[Row]:
+def list_settings(session: Session) -> Iterator[Row]:
     build = make_row_builder("pg_settings")
-    for name, setting in sorted(SETTINGS.items()):
+    for name, setting in sorted(session.settings.settings_by_name().items()):
         yield build(
             name=name,
-            setting=settings.get_shown_text(name),
+            setting=session.settings.get_shown_text(name),
             category="Belvedere",
             short_desc=setting.description,
             context="internal" if setting.fixed else "user",

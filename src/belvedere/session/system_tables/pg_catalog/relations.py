@@ -85,28 +85,30 @@ class Relations:
         self.schemas |= {oid: name for name, oid in SYSTEM_SCHEMA_OIDS.items()}
 
     @cached_property
-    def listed(self) -> tuple[Relation, ...]:
+    def every_relation(self) -> tuple[Relation, ...]:
         return (*self._list_stored(), *self._list_system_tables())
 
     @cached_property
     def by_oid(self) -> dict[int, Relation]:
-        return {one.oid: one for one in self.listed}
+        return {one.oid: one for one in self.every_relation}
 
     @cached_property
     def by_name(self) -> dict[tuple[str, str], Relation]:
-        return {(one.schema, one.name): one for one in self.listed}
+        return {(one.schema, one.name): one for one in self.every_relation}
 
     @cached_property
     def indexes_by_relation(self) -> dict[int, list[Relation]]:
         found: dict[int, list[Relation]] = {}
-        for one in self.listed:
+        for one in self.every_relation:
             if one.shape is not None:
                 found.setdefault(one.shape.relation, []).append(one)
         return found
 
     @cached_property
     def tables(self) -> tuple[tuple[Relation, Table], ...]:
-        return tuple([(one, one.item) for one in self.listed if isinstance(one.item, Table)])
+        return tuple(
+            [(one, one.item) for one in self.every_relation if isinstance(one.item, Table)]
+        )
 
     def _list_stored(self) -> Iterator[Relation]:
         for item in self.catalog.objects.values():

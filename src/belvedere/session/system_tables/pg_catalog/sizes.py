@@ -51,4 +51,4 @@ def measure_indexes(session: Session, relations: Relations, relation: Relation) 
 
 
 def measure_database(session: Session, relations: Relations) -> int:
-    return sum([measure_table(session, one) for one in relations.listed])
+    return sum([measure_table(session, one) for one in relations.every_relation])

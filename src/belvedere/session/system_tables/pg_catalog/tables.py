@@ -63,7 +63,7 @@ ROWS: dict[str, Callable[[Relations], Iterable[Row]]] = {
 def read_catalog_rows(session: Session, name: str) -> Iterable[Row]:
     """The rows of a table of pg_catalog."""
     if name == "pg_settings":
-        return listing_rows.list_settings(session.settings)
+        return listing_rows.list_settings(session)
     catalog, key = session.catalog, (SCHEMA, name)
     found = catalog.derived_cache.get(key)
     if not isinstance(found, list):

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from belvedere.plan.functions.core.function import NAMED_TYPES
 from belvedere.session.system_tables.pg_catalog import oids
 from belvedere.session.system_tables.pg_catalog.columns import make_row_builder
-from belvedere.sql.parse.queries.types import SIMPLE_TYPES
 from belvedere.types import Kind, Row, SqlType, array_of, vector_of
 from belvedere.values.type_oids import VECTOR_OIDS, WIRE_TYPES, find_length, read_type_oid
 
@@ -73,14 +72,9 @@ TYPES_BY_OID = {one.oid: one for one in _list_types()}
 _SPELLINGS = {one.name: one for one in TYPES_BY_OID.values()}
 _SPELLINGS |= {str(one.type): one for one in TYPES_BY_OID.values()}
 _SPELLINGS |= {
-    word: next(one for one in TYPES_BY_OID.values() if one.type == sql_type)
-    for word, sql_type in SIMPLE_TYPES.items()
-}
-_SPELLINGS |= {
     word: _SPELLINGS[known]
     for word, known in (
-        ("timestamp", "timestamp"),
-        ("time", "time"),
+        ("int", "int4"),
         ("decimal", "numeric"),
         ("char", "bpchar"),
         ("float", "float8"),
