@@ -140,6 +140,27 @@ def test_rows_are_made_once_for_each_version_of_the_catalog() -> None:
         assert connection.execute(question).fetchall() == [(2,)]
 
 
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("select attname from pg_attribute where attrelid = 'u'::regclass and attnum > 0", ["b"]),
+        ("select attname from pg_attribute where 'u'::regclass = attrelid and attnum = 9", []),
+        ("select relname from pg_class where relname = null", []),
+        ("select relname from pg_class where relname = 't' or relname = 'u'", ["t", "u"]),
+        ("select relname from pg_class c where oid = (select oid from pg_class where c.oid = oid "
+         "and relname = 'u')", ["u"]),
+        ("select (select a.attname from pg_attribute a where a.attrelid = c.oid and attnum = 1) "
+         "from pg_class c where relkind = 'r' and relnamespace = 'public'::regnamespace",
+         ["a", "b"]),
+    ],
+)  # fmt: skip
+def test_rows_are_found_by_an_equality(question: str, expected: list[str]) -> None:
+    with belvedere.connect(":memory:", autocommit=True) as connection:
+        connection.execute("create table t (a integer)")
+        connection.execute("create table u (b integer)")
+        assert sorted(row[0] for row in connection.execute(question).fetchall()) == expected
+
+
 @pytest.mark.parametrize("name", ["int4", "text", "numeric", "timestamptz", "uuid", "_int8"])
 def test_psycopg_finds_types(connect: Connect, postgres: Postgres, name: str) -> None:
     expected, found = (TypeInfo.fetch(one, name) for one in (postgres.connection, connect()))

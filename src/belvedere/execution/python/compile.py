@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.errors import Unsupported
@@ -14,12 +14,12 @@ from belvedere.execution.python.operators import (
     scans,
     set_operations,
     sort,
+    virtual_tables,
     windows,
 )
 from belvedere.execution.python.statements import dml
-from belvedere.execution.run import Rows, Run
+from belvedere.execution.run import Rows
 from belvedere.plan import nodes as n
-from belvedere.types import Row
 
 Wrap = Callable[[n.Node, Rows], Rows]
 """Wraps every node: EXPLAIN ANALYZE counts rows and time with it."""
@@ -87,7 +87,7 @@ def _compile_rare_node(context: CompileContext, node: n.Node) -> Rows:
         case n.TableFunction():
             return row_operators.compile_table_function(context, node)
         case n.VirtualScan():
-            return _compile_virtual_scan(node)
+            return virtual_tables.compile_virtual_scan(node)
         case n.Lock():
             return row_operators.compile_lock(context, node)
         case n.Changes():
@@ -100,10 +100,3 @@ def _compile_rare_node(context: CompileContext, node: n.Node) -> Rows:
             return dml.compile_delete(context, node)
         case _:
             raise Unsupported("plan node outside of a delta plan", node=type(node).__name__)
-
-
-def _compile_virtual_scan(node: n.VirtualScan) -> Rows:
-    def scan_virtual(run: Run) -> Iterator[Row]:
-        return iter(run.services.virtual_rows(node.schema, node.name))
-
-    return scan_virtual

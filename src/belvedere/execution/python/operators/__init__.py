@@ -4,6 +4,7 @@ In reading order; an entry uses only those before it:
 
     access          access paths as keys and key ranges of a relation
     merge_join      merge join: both inputs are sorted by the join key and read in parallel
+    virtual_tables  tables computed by the system: scans, and look-ups by an equality
     row_operators   filter, project, distinct and lock; the leaves values and table function
     spill           external merge sort: sorted runs in temporary files, merged when read
     window_frames   window frames: which rows of its partition each row sees

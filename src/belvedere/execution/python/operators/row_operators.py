@@ -17,6 +17,7 @@ from belvedere.execution.python.expressions.generated_function import (
     GeneratedFunction,
     tuple_source,
 )
+from belvedere.execution.python.operators.virtual_tables import compile_filter_input
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -28,7 +29,7 @@ CHECK_EVERY_ROWS = 4096
 def compile_filter(context: CompileContext, node: n.Filter) -> Rows:
     source = GeneratedFunction()
     truth = ExpressionWriter(source, context.plan).write_truth(node.condition)
-    each = source.add_constant(context.plan(node.input), "rows")
+    each = source.add_constant(compile_filter_input(context, node.input, node.condition), "rows")
     return source.build_function(
         "filter", [f"for row in {each}(run):", f"    if {truth}:", "        yield row"]
     )
@@ -43,8 +44,10 @@ def compile_project(context: CompileContext, node: n.Project) -> Rows:
     if context.fuses and isinstance(below, n.Filter):
         truth = writer.write_truth(below.condition)
         lines.append(f"    if not {truth}: continue")
-        below = below.input
-    each = source.add_constant(context.plan(below), "rows")
+        rows = compile_filter_input(context, below.input, below.condition)
+    else:
+        rows = context.plan(below)
+    each = source.add_constant(rows, "rows")
     result = tuple_source(map(writer.write_value, node.expressions))
     return source.build_function(
         "project", [f"for row in {each}(run):", *lines, f"    yield {result}"]
