@@ -10,7 +10,6 @@ In reading order; an entry uses only those before it:
     regex/            PostgreSQL's regular expressions: linear in the text, or interruptible
     value_size        how large a value may become in a statement
     texts             CHAR, VARCHAR, BYTEA, UUID and JSON values: parsing, formatting, lengths
-    vectors           arrays of the system catalogs, which count from 0
     arrays            parsing and formatting of array literals of one dimension: '{1,NULL,"a b"}'
     decimals          NUMERIC values: parsing, formatting, rounding, scale of quotients
     intervals         INTERVAL values: parsing (PostgreSQL, SQL, ISO 8601) and formatting
@@ -38,6 +37,5 @@ SURFACE = (
     "texts",
     "type_oids",
     "value_size",
-    "vectors",
 )
 """The modules that other packages may import."""

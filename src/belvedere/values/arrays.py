@@ -8,6 +8,18 @@ from typing import Any
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.values.numbers import SPACE
 
+
+class Vector(list[int]):
+    """An array of the system catalogs (int2vector, oidvector): its first element is number 0."""
+
+    first = 0
+
+
+def find_lower_bound(values: Sequence[object]) -> int:
+    """The number of an array's first element."""
+    return getattr(values, "first", 1)
+
+
 _PLAIN_SPECIAL = set('{}",\\ \t\n\r\v\f')
 
 

@@ -23,9 +23,9 @@ from typing import Any
 
 from belvedere.plan.functions import text_formatter
 from belvedere.types import NAMED_OBJECT_KINDS, Interval, Kind, SqlType
+from belvedere.values.arrays import find_lower_bound
 from belvedere.values.datetimes import in_zone
 from belvedere.values.type_oids import find_oid
-from belvedere.values.vectors import find_lower_bound
 
 Encode = Callable[[Any], bytes]
 

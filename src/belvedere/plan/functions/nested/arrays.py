@@ -19,10 +19,10 @@ from belvedere.plan.functions.core.function import (
 from belvedere.plan.functions.logic.comparison import element_key
 from belvedere.plan.functions.text.concat_format import unspecialized_form
 from belvedere.types import SqlType
+from belvedere.values.arrays import find_lower_bound
 from belvedere.values.failures import bad_argument
 from belvedere.values.numbers import INT4_MAX
 from belvedere.values.value_size import require_value_size
-from belvedere.values.vectors import find_lower_bound
 
 Values = list[Any]
 # The most elements PostgreSQL puts into an array.

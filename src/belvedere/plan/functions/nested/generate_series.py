@@ -12,9 +12,9 @@ from belvedere.plan.functions.core.function import FunctionKind as Kind
 from belvedere.plan.functions.datetime.arithmetic import add_interval
 from belvedere.types import Interval
 from belvedere.values import decimals
+from belvedere.values.arrays import find_lower_bound
 from belvedere.values.datetimes import find_zone, in_zone
 from belvedere.values.failures import bad_argument
-from belvedere.values.vectors import find_lower_bound
 
 
 def _zero_step_error() -> Exception:

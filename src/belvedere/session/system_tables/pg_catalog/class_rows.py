@@ -20,8 +20,8 @@ from belvedere.session.system_tables.pg_catalog.type_rows import (
     find_storage,
 )
 from belvedere.types import BIGINT, INTEGER, SMALLINT, Kind, Row, SqlType
+from belvedere.values.arrays import Vector
 from belvedere.values.type_oids import find_length, find_modifier, find_oid
-from belvedere.values.vectors import Vector
 
 _COLLATED = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.CHAR})
 

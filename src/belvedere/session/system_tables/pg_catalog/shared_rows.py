@@ -15,9 +15,9 @@ from belvedere.session.system_tables.pg_catalog import oids
 from belvedere.session.system_tables.pg_catalog.columns import make_row_builder
 from belvedere.session.system_tables.pg_catalog.relations import Relations
 from belvedere.types import Row
+from belvedere.values.arrays import Vector
 from belvedere.values.datetime_text import parse_timestamptz
 from belvedere.values.type_oids import find_oid
-from belvedere.values.vectors import Vector
 
 OWNER = "belvedere"
 """The role that has everything; the embedded door is its session."""
