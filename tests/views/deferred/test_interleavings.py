@@ -92,7 +92,7 @@ def test_the_last_match_goes_while_another_comes(store: Store) -> None:
 
 def test_a_transaction_that_loses_leaves_the_view_alone(store: Store) -> None:
     store.run("CREATE MATERIALIZED VIEW v AS SELECT name, count(*) AS c FROM parents GROUP BY name")
-    loser = begun(store)
+    loser = begun(store, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     rows_of(loser, "SELECT * FROM parents")
     store.run("UPDATE parents SET name = 'first' WHERE id = 1")
     with pytest.raises(Retry):
