@@ -16,6 +16,5 @@ In reading order; an entry uses only those before it:
     candidates      the views that may answer queries, as blocks
     view_statistics statistics of the state of views
     planner         the cheapest plan over views
-    hypothetical    what a view that does not exist would do for a query
     explain         what EXPLAIN tells about views taken and refused
 """

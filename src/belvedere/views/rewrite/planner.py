@@ -7,8 +7,6 @@
 
 The cheapest plan is taken, and searched again for more blocks, as long as that lowers the cost.
 Without a view that lowers it the plan stays as it was.
-
-What an advisor asks, about a view that does not exist, is `views.rewrite.hypothetical`.
 """
 
 from __future__ import annotations
