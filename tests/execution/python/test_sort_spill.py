@@ -19,6 +19,7 @@ from belvedere.execution.run import Interrupt, Run
 from belvedere.types import Row
 
 MANY = 30_000
+SORTED_ROWS = 9_216
 INNER = f"SELECT n, n % 7 AS m FROM generate_series(1, {MANY}) g(n) ORDER BY n % 7 DESC, n OFFSET 1"
 WITHIN = f"SELECT count(*), sum(n), max(m) FROM ({INNER}) k"
 """Holds nothing but the sort."""
@@ -57,7 +58,7 @@ def test_spilled_rows_come_in_the_same_order(
     chosen = random.Random(seed)
     rows: list[Row] = [
         (chosen.choice([None, *range(50)]), chosen.choice("abcdefgh"), number)
-        for number in range(9 * CHUNK_ROWS + 5)
+        for number in range(SORTED_ROWS + 5)
     ]
     run = small_run(450_000)
     spilled = list(sort._sort_or_spill(iter(rows), PASSES[name], run))
@@ -70,7 +71,7 @@ def test_spilled_rows_come_in_the_same_order(
 def test_a_row_that_does_not_fit_at_all_is_refused() -> None:
     rows: list[Row] = [("x" * 1000,)] * (3 * CHUNK_ROWS)
     with pytest.raises(Unavailable) as caught:
-        sort._sort_or_spill(iter(rows), PASSES["ascending"], small_run(100_000))
+        sort._sort_or_spill(iter(rows), PASSES["ascending"], small_run(1000 * CHUNK_ROWS))
     assert caught.value.sqlstate == "53200"
 
 
@@ -79,7 +80,7 @@ def test_no_room_on_disk_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refused)
-    rows: list[Row] = [(number, "", 0) for number in range(9 * CHUNK_ROWS)]
+    rows: list[Row] = [(number, "", 0) for number in range(SORTED_ROWS)]
     with pytest.raises(Unavailable) as caught:
         sort._sort_or_spill(iter(rows), PASSES["ascending"], small_run(450_000))
     assert caught.value.sqlstate == "53100"
