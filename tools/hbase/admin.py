@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Any
 
 from py4j.java_gateway import GatewayParameters, JavaGateway
+from py4j.protocol import Py4JError
 
 MASTER = "org.apache.hadoop.hbase.master.HMaster"
 GATEWAY = "org.apache.hadoop.hbase.thrift2.ThriftServer"
+_callers: list[HBaseAdmin] = []
+"""Those that have called a main method: their connections last as long as this process."""
 
 
 class HBaseAdmin:
@@ -22,6 +26,7 @@ class HBaseAdmin:
     def run_main(self, name: str, *arguments: str) -> None:
         """Call the main method of a class. It does not return: it has a thread here and one there,
         which goes on when this process ends."""
+        _callers.append(self)
         threading.Thread(target=self._call_main, args=(name, arguments), daemon=True).start()
 
     def _call_main(self, name: str, arguments: tuple[str, ...]) -> None:
@@ -31,7 +36,8 @@ class HBaseAdmin:
         array = self._gateway.new_array(self._gateway.jvm.java.lang.String, len(arguments))
         for number, argument in enumerate(arguments):
             array[number] = argument
-        main.main(array)
+        with contextlib.suppress(Py4JError):  # the JVM was killed: that ends the call
+            main.main(array)
 
     def flush(self, table: str) -> None:
         self._open_admin().flush(self._name(table))

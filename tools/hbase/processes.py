@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 POLL_SECONDS = 0.1
+_children: dict[int, subprocess.Popen[bytes]] = {}
+"""What this process has started and not yet killed, so that it can be waited for."""
 
 
 class StartFailed(Exception):
@@ -36,7 +38,7 @@ def start_process(
     another file. Detached, it outlives this process."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as messages, (output or log).open("ab") as printed:
-        return subprocess.Popen(
+        child = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=printed,
@@ -44,6 +46,8 @@ def start_process(
             cwd=log.parent,
             start_new_session=detached,
         )
+    _children[child.pid] = child
+    return child
 
 
 def wait_until(
@@ -73,5 +77,8 @@ def kill_process(pid: int) -> None:
     """Kill a JVM and wait until it is gone. What HBase acknowledged is in its files by then."""
     if is_running(pid):
         os.kill(pid, signal.SIGKILL)
+    child = _children.pop(pid, None)
+    if child is not None:
+        child.wait()
     while is_running(pid):
         time.sleep(0.01)

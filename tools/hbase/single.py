@@ -16,6 +16,7 @@ from py4j.java_gateway import find_jar_path
 from belvedere.errors import Unavailable
 from belvedere.kv.hbase.exchange import Exchange
 from belvedere.kv.hbase.requests import GatewayCall
+from belvedere.kv.hbase.thrift_types import load_types
 from belvedere.kv.hbase.url import parse_url
 from tools.hbase import processes
 from tools.hbase.admin import GATEWAY, MASTER, HBaseAdmin
@@ -25,6 +26,8 @@ from tools.hbase.settings import java_command, site_settings, write_site
 HEAP_MB = 768
 START_SECONDS_MAX = 120
 STATE = "state.json"
+PROBE = "belvedere_probe"
+"""A namespace that is made and removed to see whether HBase is ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +96,15 @@ def read_lines(path: Path) -> list[str]:
 
 
 def answers(gateways: str) -> bool:
-    """Whether HBase answers. An open port is not enough: the master may not be ready."""
-    exchange = Exchange(parse_url(f"{gateways}/anything?timeout_ms=2000"))
-    ask = GatewayCall("getTableNamesByPattern", {"regex": None, "includeSysTables": True}, len)
+    """Whether HBase answers, and takes changes of tables. An open port is not enough, nor is an
+    answer to a question: the master may not be ready."""
+    exchange = Exchange(parse_url(f"{gateways}/{PROBE}?timeout_ms=2000"))
+    wanted = load_types().TNamespaceDescriptor(name=PROBE)
     try:
-        return bool(exchange.perform_call(ask))
+        if PROBE not in exchange.perform_call(GatewayCall("listNamespaces", {}, list)):
+            exchange.perform_call(GatewayCall("createNamespace", {"namespaceDesc": wanted}, bool))
+        exchange.perform_call(GatewayCall("deleteNamespace", {"name": PROBE}, bool))
+        return True
     except Unavailable:
         return False
     finally:
