@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belvedere.catalog.model import View
+from belvedere.config import Durability
 from belvedere.database import Database
 from belvedere.errors import InvalidInput
 from belvedere.interfaces import stores
@@ -57,9 +58,8 @@ class Counts:
 @contextmanager
 def opened(directory: Path) -> Iterator[tuple[Database, Session]]:
     """A store of this process that others reach by its socket."""
-    store = stores.acquire_store(
-        str(directory), "off", create=True, accept_data_loss=False, memory_limit_mb=256
-    )
+    options = stores.OpenOptions(durability=Durability.OFF, memory_limit_mb=256)
+    store = stores.acquire_store(str(directory), options)
     session = make_unrewritten_session(store.shared)
     try:
         yield store.database, session

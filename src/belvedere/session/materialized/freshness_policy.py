@@ -258,9 +258,18 @@ def _choose_strategy_in_transaction(
         decision = decision._replace(
             strategy=ReadStrategy.CATCH_UP
         )  # with what the transaction itself has changed
-    if decision.strategy is not ReadStrategy.READ and is_rewritten(entry):
+    if is_rewritten(entry) and (
+        decision.strategy is not ReadStrategy.READ or _is_too_old_for_tables(session, decision)
+    ):
         return decision._replace(strategy=ReadStrategy.BYPASS, costs_s={}, reason="")
     return decision
+
+
+def _is_too_old_for_tables(session: Session, decision: ReadDecision) -> bool:
+    """Whether a statement that names only tables would show less than they hold: it may do so only
+    when its reader allows an age."""
+    allowed = session.required_freshness.kind in (FreshnessKind.ANY, FreshnessKind.BOUNDED)
+    return bool(decision.behind) and not allowed
 
 
 def _reads_single_relation_at_any(session: Session, entry: CompiledStatement) -> bool:
