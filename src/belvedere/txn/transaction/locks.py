@@ -103,7 +103,7 @@ class RowLockTable:
                 queue.granted.append(mine)
                 self._acquired[_kind_of(resource)] += 1
                 return False
-            self._enqueue_request(mine, resource, queue)
+            self._enqueue_request(mine, resource, queue, waits=wait_ms != 0)
         self._wait_for_grant(mine, resource, wait_ms)
         return True
 
@@ -114,12 +114,15 @@ class RowLockTable:
             self._acquired[_kind_of(resource)] += 1
         return found
 
-    def _enqueue_request(self, mine: _Request, resource: Resource, queue: _Queue) -> None:
+    def _enqueue_request(
+        self, mine: _Request, resource: Resource, queue: _Queue, *, waits: bool
+    ) -> None:
+        """`waits`: it may stay in the queue; otherwise it closes no circle."""
         mine.wake = threading.Event()
         queue.waiting.append(mine)
         self._waits_on[mine.owner] = resource
         self.waited[_kind_of(resource)] += 1
-        cycle = self._find_cycle(mine.owner)
+        cycle = self._find_cycle(mine.owner) if waits else None
         if cycle:
             self._leave_queue(mine, resource, queue)
             self.deadlocks += 1
