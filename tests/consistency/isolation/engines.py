@@ -11,6 +11,7 @@ from unittest.mock import patch
 import psycopg
 
 import belvedere
+from belvedere.session.prepared_text import prepare_text
 from tests.consistency.isolation.stage import Answer
 from tests.oracle.postgres import Postgres
 
@@ -28,7 +29,13 @@ ROWS = (
     "INSERT INTO t VALUES (1, 1, 10), (2, 2, 20), (3, 1, 30), (4, 2, 40)",
     "INSERT INTO u VALUES (1, 100)",
 )
-FAST_PATHS = ("compile_fast_read", "compile_page_read", "compile_fast_write", "compile_fast_commit")
+FAST_PATHS = (
+    "compile_fast_read",
+    "compile_few_rows_read",
+    "compile_page_read",
+    "compile_fast_write",
+    "compile_fast_commit",
+)
 """Of belvedere.session.statement.compiled_statement; without them every statement goes the plain
 path."""
 
@@ -70,8 +77,11 @@ class BelvedereEngine:
             first.execute(statement)
 
     def uses_fast_path(self, text: str) -> bool:
-        """Whether the plan of a text, which has run, has a fast path."""
-        entry = self._connections[0]._session.shared.plans.get(text)
+        """Whether the plan of a text has a fast path; a slow statement may have dropped it."""
+        session = self._connections[0]._session
+        session.rollback()
+        prepared = prepare_text(session, text, ())
+        entry = None if prepared is None else prepared.entry
         return entry is not None and bool(entry.fast_read or entry.single_row_write)
 
 
