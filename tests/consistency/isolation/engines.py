@@ -11,7 +11,6 @@ from unittest.mock import patch
 import psycopg
 
 import belvedere
-from belvedere.session.prepared_text import prepare_text
 from tests.consistency.isolation.stage import Answer
 from tests.oracle.postgres import Postgres
 
@@ -77,11 +76,8 @@ class BelvedereEngine:
             first.execute(statement)
 
     def uses_fast_path(self, text: str) -> bool:
-        """Whether the plan of a text has a fast path; a slow statement may have dropped it."""
-        session = self._connections[0]._session
-        session.rollback()
-        prepared = prepare_text(session, text, ())
-        entry = None if prepared is None else prepared.entry
+        """Whether the plan of a text, which has run, is kept and has a fast path."""
+        entry = self._connections[0]._session.shared.plans.get(text)
         return entry is not None and bool(entry.fast_read or entry.single_row_write)
 
 
