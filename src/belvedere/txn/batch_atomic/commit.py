@@ -52,6 +52,7 @@ HOUSEKEEPING_EVERY = 4096
 LOG_KEY = struct.Struct(">BQ")  # keyspace.log_key without its range check
 CATALOG_PREFIX = keyspace.row_prefix(model.CATALOG_RELATION)
 
+Changes = tuple[RowChange, ...]
 Prefixes = bytes | frozenset[bytes]
 """The relations a commit changes, by their key prefix; a single one bare."""
 
@@ -201,8 +202,7 @@ class BatchCommit:
             self._section.release()
 
     def newest_reader(self) -> Reader:
-        """The newest written state, which may change at any time: to be read, not to be written
-        from."""
+        """The newest written state, which may change at any time: only to be read."""
         last = self.newest_snapshot
         return NewestReader(self._store, last.position, last.catalog)
 
@@ -261,7 +261,7 @@ class BatchCommit:
             ) from failure
 
     def _append_transaction(
-        self, transaction: bytes, changes: tuple[RowChange, ...], time: int, own: int
+        self, transaction: bytes, changes: Changes, time: int, own: int
     ) -> tuple[int, int]:
         """Write a transaction, which has `own` snapshots open; returns batch number and
         position."""
@@ -291,15 +291,13 @@ class BatchCommit:
             batch += split_record(position, record)
         else:
             batch.append((LOG_KEY.pack(keyspace.LOG, position), record))
-        deriving: Any = catalog.derived_cache.get(prefixes)
-        if deriving is None:
-            deriving = self._plan_participants(catalog, prefixes)
+        cached: Any = catalog.derived_cache.get(prefixes)
+        deriving = cached or self._plan_participants(catalog, prefixes)
         derived = NO_ROWS
         if deriving is not NO_PARTICIPANTS:
             derived = {}
-            alone = deriving[2]
-            if alone is not None:
-                self._derive_single_row(alone, changes[0], derived)
+            if deriving[2] is not None:
+                self._derive_single_row(deriving, changes, catalog, derived)
             else:
                 derived = self._derive_rows(deriving, changes, catalog)
             if deriving[1]:
@@ -389,23 +387,24 @@ class BatchCommit:
                 )
 
     def _derive_single_row(
-        self, alone: Sequence[SingleRowWrites], change: RowChange, derived: Rows
+        self, deriving: _ParticipantPlan, changes: Changes, catalog: Catalog, derived: Rows
     ) -> None:
         """Derive rows by the fast path of a one-row commit: gets call the store with no Python
         frame in between."""
-        _, old, new, _ = change
+        _, old, new, _ = changes[0]
         get = self._bare_get
         try:
-            for derive in alone:
+            for derive in deriving[2]:  # type: ignore[union-attr]
                 derive(old, new, get, derived)
+        except InvalidInput:
+            self._derive_rows(deriving, changes, catalog)  # this one says what failed, and where
+            raise
         except Exception as error:
             if type(error) is not Exception:  # the binding raises bare Exception
                 raise
             raise self._map_error(error) from error
 
-    def _derive_rows(
-        self, deriving: _ParticipantPlan, changes: tuple[RowChange, ...], catalog: Catalog
-    ) -> Rows:
+    def _derive_rows(self, deriving: _ParticipantPlan, changes: Changes, catalog: Catalog) -> Rows:
         before = NewestReader(self._store, self.newest_snapshot.position, catalog)
         writer = DerivedRows(before)
         for participant in deriving.participants:
@@ -413,11 +412,7 @@ class BatchCommit:
         return writer.rows
 
     def _run_checks(
-        self,
-        deriving: _ParticipantPlan,
-        changes: tuple[RowChange, ...],
-        derived: Rows,
-        catalog: Catalog,
+        self, deriving: _ParticipantPlan, changes: Changes, derived: Rows, catalog: Catalog
     ) -> None:
         before = NewestReader(self._store, self.newest_snapshot.position, catalog)
         overlay = {change.key: change.new for change in changes}

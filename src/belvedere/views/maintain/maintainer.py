@@ -15,6 +15,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.catalog.relation_codecs import compiled_view
 from belvedere.codec import keyspace
+from belvedere.errors import InvalidInput
 from belvedere.txn.contracts import (
     Get,
     LockRequest,
@@ -36,6 +37,7 @@ from belvedere.views.compile.compile_view import MaintenancePlan
 from belvedere.views.delta.delta_tree import DeltaTree
 from belvedere.views.maintain.decoded_changes import DecodedChanges, get_shared_decoded_changes
 from belvedere.views.maintain.duckdb_batch import DuckdbBatchEvaluator
+from belvedere.views.maintain.failed_expression import build_view_error
 from belvedere.views.operators.auxiliary_readers import AuxiliaryViews
 from belvedere.views.operators.backfill_parts import BackfillPart, build_parts_if_divisible
 from belvedere.views.operators.build import build_delta_operator
@@ -68,6 +70,7 @@ class ViewMaintainer:
         self._source = build_delta_operator(catalog, compiled.tree, kept)
         self._stored = compiled_view(catalog, view.id)
         self._catalog = catalog
+        self._view = view
         self._group = compiled.group
         self._single_row_functions: dict[bytes, SingleRowWrites | None] = {}
         self._entry_of = compile_row_entry_function(catalog, compiled.group)
@@ -97,13 +100,19 @@ class ViewMaintainer:
         """Write the additions that the changes make; `reader` shows the state before them, and
         `after`, where it is already known, the state after them."""
         decoded = get_shared_decoded_changes(changes, writer)
-        if self._lookup_chains.covers_changed_tables(decoded.tables):
-            sums = self._sum_by_lookup_chains(decoded, reader)
-        elif after is not None:
-            sums = self._sum_by_delta_tree(DeltaStep(changes, reader, self.indexes, after))
-        else:
-            sums = self._sum_delta_once_per_step(get_derivation_cache(changes, reader, writer))
-        self.write_sums_as_additions(sums, writer)
+        try:
+            if self._lookup_chains.covers_changed_tables(decoded.tables):
+                sums = self._sum_by_lookup_chains(decoded, reader)
+            elif after is not None:
+                sums = self._sum_by_delta_tree(DeltaStep(changes, reader, self.indexes, after))
+            else:
+                sums = self._sum_delta_once_per_step(get_derivation_cache(changes, reader, writer))
+            self.write_sums_as_additions(sums, writer)
+        except InvalidInput as error:
+            step = DeltaStep(changes, reader, self.indexes, after)
+            raise build_view_error(
+                self._catalog, self._view, self._compiled, step, error
+            ) from error
 
     def writes_from_cache(
         self, changes: Sequence[RowChange], reader: Reader, writer: Writer, derived: DerivationCache
