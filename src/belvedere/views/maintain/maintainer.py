@@ -107,12 +107,12 @@ class ViewMaintainer:
                 sums = self._sum_by_delta_tree(DeltaStep(changes, reader, self.indexes, after))
             else:
                 sums = self._sum_delta_once_per_step(get_derivation_cache(changes, reader, writer))
-            self.write_sums_as_additions(sums, writer)
         except InvalidInput as error:
             step = DeltaStep(changes, reader, self.indexes, after)
             raise build_view_error(
                 self._catalog, self._view, self._compiled, step, error
             ) from error
+        self.write_sums_as_additions(sums, writer)
 
     def writes_from_cache(
         self, changes: Sequence[RowChange], reader: Reader, writer: Writer, derived: DerivationCache
