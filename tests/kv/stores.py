@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from belvedere.kv.batch import BatchStore, Pair
+from belvedere.kv.doubles.counter import CountingStore
 from belvedere.kv.doubles.faults import FaultyStore
 from belvedere.kv.doubles.mirror import MirrorStore
 from belvedere.kv.doubles.power_loss import PowerStore
@@ -47,6 +48,7 @@ KINDS = [
     Kind("gathering", open_gathering, load_rocks),
     Kind("mirror", lambda path: MirrorStore(MemoryStore(), open_rocks(path)), _load_mirror),
     Kind("recorder", lambda _: RecordingStore(MemoryStore()), MemoryStore.from_checkpoint),
+    Kind("counter", lambda _: CountingStore(MemoryStore()), MemoryStore.from_checkpoint),
     Kind("faults", lambda path: FaultyStore(open_rocks(path)), load_rocks),
     Kind("power", lambda _: PowerStore(MemoryStore()), MemoryStore.from_checkpoint),
 ]

@@ -21,6 +21,7 @@ In reading order; an entry uses only those before it:
 SURFACE = (
     "batch",
     "cell",
+    "doubles.counter",
     "files",
     "hbase.store",
     "hbase.tables",

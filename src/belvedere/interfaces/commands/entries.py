@@ -21,7 +21,7 @@ from belvedere.remote.frames import Request
 
 BY_ROWS = ("store", "ycsb", "queries")
 BY_CUSTOMERS = ("tpcw",)
-BY_SCALE = ("tpcc", "views", "vms", "cloudtps", "pnuts", "pipeline")
+BY_SCALE = ("tpcc", "views", "growth", "vms", "cloudtps", "pnuts", "pipeline")
 WORKLOADS = (*BY_ROWS, *BY_CUSTOMERS, *BY_SCALE)
 """Workloads of `belvedere bench`, by what says how large they are."""
 
@@ -30,6 +30,7 @@ MODULES = {
     "tpcc": "tpcc.suite",
     "tpcw": "tpcw.suite",
     "views": "views.suite",
+    "growth": "views.growth",
     "pipeline": "pipeline.suite",
     "vms": "papers.vms",
     "cloudtps": "papers.cloudtps",
@@ -98,7 +99,7 @@ def bench(
     seed: Annotated[int, typer.Option(help="what random choices start from")] = 1,
     part: Annotated[
         list[str] | None,
-        typer.Option(help="only this part, by its letter (views, tpcc); repeatable"),
+        typer.Option(help="only this part, by its letter (views, growth, tpcc); repeatable"),
     ] = None,
     spark: Annotated[
         bool, typer.Option("--spark", help="views are maintained by the job on Spark (vms)")
