@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -28,15 +29,8 @@ ROWS = (
     "INSERT INTO t VALUES (1, 1, 10), (2, 2, 20), (3, 1, 30), (4, 2, 40)",
     "INSERT INTO u VALUES (1, 100)",
 )
-FAST_PATHS = (
-    "compile_fast_read",
-    "compile_few_rows_read",
-    "compile_page_read",
-    "compile_fast_write",
-    "compile_fast_commit",
-)
-"""Of belvedere.session.statement.compiled_statement; without them every statement goes the plain
-path."""
+FAST_PATHS = ("fast_read", "single_row_write", "single_row_commit")
+"""Of a compiled statement; without them it goes the plain path."""
 
 
 class BelvedereEngine:
@@ -76,25 +70,34 @@ class BelvedereEngine:
             first.execute(statement)
 
     def uses_fast_path(self, text: str) -> bool:
-        """Whether the plan of a text, which has run, is kept and has a fast path."""
-        entry = self._connections[0]._session.shared.plans.get(text)
-        return entry is not None and bool(entry.fast_read or entry.single_row_write)
+        """Whether the plan of a text has a fast path. A plan is made by a run, and dropped after a
+        slow one: the statement runs until its plan is kept."""
+        plans = self._connections[0]._session.shared.plans
+        while (entry := plans.get(text)) is None:
+            self.execute(0, text, (1,) * text.count("?"))
+        return any(getattr(entry, name) is not None for name in FAST_PATHS)
 
 
 @contextmanager
 def open_belvedere(path: Path, paths: str, durability: str = "off") -> Iterator[BelvedereEngine]:
     with ExitStack() as stack:
-        if paths == "plain":
-            for name in FAST_PATHS:
-                target = f"belvedere.session.statement.compiled_statement.{name}"
-                stack.enter_context(patch(target, lambda *_: None))
         connections = [
             stack.enter_context(
                 belvedere.connect(str(path), autocommit=True, durability=durability)
             )
             for _ in range(SESSIONS)
         ]
+        if paths == "plain":
+            plans = connections[0]._session.shared.plans
+            stack.enter_context(patch.object(plans, "put", partial(_put_plain, plans.put)))
         yield BelvedereEngine(connections, paths)
+
+
+def _put_plain(put: Callable[[Any, Any], None], key: Any, entry: Any) -> None:
+    """Keep a plan without its fast paths: in one engine only, the others keep theirs."""
+    for name in FAST_PATHS:
+        setattr(entry, name, None)
+    put(key, entry)
 
 
 class PostgresEngine:

@@ -224,7 +224,7 @@ def build_comparison_frame(
     if notes is not None:
         notes += lowering.report.python_notes
     known = get_compiled_views(inputs.objects, inputs.definitions)
-    plan = known.get_maintenance_plan(inputs.view).build_read_plan(inputs.view.id)
+    plan = known.get_maintenance_plan(inputs.view).build_verification_plan(inputs.view.id)
     found = _build_stored_rows_frame(inputs, plan, copy)
     fields = plan.fields
     texts = expected.data.mapInArrow(RowTextTask(expected.types, expected.names, fields), ROWS)

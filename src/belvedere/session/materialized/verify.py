@@ -86,7 +86,7 @@ def verify_view(session: Session, view: View) -> Row:
         )
         choice = ExecutionChoice(Tier.DUCKDB, "verify", 0)
         recomputed = compile_for_tier(catalog, definition, choice, session.shared.engine)
-        reading = compile_plan(catalog, host.views.registry.build_reading_plan(catalog, view))
+        reading = compile_plan(catalog, host.views.registry.build_verification_plan(catalog, view))
         expected = _collect_row_counts(session, tables, recomputed, definition.fields)
         found = _collect_row_counts(session, transaction, reading, definition.fields)
     missing, unexpected = (expected - found).total(), (found - expected).total()

@@ -46,6 +46,10 @@ class BatchSingleRowCommits:
         """Replace the row under `key` by what `change` makes of it; the position. None: nothing was
         done, since there is no such row, or the catalog is another one by now."""
         visibility, locks = self._visibility, self._locks
+        if locks.is_root_held(key) and self._get(key) is None:
+            return (
+                None  # who holds it may add the row, but nobody waits for a row that is not there
+            )
         transaction = visibility.written[1].to_bytes(8) + next(self._suffixes)
         locks.acquire_root(transaction, key, wait_ms)
         try:

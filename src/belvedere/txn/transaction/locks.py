@@ -85,6 +85,9 @@ class RowLockTable:
         if self._queues.setdefault(key, mine) is not mine:
             self._acquire_resource(owner, key, False, wait_ms)
 
+    def is_root_held(self, key: bytes) -> bool:
+        return key in self._queues
+
     def acquire(self, owner: Owner, request: LockRequest, wait_ms: int | None = None) -> bool:
         """Take the lock; True when it had to wait. The owner must not hold it already."""
         return self._acquire_resource(owner, _resource_of(request), request.is_shared, wait_ms)

@@ -72,6 +72,12 @@ class MaintenancePlan:
     build_narrowed_read_plan: Callable[[int, e.Expression], n.Node] | None = None
     """`build_read_plan`, restricted to the state that a condition on the view's rows can need; None
     where that saves nothing."""
+    build_counted_read_plan: Callable[[int], n.Node] | None = None
+    """`build_read_plan` with each row as often as the state says, for who checks it; None where
+    that is the same."""
+
+    def build_verification_plan(self, view: int) -> n.Node:
+        return (self.build_counted_read_plan or self.build_read_plan)(view)
 
     @cached_property
     def required_auxiliaries(self) -> tuple[Auxiliary, ...]:
@@ -185,10 +191,19 @@ def _compile_bag(
         return _compile_json_bag(plan)
     _require_key_encodable(stored)
     if partitions is None:
-        distinct = catalog is not None and has_distinct_rows(plan, catalog)
-        read = _make_bag_read_plan_builder(stored, distinct=distinct)
-        order = _find_leading_order(plan)
-        return MaintenancePlan(build_delta_tree(plan), None, stored, 1, read, order)
+        order, counted = _find_leading_order(plan), _make_bag_read_plan_builder(stored)
+        read = counted
+        if catalog is not None and has_distinct_rows(plan, catalog):
+            read = _make_bag_read_plan_builder(stored, distinct=True)
+        return MaintenancePlan(
+            build_delta_tree(plan),
+            None,
+            stored,
+            1,
+            read,
+            order,
+            build_counted_read_plan=counted,
+        )
     tree = partitioned_layout.add_partition_column(partitions, build_delta_tree(plan))
     whole = _make_bag_read_plan_builder(tree.plan.fields)
     columns = tuple(e.Column(1 + i, f.type, f.name) for i, f in enumerate(stored))

@@ -388,6 +388,10 @@ class ViewRegistry:
         """The plan that produces the view's rows from its stored state."""
         return self.get_maintenance_plan(catalog, view).build_read_plan(view.id)
 
+    def build_verification_plan(self, catalog: Catalog, view: View) -> n.Node:
+        """The same, without relying on a row being stored once."""
+        return self.get_maintenance_plan(catalog, view).build_verification_plan(view.id)
+
     def build_scan_reading_plan(self, catalog: Catalog, view: View, scan: n.Scan) -> n.Node:
         """The same for one scan; rows that the scan's condition excludes may be left out."""
         narrowed = self.get_maintenance_plan(catalog, view).build_narrowed_read_plan
