@@ -210,6 +210,20 @@ def test_a_plan_for_few_rows_is_made_anew_when_the_table_has_grown(
     assert one(con, tiers, shared) == "duckdb"
 
 
+def test_plan_of_one_row_by_its_key_is_kept_however_long_its_commit_took(
+    con: belvedere.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "REPLAN_AFTER_US", 0)
+    con.execute("CREATE TABLE n (id int PRIMARY KEY, v int)")
+    for text in (
+        "INSERT INTO n VALUES (1, 2)",
+        "UPDATE n SET v = v + 1 WHERE id = 1",
+        "DELETE FROM n WHERE id = 1",
+    ):
+        con.execute(text)
+        assert con.session.shared.plans.get(text) is not None, text
+
+
 def test_a_timeout_stops_a_statement_alone(con: belvedere.Connection) -> None:
     con.execute("SET statement_timeout = '50 ms'")
     endless = "SELECT count(*) FROM generate_series(1, 1000000000) a, generate_series(1, 10) b"

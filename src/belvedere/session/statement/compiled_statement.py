@@ -113,9 +113,10 @@ class CompiledStatement:
         record.tier = self.choice.tier.value
 
     def has_stale_estimates(self, position: int) -> bool:
-        """Whether a plan for few rows was made from row counts that may be out of date."""
+        """Whether a plan for few rows was made from row counts that may be out of date. That of
+        one row by its key was made from none: it may be slow because a sync is, and is kept."""
         chosen = self.tier is Tier.AUTO and self.choice.tier is Tier.DIRECT
-        return chosen and position > self.position
+        return chosen and self.single_row_write is None and position > self.position
 
 
 def _unwrap_with_nodes(node: n.Node) -> n.Node:
