@@ -12,6 +12,7 @@ In reading order; an entry uses only those before it:
     texts             CHAR, VARCHAR, BYTEA, UUID and JSON values: parsing, formatting, lengths
     arrays            parsing and formatting of array literals of one dimension: '{1,NULL,"a b"}'
     decimals          NUMERIC values: parsing, formatting, rounding, scale of quotients
+    exponentials      exponentials and logarithms of NUMERIC values to thousands of digits
     intervals         INTERVAL values: parsing (PostgreSQL, SQL, ISO 8601) and formatting
     datetime_text     text to DATE, TIME, TIMESTAMP and TIMESTAMPTZ
     durations         lengths of time in options, settings and commands: '250 ms', '1 hour'
@@ -26,6 +27,7 @@ SURFACE = (
     "datetimes",
     "decimals",
     "durations",
+    "exponentials",
     "failures",
     "interval_math",
     "intervals",

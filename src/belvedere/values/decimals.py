@@ -28,6 +28,9 @@ EXACT = Context(
     Emin=-999_999_999,
     traps=[Overflow],
 )
+# As wide, for what is not a NUMERIC yet.
+WIDE = EXACT.copy()
+WIDE.Emax = 999_999_999
 _TRUNCATING = Context(prec=100, rounding=ROUND_DOWN, Emax=999_999_999, Emin=-999_999_999, traps=[])
 
 _BITS_AT_ONCE, _DIGITS_AT_ONCE = 20_000, 3_000
@@ -126,8 +129,8 @@ def integer_from_numeric(value: Decimal) -> int:
     if digits < _DIGITS_AT_ONCE:
         return int(value)
     magnitude = value.copy_abs()
-    high = EXACT.divide_int(magnitude, ONE.scaleb(digits, EXACT))
-    low = EXACT.subtract(magnitude, high.scaleb(digits, EXACT))
+    high = WIDE.divide_int(magnitude, ONE.scaleb(digits, WIDE))
+    low = WIDE.subtract(magnitude, high.scaleb(digits, WIDE))
     found: int = integer_from_numeric(high) * 10**digits + integer_from_numeric(low)
     return found if value > 0 else -found
 

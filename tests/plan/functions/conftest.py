@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.oracle.postgres import postgres  # noqa: F401
 from tests.plan.functions.engines import Duck
 
 

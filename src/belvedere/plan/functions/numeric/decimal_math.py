@@ -29,17 +29,37 @@ from belvedere.values.decimals import (
     round_to_scale,
     scale_of,
 )
+from belvedere.values.exponentials import exp_to_digits, ln_to_digits
 from belvedere.values.failures import bad_argument, out_of_range
 
 _RESULT_SCALE_MAX = 2000
+_EXPONENT_MAX = _RESULT_SCALE_MAX * 3
 _LOG10_E = 0.434294481903252
 _LN_10 = 2.302585092994046
 _GUARD = 12
+_FEW_DIGITS = 300
+"""Up to so many digits the `decimal` module is the fastest."""
 _TWO, _TEN = Decimal(2), Decimal(10)
 
 
 def _decimal_context(digits: int) -> Context:
     return Context(prec=max(digits, 1) + _GUARD, Emax=999_999_999, Emin=-999_999_999, traps=[])
+
+
+def _has_few_digits(digits: int, *values: Decimal) -> bool:
+    return max(digits, *(v.adjusted() + scale_of(v) for v in values)) < _FEW_DIGITS
+
+
+def _exp(value: Decimal, digits: int) -> Decimal:
+    if _has_few_digits(digits, value):
+        return _decimal_context(digits).exp(value)
+    return exp_to_digits(value, max(digits, 1))
+
+
+def _ln(value: Decimal, digits: int) -> Decimal:
+    if _has_few_digits(digits, value):
+        return _decimal_context(digits).ln(value)
+    return ln_to_digits(value, max(digits, 1))
 
 
 def _display_scale(weight: int, *values: Decimal) -> int:
@@ -68,13 +88,13 @@ def exp(value: Decimal) -> Decimal:
         return NAN
     if value.is_infinite():
         return INFINITY if value > 0 else ZERO
-    weight = max(min(float(value) * _LOG10_E, _RESULT_SCALE_MAX), -_RESULT_SCALE_MAX)
-    scale = _display_scale(int(weight), value)
-    if value.copy_abs() >= _RESULT_SCALE_MAX * 3:
+    weight = int(max(min(float(value), _EXPONENT_MAX), -_EXPONENT_MAX) * _LOG10_E)
+    scale = _display_scale(max(min(weight, _RESULT_SCALE_MAX), -_RESULT_SCALE_MAX), value)
+    if value.copy_abs() >= _EXPONENT_MAX:
         if value > 0:
             raise out_of_range("numeric")
         return round_to_scale(ZERO, scale)
-    return round_to_scale(_decimal_context(max(int(weight), 0) + scale).exp(value), scale)
+    return round_to_scale(_exp(value, max(weight, 0) + scale), scale)
 
 
 def _check_logarithm(value: Decimal) -> None:
@@ -117,7 +137,7 @@ def ln(value: Decimal) -> Decimal:
         return value
     weight = _ln_weight(value)
     scale = _display_scale(weight, value)
-    return round_to_scale(_decimal_context(max(weight, 0) + scale).ln(value), scale)
+    return round_to_scale(_ln(value, max(weight, 0) + scale), scale)
 
 
 def log(base: Decimal, value: Decimal) -> Decimal:
@@ -129,14 +149,13 @@ def log(base: Decimal, value: Decimal) -> Decimal:
         if base.is_infinite() and value.is_infinite():
             return NAN
         return ZERO if base.is_infinite() else INFINITY
-    scale = _display_scale(_ln_weight(value) - _ln_weight(base), base, value)
-    wide = _decimal_context(
-        scale + 2 * SIGNIFICANT_MIN + abs(_ln_weight(base)) + abs(_ln_weight(value))
-    )
-    divisor = wide.ln(base)
+    weight = _ln_weight(value) - _ln_weight(base)
+    scale = _display_scale(weight, base, value)
+    digits = scale + 2 * SIGNIFICANT_MIN + max(weight, 0)
+    divisor = _ln(base, digits)
     if not divisor:
         raise bad_argument("division by zero", "22012")
-    return round_to_scale(wide.divide(wide.ln(value), divisor), scale)
+    return round_to_scale(_decimal_context(digits).divide(_ln(value, digits), divisor), scale)
 
 
 def log10(value: Decimal) -> Decimal:
@@ -201,7 +220,7 @@ def _power_integer(base: Decimal, exponent: int, exponent_scale: int) -> Decimal
 def _power_real(base: Decimal, exponent: Decimal, negative: bool) -> Decimal:
     # PostgreSQL estimates from a logarithm of about eight digits, and so must the scale here.
     digits = max(8 - _ln_weight(base), 0)
-    logarithm = round_to_scale(_decimal_context(digits + 40).ln(base), digits)
+    logarithm = round_to_scale(_ln(base, 2 * SIGNIFICANT_MIN), digits)
     estimate = float(round_to_scale(EXACT.multiply(logarithm, exponent), digits))
     if abs(estimate) > _RESULT_SCALE_MAX * 3.01:
         if estimate > 0:
@@ -209,8 +228,12 @@ def _power_real(base: Decimal, exponent: Decimal, negative: bool) -> Decimal:
         return round_to_scale(ZERO, DISPLAY_SCALE_MAX)
     weight = int(estimate * _LOG10_E)
     scale = _display_scale(weight, base, exponent)
-    wide = _decimal_context(abs(weight) + scale + 8)
-    result = round_to_scale(wide.power(base, exponent), scale)
+    digits = abs(weight) + scale + 8
+    if _has_few_digits(digits, base, exponent):
+        found = _decimal_context(digits).power(base, exponent)
+    else:
+        found = _exp(_decimal_context(digits).multiply(_ln(base, digits), exponent), digits)
+    result = round_to_scale(found, scale)
     return result.copy_negate() if negative and result else result
 
 

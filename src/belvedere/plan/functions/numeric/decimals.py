@@ -21,6 +21,7 @@ from belvedere.values.decimals import (
     NAN,
     ONE,
     SCALE_MAX,
+    WIDE,
     ZERO,
     add,
     divide,
@@ -154,15 +155,21 @@ def gcd(left: Decimal, right: Decimal) -> Decimal:
         return NAN
     digits = max(scale_of(left), scale_of(right))
     whole = math.gcd(*_scale_to_integers(left, right, digits))
-    return round_to_scale(numeric_from_integer(whole).scaleb(-digits, EXACT), digits)
+    return _divide_by_power_of_ten(whole, digits)
 
 
 def _scale_to_integers(left: Decimal, right: Decimal, digits: int) -> tuple[int, int]:
-    """Both times 10 ** digits."""
+    """Both times 10 ** digits, which may have more digits than a NUMERIC."""
     return (
-        integer_from_numeric(left.scaleb(digits, EXACT)),
-        integer_from_numeric(right.scaleb(digits, EXACT)),
+        integer_from_numeric(left.scaleb(digits, WIDE)),
+        integer_from_numeric(right.scaleb(digits, WIDE)),
     )
+
+
+def _divide_by_power_of_ten(whole: int, digits: int) -> Decimal:
+    before, after = divmod(whole, 10**digits)
+    places = numeric_from_integer(after).scaleb(-digits, WIDE)
+    return round_to_scale(WIDE.add(numeric_from_integer(before), places), digits)
 
 
 def lcm(left: Decimal, right: Decimal) -> Decimal:
@@ -170,9 +177,7 @@ def lcm(left: Decimal, right: Decimal) -> Decimal:
         return NAN
     digits = max(scale_of(left), scale_of(right))
     whole = math.lcm(*_scale_to_integers(left, right, digits))
-    return require_numeric(
-        round_to_scale(numeric_from_integer(whole).scaleb(-digits, EXACT), digits)
-    )
+    return _divide_by_power_of_ten(whole, digits)
 
 
 def digit_counts(sql_type: SqlType) -> tuple[int, int]:

@@ -1,0 +1,1 @@
+from tests.oracle.postgres import postgres  # noqa: F401
