@@ -96,3 +96,30 @@ def test_a_used_column_is_not_dropped_and_all_its_users_are_named() -> None:
         detail = found.value.detail or ""
         assert "totals" in detail
         assert "pairs" in detail
+
+
+@pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
+def test_columns_of_materialized_views_are_renamed(tmp_path: Path, maintenance: str) -> None:
+    with opened(tmp_path) as store:
+        made(store, maintenance)
+        store.run(
+            "CREATE INDEX totals_by_sum ON totals (s)",
+            "CREATE VIEW seen AS SELECT g, s FROM totals",
+            f"CREATE MATERIALIZED VIEW above WITH (maintenance = '{maintenance}')"
+            " AS SELECT x.s, count(*) AS n FROM totals AS x GROUP BY x.s",
+        )
+        store.run("ALTER MATERIALIZED VIEW totals RENAME COLUMN s TO total")
+        store.run('ALTER MATERIALIZED VIEW totals RENAME c TO "how many"')
+        store.run("INSERT INTO t VALUES (3, 2, 7)")
+        assert store.run('SELECT total, "how many" FROM totals WHERE total = 7') == [(7, 1)]
+        assert sorted(store.run("SELECT s FROM seen")) == [(3,), (7,)]
+        assert sorted(store.run("SELECT s, n FROM above")) == [(3, 1), (7, 1)]
+        assert set(store.verified().values()) == {True}
+        for bad, state in (("total TO g", "42701"), ("s TO x", "42703")):
+            with pytest.raises(InvalidInput) as raised:
+                store.run(f"ALTER MATERIALIZED VIEW totals RENAME COLUMN {bad}")
+            assert raised.value.sqlstate == state
+    with opened(tmp_path) as store:
+        store.run("INSERT INTO t VALUES (4, 2, 1)")
+        assert store.run("SELECT total FROM totals WHERE g = 2") == [(8,)]
+        assert set(store.verified().values()) == {True}

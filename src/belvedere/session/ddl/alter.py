@@ -15,7 +15,7 @@ from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.ddl import column_dependencies, existing_rows
 from belvedere.session.ddl.plain_views import refuse_or_drop_invalid_views
 from belvedere.session.ddl.rename_in_views import (
-    rename_plain_view_column,
+    rename_view_column,
     rewrite_dependent_definitions,
 )
 from belvedere.session.ddl.schemas import move_relation_to_schema, rename_schema
@@ -51,10 +51,11 @@ def apply_alter_statement(session: Session, edit: CatalogEdit, statement: d.Alte
             edit.rename_relation(found.id, action.new)
             if isinstance(found, Table | View | PlainView):
                 rewrite_dependent_definitions(edit, found)
-        elif isinstance(found, PlainView) and isinstance(action, d.Rename):
+        elif isinstance(found, View | PlainView) and isinstance(action, d.Rename):
+            view = edit.catalog.get(found.id)
             assert action.old is not None
-            rename_plain_view_column(edit, found, action.old, action.new)
-            rewrite_dependent_definitions(edit, found)
+            assert isinstance(view, View | PlainView)
+            rename_view_column(edit, view, action.old, action.new)
         elif isinstance(action, d.SetSchema):
             item = edit.catalog.get(found.id)
             assert isinstance(item, Table | Sequence | PlainView | View)

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from belvedere.catalog.edit import CatalogEdit
-from belvedere.catalog.model import CatalogColumn, PlainView, Table, View
+from belvedere.catalog.model import CatalogColumn, PlainView, Table, View, ViewKind
 from belvedere.errors import InvalidInput
 from belvedere.sql.parse.lexical.lexer import tokenize
 from belvedere.sql.parse.lexical.render import quote
@@ -46,19 +46,31 @@ def rewrite_dependent_definitions(edit: CatalogEdit, before: Relation) -> None:
             edit.put(msgspec.structs.replace(view, definition=text))
 
 
-def rename_plain_view_column(edit: CatalogEdit, view: PlainView, old: str, new: str) -> None:
-    """The definition becomes a query over what it was."""
+def rename_view_column(edit: CatalogEdit, view: View | PlainView, old: str, new: str) -> None:
+    """Rename a column of a view, in the definitions of other views too."""
     names = [column.name for column in view.columns]
     if old not in names:
         raise InvalidInput("column does not exist", sqlstate="42703", name=old)
     if new in names:
         raise InvalidInput("column already exists", sqlstate="42701", name=new)
-    listed = ", ".join(quote(one) + (f" AS {quote(new)}" if one == old else "") for one in names)
-    columns = tuple(
+    renamed = msgspec.structs.replace(view, columns=_rename_listed_column(view, old, new))
+    if isinstance(view, PlainView):  # its columns are those of its query
+        listed = ", ".join(
+            quote(one) + (f" AS {quote(new)}" if one == old else "") for one in names
+        )
+        text = f"SELECT {listed} FROM ({view.definition}) AS {quote(view.name)}"
+        renamed = msgspec.structs.replace(renamed, definition=text)
+    edit.put(renamed)
+    rewrite_dependent_definitions(edit, view)
+    for index in edit.catalog.views:
+        if index.kind is ViewKind.INDEX and view.id in index.reads:
+            edit.put(msgspec.structs.replace(index, columns=_rename_listed_column(index, old, new)))
+
+
+def _rename_listed_column(view: View | PlainView, old: str, new: str) -> tuple[CatalogColumn, ...]:
+    return tuple(
         msgspec.structs.replace(one, name=new) if one.name == old else one for one in view.columns
     )
-    text = f"SELECT {listed} FROM ({view.definition}) AS {quote(view.name)}"
-    edit.put(msgspec.structs.replace(view, definition=text, columns=columns))
 
 
 def _rewrite_definition_text(
