@@ -301,6 +301,7 @@ class Session:
         """The optimized plan, with views read from their state; `bypass`: deferred views are
         computed from their base tables."""
         catalog = self.catalog
+        plan = create.expand_views_of_transaction(self, plan) if catalog.views else plan
         over = create.expand_deferred_to_definitions if bypass else create.expand_views_to_state
         readable = over(self, catalog, plan)
         return optimize(
@@ -313,6 +314,8 @@ class Session:
         record = self.shared.statistics.get_or_add_record(text)
         original, optimized, rewriting = data, None, None
         if self.catalog.views:
+            own = create.expand_views_of_transaction(self, data.plan)
+            original = data = replace(data, plan=own)
             rewriting = query_rewrite.find_rewriting(self, data)
             if rewriting is not None:
                 original, data = query_rewrite.make_rewritten_statement(data, rewriting)

@@ -17,13 +17,14 @@ bytes 1-5, so one argument identifies relation and row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 import xxhash
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import AnyObject
 from belvedere.codec.record import LogRecord
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair, Write
 
@@ -182,6 +183,17 @@ class SingleRowParticipant(Protocol):
 
     def single_row_writes(self, prefix: bytes) -> SingleRowWrites | None:
         """The fast path for a row of the table with this prefix; None: there is none."""
+
+
+@runtime_checkable
+class FillingParticipant(Protocol):
+    """A Participant that fills the indexes and views which the commit itself creates."""
+
+    def find_created(self, changes: Sequence[RowChange]) -> dict[int, AnyObject]:
+        """What these changes create and nobody else fills, as it is while it is built."""
+
+    def fill_created(self, created: Collection[int], after: Reader) -> Rows:
+        """All rows of these indexes and views. `after` shows the state after the changes."""
 
 
 ParticipantsFor = Callable[[Catalog, frozenset[int]], tuple[Participant, ...]]

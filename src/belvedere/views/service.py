@@ -101,10 +101,11 @@ class ViewService:
         """Define several views in one step; those that can are backfilled by one scan of their
         table."""
         return self._host.change_schema(
-            lambda edit: [self._create_view_in_edit(edit, one) for one in wanted]
+            lambda edit: [self.create_view_in_edit(edit, one) for one in wanted]
         )
 
-    def _create_view_in_edit(self, edit: CatalogEdit, new: NewView) -> int:
+    def create_view_in_edit(self, edit: CatalogEdit, new: NewView) -> int:
+        """Define a view as a part of a catalog change, with what its maintenance requires."""
         defined = self.registry.build_defined_view(edit.catalog, new)
         shared = self.registry.list_shared_index_ids(edit.catalog, defined.definition)
         made = [self._create_required_index(edit, one) for one in defined.required_indexes]

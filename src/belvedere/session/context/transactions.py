@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import CatalogEdit
-from belvedere.catalog.model import Index, ObjectState
+from belvedere.catalog.model import Index, ObjectState, View
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.context.database_contract import DatabaseContract
 from belvedere.session.context.freshness import Freshness, FreshnessKind, parse_freshness
@@ -22,6 +22,8 @@ from belvedere.session.context.settings import SessionSettings
 from belvedere.txn.contracts import Isolation, Reader
 from belvedere.txn.transaction.schema_change import apply_edit
 from belvedere.txn.transaction.transaction import Transaction, TransactionSavepoint
+from belvedere.views.registry.created_objects import fill_created_objects
+from belvedere.views.state.build_state import select_builds
 
 
 class NamedSavepoint(NamedTuple):
@@ -176,6 +178,8 @@ class TransactionState:
             self._settings.restore_after_transaction(committed=False)
             raise
         self._settings.restore_after_transaction(committed=True)
+        if transaction.changes_catalog:
+            self._host.views.start_or_wake_worker()
         return True
 
     def rollback(self) -> None:
@@ -244,19 +248,29 @@ class TransactionState:
     # -- the catalog inside a transaction -----------------------------------------------------
 
     def apply_catalog_edit(self, edit: CatalogEdit) -> None:
-        """Make a catalog change part of the open transaction, which sees it from now on."""
-        assert self.open is not None
-        for item in edit.changed_objects().values():
-            if isinstance(item, Index) and item.state is ObjectState.BUILDING:
-                if item.table in self._host.catalog.objects:
-                    raise Unsupported(
-                        "filling an index inside of a transaction that has changes",
-                        hint="commit first",
-                    )
-                # Every row of the table is a change of this transaction: the commit indexes it.
-                edit.set_state(item.id, ObjectState.READY)
-        apply_edit(self.open, edit)
-        self.set_transaction_catalog(edit.before.with_objects(edit.changed_objects()))
+        """Make a catalog change part of the open transaction, which sees it from now on. Indexes
+        and views that it creates are ready when it commits: the commit fills them."""
+        transaction = self.open
+        assert transaction is not None
+        before = transaction.catalog
+        builds = select_builds(edit.changed_objects().values())
+        for item in builds:
+            edit.set_state(item.id, ObjectState.READY)
+        created = [item for item in builds if not self._is_filled_by_changes(item)]
+        if created and self._host.row_atomic:
+            raise Unsupported(
+                "filling indexes and views inside of a transaction, on a row-atomic store,",
+                hint="commit first",
+            )
+        apply_edit(transaction, edit)
+        ready = edit.before.with_objects(edit.changed_objects())
+        self.set_transaction_catalog(ready.with_objects({item.id: item for item in created}))
+        new = [item.id for item in created if before.get(item.id) is None]
+        fill_created_objects(self._host.views.registry, ready, new, transaction)
+
+    def _is_filled_by_changes(self, item: Index | View) -> bool:
+        """Whether every row of an index's table is a change of this transaction."""
+        return isinstance(item, Index) and item.table not in self._host.catalog.objects
 
     def set_transaction_catalog(self, catalog: Catalog) -> None:
         assert self.open is not None

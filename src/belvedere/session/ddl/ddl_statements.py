@@ -1,8 +1,8 @@
 """DDL: definition statements as changes of the catalog.
 
-A change that fits into the open transaction becomes part of it: the transaction sees it at once and
-a rollback undoes it. One that has to backfill an index first commits by itself, so it must precede
-other changes.
+A change becomes part of the open transaction: the transaction sees it at once and a rollback undoes
+it. An index or view that has to be filled is filled by the commit; outside of BEGIN, where nothing
+was changed before, it is a transaction of its own and filled while others write.
 """
 
 from __future__ import annotations
@@ -145,7 +145,8 @@ def _change_catalog(session: Session, tag: str, change: Callable[[CatalogEdit], 
     edit = CatalogEdit(state.open.catalog)
     try:
         change(edit)
-        if _needs_index_backfill(edit, session.host.catalog) and not state.open.changes:
+        online = not state.open.changes and (not state.explicit or session.host.row_atomic)
+        if online and _needs_index_backfill(edit, session.host.catalog):
             explicit = state.explicit
             state.rollback()
             session.host.change_schema(change)

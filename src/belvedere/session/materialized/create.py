@@ -36,7 +36,12 @@ from belvedere.views.read.expand_to_state import (
     expand_views_over_state,
     push_predicates_if_colocated,
 )
-from belvedere.views.read.expand_views import expand_views, list_views_read_by_plan
+from belvedere.views.read.expand_views import (
+    expand_some_views,
+    expand_views,
+    list_views_read_by_plan,
+    require_readable_view,
+)
 from belvedere.views.registry.transitions import edit_view_maintenance
 from belvedere.views.registry.view_registry import hide_later_columns
 from belvedere.views.state.build_state import waits_for_backfill_command
@@ -87,6 +92,7 @@ def _expand_to_base_tables(catalog: Catalog, bound: n.Node) -> n.Node:
         catalog,
         bound,
         lambda v, _: bind_query_as_written(hide_later_columns(catalog, v), v.definition),
+        reads_state=False,
     )
 
 
@@ -106,21 +112,23 @@ def create_materialized_view(
 ) -> Result:
     """`replaces` is the view that the new one replaces when it is backfilled."""
     state = session.transactions
-    if state.explicit or (state.open is not None and state.open.changes):
-        raise Unsupported(
-            "create materialized view inside a transaction", hint="commit first: it fills itself"
-        )
+    inside = state.explicit or (state.open is not None and bool(state.open.changes))
     name, schema = statement.name.name, statement.name.schema or "public"
     if statement.if_not_exists and session.catalog.find_relation(name, schema) is not None:
+        if inside:
+            return Result("CREATE MATERIALIZED VIEW")
         return _await_build_or_create(session, statement)
     _require_maintainable_query(statement)
     _require_zone_independent_query(session, statement.plan)
-    state.rollback()
-    with session.host.views.backfills.use_build_control(
-        _make_build_control(session, name, statement.plan)
-    ):
-        new = build_new_view(session, statement)
-        session.host.views.create_views([replace(new, replaces=replaces)])
+    if inside:
+        _create_view_in_transaction(session, statement, replaces)
+    else:
+        state.rollback()
+        with session.host.views.backfills.use_build_control(
+            _make_build_control(session, name, statement.plan)
+        ):
+            new = build_new_view(session, statement)
+            session.host.views.create_views([replace(new, replaces=replaces)])
     function = find_undetermined_function(statement.plan)
     if function is not None:
         said = f"depends on {function}: its rows are those of the last change of a table or REFRESH"
@@ -128,10 +136,33 @@ def create_materialized_view(
     return Result("CREATE MATERIALIZED VIEW")
 
 
+def _create_view_in_transaction(
+    session: Session, statement: d.CreateMaterializedView, replaces: int | None
+) -> None:
+    """Make the view a part of the open transaction, whose commit fills it."""
+    if replaces is not None:
+        raise Unsupported("replacing a materialized view inside a transaction", hint="commit first")
+    state = session.transactions
+    if state.open is None:
+        session.begin_implicit_transaction().begin_first_statement()
+    assert state.open is not None
+    edit = CatalogEdit(state.open.catalog)
+    try:
+        session.host.views.create_view_in_edit(edit, build_new_view(session, statement))
+        state.apply_catalog_edit(edit)
+    except BaseException:
+        state.fail()
+        raise
+
+
 def build_new_view(session: Session, statement: d.CreateMaterializedView) -> NewView:
     """What the statement asks for, with the plan of its definition."""
     options, catalog = check_options(dict(statement.options)), session.catalog
     bound = _reuse_or_rebind_query(session, catalog, statement)
+    named = list_views_read_by_plan(catalog, bound)
+    for view in named:
+        if session.host.catalog.get(view.id) is not None:  # not made by the open transaction
+            require_readable_view(view)
     return NewView(
         statement.name.name,
         statement.query,
@@ -139,7 +170,7 @@ def build_new_view(session: Session, statement: d.CreateMaterializedView) -> New
         statement.name.schema or "public",
         options,
         columns=tuple(column.name for column in statement.columns),
-        reads=tuple(view.id for view in list_views_read_by_plan(catalog, bound)),
+        reads=tuple(view.id for view in named),
         bound=BoundDefinition(_simplify_definition_plan(catalog, bound), catalog.version),
     )
 
@@ -261,6 +292,21 @@ def _merge_option_texts(before: dict[str, str], given: dict[str, str]) -> dict[s
 
 
 # -- reading ---------------------------------------------------------------------------------------
+
+
+def expand_views_of_transaction(session: Session, plan: n.Node) -> n.Node:
+    """The plan with views that the open transaction creates, which have no state yet, replaced by
+    their definitions."""
+    catalog, published = session.catalog, session.host.catalog
+    own = [
+        view
+        for view in list_views_read_by_plan(catalog, plan)
+        if view.state is ObjectState.BUILDING and published.get(view.id) is None
+    ]
+    if not own:
+        return plan
+    plans = {view.id: bind_query_as_written(catalog, view.definition) for view in own}
+    return expand_some_views(plan, plans)
 
 
 def expand_views_to_state(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:

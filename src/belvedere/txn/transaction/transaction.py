@@ -130,6 +130,10 @@ class Transaction:
         return tuple(self._changes.values())
 
     @property
+    def changes_catalog(self) -> bool:
+        return self._planned is not None
+
+    @property
     def held_locks(self) -> tuple[LockRequest, ...]:
         return tuple([request_of(lock) for lock in self._held])
 

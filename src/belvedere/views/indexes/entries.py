@@ -75,6 +75,7 @@ class IndexParticipant:
         types = [table.columns[slot].type for slot in self._rest] + list(self._index.key.types)
         self._varying_representation = any(map(python_equal_may_differ, types))
         self.unique = index.unique
+        self.index_id = index.id
         self._key_width = len(self._index.key.columns)
         slots = [part.slot for part in index.parts if part.slot is not None]
         self._project: Callable[[bytes], Row] | None = None

@@ -8,7 +8,7 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from belvedere.catalog.catalog import Catalog
@@ -30,15 +30,30 @@ def list_views_read_by_plan(catalog: Catalog, plan: n.Node) -> tuple[View, ...]:
     return tuple([view for view in found if isinstance(view, View)])
 
 
-def expand_views(catalog: Catalog, plan: n.Node, plan_of: PlanOf) -> n.Node:
-    """The plan with every scan of a view replaced by `plan_of(view, scan)`."""
+def expand_views(
+    catalog: Catalog, plan: n.Node, plan_of: PlanOf, *, reads_state: bool = True
+) -> n.Node:
+    """The plan with every scan of a view replaced by `plan_of(view, scan)`. `reads_state`: these
+    plans read the state of views, which must be there."""
 
     def expand_scan(scan: n.Scan) -> n.Node:
         view = catalog.get(scan.relation)
         if not isinstance(view, View):
             return scan
-        require_readable_view(view)
+        if reads_state:
+            require_readable_view(view)
         return _project_to_scan_columns(scan, _set_state_scan_name(plan_of(view, scan), view))
+
+    return transform.rewrite_nodes(plan, n.Scan, expand_scan, subplans=True)
+
+
+def expand_some_views(plan: n.Node, plans: Mapping[int, n.Node]) -> n.Node:
+    """The plan with the scans of these views replaced; by id, plans of the views' columns."""
+
+    def expand_scan(scan: n.Scan) -> n.Node:
+        if scan.relation not in plans:
+            return scan
+        return _project_to_scan_columns(scan, plans[scan.relation])
 
     return transform.rewrite_nodes(plan, n.Scan, expand_scan, subplans=True)
 

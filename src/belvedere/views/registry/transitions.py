@@ -3,6 +3,7 @@
     immediate -> deferred     joins its group at this commit's position
     deferred -> immediate     the log after the view's watermark is applied in this commit
     one schedule -> another   keeps its watermark, detached from the new group until both are equal
+    created in a transaction  filled by its commit, from the state after it
     built                     an immediate view gets the rest of the log; a deferred one joins
     dropped                   its watermark is deleted, so that it no longer holds back the log
 
@@ -13,7 +14,7 @@ The last view that leaves a group removes the group's watermark and claim.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -28,6 +29,7 @@ from belvedere.txn.contracts import (
     Participant,
     Reader,
     RowChange,
+    Rows,
     Writer,
 )
 from belvedere.views.changefeed.entries import (
@@ -36,6 +38,7 @@ from belvedere.views.changefeed.entries import (
     start_changefeed,
 )
 from belvedere.views.maintain.log_window import build_reader_before_changes, consolidate_net_changes
+from belvedere.views.registry.created_objects import fill_created_objects
 from belvedere.views.registry.maintainer_provider import MaintainerProvider
 from belvedere.views.state.schedule_groups import find_or_allocate_group
 from belvedere.views.state.watermarks import (
@@ -82,8 +85,27 @@ class ViewTransitionParticipant:
             reader.catalog, _list_changed_plain_view_ids(changes)
         )
 
+    def find_created(self, changes: Sequence[RowChange]) -> dict[int, model.AnyObject]:
+        """Indexes and views that are ready when they are created. An index of a table that is
+        created too is none: all rows of that table are changes."""
+        made = [c.new for c in changes if c.old is None and c.key.startswith(_CATALOG_PREFIX)]
+        items = [model.decode(stored) for stored in made if stored is not None]
+        tables = {item.id for item in items if isinstance(item, model.Table)}
+        return {
+            item.id: msgspec.structs.replace(item, state=ObjectState.BUILDING)
+            for item in items
+            if isinstance(item, model.Index | View)
+            and item.state is ObjectState.READY
+            and not (isinstance(item, model.Index) and item.table in tables)
+        }
+
+    def fill_created(self, created: Collection[int], after: Reader) -> Rows:
+        return fill_created_objects(self._registry, after.catalog, created, after)
+
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         given: dict[int, int] = {}  # watermarks that groups get in this very commit
+        for id_ in self.find_created(changes):
+            self._join_created_view(reader.catalog.get(id_), reader, writer, given)
         for old, new in decode_changed_views(changes):
             if new is None or new.state is ObjectState.DROPPED:
                 if old.state is not ObjectState.DROPPED:
@@ -97,6 +119,30 @@ class ViewTransitionParticipant:
                 self._join_maintenance_group(old, new, reader, writer, given)
             start_or_end_changefeed(old, new, reader, writer)
 
+    def _join_created_view(
+        self, item: model.AnyObject | None, reader: Reader, writer: Writer, given: dict[int, int]
+    ) -> None:
+        """Let a view that this commit creates begin at its position."""
+        if not isinstance(item, View):
+            return
+        at = reader.position + 1
+        if item.options.keep_changes is not None:
+            start_changefeed(writer, item.id, at)
+        if item.maintenance is Maintenance.DEFERRED:
+            self._share_or_set_watermark(item, at, reader, writer, given)
+
+    def _share_or_set_watermark(
+        self, view: View, at: int, reader: Reader, writer: Writer, given: dict[int, int]
+    ) -> None:
+        """The watermark of the group, where that is equal or not there yet; else the view's own."""
+        theirs = given.get(view.group, read_watermark(reader, view.group))
+        if theirs is None or theirs == at:
+            put_watermark(writer, view.group, at)
+            given[view.group] = at
+            writer.delete(keyspace.watermark_key(view.id))
+        else:
+            put_watermark(writer, view.id, at)
+
     def _join_maintenance_group(
         self, old: View, new: View, reader: Reader, writer: Writer, given: dict[int, int]
     ) -> None:
@@ -106,15 +152,9 @@ class ViewTransitionParticipant:
             return
         at = read_applied_position(reader, old) if follows_log(old) else reader.position + 1
         assert at is not None, "what follows the log has a watermark"
-        theirs = given.get(new.group, read_watermark(reader, new.group))
         if was_there:
             self._leave_maintenance_group(old, reader, writer)
-        if theirs is None or theirs == at:
-            put_watermark(writer, new.group, at)
-            given[new.group] = at
-            writer.delete(keyspace.watermark_key(new.id))
-        else:
-            put_watermark(writer, new.id, at)
+        self._share_or_set_watermark(new, at, reader, writer, given)
 
     def _leave_maintenance_group(self, old: View, reader: Reader, writer: Writer) -> None:
         writer.delete(keyspace.watermark_key(old.id))

@@ -104,7 +104,9 @@ def list_definition_versions(catalog: Catalog, view: View) -> object:
 
 def _index_and_auxiliary_versions(catalog: Catalog, view: View) -> object:
     """Versions of the indexes and auxiliary views that maintenance reads."""
-    indexes = [[(i.id, i.version) for i in catalog.table_indexes(id_)] for id_ in view.inputs]
+    indexes = [
+        [(i.id, i.version, i.state) for i in catalog.table_indexes(id_)] for id_ in view.inputs
+    ]
     return (indexes, [(id_, catalog.get(id_)) for id_ in view.auxiliary_views])
 
 
