@@ -186,13 +186,13 @@ class SingleRowParticipant(Protocol):
 
 
 @runtime_checkable
-class FillingParticipant(Protocol):
+class BackfillParticipant(Protocol):
     """A Participant that fills the indexes and views which the commit itself creates."""
 
     def find_created(self, changes: Sequence[RowChange]) -> dict[int, AnyObject]:
         """What these changes create and nobody else fills, as it is while it is built."""
 
-    def fill_created(self, created: Collection[int], after: Reader) -> Rows:
+    def backfill_created(self, created: Collection[int], after: Reader) -> Rows:
         """All rows of these indexes and views. `after` shows the state after the changes."""
 
 

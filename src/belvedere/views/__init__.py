@@ -56,6 +56,7 @@ SURFACE = (
     "read.expand_views",
     "read.rewrite_rules",
     "read.rewrite_to_index",
+    "registry.created_objects",
     "registry.transitions",
     "registry.view_registry",
     "rewrite.explain",

@@ -22,7 +22,7 @@ from belvedere.session.context.settings import SessionSettings
 from belvedere.txn.contracts import Isolation, Reader
 from belvedere.txn.transaction.schema_change import apply_edit
 from belvedere.txn.transaction.transaction import Transaction, TransactionSavepoint
-from belvedere.views.registry.created_objects import fill_created_objects
+from belvedere.views.registry.created_objects import backfill_created_objects
 from belvedere.views.state.build_state import select_builds
 
 
@@ -266,7 +266,7 @@ class TransactionState:
         ready = edit.before.with_objects(edit.changed_objects())
         self.set_transaction_catalog(ready.with_objects({item.id: item for item in created}))
         new = [item.id for item in created if before.get(item.id) is None]
-        fill_created_objects(self._host.views.registry, ready, new, transaction)
+        backfill_created_objects(self._host.views.registry, ready, new, transaction)
 
     def _is_filled_by_changes(self, item: Index | View) -> bool:
         """Whether every row of an index's table is a change of this transaction."""

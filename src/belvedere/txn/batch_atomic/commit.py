@@ -27,7 +27,7 @@ from belvedere.codec.record import encode_record_with_hash, encode_single_change
 from belvedere.config import Config
 from belvedere.errors import Corruption, Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.batch import BatchStore, Write
-from belvedere.txn.batch_atomic.created_objects import derive_rows_and_fill
+from belvedere.txn.batch_atomic.created_objects import derive_rows_and_backfill
 from belvedere.txn.batch_atomic.group_sync import GroupSync, unknown_outcome
 from belvedere.txn.batch_atomic.log_chunks import CHUNK_BYTES, split_record
 from belvedere.txn.batch_atomic.visibility import Visibility
@@ -408,7 +408,7 @@ class BatchCommit:
     def _derive_rows(self, deriving: _ParticipantPlan, changes: Changes, catalog: Catalog) -> Rows:
         before = NewestReader(self._store, self.newest_snapshot.position, catalog)
         if catalog is not self.newest_snapshot.catalog:
-            rows = derive_rows_and_fill(before, changes, deriving[0], self._participants_for)
+            rows = derive_rows_and_backfill(before, changes, deriving[0], self._participants_for)
             if rows is not None:
                 return rows
         writer = DerivedRows(before)

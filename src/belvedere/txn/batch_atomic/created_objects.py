@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from belvedere.codec import keyspace
 from belvedere.txn.contracts import (
-    FillingParticipant,
+    BackfillParticipant,
     Participant,
     ParticipantsFor,
     Reader,
@@ -21,7 +21,7 @@ from belvedere.txn.history.derived_rows import DerivedRows
 from belvedere.txn.history.readers import OverlayReader
 
 
-def derive_rows_and_fill(
+def derive_rows_and_backfill(
     reader: Reader,
     changes: Sequence[RowChange],
     participants: Sequence[Participant],
@@ -29,8 +29,8 @@ def derive_rows_and_fill(
 ) -> Rows | None:
     """The derived rows of a commit that creates something; None: it does not. `reader` shows the
     state before it, by the catalog after it."""
-    fillers = [one for one in participants if isinstance(one, FillingParticipant)]
-    created = {id_: item for one in fillers for id_, item in one.find_created(changes).items()}
+    drivers = [one for one in participants if isinstance(one, BackfillParticipant)]
+    created = {id_: item for one in drivers for id_, item in one.find_created(changes).items()}
     if not created:
         return None
     building = reader.catalog.with_objects(created)
@@ -44,6 +44,6 @@ def derive_rows_and_fill(
     rows = {key: row for key, row in writer.rows.items() if key[:kept] not in prefixes}
     overlay = {change.key: change.new for change in changes} | rows
     after = OverlayReader(reader, overlay, reader.position + 1, reader.catalog)
-    for filler in fillers:
-        rows.update(filler.fill_created(created, after))
+    for driver in drivers:
+        rows.update(driver.backfill_created(created, after))
     return rows

@@ -20,7 +20,7 @@ from belvedere.views.registry.maintainer_provider import MaintainerProvider
 from belvedere.views.state.additions import EmptyReader
 
 
-def fill_created_objects(
+def backfill_created_objects(
     registry: MaintainerProvider, catalog: Catalog, ids: Iterable[int], reader: Reader
 ) -> Rows:
     """All rows of these indexes and views, which are ready in `catalog`; each may read those of the
@@ -31,14 +31,14 @@ def fill_created_objects(
         writer = DerivedRows(EmptyReader(catalog))
         item = catalog.get(id_)
         if isinstance(item, Index):
-            _fill_index(registry, item, seen, writer)
+            _backfill_index(registry, item, seen, writer)
         elif isinstance(item, View):
             registry.get_view_maintainer(catalog, item).backfill_state(seen, writer)
         rows.update(writer.rows)
     return rows
 
 
-def _fill_index(
+def _backfill_index(
     registry: MaintainerProvider, index: Index, reader: Reader, writer: DerivedRows
 ) -> None:
     batches = reader.scan(*keyspace.relation_range(index.table))
