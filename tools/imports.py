@@ -171,7 +171,9 @@ FOLDERS: dict[str, Order] = {
         ("tree",),
     ),
     "sql.rules": (
-        ("optimize", "plan_cost"),
+        ("optimize",),
+        ("seek_subqueries",),
+        ("plan_cost",),
         ("joins",),
         ("access", "simplify_projects"),
         ("push_predicates", "subqueries"),

@@ -32,7 +32,7 @@ _FIXED_ONE = 1 << _FIXED_BITS
 def encode(payload: bytes, amounts: tuple[int, ...]) -> bytes:
     """The state's bytes."""
     try:
-        return _short_form(len(amounts)).pack(0, len(amounts), len(payload), *amounts) + payload
+        return short_form(len(amounts)).pack(0, len(amounts), len(payload), *amounts) + payload
     except struct.error:
         return _encode_long(payload, amounts)
 
@@ -43,7 +43,7 @@ def decode(state: bytes) -> tuple[bytes, tuple[int, ...]]:
         form, count, length = _head.unpack_from(state)
         if form == 0:
             start = _HEAD_BYTES + 8 * count
-            amounts = _short_form(count).unpack_from(state)[3:]
+            amounts = short_form(count).unpack_from(state)[3:]
         elif form == 1:
             amounts, start = _decode_long(state, count)
         else:
@@ -79,7 +79,7 @@ def inline_add(state: str, given: list[str], result: str, name: Callable[[Any], 
     the caller has to use `add` instead. An amount given as "0" stays unchanged. `name` returns the
     variable by which the generated lines refer to an object."""
     count = len(given)
-    form, stored = _short_form(count), [f"s{i}" for i in range(count)]
+    form, stored = short_form(count), [f"s{i}" for i in range(count)]
     sums = ", ".join(b if a == "0" else f"{b} + {a}" for b, a in zip(stored, given))
     packed = f"{name(form.pack)}(0, {count}, length, {sums}) + {state}[{form.size}:]"
     return [
@@ -96,7 +96,7 @@ def inline_add(state: str, given: list[str], result: str, name: Callable[[Any], 
 def _compile_adder(count: int) -> Adder:
     """`add` for this many amounts: straight-line code for what every ordinary addition is, amounts
     of eight bytes and rows left; `_add_general` handles everything else."""
-    form = _short_form(count)
+    form = short_form(count)
     stored, given = ([f"{letter}{i}" for i in range(count)] for letter in "ba")
     sums = ", ".join(f"{b} + {a}" for b, a in zip(stored, given))
     body = [
@@ -164,7 +164,7 @@ def fixed_to_float(fixed: int) -> float:
 
 
 @lru_cache(maxsize=256)
-def _short_form(count: int) -> struct.Struct:
+def short_form(count: int) -> struct.Struct:
     return struct.Struct(f"<BHI{count}q")
 
 

@@ -17,11 +17,12 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import View
 from belvedere.errors import InvalidInput, Unavailable, Unsupported
 from belvedere.execution.duckdb.engine import DuckEngine
 from belvedere.execution.duckdb.grouping import PartialAggregates, lower_partials
 from belvedere.execution.duckdb.leaves import compile_leaf
-from belvedere.execution.duckdb.lower import DuckLowering, has_subquery
+from belvedere.execution.duckdb.lower import DuckLowering, depends_on_rows, has_subquery
 from belvedere.execution.duckdb.query import DuckQuery, display_text
 from belvedere.execution.duckdb.rows import TableRows, ragged_rows
 from belvedere.execution.duckdb.types import NotExact, RaggedNumeric, output_text
@@ -166,14 +167,30 @@ class _TierSplit:
             return None
         if not self.sorts and _has_sort(node):
             return None
+        if self._looks_up_state(node):
+            self._note_reason("look-ups in the state of a view")
+            return None
         made, reason = self._try_lowering(node, divides=False)
         if made is None and isinstance(node, n.Aggregate):
             made = self._lower_in_parts(node)
         if made is None and self.divides and not _ends_in_groups(node):
             made, reason = self._try_lowering(node, divides=True)
-        if made is None and reason not in self.report.reasons:
-            self.report.reasons.append(reason)
+        if made is None:
+            self._note_reason(reason)
         return made
+
+    def _note_reason(self, reason: str) -> None:
+        if reason not in self.report.reasons:
+            self.report.reasons.append(reason)
+
+    def _looks_up_state(self, node: n.Node) -> bool:
+        """Whether a scan of a view's state is narrowed by rows around it: DuckDB would read all."""
+        return any(
+            isinstance(item, n.Scan)
+            and depends_on_rows(item)
+            and isinstance(self.catalog.get(item.relation), View)
+            for item, _ in walk_plan(node, 0)
+        )
 
     def _try_lowering(self, node: n.Node, *, divides: bool) -> tuple[Rows | None, str]:
         """The node as a statement, or the reason why it has no exact form."""

@@ -76,7 +76,8 @@ def compute_advice(shared: SharedState, options: AdviceOptions) -> Advice:
             schema_only=options.schema_only,
             workload_only=options.workload_only,
         )
-        return advise(describe_database(session), request)
+        measured = any(one.mean_us is not None for one in statements)
+        return advise(describe_database(session, measured=measured), request)
     finally:
         session.close()
 
@@ -97,13 +98,14 @@ def _read_statements(session: Session, workload: str | None) -> list[WorkloadSta
     return read_statistics_rows(wanted)
 
 
-def describe_database(session: Session) -> AdvisedDatabase:
+def describe_database(session: Session, *, measured: bool = True) -> AdvisedDatabase:
+    """`measured`: also what changes have cost the views that exist."""
     shared, catalog = session.shared, session.catalog
     return AdvisedDatabase(
         catalog,
         shared.table_statistics,
         bind_simplified_definition,
-        _measure_changes(session) if catalog.views else {},
+        _measure_changes(session) if measured and catalog.views else {},
     )
 
 

@@ -186,6 +186,9 @@ class _PlanPrinter(ExpressionPrinter):
         return " ".join(shown)
 
     def subplan_label(self, plan: n.Node, word: str) -> str:
+        for known, other in self.pending:
+            if other is plan:
+                return f"<{known}>"
         name = f"{word} {len(self.pending) + 1}"
         self.pending.append((name, plan))
         return f"<{name}>"

@@ -3,7 +3,8 @@
 Each step adds the candidate that raises the worth of the set most, per byte while a budget is
 scarce. A view that would more than double a write is added in the deferred form, or not at all.
 Then single views are dropped and exchanged as long as that raises the worth. Nothing is chosen that
-is worth less than a small share of the workload: a view is also something to look after.
+is worth less than a small share of the time that the workload still takes: a view is also something
+to look after.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from belvedere.advisor.choice.objective import Choice, Objective, sum_bytes
 from belvedere.advisor.pricing.cost_table import CandidateCost, CostTable
 
 WORTH_SHARE_MIN = 0.002
-"""The share of the workload's time that a view has to be worth."""
+"""The share that a view has to be worth of the time that the workload takes with the others."""
 
 SLOWDOWN_MAX = 2.0
 EXCHANGED_MAX = 400
@@ -64,6 +65,7 @@ def _find_best_addition(
     per_byte: bool,
 ) -> Choice | None:
     before, used = objective.value_set(chosen), sum_bytes(chosen)
+    least = find_least_worth(objective, before)
     best, best_score = None, 0.0
     for price in prices:
         if used + price.stored_bytes > limits.budget_bytes:
@@ -71,9 +73,14 @@ def _find_best_addition(
         for choice in list_allowed_forms(objective, price, chosen, limits):
             gain = objective.value_set([*chosen, choice]) - before
             score = gain / max(price.stored_bytes, 1) if per_byte else gain
-            if gain > WORTH_SHARE_MIN * objective.total_us and score > best_score:
+            if gain > least and score > best_score:
                 best, best_score = choice, score
     return best
+
+
+def find_least_worth(objective: Objective, value: float) -> float:
+    """What one more view has to be worth beside a set of this value."""
+    return WORTH_SHARE_MIN * max(objective.total_us - value, 0.0)
 
 
 def list_allowed_forms(
@@ -146,7 +153,8 @@ def _drop_worthless(objective: Objective, chosen: list[Choice]) -> list[Choice]:
     """Without views that others have made superfluous."""
     for choice in sorted(chosen, key=lambda one: objective.value_set([one])):
         rest = [one for one in chosen if one is not choice]
-        gain = objective.value_set(chosen) - objective.value_set(rest)
-        if gain <= WORTH_SHARE_MIN * objective.total_us:
+        without = objective.value_set(rest)
+        gain = objective.value_set(chosen) - without
+        if gain <= find_least_worth(objective, without):
             chosen = rest
     return chosen

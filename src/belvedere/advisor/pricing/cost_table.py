@@ -25,6 +25,9 @@ from belvedere.sql.rules.estimates import estimate_rows
 from belvedere.views.explain.cost_estimate import estimate_entries_and_bytes
 from belvedere.views.rewrite.planner import RewriteChoice, RewritePlanner
 
+SAVED_SHARE_MIN = 0.4
+"""The share of a query's time that a candidate has to save: estimates are not finer than that."""
+
 INDEX_SITE = "index"
 """Where an index of a table saves: beside any block."""
 
@@ -157,8 +160,13 @@ class CandidateEstimator:
                 return _find_refusal(found, candidate)
             mine = [one for one in found.answers if one.view.rows.name == candidate.name]
             after, sites = found.cost, frozenset(_name_site(one.node) for one in mine)
-        saved = self._convert_cost(query, before) - self._convert_cost(query, after)
-        return SavedTime(saved, sites) if saved > 0 else "it is not cheaper than the tables"
+        whole = self._convert_cost(query, before)
+        saved = whole - self._convert_cost(query, after)
+        if saved <= 0:
+            return "it is not cheaper than the tables"
+        if saved < whole * SAVED_SHARE_MIN:
+            return f"it would save {saved / whole:.0%} of the time, less than estimates err"
+        return SavedTime(saved, sites)
 
     def _estimate_upkeep(
         self, hypothesis: HypotheticalCatalog, candidate: Candidate
@@ -186,6 +194,9 @@ def _find_refusal(found: RewriteChoice | None, candidate: Candidate) -> str:
 
 
 def _name_site(node: n.Node) -> str:
-    """A block of a query, by its text: the same for every candidate that answers it."""
+    """A block of a query, by its text: the same for every candidate that answers it, or the rows
+    that it groups."""
+    while isinstance(node, n.Aggregate | n.Distinct):
+        node = node.input
     scans = sorted(s.name for s in transform.walk_plan(node) if isinstance(s, n.Scan))
     return f"{','.join(scans)} {hash(print_plan(node))}"

@@ -169,7 +169,7 @@ class DuckLowering:
         """The access path is followed when it depends on no row; the rest is a condition here."""
         if node.access.ordered and outer:
             raise NotExact("the order of a key inside a correlated query")
-        if _depends_on_rows(node):
+        if depends_on_rows(node):
             whole = n.Scan(node.relation, node.name, node.slots, node.fields, FULL)
             condition = node.filter
         else:
@@ -420,7 +420,7 @@ def _is_page(node: n.Sort | n.TopN | n.Limit) -> bool:
     if not isinstance(node, n.Limit) or node.offset is not None or node.with_ties:
         return False
     scan, count = node.input, node.count
-    if not isinstance(scan, n.Scan) or not scan.access.ordered or _depends_on_rows(scan):
+    if not isinstance(scan, n.Scan) or not scan.access.ordered or depends_on_rows(scan):
         return False
     few = isinstance(count, e.Literal) and count.value is not None and count.value <= PAGE_ROWS_MAX
     return few and scan.residual is None
@@ -439,5 +439,12 @@ def _is_single_row(node: n.Node) -> bool:
     return isinstance(node, n.Limit) and node.count == e.Literal(1, BIGINT)
 
 
-def _depends_on_rows(node: n.Scan) -> bool:
-    return any(isinstance(item, e.OuterColumn | e.Column) for item, _ in walk_plan(node.access, 0))
+def depends_on_rows(node: n.Scan) -> bool:
+    """Whether the access reads rows around the scan; those of its own sub-queries do not count."""
+    for item, level in walk_plan(node.access, 0):
+        match item:
+            case e.OuterColumn() if item.depth > level:
+                return True
+            case e.Column() if level == 0:
+                return True
+    return False

@@ -37,6 +37,7 @@ from belvedere.views.state.watermarks import require_applied_position
 if TYPE_CHECKING:
     from belvedere.session.session import Session
 
+MEASURED_CHANGES_MAX = 500
 MEASURED_COMMITS = 64
 """The number of commits that are maintained again to measure the cost of a change."""
 
@@ -157,7 +158,7 @@ def _measure_immediate_change_cost(
     session: Session, reader: Transaction, view: View
 ) -> float | None:
     registry, log, relations = session.host.views.registry, session.host.log, frozenset(view.inputs)
-    start = max(log.first_position - 1, reader.position - MEASURED_COMMITS, 0)
+    start = _find_measured_start(session, reader)
     window = LogWindow(log.read_bytes(start, reader.position), (start,), reader.position, relations)
     changes = window.log_range_after(start).changes_of_relations(relations)
     if not changes:
@@ -170,6 +171,21 @@ def _measure_immediate_change_cost(
     except Error:
         return None
     return (time.perf_counter() - started) / len(changes) * 1e6
+
+
+def _find_measured_start(session: Session, reader: Transaction) -> int:
+    """The position after which the last commits lie that are measured: not many, nor large ones,
+    because the table is read by people who wait."""
+    log, end = session.host.log, reader.position
+    first = max(log.first_position - 1, end - MEASURED_COMMITS, 0)
+    sizes = [(record.position, record.change_count) for record in log.read(first, end)]
+    start, left = end, MEASURED_CHANGES_MAX
+    for position, count in reversed(sizes):
+        left -= count
+        if left < 0:
+            break
+        start = position - 1
+    return start
 
 
 def _join_auxiliary_names(catalog: Catalog, view: View) -> str | None:

@@ -17,5 +17,6 @@ In reading order; an entry uses only those before it:
     simplify_projects    drops projections that only pass columns on, or merges them
     joins/               join order and join methods
     plan_cost            the cost of an optimized plan
+    seek_subqueries      scans by keys that a sub-query gives
     optimize             the optimizer: one ordered tuple of rules
 """

@@ -97,8 +97,8 @@ def _estimate_join(node: n.Join, context: OptimizerContext) -> float:
         rows = left * right
         for key in node.keys:
             rows *= _estimate_key_match(key, node, context)
-    for _ in conjuncts(node.residual):
-        rows *= OTHER
+    for one in conjuncts(node.residual):
+        rows *= _estimate_pair_condition(one, node, context)
     match node.kind:
         case n.JoinKind.SEMI | n.JoinKind.ANTI:
             return max(MINIMUM, min(left, left * SEMI))
@@ -110,6 +110,35 @@ def _estimate_join(node: n.Join, context: OptimizerContext) -> float:
             return max(left + right, rows)
         case _:
             return max(MINIMUM, rows)
+
+
+def _estimate_pair_condition(
+    condition: e.Expression, node: n.Join, context: OptimizerContext
+) -> float:
+    """The share of all pairs of rows for which a condition over both is true."""
+    if not isinstance(condition, e.Or):
+        return OTHER
+    width, share = len(node.left.fields), 0.0
+    for one in condition.operands:
+        match one:
+            case e.Call(function, (e.Column() as left, e.Column() as right), _):
+                if function.name != "=" or (left.index < width) is (right.index < width):
+                    return OTHER
+                share += 1.0 / max(
+                    *(_count_side_values(x, node, context) for x in (left, right)), MINIMUM
+                )
+            case _:
+                return OTHER
+    return min(share, 1.0)
+
+
+def _count_side_values(column: e.Column, node: n.Join, context: OptimizerContext) -> float:
+    """How many different values a column of either side of a join has."""
+    width = len(node.left.fields)
+    if column.index < width:
+        return estimate_distinct(column, node.left, context)
+    moved = e.Column(column.index - width, column.type, column.name)
+    return estimate_distinct(moved, node.right, context)
 
 
 def repeats_stored_rows(node: n.Join, context: OptimizerContext) -> bool:

@@ -13,8 +13,10 @@ from belvedere.sql.rules.fold_constants import fail_constants, fold_constants
 from belvedere.sql.rules.joins.choose_joins import choose_joins
 from belvedere.sql.rules.joins.merge_joins import merge_joins
 from belvedere.sql.rules.joins.order_joins import order_joins
+from belvedere.sql.rules.joins.semi_joins import turn_semi_joins
 from belvedere.sql.rules.prune_columns import prune_columns
 from belvedere.sql.rules.push_predicates import push_predicates
+from belvedere.sql.rules.seek_subqueries import seek_subqueries
 from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.rules.subqueries.decorrelate import decorrelate
 from belvedere.sql.rules.subqueries.inline_ctes import inline_ctes
@@ -25,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     fold_constants,
     decorrelate,
     push_predicates,
+    turn_semi_joins,
     order_joins,
     simplify_projects,
     prune_columns,
@@ -42,7 +45,9 @@ RULES: tuple[Rule, ...] = (
 
 
 def optimize(plan: n.Node, context: OptimizerContext) -> n.Node:
-    """The plan improved, then each plan that remains inside its expressions."""
+    """The plan improved, then each plan that remains inside its expressions, and what those give to
+    the scans around them."""
     for rule in RULES:
         plan = rule(plan, context)
-    return map_subplans(plan, lambda inner: optimize(inner, context))
+    plan = map_subplans(plan, lambda inner: optimize(inner, context))
+    return seek_subqueries(plan, context)

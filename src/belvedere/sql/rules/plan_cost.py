@@ -68,6 +68,8 @@ def _estimate_in_duckdb(plan: n.Node, context: OptimizerContext) -> float:
             return estimate_cost(plan, context)
         copied = estimate_table_rows(plan.relation, context) * COLUMN_NEXT
         return cost + min(estimate_cost(plan, context), copied)
+    if isinstance(plan, n.Limit) and isinstance(plan.input, n.Scan):
+        return cost + estimate_cost(plan, context)
     below = [*inputs(plan)]
     for one in own_expressions(plan):
         below += _list_subplans(one)

@@ -75,11 +75,14 @@ def collect_sargs(scan: n.Scan | n.State, table: Table) -> list[Sarg]:
     found: list[Sarg] = []
     for one in conjuncts(scan.filter):
         if not has_subplan(one) and not is_volatile(one):
-            found += _make_sargs(one, scan, table)
+            found += list_condition_sargs(one, scan, table)
     return found
 
 
-def _make_sargs(condition: e.Expression, scan: n.Scan | n.State, table: Table) -> list[Sarg]:
+def list_condition_sargs(
+    condition: e.Expression, scan: n.Scan | n.State, table: Table
+) -> list[Sarg]:
+    """What one condition of a scan says about keys."""
     match condition:
         case e.Call() if condition.function.name in _FLIPPED:
             left, right = condition.arguments

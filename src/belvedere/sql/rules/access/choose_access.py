@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from belvedere.catalog.model import CatalogColumn, Table, TypeName, View
 from belvedere.plan import access as paths
@@ -33,15 +34,31 @@ def choose_access(plan: n.Node, context: OptimizerContext) -> n.Node:
     return rebuild_inputs(plan, lambda one: choose_access(one, context))
 
 
+class ScannedKey(NamedTuple):
+    """The table that a scan reads, or a view's state as one; `given` holds without a condition."""
+
+    table: Table
+    given: list[Sarg]
+
+
+def describe_key(scan: n.Scan | n.State, context: OptimizerContext) -> ScannedKey | None:
+    """None: what is scanned has no key."""
+    relation = context.catalog.get(scan.relation)
+    if isinstance(relation, View):
+        partitions = _count_partitions(relation, context)
+        table = make_state_table(relation, scan)
+        return ScannedKey(table, _make_partition_sargs(table, partitions))
+    return ScannedKey(relation, []) if isinstance(relation, Table) else None
+
+
 def _choose_scan_access(scan: n.Scan | n.State, context: OptimizerContext) -> n.Node:
-    table, known = context.catalog.get(scan.relation), list[Sarg]()
-    if isinstance(table, View):
-        partitions = _count_partitions(table, context)
-        table = make_state_table(table, scan)
-        known = _make_partition_sargs(table, partitions)
-    if scan.filter is None or not isinstance(table, Table) or scan.access != paths.FULL:
+    if scan.filter is None or scan.access != paths.FULL:
         return scan
-    best = find_cheapest(scan, table, context, known)
+    key = describe_key(scan, context)
+    if key is None:
+        return scan
+    table = key.table
+    best = find_cheapest(scan, table, context, key.given)
     if isinstance(scan, n.Scan):
         cost = full_scan_cost(scan, context) if best is None else best.cost
         split = split_disjunction(scan, lambda one: find_cheapest(one, table, context), cost)

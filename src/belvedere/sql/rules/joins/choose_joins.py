@@ -1,12 +1,15 @@
 """Join methods: look the right rows up by key, or hash them, or loop over them.
 
 An index nested loop costs a few gets per left row, so it wins while there are few of those; of an
-inner join either side may be the one that is looked up.
+inner join either side may be the one that is looked up. `l.a = r.id OR l.b = r.id` looks up several
+keys for each left row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from belvedere.catalog.model import Table
 from belvedere.plan import expressions as e
@@ -15,6 +18,7 @@ from belvedere.plan.access import FULL
 from belvedere.plan.transform import (
     conjunction,
     conjuncts,
+    has_subplan,
     map_columns,
     rebuild_inputs,
     shift_columns,
@@ -31,10 +35,13 @@ from belvedere.sql.rules.access.access_paths import (
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.equality import make_equality
 from belvedere.sql.rules.estimates import estimate_rows
+from belvedere.sql.rules.joins.state_lookups import find_state_lookup
+from belvedere.sql.rules.push_predicates import match_join_key
 
 HASH_BUILD = 0.3  # per row of the hashed side, in addition to reading it
 HASH_PROBE = 0.15
 READ = 0.1
+LOOP_TEST = 0.03  # per pair of rows that a nested loop compares
 _LOOKUP_KINDS = (n.JoinKind.INNER, n.JoinKind.LEFT, n.JoinKind.SEMI, n.JoinKind.ANTI)
 
 
@@ -42,23 +49,28 @@ def choose_joins(plan: n.Node, context: OptimizerContext) -> n.Node:
     node = rebuild_inputs(plan, lambda one: choose_joins(one, context))
     if not isinstance(node, n.Join) or node.lateral or node.method is not n.JoinMethod.LOOP:
         return node
-    if not node.keys:
-        return node
     left, right = estimate_rows(node.left, context), estimate_rows(node.right, context)
-    hashed = left * HASH_PROBE + right * (HASH_BUILD + READ)
-    straight = _find_lookup(node, context)
-    best: n.Node = replace(node, method=n.JoinMethod.HASH)
-    if straight is not None and left * straight.cost < hashed:
-        best, hashed = _make_lookup_join(node, straight), left * straight.cost
+    best, cost = _choose_without_lookup(node, left, right)
+    straight = _find_lookup_join(node, context)
+    if straight is not None and left * straight.cost < cost:
+        best, cost = straight.join, left * straight.cost
     if node.kind is not n.JoinKind.INNER:
         return best
     turned = exchange_sides(node)
-    back = _find_lookup(turned, context)
-    if back is not None and right * back.cost < hashed:
-        return restore_column_order(_make_lookup_join(turned, back), node)
-    if right > left and isinstance(best, n.Join) and best.method is n.JoinMethod.HASH:
+    back = _find_lookup_join(turned, context)
+    if back is not None and right * back.cost < cost:
+        return restore_column_order(back.join, node)
+    if right > left and best.method is n.JoinMethod.HASH:
         return restore_column_order(replace(turned, method=n.JoinMethod.HASH), node)
     return best
+
+
+def _choose_without_lookup(node: n.Join, left: float, right: float) -> tuple[n.Join, float]:
+    """The join that reads both sides, and its cost."""
+    if not node.keys:
+        return node, left * right * LOOP_TEST
+    hashed = left * HASH_PROBE + right * (HASH_BUILD + READ)
+    return replace(node, method=n.JoinMethod.HASH), hashed
 
 
 def exchange_sides(node: n.Join) -> n.Join:
@@ -91,19 +103,48 @@ def restore_column_order(node: n.Node, original: n.Join) -> n.Node:
 # -- look-ups --------------------------------------------------------------------------------------
 
 
+class LookupJoin(NamedTuple):
+    """The join by look-ups, and what one left row costs."""
+
+    join: n.Join
+    cost: float
+
+
+def _find_lookup_join(node: n.Join, context: OptimizerContext) -> LookupJoin | None:
+    """The cheapest join that looks right rows up: in a table, or in the state of a view."""
+    if node.kind not in _LOOKUP_KINDS:
+        return None
+    shown = _expose_scan(node)
+    found = _find_lookup(shown, context)
+    if found is not None:
+        return LookupJoin(_make_lookup_join(shown, found), found.cost)
+    state = find_state_lookup(node, context) if node.keys else None
+    return None if state is None else LookupJoin(state.join, state.cost)
+
+
+def _expose_scan(node: n.Join) -> n.Join:
+    """The join with the filter of its right side among its own conditions, over the scan itself."""
+    right = node.right
+    if not isinstance(right, n.Filter) or not isinstance(right.input, n.Scan):
+        return node
+    width = len(node.left.fields)
+    moved = [shift_columns(one, width) for one in conjuncts(right.condition)]
+    residual = conjunction(conjuncts(node.residual) + moved)
+    return replace(node, right=right.input, residual=residual)
+
+
 def _find_lookup(node: n.Join, context: OptimizerContext) -> AccessCandidate | None:
     """The cheapest access to the right side by the join keys; its values are over the left row."""
     scan = node.right
-    if not isinstance(scan, n.Scan) or node.kind not in _LOOKUP_KINDS:
-        return None
-    table = context.catalog.get(scan.relation)
-    if not isinstance(table, Table):
+    table = context.catalog.get(scan.relation) if isinstance(scan, n.Scan) else None
+    if not isinstance(scan, n.Scan) or not isinstance(table, Table):
         return None
     keys = [
         Sarg(map_to_table_row(key.right, scan, table), "=", key.left, None)
         for key in node.keys
         if not key.null_safe and is_comparable(key.right, key.left)
     ]
+    keys += _list_alternatives(node, scan, table)
     if not keys:
         return None
     found = [
@@ -114,7 +155,22 @@ def _find_lookup(node: n.Join, context: OptimizerContext) -> AccessCandidate | N
     return min(found, key=lambda one: one.cost, default=None)
 
 
-def _make_lookup_join(node: n.Join, chosen: AccessCandidate) -> n.Node:
+def _list_alternatives(node: n.Join, scan: n.Scan, table: Table) -> Iterator[Sarg]:
+    """Conditions `right = left OR right = left ..` about one right column."""
+    width = len(node.left.fields)
+    for one in conjuncts(node.residual):
+        if not isinstance(one, e.Or) or has_subplan(one):
+            continue
+        keys = [match_join_key(each, width) for each in one.operands]
+        known = [key for key in keys if key is not None and not key.null_safe]
+        if len(known) < len(keys) or len({key.right for key in known}) > 1:
+            continue
+        side, values = known[0].right, tuple([key.left for key in known])
+        if all(is_comparable(side, value) for value in values):
+            yield Sarg(map_to_table_row(side, scan, table), "in", values, None, exact=False)
+
+
+def _make_lookup_join(node: n.Join, chosen: AccessCandidate) -> n.Join:
     scan = node.right
     assert isinstance(scan, n.Scan)
     width = len(node.left.fields)
