@@ -167,7 +167,7 @@ class _TierSplit:
             return None
         if not self.sorts and _has_sort(node):
             return None
-        if self._looks_up_state(node):
+        if self._has_state_lookup(node):
             self._note_reason("look-ups in the state of a view")
             return None
         made, reason = self._try_lowering(node, divides=False)
@@ -183,7 +183,7 @@ class _TierSplit:
         if reason not in self.report.reasons:
             self.report.reasons.append(reason)
 
-    def _looks_up_state(self, node: n.Node) -> bool:
+    def _has_state_lookup(self, node: n.Node) -> bool:
         """Whether a scan of a view's state is narrowed by rows around it: DuckDB would read all."""
         return any(
             isinstance(item, n.Scan)
