@@ -89,6 +89,7 @@ BATCH_ONLY = (
     # A node on cells fills views at a snapshot of the cells: see
     # views/backfill/row_atomic_backfill.py.
     ("views/backfill/test_backfill_views.py", "*", "fills by walking a table in steps"),
+    ("views/backfill/test_column_backfill.py", "*", "fills by columns"),
     # SERIALIZABLE is refused by name: see tests/txn/row_atomic/test_same_contract.py.
     (
         "txn/transaction/test_transaction.py",

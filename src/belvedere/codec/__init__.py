@@ -23,6 +23,7 @@ In reading order; an entry uses only those before it:
 SURFACE = (
     "accumulator",
     "arrow.arrow_to_rows",
+    "arrow.arrow_to_state",
     "arrow.records_to_arrow",
     "arrow.rows_to_arrow",
     "compile",

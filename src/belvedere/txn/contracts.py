@@ -221,6 +221,10 @@ class CommitResult(NamedTuple):
     time: int
 
 
+MakeWrites = Callable[[Reader], Sequence[Write]]
+"""The rows to write, from the newest state."""
+
+
 class CommitProtocol(Protocol):
     """One transaction's changes become visible, all or none, at one new position.
 
@@ -247,10 +251,11 @@ class CommitProtocol(Protocol):
     def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
         """Raise Retry when a commit after the snapshot is already known to have changed `key`."""
 
-    def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None:
+    def derive(self, make: MakeWrites, unread: Sequence[Write] = ()) -> None:
         """Write rows that are not logged as changes (state of deferred views, watermarks, claims),
-        all or none: `new_tuple` gets the newest state, of which those rows cannot change until its
-        own are written. May be called more than once."""
+        all or none: `make` gets the newest state, of which those rows cannot change until its own
+        are written. It may be called more than once. `unread` rows are written with them; nobody
+        but the caller reads them before a later commit says so (a view that is being built)."""
 
     @property
     def newest_snapshot(self) -> Snapshot:

@@ -20,7 +20,7 @@ from belvedere.config import Config, Durability
 from belvedere.database import Database
 from belvedere.errors import Unavailable
 from belvedere.session.session import CANCELED
-from belvedere.views.backfill import backfill_views
+from belvedere.views.backfill import backfill_views, index_backfill
 from belvedere.views.backfill.backfill_plan import ViewBackfill
 from belvedere.views.backfill.backfill_views import BuildControl
 from belvedere.views.backfill.batch_atomic_backfill import BatchAtomicBackfill
@@ -232,10 +232,11 @@ def test_if_not_exists_waits_for_whoever_is_filling_it(store: Store) -> None:
 
 CHILD = """
 import sys
-from belvedere.views.backfill import backfill_views
+from belvedere.views.backfill import backfill_views, index_backfill
 from tests.views.sql import Store
 
 backfill_views.ROWS_MAX = 1
+index_backfill.CHUNK_ROWS_MAX = index_backfill.CHUNK_ROWS
 store = Store(sys.argv[1])
 session, other = store.session(), store.session()
 
@@ -461,8 +462,9 @@ def test_a_fill_that_was_to_go_on_in_another_way_begins_again(tmp_path: Path, fi
 
 @pytest.mark.slow
 def test_every_build_goes_on_where_the_owner_of_the_store_says_so(
-    tmp_path: Path, filled: Path
+    tmp_path: Path, filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(index_backfill, "CHUNK_ROWS_MAX", index_backfill.CHUNK_ROWS)
     path = tmp_path / "shop.db"
     shutil.copytree(filled, path)
     config = Config(durability=Durability.OFF, resume_builds=True)

@@ -28,6 +28,11 @@ Bytes = npt.NDArray[np.uint8]
 
 def arrow_to_rows(layout: RowLayout, batch: pa.RecordBatch) -> list[bytes]:
     """Encoded rows of a batch that has a column for every slot, in slot order."""
+    return split_binary(arrow_to_row_array(layout, batch))
+
+
+def arrow_to_row_array(layout: RowLayout, batch: pa.RecordBatch) -> pa.Array:
+    """The same as a binary array."""
     if batch.num_columns != len(layout.slots):
         raise InvalidInput(
             "wrong number of values",
@@ -55,17 +60,32 @@ def arrow_to_rows(layout: RowLayout, batch: pa.RecordBatch) -> list[bytes]:
     return _join_rows(static, tails)
 
 
-def _join_rows(static: Bytes, tails: list[pa.Array]) -> list[bytes]:
-    count, width = static.shape
-    offsets = np.arange(count + 1, dtype=np.int64) * width
-    heads = pa.Array.from_buffers(
-        pa.large_binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(static)]
-    )
+def _join_rows(static: Bytes, tails: list[pa.Array]) -> pa.Array:
+    heads = matrix_to_binary(static)
+    if not tails:
+        return heads
     wide = [tail.cast(pa.large_binary()) for tail in tails]
-    rows = pc.binary_join_element_wise(heads, *wide, pa.scalar(b"", pa.large_binary()))
-    data = rows.buffers()[2].to_pybytes() if count else b""
-    bounds = np.frombuffer(rows.buffers()[1], np.int64)[: count + 1].tolist() if count else []
-    return [data[start:end] for start, end in pairwise(bounds)]
+    return pc.binary_join_element_wise(heads, *wide, pa.scalar(b"", pa.large_binary()))
+
+
+def matrix_to_binary(matrix: Bytes) -> pa.Array:
+    """The lines of a matrix as a binary array."""
+    count, width = matrix.shape
+    offsets = np.arange(count + 1, dtype=np.int64) * width
+    data = np.ascontiguousarray(matrix)
+    return pa.Array.from_buffers(
+        pa.large_binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+
+
+def split_binary(array: pa.Array) -> list[bytes]:
+    """The values of a binary array without NULLs."""
+    count, first = len(array), array.offset
+    if not count:
+        return []
+    bounds = np.frombuffer(array.buffers()[1], np.int64)[first : first + count + 1]
+    data = array.buffers()[2].slice(bounds[0], bounds[-1] - bounds[0]).to_pybytes()
+    return [data[start:end] for start, end in pairwise((bounds - bounds[0]).tolist())]
 
 
 def _fixed_bytes(layout: RowLayout, column: int, array: pa.Array, width: int) -> Bytes:

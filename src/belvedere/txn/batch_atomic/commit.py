@@ -35,6 +35,7 @@ from belvedere.txn.contracts import (
     CommitResult,
     Get,
     Intent,
+    MakeWrites,
     Participant,
     ParticipantsFor,
     Reader,
@@ -59,8 +60,7 @@ Prefixes = bytes | frozenset[bytes]
 
 
 class _ParticipantPlan(NamedTuple):
-    """The participants of a commit, those of them that check it, and, where each has one, their
-    fast paths for a single row."""
+    """Participants of a commit, those that check it, their single-row paths where each has one."""
 
     participants: tuple[Participant, ...]
     checking: tuple[Participant, ...]
@@ -207,19 +207,19 @@ class BatchCommit:
         last = self.newest_snapshot
         return NewestReader(self._store, last.position, last.catalog)
 
-    def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None:
-        """Write rows that are not logged (views, watermarks, index entries being built) as one
-        batch: `new_tuple` gets the newest state, which cannot change until its rows are written."""
+    def derive(self, make: MakeWrites, unread: Sequence[Write] = ()) -> None:
+        """Write rows that are not logged (views, watermarks, indexes) as one batch: `make` gets the
+        newest state, which stays until they are written. `unread` ones get no before-images."""
         self._enter_section()
         try:
             last = self.newest_snapshot
             batch = make(NewestReader(self._store, last.position, last.catalog))
-            if not batch:
+            if not batch and not unread:
                 return
             if failpoints.armed:
                 failpoints.hit("maintain.before_write")
             successor = last._replace(batch=last.batch + 1)
-            self._write_batch(batch, successor, (), dict(batch), 0)
+            self._write_batch([*batch, *unread], successor, (), dict(batch), 0)
             if failpoints.armed:
                 failpoints.hit("maintain.after_write")
         finally:

@@ -35,6 +35,7 @@ from belvedere.txn.contracts import (
     CommitResult,
     Intent,
     LockRequest,
+    MakeWrites,
     Participant,
     ParticipantsFor,
     Reader,
@@ -411,10 +412,10 @@ class RowCommit:
 
     # -- rows that are no changes -------------------------------------------------------------
 
-    def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None:
+    def derive(self, make: MakeWrites, unread: Sequence[Write] = ()) -> None:
         """One record of the log without changes, under the lock of view maintenance. State of views
         is written as additions, which commute with those of other transactions."""
-        self._commit_derived(lambda reader: derived_writes(make(reader), reader))
+        self._commit_derived(lambda reader: derived_writes([*make(reader), *unread], reader))
 
     def write_additions(
         self, make: Callable[[Reader], tuple[Sequence[Write], Sequence[Addition]]]
@@ -474,8 +475,7 @@ class RowCommit:
     def read_sums(
         self, start: bytes, end: bytes, at: int
     ) -> dict[bytes, tuple[bytes, tuple[int, ...]]]:
-        """Payload and amounts of every sum in a range as of a position, also of sums that are
-        zero."""
+        """Payload and amounts of every sum in a range as of a position, zero ones too."""
         found: dict[bytes, tuple[bytes, tuple[int, ...]]] = {}
         for key, total in self.run_repeatable(lambda: read_rows.scan_sums(start, end, at)):
             found[key] = (total.payload, total.amounts)

@@ -6,6 +6,7 @@ In reading order; an entry uses only those before it:
     create_auxiliary       the auxiliary views of a new view: existing ones and new ones
     index_backfill         the backfill of a table's index, while writers continue
     backfill_views         the backfill of several views in one scan, in resumable steps
+    column_backfill        the backfill of a view by columns: by DuckDB, as sorted entries
     contracts              what views require of their database and of its kind of store
     batch_atomic_backfill  backfills on a batch-atomic store: views by position
     driver                 the driver of backfills: brings new indexes and views to READY

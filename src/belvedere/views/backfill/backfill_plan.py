@@ -1,10 +1,11 @@
 """The backfill of one view: its plan, and the sums since the last step was written.
 
-A plan is one of three kinds:
+A plan is one of four kinds:
 
     rows        a scan of one table whose rows contribute independently: the driving table
                 (`views.maintain.maintainer`)
     parts       any other sum of parts (`views.operators.backfill_parts`)
+    columns     by DuckDB, as sorted entries (`views.backfill.column_backfill`)
     as a whole  in one step: a view that is not a sum of parts, or so small that no progress would
                 be saved before the end
 """
@@ -27,6 +28,7 @@ from belvedere.views.state.backfill_progress import build_key_list_entry_key
 from belvedere.views.state.state_update import StateUpdate
 
 IN_ONE_STEP = "as a whole"
+BY_COLUMNS = "by columns"
 
 Adder = Callable[[Sequence[Any]], None]
 
@@ -57,15 +59,18 @@ class PlannedBackfill(NamedTuple):
 
 
 class ResumePoint(NamedTuple):
-    """The position of an interrupted backfill's scan, and the step at which it continues."""
+    """The position of an interrupted backfill's scan, its plan, and the step at which it
+    continues."""
 
     position: int
+    plan_name: str
     phase: int
     after: bytes
 
 
-def choose_backfill_plan(maintainer: ViewMaintainer, *, small: bool) -> BackfillPlan:
-    """Choose the backfill plan. `small`: parts that take longer than one step are not used."""
+def plan_row_backfill(maintainer: ViewMaintainer, *, small: bool = False) -> BackfillPlan:
+    """The plan of a backfill in Python. `small`: parts that take longer than one step are not
+    used."""
     if maintainer.driving_table is not None:
         return BackfillPlan(f"rows of {maintainer.driving_table}", maintainer.driving_table)
     parts = maintainer.list_backfill_parts()

@@ -27,12 +27,13 @@ from belvedere.txn.contracts import CommitProtocol, Reader
 from belvedere.txn.history.readers import ReaderWrapper
 from belvedere.types import Row
 from belvedere.views.backfill.backfill_plan import (
+    BY_COLUMNS,
     IN_ONE_STEP,
     BackfillPlan,
     PlannedBackfill,
     ResumePoint,
     ViewBackfill,
-    choose_backfill_plan,
+    plan_row_backfill,
 )
 from belvedere.views.changefeed.entries import Addition
 from belvedere.views.delta.delta_tree import collect_relations
@@ -41,7 +42,7 @@ from belvedere.views.operators.backfill_parts import KeyList
 from belvedere.views.registry.maintainer_provider import MaintainerProvider
 from belvedere.views.state.additions import build_state_row_writes
 from belvedere.views.state.backfill_progress import BackfillProgress, key_list_range
-from belvedere.views.state.state_update import StateUpdate, commit_state_update
+from belvedere.views.state.state_update import StateUpdate, commit_unread_state
 
 T = TypeVar("T")
 GROUPS_MAX = 20_000
@@ -96,8 +97,7 @@ def backfill_views(
     for one in planned:
         fill = ViewBackfill(one, readers)
         if one.plan.name == IN_ONE_STEP:
-            update = fill.compute_full_state_update()
-            commit_state_update(commits, lambda newest, update=update: update)  # type: ignore[misc]
+            commit_unread_state(commits, fill.compute_full_state_update())
         elif one.plan.table is None:
             runner.run_view_phases(fill, phase, after)
         else:
@@ -107,13 +107,16 @@ def backfill_views(
 
 
 def plan_view_backfill(
-    registry: MaintainerProvider, maintainer: ViewMaintainer, *, begun: bool
+    registry: MaintainerProvider, maintainer: ViewMaintainer, *, begun: str | None
 ) -> BackfillPlan:
-    """How a view is backfilled; one whose backfill was interrupted keeps its plan."""
-    if begun or maintainer.driving_table is not None:  # nobody needs to know how large it is
-        return choose_backfill_plan(maintainer, small=False)
+    """How a view is backfilled; one whose backfill has `begun` keeps the plan of this name."""
+    if begun is not None:
+        by_columns = begun == BY_COLUMNS
+        return BackfillPlan(BY_COLUMNS, None) if by_columns else plan_row_backfill(maintainer)
     rows = sum(map(registry.tiers.row_counts.count_rows, collect_relations(maintainer.tree)))
-    return choose_backfill_plan(maintainer, small=rows <= ROWS_MAX)
+    if registry.tiers.backfills_by_columns(maintainer, rows):
+        return BackfillPlan(BY_COLUMNS, None)
+    return plan_row_backfill(maintainer, small=rows <= ROWS_MAX)
 
 
 NextStep = tuple[int, bytes] | None
@@ -254,7 +257,7 @@ class _BatchSink:
             watermarks={id_: self._unmarked.pop(id_) for id_ in ids if id_ in self._unmarked},
             others=keys,
         )
-        commit_state_update(self._commits, lambda newest: update)
+        commit_unread_state(self._commits, update)
 
 
 def open_newest_reader(commits: CommitProtocol) -> Reader:

@@ -12,12 +12,18 @@ from contextlib import contextmanager
 from belvedere.catalog.model import Index, View
 from belvedere.codec import keyspace
 from belvedere.txn.contracts import Reader
-from belvedere.views.backfill.backfill_plan import PlannedBackfill, ResumePoint
+from belvedere.views.backfill.backfill_plan import (
+    BY_COLUMNS,
+    PlannedBackfill,
+    ResumePoint,
+    plan_row_backfill,
+)
 from belvedere.views.backfill.backfill_views import (
     BuildControl,
     backfill_views,
     plan_view_backfill,
 )
+from belvedere.views.backfill.column_backfill import backfill_by_columns
 from belvedere.views.backfill.contracts import HostDatabase
 from belvedere.views.backfill.index_backfill import backfill_index
 from belvedere.views.maintain.log_window import build_reader_before_changes, consolidate_net_changes
@@ -61,7 +67,15 @@ class BatchAtomicBackfill:
         begun: ResumePoint | None,
         build: BuildControl,
     ) -> None:
-        backfill_views(self._host.commits, planned, reader, begun, build)
+        commits, first = self._host.commits, planned[0]
+        if first.plan.name == BY_COLUMNS:  # alone in its scan
+            tiers = self._host.registry.tiers
+            if backfill_by_columns(commits, tiers, first, reader, begun, build) is None:
+                return
+            if begun is not None:
+                self._discard_partial_backfill(first.view)
+            planned, begun = [first._replace(plan=plan_row_backfill(first.maintainer))], None
+        backfill_views(commits, planned, reader, begun, build)
 
     def take_over_orphaned_builds(self) -> Sequence[Index | View]:
         """Nothing: what was left by a process that died is resumed when the store is opened."""
@@ -83,8 +97,9 @@ class BatchAtomicBackfill:
         if progress is None:
             return None
         if position is not None and not progress.is_at_start:
-            if self._plan_backfill(reader, view, begun=True).plan.name == progress.plan_name:
-                return ResumePoint(position, progress.phase, progress.after)
+            name = progress.plan_name
+            if self._plan_backfill(reader, view, begun=name).plan.name == name:
+                return ResumePoint(position, name, progress.phase, progress.after)
         self._discard_partial_backfill(view)
         return None
 
@@ -125,7 +140,8 @@ class BatchAtomicBackfill:
     ) -> list[PlannedBackfill]:
         """The view, and others that are backfilled by the same walk of the same table, from the
         same place."""
-        first = self._plan_backfill(reader, view, begun=begun is not None)
+        name = None if begun is None else begun.plan_name
+        first = self._plan_backfill(reader, view, begun=name)
         found = [first]
         for one in among if first.plan.table is not None else ():
             if one.id == view.id:
@@ -133,13 +149,13 @@ class BatchAtomicBackfill:
             state = read_backfill_state(newest, one.id)
             if state.has_ended:
                 continue
-            other = self._plan_backfill(reader, one, begun=begun is not None)
+            other = self._plan_backfill(reader, one, begun=name)
             if other.plan.table == first.plan.table:
                 if self._resume_or_discard(newest, one, state) == begun:
                     found.append(other)
         return found
 
-    def _plan_backfill(self, reader: Reader, view: View, *, begun: bool) -> PlannedBackfill:
+    def _plan_backfill(self, reader: Reader, view: View, *, begun: str | None) -> PlannedBackfill:
         registry = self._host.registry
         maintainer = registry.get_view_maintainer(reader.catalog, view)
         return PlannedBackfill(

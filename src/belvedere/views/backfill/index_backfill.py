@@ -13,6 +13,7 @@ a crash is dropped when the store is opened, or resumed together with the views 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 
 from belvedere import failpoints, interrupts
@@ -30,6 +31,11 @@ from belvedere.views.state.backfill_progress import (
 )
 
 CHUNK_ROWS = 256
+"""The rows of the first chunk; later ones grow as long as a chunk keeps commits waiting for less
+than CHUNK_S."""
+
+CHUNK_ROWS_MAX = 16_384
+CHUNK_S = 0.02
 
 Progress = Callable[[int], None]
 """Called with the number of rows walked so far."""
@@ -46,42 +52,58 @@ def backfill_index(
     table = compiled_table(catalog, index.table)
     participant = IndexParticipant(catalog, index, compile_expression)
     begun = read_backfill_progress(open_newest_reader(commits), index.id)
-    start, done = table.start if begun is None else begun.after, 0
+    start, done, limit = table.start if begun is None else begun.after, 0, CHUNK_ROWS
     while True:
         walked: list[bytes] = []
+        entries: list[Write] = []
+        seconds = [0.0]
 
         def build_chunk_writes(
-            reader: Reader, start: bytes = start, walked: list[bytes] = walked
+            reader: Reader,
+            start: bytes = start,
+            limit: int = limit,
+            walked: list[bytes] = walked,
+            entries: list[Write] = entries,
+            seconds: list[float] = seconds,
         ) -> list[Write]:
-            rows = next(iter(reader.scan(start, table.end, limit=CHUNK_ROWS)), [])
-            walked.extend(key for key, _ in rows)
-            more = len(rows) == CHUNK_ROWS
+            started = time.perf_counter()
+            scanned = reader.scan(start, table.end, limit=limit, batch_rows=limit)
+            rows = next(iter(scanned), [])
+            walked[:] = [key for key, _ in rows]
+            more = len(rows) == limit
             place = BackfillProgress(_PLAN_NAME, 0, walked[-1] + b"\0") if more else None
-            entries = _build_chunk_entries(participant, (value for _, value in rows), reader)
-            return [*entries, build_progress_write(index.id, place)]
+            entries[:] = _build_chunk_entries(participant, [value for _, value in rows], reader)
+            seconds[0] = time.perf_counter() - started
+            return [build_progress_write(index.id, place)]
 
-        commits.derive(build_chunk_writes)
+        commits.derive(build_chunk_writes, entries)
         done += len(walked)
         if failpoints.armed and walked:
             failpoints.hit("backfill.chunk")
         if progress is not None:
             progress(done)
         interrupts.check_statement()
-        if len(walked) < CHUNK_ROWS:
+        if len(walked) < limit:
             return
         start = walked[-1] + b"\0"
+        limit = _adapt_chunk_rows(limit, seconds[0])
 
 
 _PLAN_NAME = "rows of its table"
 
 
+def _adapt_chunk_rows(rows: int, seconds: float) -> int:
+    """The rows of the next chunk, when this many took so long in the commit section."""
+    if seconds > CHUNK_S:
+        return max(rows // 2, CHUNK_ROWS)
+    return min(2 * rows, CHUNK_ROWS_MAX) if seconds < CHUNK_S / 3 else rows
+
+
 def _build_chunk_entries(
-    participant: IndexParticipant, values: Iterable[bytes], reader: Reader
+    participant: IndexParticipant, values: list[bytes], reader: Reader
 ) -> Iterable[Write]:
     if not participant.unique:  # keys hold the primary key: nothing to collide with
-        return [
-            entry for value in values if (entry := participant.build_index_entry(value)) is not None
-        ]
+        return participant.build_index_entries(values)
     mine: dict[bytes, bytes] = {}
     for value in values:
         entry = participant.build_index_entry(value)

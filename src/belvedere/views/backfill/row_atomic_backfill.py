@@ -42,7 +42,7 @@ from belvedere.views.backfill.backfill_plan import (
     IN_ONE_STEP,
     PlannedBackfill,
     ViewBackfill,
-    choose_backfill_plan,
+    plan_row_backfill,
 )
 from belvedere.views.backfill.backfill_views import (
     BackfillRunner,
@@ -214,7 +214,7 @@ def backfill_view_in_steps(
     """Backfill a view, or resume its backfill; False when it has to be done in one step."""
     with begin() as snapshot:
         maintainer = registry.get_view_maintainer(snapshot.catalog, view)
-        way = choose_backfill_plan(maintainer, small=False)
+        way = plan_row_backfill(maintainer)
         if way.name == IN_ONE_STEP:
             return False
         place, position = (

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 from belvedere.catalog.model import View
 from belvedere.execution.duckdb.engine import DuckEngine
+from belvedere.execution.run import Interrupt
 from belvedere.txn.contracts import Reader, RowChange
 from belvedere.txn.history.derived_rows import DerivedRows
 from belvedere.views.cost import cost_model
@@ -40,6 +41,7 @@ from belvedere.views.cost.measured_costs import CostFactors
 from belvedere.views.cost.row_counts import PositionSpan, RowCounts
 from belvedere.views.delta.delta_tree import DeltaTree, LinearCore, collect_relations
 from belvedere.views.maintain.maintainer import ViewMaintainer
+from belvedere.views.maintain.state_entries import StateEntries
 from belvedere.views.state.additions import (
     AdditionRecorder,
     EmptyReader,
@@ -54,6 +56,9 @@ ROWS_MAX = 5_000_000
 
 STATE_COUNTED_MAX = 5_000
 """A count of state entries stops here: a view with so many may have as many as its tables rows."""
+
+BACKFILL_ROWS_MIN = 50_000
+"""A view of fewer table rows is filled in Python."""
 
 NOT_OPEN = "DuckDB is not open"
 
@@ -105,6 +110,27 @@ class TierSelector:
         if self.engine is None:
             return NOT_OPEN
         return maintainer.duckdb_evaluator.refusal
+
+    def backfills_by_columns(self, maintainer: ViewMaintainer, rows: float) -> bool:
+        """Whether a view over so many table rows is filled by DuckDB."""
+        if self.requested_tier is None:
+            wanted = BACKFILL_ROWS_MIN <= rows <= ROWS_MAX
+        else:
+            wanted = self.requested_tier is not MaintenanceTier.PYTHON
+        return wanted and self.duckdb_refusal_reason(maintainer) is None
+
+    def compute_state_entries(
+        self, maintainer: ViewMaintainer, reader: Reader, interrupt: Interrupt
+    ) -> StateEntries | str:
+        """The state of a view at `reader`, or why DuckDB cannot compute it. A store that is being
+        opened has no DuckDB yet, and gets one for this call."""
+        with self._borrow_duckdb_engine() as known:
+            engine = known or DuckEngine()
+            try:
+                return maintainer.compute_state_entries(engine, reader, interrupt)
+            finally:
+                if known is None:
+                    engine.close()
 
     # -- choosing -----------------------------------------------------------------------------
 

@@ -33,6 +33,9 @@ from belvedere.types import Row
 EvaluateRow = Callable[[Row], Any]
 """An index expression or condition, compiled."""
 
+COLUMNS_ROWS_MIN = 1_000
+"""Entries of fewer rows are built one by one."""
+
 CompileExpression = Callable[[Catalog, Table, str], EvaluateRow]
 
 
@@ -79,8 +82,9 @@ class IndexParticipant:
         self._key_width = len(self._index.key.columns)
         slots = [part.slot for part in index.parts if part.slot is not None]
         self._project: Callable[[bytes], Row] | None = None
+        self._slots = (*slots, *self._rest)
         if len(slots) == len(index.parts) and self._where is None:
-            self._project = self._table.layout.projector((*slots, *self._rest))
+            self._project = self._table.layout.projector(self._slots)
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
         """Claims of unique values, for protocols without a commit section to check them in."""
@@ -174,6 +178,29 @@ class IndexParticipant:
             if not (index.index.nulls_distinct and None in parts):
                 return index.unique_key.encode(parts), index.layout.encode(stored)
         return index.key.encode(stored[: self._key_width]), index.layout.encode(stored)
+
+    def build_index_entries(self, values: list[bytes]) -> list[tuple[bytes, bytes]]:
+        """The index entries of many stored rows, by columns where that is possible."""
+        if self._project is not None and not self.unique and len(values) >= COLUMNS_ROWS_MIN:
+            found = self._build_entries_by_columns(values)
+            if found is not None:
+                return found
+        return [entry for value in values if (entry := self.build_index_entry(value)) is not None]
+
+    def _build_entries_by_columns(self, values: list[bytes]) -> list[tuple[bytes, bytes]] | None:
+        from belvedere.codec.arrow import arrow_to_state as form  # heavy
+        from belvedere.codec.arrow.arrow_to_rows import arrow_to_rows, split_binary  # heavy
+        from belvedere.codec.arrow.rows_to_arrow import rows_to_arrow  # heavy
+
+        index, layout = self._index, self._table.layout
+        if any(layout.types[slot].kind not in form.EXACT_KINDS for slot in self._slots):
+            return None
+        names = [str(at) for at in range(len(self._slots))]
+        batch = rows_to_arrow(layout, values, self._slots, names)
+        keys = form.arrow_to_keys(index.key, batch.columns[: self._key_width])
+        if keys is None:
+            return None
+        return list(zip(split_binary(keys), arrow_to_rows(index.layout, batch), strict=True))
 
     def _require_unique_keys(
         self, added: list[tuple[bytes, bytes]], removed: set[bytes], reader: Reader

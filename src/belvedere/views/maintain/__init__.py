@@ -3,6 +3,7 @@
 In reading order; an entry uses only those before it:
 
     decoded_changes  the changes of a step as decoded rows, shared by all views of a step
+    state_entries      the whole state of a view as sorted entries
     duckdb_batch     the delta of a large batch by DuckDB, in columns
     failed_expression  the error of a view that cannot be maintained: view, expression, row
     gc_pause         a pause of Python's cycle collector during a maintenance batch

@@ -19,7 +19,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.relation_codecs import compiled_table
+from belvedere.catalog.relation_codecs import CompiledView, compiled_table
 from belvedere.errors import Error
 from belvedere.execution.duckdb.engine import DuckEngine
 from belvedere.execution.python.expressions.outer_references import walk_plan
@@ -48,6 +48,7 @@ from belvedere.views.delta.linear_aggregates import (
 from belvedere.views.delta.linear_core import CoreBranch
 from belvedere.views.delta.sessionless_run import ENVIRONMENT, NO_SERVICES
 from belvedere.views.delta.tie_break import with_total_order
+from belvedere.views.maintain.state_entries import StateEntries, encode_columns_as_entries
 
 _EXACT_OF_FLOATS = frozenset(("+", "-", "*", "/", "abs"))
 """Functions of floats that give the same result in every engine."""
@@ -120,38 +121,52 @@ class DuckdbBatchEvaluator:
                 given = StoredDelta(layout, side.slots, values)
                 if values:
                     leaves = {changes_leaf_id(side.number): given}
-                    refused = self._run_plan_into_sums(
-                        engine, sums, side.plan, reader, leaves, weight
-                    )
-                    if refused is not None:
-                        return refused
+                    found = self._run_plan(engine, side.plan, reader, leaves, Interrupt())
+                    if isinstance(found, str):
+                        return found
+                    self._add_rows_to_sums(sums, found, weight)
         return sums
 
     def sum_all_rows_by_group(self, engine: DuckEngine, reader: Reader) -> GroupSums | str:
         """The sums of the view computed from its tables, or why that cannot be done."""
-        sums: GroupSums = {}
-        refused = self._run_plan_into_sums(
-            engine,
-            sums,
-            self._build_group_by_plan(with_total_order(self._tree.plan)),
-            reader,
-            {},
-            1,
-        )
-        return sums if refused is None else refused
+        found = self.compute_all_rows(engine, reader, Interrupt())
+        return found if isinstance(found, str) else self.sum_rows(found)
 
-    def _run_plan_into_sums(
+    def compute_all_rows(
+        self, engine: DuckEngine, reader: Reader, interrupt: Interrupt
+    ) -> Iterator[Row] | str:
+        """The rows of the view, or its groups with their amounts, computed from its tables; or why
+        that cannot be done."""
+        plan = self._build_group_by_plan(with_total_order(self._tree.plan))
+        return self._run_plan(engine, plan, reader, {}, interrupt)
+
+    def sum_rows(self, rows: Iterator[Row], weight: int = 1) -> GroupSums:
+        """The sums of what `compute_all_rows` gave."""
+        sums: GroupSums = {}
+        self._add_rows_to_sums(sums, rows, weight)
+        return sums
+
+    def encode_by_columns(self, stored: CompiledView, rows: Iterator[Row]) -> StateEntries | None:
+        """The same rows as entries of the view's state; None where they have to be encoded one by
+        one."""
+        from belvedere.execution.duckdb.rows import TableRows  # heavy
+
+        if not isinstance(rows, TableRows):
+            return None
+        scales = None if self._group is None else [one and one.scale for one in self._amounts]
+        return encode_columns_as_entries(stored, rows.table, scales)
+
+    def _run_plan(
         self,
         engine: DuckEngine,
-        sums: GroupSums,
         plan: n.Node,
         reader: Reader,
         given: Mapping[int, Sequence[Row]],
-        weight: int,
-    ) -> str | None:
+        interrupt: Interrupt,
+    ) -> Iterator[Row] | str:
         from belvedere.execution.split_tiers import run_as_one_statement  # heavy
 
-        run = Run(reader, (), ENVIRONMENT, NO_SERVICES, Interrupt())
+        run = Run(reader, (), ENVIRONMENT, NO_SERVICES, interrupt)
         run.deltas = given
         try:
             found = run_as_one_statement(self._catalog, plan, engine, run)
@@ -159,14 +174,15 @@ class DuckdbBatchEvaluator:
             return str(error)
         if isinstance(found, str):
             self.refusal = found
-            return found
-        for stored, amounts in self._split_groups_and_amounts(found):
+        return found
+
+    def _add_rows_to_sums(self, sums: GroupSums, rows: Iterator[Row], weight: int) -> None:
+        for stored, amounts in self._split_groups_and_amounts(rows):
             known = sums.get(stored)
             if known is None:
                 sums[stored] = [weight * one for one in amounts]
             else:
                 known[:] = [one + weight * other for one, other in zip(known, amounts)]
-        return None
 
     def _split_groups_and_amounts(self, rows: Iterator[Row]) -> Iterator[tuple[Row, list[int]]]:
         if self._group is None:
@@ -201,6 +217,9 @@ class DuckdbBatchEvaluator:
     def _build_group_by_plan(self, plan: n.Node) -> n.Node:
         group = self._group
         if group is None:
+            if isinstance(plan, n.Scan):  # which is no statement by itself
+                columns = [e.Column(i, one.type, one.name) for i, one in enumerate(plan.fields)]
+                return n.Project(plan, tuple(columns), plan.fields)
             return plan
         calls = tuple(one.call for one in self._amounts if one is not None)
         fields = [Field(f"group {i}", one.type) for i, one in enumerate(group.groups)]

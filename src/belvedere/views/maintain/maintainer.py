@@ -16,6 +16,8 @@ from belvedere.catalog.model import View
 from belvedere.catalog.relation_codecs import compiled_view
 from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput
+from belvedere.execution.duckdb.engine import DuckEngine
+from belvedere.execution.run import Interrupt
 from belvedere.txn.contracts import (
     Get,
     LockRequest,
@@ -38,6 +40,7 @@ from belvedere.views.delta.delta_tree import DeltaTree
 from belvedere.views.maintain.decoded_changes import DecodedChanges, get_shared_decoded_changes
 from belvedere.views.maintain.duckdb_batch import DuckdbBatchEvaluator
 from belvedere.views.maintain.failed_expression import build_view_error
+from belvedere.views.maintain.state_entries import StateEntries, encode_additions_as_entries
 from belvedere.views.operators.auxiliary_readers import AuxiliaryViews
 from belvedere.views.operators.backfill_parts import BackfillPart, build_parts_if_divisible
 from belvedere.views.operators.build import build_delta_operator
@@ -48,6 +51,7 @@ from belvedere.views.operators.operator import (
     WeightedRows,
     get_derivation_cache,
 )
+from belvedere.views.state.additions import AdditionRecorder
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
 
@@ -146,6 +150,20 @@ class ViewMaintainer:
         sums: GroupSums = {}
         self.add_output_rows(self._source.compute_all_rows(reader), sums)
         self.write_sums_as_additions(sums, writer)
+
+    def compute_state_entries(
+        self, engine: DuckEngine, reader: Reader, interrupt: Interrupt
+    ) -> StateEntries | str:
+        """The same by DuckDB, as sorted entries; or why it cannot compute them."""
+        found = self.duckdb_evaluator.compute_all_rows(engine, reader, interrupt)
+        if isinstance(found, str):
+            return found
+        entries = self.duckdb_evaluator.encode_by_columns(self._stored, found)
+        if entries is None:
+            recorder = AdditionRecorder()
+            self.write_sums_as_additions(self.duckdb_evaluator.sum_rows(found), recorder)
+            entries = encode_additions_as_entries(recorder.additions)
+        return entries
 
     @cached_property
     def duckdb_evaluator(self) -> DuckdbBatchEvaluator:

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from belvedere.catalog.model import View
 from belvedere.kv.batch import Write
-from belvedere.txn.contracts import Reader
+from belvedere.txn.contracts import MakeWrites, Reader
 from belvedere.views.changefeed.entries import Addition, build_changefeed_writes
 from belvedere.views.state.additions import build_state_row_writes
 from belvedere.views.state.backfill_progress import BackfillProgress, build_progress_write
@@ -31,7 +31,7 @@ from belvedere.views.state.watermarks import build_watermark_write
 class Commits(Protocol):
     """What an update needs of a commit protocol."""
 
-    def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None: ...
+    def derive(self, make: MakeWrites, unread: Sequence[Write] = ()) -> None: ...
 
 
 class AddingCommits(Protocol):
@@ -99,6 +99,13 @@ def commit_state_update(commits: Commits, make: Callable[[Reader], StateUpdate |
 
     commits.derive(build_update_writes)
     return written[0]
+
+
+def commit_unread_state(commits: Commits, update: StateUpdate) -> None:
+    """Write the update of a view that is being built on a batch-atomic store: nobody reads its
+    state, so that the undo index need not hold what it was."""
+    assert update.state_rows is not None
+    commits.derive(update.build_metadata_writes, update.state_rows)
 
 
 def commit_update_as_additions(
