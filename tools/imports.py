@@ -147,7 +147,9 @@ FOLDERS: dict[str, Order] = {
         ("ddl", "explain"),
         ("copy", "materialized"),
         ("statement",),
-        ("context", "system_tables"),
+        ("system_tables",),
+        ("rights",),
+        ("context",),
     ),
     "sql": (
         ("rules",),
@@ -162,6 +164,7 @@ FOLDERS: dict[str, Order] = {
         ("expressions",),
         ("binder",),
         ("scope",),
+        ("required_rights",),
     ),
     "sql.parse": (
         ("script",),

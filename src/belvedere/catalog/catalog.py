@@ -15,7 +15,11 @@ from typing import Any, TypeVar
 from belvedere.catalog.model import (
     FIRST_USER_ID,
     HEAD_ID,
+    NAMELESS,
+    OWNER_ROLE,
+    AccessList,
     AnyObject,
+    DefaultPrivileges,
     Head,
     Index,
     ObjectState,
@@ -123,7 +127,7 @@ class Catalog:
         return {
             (item.schema, item.name): item
             for item in self.objects.values()
-            if not isinstance(item, Head | Schema | Role) and not is_dropped(item)
+            if not isinstance(item, NAMELESS) and not is_dropped(item)
         }
 
     # -- lists --------------------------------------------------------------------------------
@@ -136,6 +140,20 @@ class Catalog:
     def roles(self) -> dict[str, Role]:
         """By name; roles have a name space of their own."""
         return {o.name: o for o in self.objects.values() if isinstance(o, Role)}
+
+    @cached_property
+    def access_lists(self) -> dict[int, AccessList]:
+        """By the object that each is of."""
+        return {o.object: o for o in self.objects.values() if isinstance(o, AccessList)}
+
+    @cached_property
+    def default_privileges(self) -> tuple[DefaultPrivileges, ...]:
+        return tuple(o for o in self.objects.values() if isinstance(o, DefaultPrivileges))
+
+    def find_owner(self, id_: int) -> int:
+        """The role that owns an object with an access list of its own kind."""
+        found = self.access_lists.get(id_)
+        return OWNER_ROLE if found is None else found.owner
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:

@@ -28,6 +28,10 @@ CATALOG_RELATION = 1
 SEQUENCE_RELATION = 2
 HEAD_ID = 0
 FIRST_USER_ID = 100
+OWNER_ROLE = 0
+"""The role that owns the database and has every right; embedded sessions are its."""
+PUBLIC_ROLE = -1
+"""Every role."""
 
 
 class ObjectState(enum.StrEnum):
@@ -256,6 +260,17 @@ class View(CatalogObject, frozen=True, omit_defaults=True, tag="view", kw_only=T
         return view_options.form_of(self.options, self.index)
 
 
+class Membership(msgspec.Struct, frozen=True, array_like=True):
+    """That a role is a member of another: `inherits` its rights, may `set` it as its own, may
+    make others members (`admin`)."""
+
+    role: int
+    admin: bool = False
+    inherits: bool = True
+    sets: bool = True
+    grantor: int = OWNER_ROLE
+
+
 class Role(CatalogObject, frozen=True, omit_defaults=True, tag="role", kw_only=True):
     """A user or a group of users. `verifier` is what a password is checked with; the password
     itself is never stored. `settings` are what its sessions begin with."""
@@ -263,12 +278,63 @@ class Role(CatalogObject, frozen=True, omit_defaults=True, tag="role", kw_only=T
     login: bool = False
     superuser: bool = False
     create_role: bool = False
+    inherit: bool = True
+    connection_limit: int = -1
     verifier: str | None = None
     valid_until: str | None = None
     settings: dict[str, str] = {}
+    memberships: tuple[Membership, ...] = ()
 
 
-AnyObject = Head | Schema | Table | Index | Sequence | PlainView | View | Role
+class Grant(msgspec.Struct, frozen=True, array_like=True):
+    """What one role gave another, as letters (`catalog.rights.privileges`). The grantee may pass
+    on those that are `grantable`."""
+
+    grantee: int
+    privileges: str
+    grantable: str = ""
+    grantor: int = OWNER_ROLE
+
+
+class AccessList(CatalogObject, frozen=True, omit_defaults=True, tag="access list", kw_only=True):
+    """The owner of an object, and who else may use it. `object` is its id, HEAD_ID for the
+    database. `grants` None: what such an object has by default. `column_grants` are by slot. An
+    object without a list belongs to the owner of the database. Kept apart from the object, so that
+    a GRANT changes nothing that plans, commits and maintenance are made from."""
+
+    object: int
+    owner: int = OWNER_ROLE
+    grants: tuple[Grant, ...] | None = None
+    column_grants: dict[int, tuple[Grant, ...]] = {}
+
+
+class DefaultPrivileges(
+    CatalogObject, frozen=True, omit_defaults=True, tag="default privileges", kw_only=True
+):
+    """What objects that a role will make are granted. `objects` is 'table', 'sequence' or
+    'schema'; `in_schema` 0: everywhere, where `grants` replace what such objects have by default;
+    otherwise they are added to it."""
+
+    role: int
+    objects: str
+    in_schema: int = 0
+    grants: tuple[Grant, ...] = ()
+
+
+AnyObject = (
+    Head
+    | Schema
+    | Table
+    | Index
+    | Sequence
+    | PlainView
+    | View
+    | Role
+    | AccessList
+    | DefaultPrivileges
+)
+NAMELESS = (Head, Schema, Role, AccessList, DefaultPrivileges)
+"""Objects that are not relations: their names, if they have any, are looked up elsewhere."""
 Relation = Table | Index | View
 
 _encoder = msgspec.msgpack.Encoder()

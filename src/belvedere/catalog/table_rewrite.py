@@ -21,6 +21,7 @@ from belvedere.catalog.model import (
     Table,
     TypeName,
 )
+from belvedere.catalog.rights.ownership import move_access_list
 from belvedere.types import BIGINT
 
 ROW_ID = "belvedere_row_id"
@@ -81,6 +82,7 @@ def rewrite_table(edit: CatalogEdit, table: Table) -> Table:
     for item in tuple(edit.catalog.objects.values()):
         if isinstance(item, Sequence) and item.owner == old.id:
             edit.put(replace(item, owner=made.id))
+    move_access_list(edit, old, made)
     _require_matching_keys(edit, made.id)
     return edit.catalog.table(made.id)
 

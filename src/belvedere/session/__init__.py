@@ -3,6 +3,7 @@
 In reading order; an entry uses only those before it:
 
     context/        state and services of a session: transaction, settings, notices, statistics
+    rights/         who a session is, and what that role may do
     system_tables/  read-only system tables: information_schema and the schema `belvedere`
     statement/      one data statement: binding, compilation, parameters, single-row fast path
     copy/           COPY: files to rows and rows to files
@@ -30,6 +31,8 @@ SURFACE = (
     "materialized.table_subscription",
     "prepared_text",
     "query_stream",
+    "rights.denials",
+    "rights.identity",
     "session",
     "simple_query",
     "statement.bind",

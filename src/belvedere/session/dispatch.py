@@ -12,6 +12,7 @@ from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.python.context import CompileContext
 from belvedere.plan import expressions as e
 from belvedere.plan.fields import Field
+from belvedere.session.context.notices import add_notice_unless_silenced
 from belvedere.session.context.result import Result
 from belvedere.session.context.settings import (
     ISOLATIONS,
@@ -289,6 +290,7 @@ def _discard_session_state(session: Session, statement: s.Discard, _: Sequence[A
         if session.transactions.explicit:
             raise InvalidInput("discard all cannot run inside a transaction", sqlstate="25001")
         session.settings.reset("all")
+        session.settings.reset("session_authorization")
         session.prepared.clear()
     if statement.what in ("all", "sequences"):
         session.services.forget_sequence_values()
@@ -305,12 +307,26 @@ def _run_analyze_or_vacuum(
     if statement.names:
         found = [_require_relation(session, name) for name in statement.names]
         tables = tuple(item for item in found if isinstance(item, Table))
+    tables = _select_maintained(session, tables)
     if isinstance(statement, s.Analyze) or statement.analyze:
         for table in tables:
             if table.id in session.host.catalog.objects:  # not one of this transaction's own
                 session.shared.table_statistics.sample_complete_table(table.id)
         session.shared.plans.clear()
     return Result("ANALYZE" if isinstance(statement, s.Analyze) else "VACUUM")
+
+
+def _select_maintained(session: Session, tables: tuple[Table, ...]) -> tuple[Table, ...]:
+    """Those that the session's role may maintain; the others are skipped with a notice."""
+    rights = session.identity.find_restriction(session.catalog)
+    if rights is None:
+        return tables
+    allowed = tuple(table for table in tables if rights.has(table, "m"))
+    for table in tables:
+        if table not in allowed:
+            text = f'permission denied to analyze "{table.name}", skipping it'
+            add_notice_unless_silenced(session, text)
+    return allowed
 
 
 def _check_reindex_target(session: Session, statement: s.Reindex, _: Sequence[Any]) -> Result:

@@ -11,6 +11,7 @@ import datetime
 from collections.abc import Sequence
 from typing import Any
 
+from belvedere.catalog.model import OWNER_ROLE
 from belvedere.errors import Error, InvalidInput
 from belvedere.plan.fields import Field, Fields
 from belvedere.session.context.result import Result
@@ -30,7 +31,7 @@ from belvedere.types import TEXT, SqlType
 class PreparedText:
     """`fields` is None for a statement that returns no rows, `entry` for one without a plan."""
 
-    __slots__ = ("entry", "fields", "parameters", "text", "types", "zone")
+    __slots__ = ("entry", "fields", "parameters", "role", "text", "types", "zone")
 
     def __init__(self, text: str, types: Signature) -> None:
         self.text = text
@@ -39,6 +40,7 @@ class PreparedText:
         self.fields: Fields | None = None
         self.entry: CompiledStatement | None = None
         self.zone: datetime.tzinfo = datetime.UTC
+        self.role = OWNER_ROLE
 
 
 def prepare_text(session: Session, text: str, types: Signature) -> PreparedText | None:
@@ -52,6 +54,7 @@ def prepare_text(session: Session, text: str, types: Signature) -> PreparedText 
         )
     prepared = PreparedText(text, types if any(types) else ())
     prepared.zone = session.settings.zone
+    prepared.role = session.identity.role
     prepared.entry = _find_usable_plan(session, prepared)
     if prepared.entry is None:
         statement = bind.bind_declared_types(session, found[0], types)
@@ -90,7 +93,7 @@ def _prepare_again(session: Session, prepared: PreparedText) -> CompiledStatemen
     except Error:
         session.transactions.fail()
         raise
-    prepared.entry, prepared.zone = again.entry, again.zone
+    prepared.entry, prepared.zone, prepared.role = again.entry, again.zone, again.role
     return again.entry
 
 
@@ -109,6 +112,7 @@ def _is_usable(session: Session, prepared: PreparedText, entry: CompiledStatemen
         entry.catalog is session.catalog
         and entry.tier is settings.tier
         and prepared.zone is settings.zone
+        and prepared.role == session.identity.role
     )
 
 

@@ -43,6 +43,7 @@ from belvedere.session.context.shared_state import SharedState
 from belvedere.session.context.statement_statistics import StatementRecord
 from belvedere.session.context.transactions import TransactionState
 from belvedere.session.materialized import create, freshness_policy, query_rewrite
+from belvedere.session.rights.identity import Identity
 from belvedere.session.statement import attempts, bind, cached_plans, fast_path
 from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.session.statement.parameters import ParameterTypesDiffer
@@ -74,6 +75,7 @@ class Session:
         *,
         autocommit: bool = True,
         read_only: bool = False,
+        identity: Identity | None = None,
         clock: Callable[[], datetime.datetime] = _utc_now,
         seed: int | None = None,
     ) -> None:
@@ -94,7 +96,9 @@ class Session:
             self.transactions.require_writable,
         )
         self.interrupt = Interrupt()
-        self._plans: Callable[[str], Any] = shared.plans.get
+        self.identity = identity or Identity()
+        self.identity.attach(self.settings, lambda: self.catalog, self._select_plans_by_settings)
+        self._plans: Callable[[str], Any] = cached_plans.make_plan_finder(self)
         for name in ("timezone", "rewrite", "freshness"):
             self.settings.watchers[name] = self._select_plans_by_settings
         self.settings.watchers["lock_timeout"] = self._apply_lock_timeout
@@ -429,12 +433,15 @@ class Session:
         now = self.clock()
         if self._transaction_time is None:
             self._transaction_time = now
-        schema = bind.find_current_schema(self)
+        identity, schema = self.identity, bind.find_current_schema(self)
         return Environment(
             self._transaction_time,
             now,
             self.clock,
             self.random,
+            identity.name_role(self.catalog, identity.role),
+            identity.name_role(self.catalog, identity.authorization),
+            identity.database,
             schema=schema,
             ask_catalog=self.virtual.ask_catalog,
         )

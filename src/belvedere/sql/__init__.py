@@ -11,6 +11,7 @@ In reading order; an entry uses only those before it:
 
 SURFACE = (
     "bind.expressions.stored_expressions",
+    "bind.required_rights",
     "bind.statements.statement",
     "definitions",
     "parse.lexical.keywords",

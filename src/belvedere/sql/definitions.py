@@ -275,6 +275,10 @@ class SetSchema(msgspec.Struct, frozen=True):
     schema: str
 
 
+class SetOwner(msgspec.Struct, frozen=True):
+    role: str
+
+
 AlterAction = (
     AddColumn
     | DropColumn
@@ -289,6 +293,7 @@ AlterAction = (
     | SetOptions
     | ResetOptions
     | SetSchema
+    | SetOwner
 )
 
 
@@ -338,13 +343,19 @@ class RoleOptions(msgspec.Struct, frozen=True):
     login: bool | None = None
     superuser: bool | None = None
     create_role: bool | None = None
+    inherit: bool | None = None
+    connection_limit: int | None = None
     password: str | None = None
     valid_until: str | None = None
 
 
 class CreateRole(msgspec.Struct, frozen=True):
+    """`member_of`: IN ROLE; `members`: ROLE and ADMIN, with whether they may add others."""
+
     name: str
     options: RoleOptions
+    member_of: tuple[str, ...] = ()
+    members: tuple[tuple[str, bool], ...] = ()
 
 
 class AlterRole(msgspec.Struct, frozen=True):
@@ -363,6 +374,61 @@ class DropRole(msgspec.Struct, frozen=True):
     if_exists: bool = False
 
 
+# -- rights ----------------------------------------------------------------------------------------
+
+
+class PrivilegeClause(NamedTuple):
+    """A privilege, 'all' for every one there is, of the whole object or of columns."""
+
+    name: str
+    columns: tuple[str, ...] = ()
+
+
+class GrantPrivileges(msgspec.Struct, frozen=True):
+    """GRANT and REVOKE of privileges. `kind` is 'table' (views too), 'sequence', 'schema' or
+    'database'; `in_schemas`: `names` are schemas, and all objects of that kind in them are meant.
+    `option`: WITH GRANT OPTION, GRANT OPTION FOR."""
+
+    revokes: bool
+    privileges: tuple[PrivilegeClause, ...]
+    kind: str
+    names: tuple[QualifiedName, ...]
+    roles: tuple[str, ...]
+    in_schemas: bool = False
+    option: bool = False
+    cascade: bool = False
+    granted_by: str | None = None
+
+
+class GrantRoles(msgspec.Struct, frozen=True):
+    """GRANT and REVOKE of membership. `options` are 'admin', 'inherit' and 'set', as far as the
+    statement says them; of REVOKE, those that are taken away, none: the membership itself."""
+
+    revokes: bool
+    roles: tuple[str, ...]
+    members: tuple[str, ...]
+    options: tuple[tuple[str, bool], ...] = ()
+    granted_by: str | None = None
+
+
+class AlterDefaultPrivileges(msgspec.Struct, frozen=True):
+    """No roles: the current one; no schemas: all. `grant` names no objects."""
+
+    roles: tuple[str, ...]
+    schemas: tuple[str, ...]
+    grant: GrantPrivileges
+
+
+class ReassignOwned(msgspec.Struct, frozen=True):
+    roles: tuple[str, ...]
+    new_owner: str
+
+
+class DropOwned(msgspec.Struct, frozen=True):
+    roles: tuple[str, ...]
+    cascade: bool = False
+
+
 Definition = (
     CreateTable
     | CreateTableAs
@@ -372,6 +438,11 @@ Definition = (
     | CreateRole
     | AlterRole
     | DropRole
+    | GrantPrivileges
+    | GrantRoles
+    | AlterDefaultPrivileges
+    | ReassignOwned
+    | DropOwned
     | CreateView
     | CreateMaterializedView
     | Alter

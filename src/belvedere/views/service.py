@@ -17,6 +17,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Maintenance, View
+from belvedere.catalog.rights.ownership import assign_owner
 from belvedere.catalog.view_options import parse_options
 from belvedere.codec import keyspace
 from belvedere.errors import Error
@@ -121,6 +122,7 @@ class ViewService:
                 found, group=group, auxiliary_views=auxiliary_views, orders=orders
             )
         )
+        assign_owner(edit, new.owner)
         self.registry.cache_compiled_definition(edit.catalog, view, defined.compiled)
         return view
 

@@ -11,7 +11,9 @@ from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.describe import qualified_name, relation_describer
 from belvedere.catalog.model import (
+    AccessList,
     AnyObject,
+    DefaultPrivileges,
     Head,
     Index,
     PlainView,
@@ -90,7 +92,9 @@ def _object_lines(catalog: Catalog, item: AnyObject) -> Iterator[str]:
         yield f"schema {print_name(item.name)} (id {item.id})"
     if isinstance(item, Role):
         yield f"role {print_name(item.name)} (id {item.id})"
-    if isinstance(item, Head | Schema | Role):
+    if isinstance(item, AccessList):
+        yield f"access list of {item.object} (id {item.id}, owner {item.owner})"
+    if isinstance(item, Head | Schema | Role | AccessList | DefaultPrivileges):
         return
     name = print_name(qualified_name(catalog, item))
     match item:

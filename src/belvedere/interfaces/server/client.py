@@ -43,6 +43,8 @@ REPORTED_SETTINGS = {
     "timezone": "TimeZone",
     "intervalstyle": "IntervalStyle",
     "integer_datetimes": "integer_datetimes",
+    "is_superuser": "is_superuser",
+    "session_authorization": "session_authorization",
     "standard_conforming_strings": "standard_conforming_strings",
     "default_transaction_read_only": "default_transaction_read_only",
 }

@@ -12,6 +12,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from belvedere.catalog.model import OWNER_ROLE, Role
 from belvedere.errors import Error, InvalidInput, Unavailable
 from belvedere.interfaces.server.client import Client
 from belvedere.interfaces.server.error_fields import build_error
@@ -30,6 +31,8 @@ from belvedere.interfaces.server.startup import (
     receive_startup,
 )
 from belvedere.session.context.shared_state import SharedState
+from belvedere.session.rights.denials import permission_denied
+from belvedere.session.rights.identity import Identity
 from belvedere.session.session import Session
 
 LOGIN_TIMEOUT_S = 60.0
@@ -168,17 +171,38 @@ class Listener:
         self._require_room()
         role = log_in(self._policy, self._shared.host.catalog, wanted, reader, writer)
         self._require_database(wanted)
-        session = Session(self._shared, autocommit=True)
+        session = self._open_session(number, role, wanted)
         client = self._clients[number]
-        client.session = session
-        for name, value in {**(role.settings if role else {}), **wanted.settings}.items():
-            session.settings.set(name, value)
-        session.settings.restore_after_transaction(committed=True)
         writer.add(_AUTHENTICATED)
         writer.add(build_message(b"K", pack_int32(number) + client.key))
         reader.limit = MESSAGE_BYTES_MAX
         reader.connection.settimeout(None)
         Client(session, reader, writer).serve()
+
+    def _open_session(self, number: int, role: Role | None, wanted: StartupParameters) -> Session:
+        """A session of the role, with its settings and then those that the client asks for."""
+        login = OWNER_ROLE if role is None else role.id
+        identity = Identity(login, wanted.user, wanted.database)
+        session = Session(self._shared, autocommit=True, identity=identity)
+        if role is not None:
+            self._require_connect(session, role)
+        with self._mutex:
+            self._clients[number].session = session
+        for name, value in {**(role.settings if role else {}), **wanted.settings}.items():
+            session.settings.set(name, value)
+        session.settings.keep_as_start()
+        return session
+
+    def _require_connect(self, session: Session, role: Role) -> None:
+        rights = session.identity.find_rights(session.catalog)
+        if not rights.has(session.catalog.head, "c"):
+            raise permission_denied(session.catalog.head)
+        if role.connection_limit >= 0 and not role.superuser:
+            with self._mutex:
+                others = [one.session for one in self._clients.values() if one.session is not None]
+            own = sum(one.identity.login == role.id for one in others)
+            if own >= role.connection_limit:
+                raise Unavailable("too many connections for role", sqlstate="53300")
 
     def _require_room(self) -> None:
         if self._closing.is_set():

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Role
-from belvedere.errors import InvalidInput, Unsupported
+from belvedere.errors import InvalidInput
 from belvedere.interfaces.server.authentication import ScramExchange
 from belvedere.interfaces.server.messages import MessageReader, MessageWriter
 from belvedere.interfaces.server.startup import StartupParameters
@@ -57,10 +57,6 @@ def log_in(
         _log.warning("login failed: user %r", wanted.user)
         threading.Event().wait(policy.failure_pause_s)
         raise InvalidInput("password authentication failed", sqlstate="28P01", user=wanted.user)
-    if not role.superuser:
-        raise Unsupported(
-            "sessions of roles that are not SUPERUSER", hint="ALTER ROLE .. SUPERUSER"
-        )
     return role
 
 

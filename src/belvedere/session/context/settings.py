@@ -222,11 +222,17 @@ SETTINGS = {
         Setting("server_version", "16.0", str, "the PostgreSQL whose dialect is spoken", True),
         Setting("server_encoding", "UTF8", str, "of text", True),
         Setting("default_table_access_method", "heap", str, "of tables; there is one", True),
-        Setting("is_superuser", "on", str, "every session is the owner's", True),
+        Setting("is_superuser", "on", str, "whether the role has every right", True),
+        Setting("session_authorization", "belvedere", str, "the role that the session acts for"),
+        Setting("role", "none", str, "the role whose rights the session has, if it is another"),
         Setting("in_hot_standby", "off", str, "always", True),
         Setting("integer_datetimes", "on", str, "always", True),
     )
 }
+
+
+OF_ROLE = ("session_authorization", "role")
+"""Who the session is: RESET ALL leaves it."""
 
 
 class SessionSettings:
@@ -241,6 +247,8 @@ class SessionSettings:
         self.zone: datetime.tzinfo = datetime.UTC
         self.rewrite = True
         self.watchers: dict[str, Callable[[Any], None]] = {}  # told when their setting changes
+        self.guards: dict[str, Callable[[str], None]] = {}  # refuse what a session may not set
+        self._starts: dict[str, str] = {}  # what RESET goes back to, where it is not the default
         self.version = 0
 
     def settings_by_name(self) -> dict[str, Setting]:
@@ -258,8 +266,10 @@ class SessionSettings:
         setting = require_setting(name)
         if setting.fixed:
             raise InvalidInput("setting cannot be changed", sqlstate="55P02", name=setting.name)
-        value = setting.default if text is None else text
+        value = self._starts.get(setting.name, setting.default) if text is None else text
         parsed = setting.parse(value)
+        if setting.name in self.guards and value != self._texts[setting.name]:
+            self.guards[setting.name](value)
         if setting.name == "timezone":
             value = _format_time_zone(value)
         elif setting.parse is parse_duration_ms:
@@ -267,11 +277,26 @@ class SessionSettings:
         kept = self._local if local else self._before
         kept.setdefault(setting.name, self._texts[setting.name])
         self._store_setting_value(setting.name, value, parsed)
+        if setting.name == "session_authorization":
+            self.set("role", "none", local=local)
+
+    def put_derived(self, name: str, text: str) -> None:
+        """Set what follows from something else, and what RESET goes back to."""
+        self._starts[name] = text
+        if self._texts[name] != text:
+            self._store_setting_value(name, text, SETTINGS[name].parse(text))
+
+    def keep_as_start(self) -> None:
+        """What is set now is what RESET goes back to: called when a client has connected."""
+        self._starts = {
+            name: text for name, text in self._texts.items() if text != SETTINGS[name].default
+        }
+        self._before, self._local = {}, {}
 
     def reset(self, name: str) -> None:
         if name == "all":
             for setting in SETTINGS.values():
-                if not setting.fixed:
+                if not setting.fixed and setting.name not in OF_ROLE:
                     self.set(setting.name, None)
         else:
             self.set(name, None)

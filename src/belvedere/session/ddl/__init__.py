@@ -6,7 +6,10 @@ In reading order; an entry uses only those before it:
     existing_rows        existing rows in DDL: defaults; NOT NULL, CHECK and foreign-key checks
     plain_views          plain views as dependents of the tables and columns that they name
     rename_in_views      rewriting of view definitions after a renamed table or column
-    roles                CREATE, ALTER and DROP ROLE
+    grants               GRANT, REVOKE and default privileges as changes of access lists
+    owners               owners of objects: OWNER TO, REASSIGN OWNED, DROP OWNED
+    roles                CREATE, ALTER and DROP ROLE, and membership
+    access               statements about roles, owners and grants
     schemas              CREATE, ALTER and DROP SCHEMA, and SET SCHEMA of a relation
     sequences            CREATE and ALTER SEQUENCE, and the sequences of identity columns
     alter                ALTER: each action as a change of the catalog

@@ -28,6 +28,7 @@ from belvedere.catalog.model import (
     ViewKind,
 )
 from belvedere.catalog.relation_codecs import compiled_table
+from belvedere.catalog.rights.ownership import assign_owner
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.python.compile import compile_plan
 from belvedere.session.context.notices import (
@@ -37,13 +38,13 @@ from belvedere.session.context.notices import (
 )
 from belvedere.session.context.result import Result
 from belvedere.session.ddl import alter_rewrite
+from belvedere.session.ddl.access import find_access_change
 from belvedere.session.ddl.alter import (
     apply_alter_statement,
     apply_table_action,
     build_column_definition,
 )
 from belvedere.session.ddl.plain_views import refuse_or_drop_invalid_views
-from belvedere.session.ddl.roles import change_roles
 from belvedere.session.ddl.schemas import create_schema, drop_schema
 from belvedere.session.ddl.sequences import alter_sequence, create_sequence
 from belvedere.session.materialized import replace, table_index_views, verify, view_indexes
@@ -75,9 +76,12 @@ def run_ddl_statement(session: Session, statement: Any) -> Result:
 def _dispatch_ddl_statement(session: Session, statement: Any) -> Result:
     for notice in build_skip_notices(session.catalog, statement):
         add_notice_unless_silenced(session, notice)
+    about_rights = find_access_change(session, statement, _drop_catalog_object)
+    if about_rights is not None:
+        return _change_catalog(session, *about_rights)
     match statement:
         case d.CreateTable():
-            return _change_catalog(
+            return _create_object(
                 session, "CREATE TABLE", lambda edit: create_table(edit, statement)
             )
         case d.CreateIndex() if view := view_indexes.find_indexed_view(session.catalog, statement):
@@ -89,18 +93,15 @@ def _dispatch_ddl_statement(session: Session, statement: Any) -> Result:
                 session, "CREATE INDEX", lambda edit: create_index(edit, statement)
             )
         case d.CreateSequence():
-            return _change_catalog(
+            return _create_object(
                 session, "CREATE SEQUENCE", lambda edit: create_sequence(edit, statement)
             )
         case d.CreateSchema():
-            return _change_catalog(
+            return _create_object(
                 session, "CREATE SCHEMA", lambda edit: create_schema(edit, statement)
             )
-        case d.CreateRole() | d.AlterRole() | d.DropRole():
-            tag, change = change_roles(statement)
-            return _change_catalog(session, tag, change)
         case d.CreateView():
-            return _change_catalog(
+            return _create_object(
                 session, "CREATE VIEW", lambda edit: _create_or_replace_plain_view(edit, statement)
             )
         case d.CreateMaterializedView():
@@ -131,6 +132,16 @@ def _dispatch_ddl_statement(session: Session, statement: Any) -> Result:
             return _create_table_as(session, statement)
         case _:
             raise Unsupported("statement", kind=type(statement).__name__)
+
+
+def _create_object(session: Session, tag: str, change: Callable[[CatalogEdit], None]) -> Result:
+    """Apply a catalog change; what it makes belongs to the session's role."""
+
+    def make_and_own(edit: CatalogEdit) -> None:
+        change(edit)
+        assign_owner(edit, session.identity.role)
+
+    return _change_catalog(session, tag, make_and_own)
 
 
 def _change_catalog(session: Session, tag: str, change: Callable[[CatalogEdit], None]) -> Result:
@@ -456,6 +467,7 @@ def _create_table_as(session: Session, statement: d.CreateTableAs) -> Result:
     def create_table_with_rows(transaction: Transaction) -> Result:
         edit = CatalogEdit(transaction.catalog)
         create_table(edit, made)
+        assign_owner(edit, session.identity.role)
         session.transactions.apply_catalog_edit(edit)
         if not statement.with_data:
             return Result("CREATE TABLE AS", affected=0)

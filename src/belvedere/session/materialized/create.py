@@ -172,6 +172,7 @@ def build_new_view(session: Session, statement: d.CreateMaterializedView) -> New
         columns=tuple(column.name for column in statement.columns),
         reads=tuple(view.id for view in named),
         bound=BoundDefinition(_simplify_definition_plan(catalog, bound), catalog.version),
+        owner=session.identity.role,
     )
 
 

@@ -21,6 +21,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definition_rules import dependents_error
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import ObjectState, View, ViewKind
+from belvedere.catalog.rights.ownership import move_access_list
 from belvedere.catalog.view_options import Backfill, encode_options
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.fields import Fields
@@ -197,6 +198,7 @@ def _publish_replacement(
             reads = tuple(new.id if id_ == pair.old.id else id_ for id_ in user.reads)
             edit.put(msgspec.structs.replace(user, reads=reads))
     edit.drop_view(pair.old.id)
+    move_access_list(edit, pair.old, new)
     for one in (pair, *indexes):
         _rename_staged_view(edit, edit.catalog.require_relation(View, one.staged, schema), one)
 

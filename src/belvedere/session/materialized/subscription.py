@@ -26,6 +26,7 @@ from belvedere.catalog.model import Maintenance, View
 from belvedere.errors import Error, InvalidInput, Unavailable
 from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.run import Rows
+from belvedere.session.rights.denials import not_the_owner
 from belvedere.txn.contracts import Reader
 from belvedere.types import Row
 from belvedere.views.changefeed import entries as stream
@@ -220,6 +221,9 @@ def open_view_subscription(
     view = session.host.catalog.require_relation(View, last, schema or "public")
     if view.options.keep_changes is None:
         session.transactions.require_writable("begin to keep the changes of a view")
+        rights = session.identity.find_restriction(session.host.catalog)
+        if rights is not None and not rights.owns(view):
+            raise not_the_owner(view)
         session.host.change_schema(lambda edit: _enable_changefeed(edit, view))
         view = session.host.catalog.require_relation(View, last, schema or "public")
     with session.host.begin() as reader:

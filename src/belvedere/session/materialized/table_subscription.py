@@ -19,6 +19,7 @@ from belvedere.session.materialized.subscription import (
     ViewChange,
     open_view_subscription,
 )
+from belvedere.session.rights.denials import permission_denied
 from belvedere.types import Row
 from belvedere.views.changefeed.entries import compute_net_row_changes
 
@@ -89,6 +90,9 @@ def open_subscription(
     """The changes of a table or a materialized view after a position (None: from now on)."""
     schema, _, last = name.rpartition(".")
     table = session.host.catalog.find_relation(last, schema or "public")
+    rights = session.identity.find_restriction(session.host.catalog)
+    if rights is not None and table is not None and not rights.has(table, "r"):
+        raise permission_denied(table)
     if not isinstance(table, Table):
         return open_view_subscription(session, name, from_position, timeout_s, shown)
     position = session.host.position if from_position is None else from_position

@@ -9,9 +9,11 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Table
 from belvedere.errors import InvalidInput
 from belvedere.plan import expressions as e
+from belvedere.session.rights.check_rights import require_statement_rights
 from belvedere.session.statement.parameters import ParameterTypesDiffer, make_exact_converter
 from belvedere.session.statement.python_types import UNTYPED_LIST, Signature, infer_signature
 from belvedere.sql.bind.expressions.stored_expressions import table_fields
+from belvedere.sql.bind.required_rights import RequiredRights
 from belvedere.sql.bind.statements.statement import bind_expression_text, bind_statement
 from belvedere.sql.parse.script import ParsedStatement, parse_script
 from belvedere.sql.statements import DataPlan, Explain, Prepare, Statement
@@ -92,21 +94,33 @@ def bind_prepared_statement(session: Session, statement: Prepare) -> Statement:
 
 
 def _bind_statement_tree(session: Session, tree: Any, types: Sequence[SqlType | None]) -> Statement:
-    return bind_statement(
+    """The bound statement, which the session's role may run."""
+    rights = session.identity.find_restriction(session.catalog)
+    # A plain view is read with its owner's rights, also by those who may do everything.
+    needed = RequiredRights() if rights is not None or session.catalog.access_lists else None
+    schema = find_current_schema(session)
+    bound = bind_statement(
         tree,
         session.catalog,
-        schema=find_current_schema(session),
+        schema=schema,
         virtual=session.virtual.find_table_fields,
         parameter_types=types,
         zone=session.settings.zone,
+        rights=needed,
     )
+    if needed is not None:
+        require_statement_rights(session, rights, schema, tree, bound, needed)
+    return bound
 
 
 def find_current_schema(session: Session) -> str:
-    """The first schema of the search path that exists."""
-    known = {schema.name for schema in session.catalog.schemas}
+    """The first schema of the search path that exists and that the session's role may use."""
+    known = {schema.name: schema for schema in session.catalog.schemas}
+    rights = session.identity.find_restriction(session.catalog)
     for name in session.settings.get("search_path"):
-        if name in known:
+        if name == "$user":
+            name = session.identity.name_role(session.catalog, session.identity.role)
+        if name in known and (rights is None or rights.has(known[name], "U")):
             return str(name)
     return "public"
 

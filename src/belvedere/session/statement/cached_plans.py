@@ -1,6 +1,7 @@
 """Which plan of the cache serves a text: one for the types that the statement determines, and more
 for parameters of other types. Constants are read in the session's time zone, and plans differ with
-the setting `rewrite`, so plans are kept by both."""
+the setting `rewrite`, and rights are checked when a plan is made, so plans are kept by all three;
+those of the owner under the usual settings by the text alone."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import datetime
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from belvedere.catalog.model import OWNER_ROLE
 from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.session.statement.python_types import Signature, infer_signature
 
@@ -15,12 +17,13 @@ if TYPE_CHECKING:
     from belvedere.session.session import Session
 
 
-Variant = tuple[datetime.tzinfo, bool]
-"""The settings that a plan is made for: the time zone, and whether views may answer queries."""
+Variant = tuple[datetime.tzinfo, bool, int]
+"""What a plan is made for: the time zone, whether views may answer queries, and the role whose
+rights were checked."""
 
 
 def get_plan_variant(session: Session) -> Variant:
-    return session.settings.zone, session.settings.rewrite
+    return session.settings.zone, session.settings.rewrite, session.identity.role
 
 
 def make_plan_finder(session: Session) -> Callable[[str], Any]:
@@ -36,8 +39,8 @@ def make_plan_finder(session: Session) -> Callable[[str], Any]:
 
 
 def _is_usual(variant: Variant) -> bool:
-    zone, rewrite = variant
-    return zone is datetime.UTC and rewrite
+    zone, rewrite, role = variant
+    return zone is datetime.UTC and rewrite and role == OWNER_ROLE
 
 
 def find_plan_for_types(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import CatalogColumn, Index, PlainView, Sequence, Table, View
+from belvedere.catalog.rights.predefined import name_role
 from belvedere.errors import InvalidInput
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions import text_formatter
@@ -17,6 +18,7 @@ from belvedere.session.system_tables import views_table
 from belvedere.session.system_tables.pg_catalog import tables as pg_catalog
 from belvedere.session.system_tables.pg_catalog.columns import load_catalog_tables
 from belvedere.session.system_tables.pg_catalog.functions import CatalogAnswers
+from belvedere.session.system_tables.pg_catalog.privileges import can_see
 from belvedere.types import (
     BIGINT,
     BOOLEAN,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from belvedere.session.session import Session
 
 DATABASE = "belvedere"
+INFORMATION = "information_schema"
 LOG_ROWS_MAX = 10_000
 _PRECISIONS = {Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64}
 
@@ -63,7 +66,24 @@ class SystemTables:
         found = TABLES.get((schema, name))
         if found is None:
             raise InvalidInput("relation does not exist", sqlstate="42P01", name=f"{schema}.{name}")
-        return found.rows(self._session)
+        rows = found.rows(self._session)
+        return _show_to_role(self._session, found.fields, rows) if schema == INFORMATION else rows
+
+
+def _show_to_role(session: Session, fields: Fields, rows: Iterable[Row]) -> Iterator[Row]:
+    """Rows of information_schema: under the name of the session's database, and only what its role
+    has a right on."""
+    names = [field.name for field in fields]
+    places = [i for i, name in enumerate(names) if name.endswith("_catalog")]
+    places += [i for i, name in enumerate(names) if name == "catalog_name"]
+    about = [names.index(one) for one in ("table_schema", "table_name") if one in names]
+    for row in rows:
+        if len(about) == 2 and not can_see(session, str(row[about[0]]), str(row[about[1]])):
+            continue
+        shown = list(row)
+        for place in places:
+            shown[place] = session.identity.database
+        yield tuple(shown)
 
 
 def _make_fields(text: str, **others: SqlType) -> Fields:
@@ -79,12 +99,14 @@ def _map_schema_ids_to_names(catalog: Catalog) -> dict[int, str]:
 
 
 def _list_schemata(session: Session) -> Iterator[Row]:
+    ids = {schema.name: schema.id for schema in session.catalog.schemas}
     for name in [
         *_map_schema_ids_to_names(session.catalog).values(),
         "information_schema",
         DATABASE,
     ]:
-        yield DATABASE, name, DATABASE
+        owner = session.catalog.find_owner(ids.get(name, -1))
+        yield DATABASE, name, name_role(session.catalog, owner)
 
 
 def _list_tables_and_views(session: Session) -> Iterator[Row]:

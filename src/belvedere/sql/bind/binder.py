@@ -12,6 +12,7 @@ from belvedere.errors import InvalidInput
 from belvedere.plan import expressions as e
 from belvedere.plan.fields import Fields
 from belvedere.plan.nodes import Frame, Node, TableCall
+from belvedere.sql.bind.required_rights import RequiredRights
 from belvedere.sql.bind.scope import CteName, NameScope
 from belvedere.sql.parse import tree as t
 from belvedere.types import UNKNOWN, SqlType
@@ -52,6 +53,7 @@ class Binder:
     )
     zone: datetime.tzinfo = datetime.UTC  # of the session
     views: tuple[int, ...] = ()  # plain views being expanded, to stop a cycle
+    rights: RequiredRights | None = None  # None: the session may do everything
 
     def get_parameter(self, index: int) -> e.Parameter:
         while len(self.parameters) < index:

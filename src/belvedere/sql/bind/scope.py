@@ -21,7 +21,8 @@ from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan.fields import Fields
 from belvedere.plan.nodes import EMPTY_ROW, Node
-from belvedere.plan.transform import lift_expression, shift_all
+from belvedere.plan.transform import columns_of, lift_expression, shift_all
+from belvedere.sql.bind.required_rights import RelationUse
 from belvedere.sql.parse import tree as t
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class FromSource(NamedTuple):
     names: tuple[str, ...]
     start: int
     table: Table | View | None = None
+    use: RelationUse | None = None  # notes the columns that are named, where rights are needed
 
 
 class VisibleColumn(NamedTuple):
@@ -54,6 +56,22 @@ class FromRelation:
     @cached_property
     def fields(self) -> Fields:
         return self.node.fields
+
+    @cached_property
+    def notes_columns(self) -> bool:
+        return any(one.use is not None for one in self.sources)
+
+    def note_columns(self, expression: e.Expression) -> None:
+        """Note that the columns of an expression are read."""
+        for index in columns_of(expression):
+            for one in self.sources:
+                if one.use is not None and 0 <= index - one.start < len(one.names):
+                    one.use.mark_column(index - one.start)
+
+    def with_use(self, use: RelationUse) -> FromRelation:
+        """The relation of one source, whose columns are noted there."""
+        (source,) = self.sources
+        return FromRelation(self.node, (source._replace(use=use),), self.visible)
 
     def shift_names(self, offset: int) -> tuple[tuple[FromSource, ...], tuple[VisibleColumn, ...]]:
         """The names when `offset` columns come in front."""
@@ -115,6 +133,8 @@ class NameScope:
             self.used = True
         if isinstance(found, e.Column):
             self.places.setdefault(found.index, at)
+        if self.relation.notes_columns:
+            self.relation.note_columns(found)
 
     def _find_column(self, name: t.Name) -> e.Expression | None:
         if len(name.parts) == 1:

@@ -13,7 +13,7 @@ from belvedere.sql.parse.lexical.token_cursor import Grammar, TokenCursor, too_c
 from belvedere.sql.parse.queries.expression import parse_expression
 from belvedere.sql.parse.queries.query import parse_query
 from belvedere.sql.parse.statement_forms import CreateAsForm, ExplainForm, Tree
-from belvedere.sql.parse.statements import ddl, utility
+from belvedere.sql.parse.statements import ddl, grants, utility
 from belvedere.sql.parse.statements.alter import parse_alter
 from belvedere.sql.parse.statements.ddl_clauses import parse_qualified_name
 from belvedere.sql.parse.statements.dml import parse_data_statement
@@ -116,6 +116,9 @@ _RULES: dict[str, Callable[[TokenCursor], Tree]] = {
     "alter": parse_alter,
     "drop": ddl.parse_drop,
     "truncate": ddl.parse_truncate,
+    "grant": grants.parse_grant,
+    "revoke": grants.parse_revoke,
+    "reassign": grants.parse_reassign,
     "refresh": ddl.parse_maintain,
     "verify": ddl.parse_maintain,
     "repair": ddl.parse_maintain,
@@ -146,13 +149,11 @@ _MISSING = {
     **{
         word: word.upper()
         for word in """
-            analyse call checkpoint close cluster declare do fetch grant listen load move notify
-            revoke unlisten
+            analyse call checkpoint close cluster declare do fetch listen load move notify unlisten
         """.split()
     },
     "comment": "COMMENT ON",
     "import": "IMPORT FOREIGN SCHEMA",
-    "reassign": "REASSIGN OWNED",
     "security": "SECURITY LABEL",
 }
 """Statements of PostgreSQL that are refused, by their first word."""

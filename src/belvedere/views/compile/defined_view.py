@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from belvedere.catalog.definitions import ViewDefinition
+from belvedere.catalog.model import OWNER_ROLE
 from belvedere.catalog.view_options import NO_OPTIONS, IndexColumns, Maintenance, ViewOptions
 from belvedere.plan import nodes as n
 from belvedere.views.compile.compile_view import MaintenancePlan
@@ -41,6 +42,7 @@ class NewView:
     index: IndexColumns | None = None
     replaces: int | None = None
     bound: BoundDefinition | None = None
+    owner: int = OWNER_ROLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,7 @@ class Environment:
     clock: Callable[[], datetime.datetime]
     random: random.Random
     user: str = "belvedere"
+    session_user: str = "belvedere"
     database: str = "belvedere"
     schema: str = "public"
     # Answers functions and casts that read the system catalogs, by the function's name.

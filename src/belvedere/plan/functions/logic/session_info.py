@@ -11,6 +11,10 @@ def user(environment: Environment) -> str:
     return environment.user
 
 
+def session_user(environment: Environment) -> str:
+    return environment.session_user
+
+
 def database(environment: Environment) -> str:
     return environment.database
 
@@ -25,7 +29,7 @@ def version(environment: Environment) -> str:
 
 FUNCTIONS: tuple[Function, ...] = (
     stable("current_user() text", user, environment=True),
-    stable("session_user() text", user, environment=True),
+    stable("session_user() text", session_user, environment=True),
     stable("current_database() text", database, environment=True),
     stable("current_schema() text", schema, environment=True),
     stable("version() text", version, environment=True),

@@ -8,6 +8,7 @@ from belvedere.catalog.model import ObjectState, Sequence, Table, View
 from belvedere.session.system_tables.pg_catalog import oids
 from belvedere.session.system_tables.pg_catalog.columns import make_row_builder
 from belvedere.session.system_tables.pg_catalog.definitions import describe_default
+from belvedere.session.system_tables.pg_catalog.privileges import print_grants
 from belvedere.session.system_tables.pg_catalog.relations import (
     IndexKey,
     Relation,
@@ -37,7 +38,7 @@ def list_classes(relations: Relations) -> Iterator[Row]:
             oid=one.oid,
             relname=one.name,
             relnamespace=one.schema_oid,
-            relowner=oids.OWNER_OID,
+            relowner=oids.find_role_oid(relations.find_owner(one)),
             relam={"i": oids.BTREE_OID, "r": oids.HEAP_OID, "m": oids.HEAP_OID}.get(one.kind, 0),
             relfilenode=0 if one.kind == "v" else one.oid,
             reltuples=-1.0,
@@ -49,8 +50,14 @@ def list_classes(relations: Relations) -> Iterator[Row]:
             relhasrules=one.kind in "vm",
             relhastriggers=keys,
             relispopulated=populated,
+            relacl=_print_access_list(relations, one),
             relreplident="n" if one.kind in "iSv" or one.schema == "pg_catalog" else "d",
         )
+
+
+def _print_access_list(relations: Relations, one: Relation) -> list[str] | None:
+    found = None if one.item is None else relations.catalog.access_lists.get(one.item.id)
+    return print_grants(relations.catalog, None if found is None else found.grants)
 
 
 def list_attributes(relations: Relations) -> Iterator[Row]:
@@ -84,11 +91,18 @@ def _describe_column(relations: Relations, one: Relation, column: ShownColumn) -
         name = f"........pg.dropped.{column.number}........"
         return known | {"attname": name, "atttypid": 0, "attisdropped": True}
     return known | {
+        "attacl": _print_column_grants(relations, one, stored.slot),
         "attnotnull": stored.not_null,
         "atthasdef": describe_default(relations.catalog, stored) is not None,
         "attidentity": {"always": "a", "by default": "d"}.get(stored.identity or "", ""),
         "attgenerated": "s" if stored.generated is not None else "",
     }
+
+
+def _print_column_grants(relations: Relations, one: Relation, slot: int) -> list[str] | None:
+    found = None if one.item is None else relations.catalog.access_lists.get(one.item.id)
+    grants = None if found is None else found.column_grants.get(slot)
+    return print_grants(relations.catalog, grants)
 
 
 def list_defaults(relations: Relations) -> Iterator[Row]:

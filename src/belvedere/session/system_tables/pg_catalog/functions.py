@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 from belvedere.catalog.model import PlainView, View
 from belvedere.errors import InvalidInput
 from belvedere.plan.functions import functions_by_name
-from belvedere.session.system_tables.pg_catalog import definitions, shared_rows, sizes
+from belvedere.session.system_tables.pg_catalog import (
+    definitions,
+    privileges,
+    shared_rows,
+    sizes,
+)
 from belvedere.session.system_tables.pg_catalog.constraint_rows import find_constraints
 from belvedere.session.system_tables.pg_catalog.relations import Relation, Relations, find_relations
 from belvedere.session.system_tables.pg_catalog.type_rows import (
@@ -70,6 +75,10 @@ def _find_visible_schemas(session: Session) -> list[str]:
     """The schemas whose objects need no qualification, in the order of the search path."""
     known = {schema.name for schema in session.catalog.schemas}
     path = [name for name in session.settings.get("search_path") if name in known]
+    rights = session.identity.find_restriction(session.catalog)
+    if rights is not None:
+        usable = {one.name for one in session.catalog.schemas if rights.has(one, "U")}
+        path = [name for name in path if name in usable]
     return ["pg_catalog", *(path or ["public"])]
 
 
@@ -302,7 +311,7 @@ _NO_OBJECT = (
 _ALWAYS_TRUE = [
     name for name in functions_by_name() if name.endswith(("_privilege", "_is_visible"))
 ]
-"""Every session is the owner's, and what is not a relation is in pg_catalog."""
+"""What is not a relation is in pg_catalog, and everybody may use it."""
 
 ANSWERS: dict[str, Answer] = {
     "regclass of text": _relation_of_text,
@@ -339,9 +348,17 @@ ANSWERS: dict[str, Answer] = {
     "pg_relation_size": _measure_relation,
     "pg_table_size": _measure_relation,
     "pg_total_relation_size": _measure_with_indexes,
-    "pg_has_role": _answer(True),
     **dict.fromkeys(_ALWAYS_TRUE, _answer(True)),
     **dict.fromkeys(_NO_OBJECT, _answer(None)),
+    "pg_has_role": privileges.has_membership,
+    "has_any_column_privilege": privileges.make_relation_question(
+        _find_relation_by_name, columns=True
+    ),
+    "has_column_privilege": privileges.make_column_question(_find_relation_by_name),
+    "has_database_privilege": privileges.has_database_privilege,
+    "has_schema_privilege": privileges.has_schema_privilege,
+    "has_sequence_privilege": privileges.make_relation_question(_find_relation_by_name),
+    "has_table_privilege": privileges.make_relation_question(_find_relation_by_name),
     "pg_table_is_visible": _is_table_visible,
     "pg_type_is_visible": _is_type_visible,
 }

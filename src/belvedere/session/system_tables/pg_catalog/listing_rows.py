@@ -10,7 +10,6 @@ from belvedere.session.system_tables.pg_catalog.class_rows import find_sequence_
 from belvedere.session.system_tables.pg_catalog.columns import make_row_builder
 from belvedere.session.system_tables.pg_catalog.definitions import describe_index
 from belvedere.session.system_tables.pg_catalog.relations import Relations
-from belvedere.session.system_tables.pg_catalog.shared_rows import OWNER
 from belvedere.types import ObjectName, Row
 from belvedere.values.type_oids import find_oid
 
@@ -30,7 +29,7 @@ def list_tables(relations: Relations) -> Iterator[Row]:
             yield build(
                 schemaname=one.schema,
                 tablename=one.name,
-                tableowner=OWNER,
+                tableowner=relations.name_owner(one),
                 hasindexes=one.oid in relations.indexes_by_relation,
             )
 
@@ -42,7 +41,7 @@ def list_views(relations: Relations) -> Iterator[Row]:
             yield build(
                 schemaname=one.schema,
                 viewname=one.name,
-                viewowner=OWNER,
+                viewowner=relations.name_owner(one),
                 definition=f"{one.item.definition};",
             )
 
@@ -54,7 +53,7 @@ def list_materialized_views(relations: Relations) -> Iterator[Row]:
             yield build(
                 schemaname=one.schema,
                 matviewname=one.name,
-                matviewowner=OWNER,
+                matviewowner=relations.name_owner(one),
                 hasindexes=one.oid in relations.indexes_by_relation,
                 ispopulated=one.item.state is ObjectState.READY,
                 definition=f"{one.item.definition};",
@@ -82,7 +81,7 @@ def list_named_sequences(relations: Relations) -> Iterator[Row]:
             yield build(
                 schemaname=one.schema,
                 sequencename=one.name,
-                sequenceowner=OWNER,
+                sequenceowner=relations.name_owner(one),
                 data_type=_name_sequence_type(sequence),
                 start_value=sequence.start,
                 min_value=sequence.minimum,

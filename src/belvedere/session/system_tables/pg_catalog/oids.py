@@ -15,7 +15,8 @@ from __future__ import annotations
 import zlib
 
 from belvedere.catalog.catalog import PUBLIC_ID
-from belvedere.catalog.model import CatalogObject, Schema, Table
+from belvedere.catalog.model import OWNER_ROLE, CatalogObject, Schema, Table
+from belvedere.catalog.rights import predefined
 
 FIRST_OBJECT_OID = 16_384
 PRIMARY_KEY_OIDS = 1 << 30
@@ -30,6 +31,15 @@ INTERNAL_LANGUAGE_OID = 12
 CLASS_OID = 1259
 SYSTEM_SCHEMA_OIDS = {"pg_catalog": 11, "belvedere": 13_001, "information_schema": 13_002}
 PUBLIC_SCHEMA_OID = 2200
+_ROLE_OIDS = {
+    OWNER_ROLE: OWNER_OID,
+    predefined.READ_ALL_DATA: 6181,
+    predefined.WRITE_ALL_DATA: 6182,
+    predefined.MONITOR: 3373,
+    predefined.READ_SERVER_FILES: 4569,
+    predefined.WRITE_SERVER_FILES: 4570,
+    predefined.MAINTAIN: 6337,
+}
 
 
 def find_object_oid(item: CatalogObject) -> int:
@@ -42,9 +52,18 @@ def find_schema_oid(schema: int) -> int:
     return PUBLIC_SCHEMA_OID if schema == PUBLIC_ID else FIRST_OBJECT_OID + schema
 
 
+def find_role_oid(role: int) -> int:
+    """By the id of a role; predefined ones have PostgreSQL's."""
+    return _ROLE_OIDS.get(role, FIRST_OBJECT_OID + role)
+
+
 def find_primary_key_oid(table: Table) -> int:
     return PRIMARY_KEY_OIDS + FIRST_OBJECT_OID + table.id
 
 
 def hash_part_oid(table: Table, part: str) -> int:
-    return HASHED_OIDS + (zlib.crc32(f"{table.id} {part}".encode()) & (HASHED_OIDS - 1))
+    return hash_name_oid(f"{table.id} {part}")
+
+
+def hash_name_oid(name: str) -> int:
+    return HASHED_OIDS + (zlib.crc32(name.encode()) & (HASHED_OIDS - 1))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.model import (
+    OWNER_ROLE,
     CatalogColumn,
     Index,
     PlainView,
@@ -22,6 +23,8 @@ from belvedere.catalog.model import (
     View,
     ViewKind,
 )
+from belvedere.catalog.rights.predefined import name_role
+from belvedere.catalog.rights.role_rights import find_object_owner
 from belvedere.session.system_tables.pg_catalog.columns import load_catalog_tables
 from belvedere.session.system_tables.pg_catalog.oids import (
     SYSTEM_SCHEMA_OIDS,
@@ -87,6 +90,13 @@ class Relations:
     @cached_property
     def every_relation(self) -> tuple[Relation, ...]:
         return (*self._list_stored(), *self._list_system_tables())
+
+    def find_owner(self, one: Relation) -> int:
+        """The role that owns a relation; system tables are the owner's of the database."""
+        return OWNER_ROLE if one.item is None else find_object_owner(self.catalog, one.item)
+
+    def name_owner(self, one: Relation) -> str:
+        return name_role(self.catalog, self.find_owner(one))
 
     @cached_property
     def by_oid(self) -> dict[int, Relation]:

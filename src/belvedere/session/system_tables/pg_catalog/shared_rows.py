@@ -7,21 +7,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Role
+from belvedere.catalog.model import HEAD_ID
+from belvedere.catalog.rights.predefined import OWNER, PREDEFINED
 from belvedere.plan.functions import FunctionKind, functions_by_name
 from belvedere.plan.functions.core.function import Function, Parameter, PseudoType
 from belvedere.plan.functions.registry import is_operator
 from belvedere.session.system_tables.pg_catalog import oids
 from belvedere.session.system_tables.pg_catalog.columns import make_row_builder
+from belvedere.session.system_tables.pg_catalog.privileges import print_grants
 from belvedere.session.system_tables.pg_catalog.relations import Relations
 from belvedere.types import Row
 from belvedere.values.arrays import Vector
 from belvedere.values.datetime_text import parse_timestamptz
 from belvedere.values.type_oids import find_oid
 
-OWNER = "belvedere"
-"""The role that has everything; the embedded door is its session."""
-DATABASE = "belvedere"
 UTF8 = 6
 _FUNCTION_OIDS = 20_000_000
 _PSEUDO_TYPE_OIDS = {
@@ -38,14 +37,24 @@ _KIND_LETTERS = {FunctionKind.AGGREGATE: "a", FunctionKind.WINDOW: "w"}
 
 def list_namespaces(relations: Relations) -> Iterator[Row]:
     build = make_row_builder("pg_namespace")
+    catalog = relations.catalog
+    ids = {schema.name: schema.id for schema in catalog.schemas}
     for oid, name in relations.schemas.items():
-        yield build(oid=oid, nspname=name, nspowner=oids.OWNER_OID)
+        found = catalog.access_lists.get(ids.get(name, -1))
+        yield build(
+            oid=oid,
+            nspname=name,
+            nspowner=oids.OWNER_OID if found is None else oids.find_role_oid(found.owner),
+            nspacl=None if found is None else print_grants(catalog, found.grants),
+        )
 
 
-def list_databases() -> Iterator[Row]:
+def list_databases(catalog: Catalog, name: str) -> Iterator[Row]:
+    """The one database there is, by the name that the session knows it by."""
+    found = catalog.access_lists.get(HEAD_ID)
     yield make_row_builder("pg_database")(
         oid=oids.DATABASE_OID,
-        datname=DATABASE,
+        datname=name,
         datdba=oids.OWNER_OID,
         encoding=UTF8,
         datlocprovider="c",
@@ -54,6 +63,7 @@ def list_databases() -> Iterator[Row]:
         dattablespace=oids.DEFAULT_TABLESPACE_OID,
         datcollate="C",
         datctype="C",
+        datacl=None if found is None else print_grants(catalog, found.grants),
     )
 
 
@@ -67,26 +77,23 @@ def list_tablespaces() -> Iterator[Row]:
 
 def find_role_names(catalog: Catalog) -> dict[int, str]:
     """The roles by OID."""
-    named = {oids.find_object_oid(role): role.name for role in catalog.roles.values()}
-    return {oids.OWNER_OID: OWNER} | named
+    roles = (OWNER, *PREDEFINED.values(), *catalog.roles.values())
+    return {oids.find_role_oid(role.id): role.name for role in roles}
 
 
 def list_roles(catalog: Catalog, table: str) -> Iterator[Row]:
     """pg_roles and pg_authid; verifiers of passwords are not shown in either."""
     build = make_row_builder(table)
-    owner = Role(id=0, name=OWNER, login=True, superuser=True, create_role=True)
-    roles: list[tuple[int, Role]] = [(oids.OWNER_OID, owner)]
-    roles += [(oids.find_object_oid(role), role) for role in catalog.roles.values()]
-    for oid, role in roles:
+    for role in (OWNER, *PREDEFINED.values(), *catalog.roles.values()):
         known: dict[str, Any] = {
-            "oid": oid,
+            "oid": oids.find_role_oid(role.id),
             "rolname": role.name,
             "rolsuper": role.superuser,
-            "rolinherit": True,
+            "rolinherit": role.inherit,
             "rolcreaterole": role.create_role or role.superuser,
             "rolcreatedb": False,
             "rolcanlogin": role.login,
-            "rolconnlimit": -1,
+            "rolconnlimit": role.connection_limit,
             "rolpassword": None if role.verifier is None else "********",
             "rolvaliduntil": (
                 None if role.valid_until is None else parse_timestamptz(role.valid_until)
@@ -101,7 +108,7 @@ def list_roles(catalog: Catalog, table: str) -> Iterator[Row]:
 def list_users(catalog: Catalog, table: str) -> Iterator[Row]:
     """pg_user and pg_shadow."""
     build = make_row_builder(table)
-    yield build(usename=OWNER, usesysid=oids.OWNER_OID, usecreatedb=False, usesuper=True)
+    yield build(usename=OWNER.name, usesysid=oids.OWNER_OID, usecreatedb=False, usesuper=True)
     for role in catalog.roles.values():
         if role.login:
             oid = oids.find_object_oid(role)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from belvedere.session.system_tables.pg_catalog import (
     class_rows,
     listing_rows,
+    privileges,
     shared_rows,
     type_rows,
 )
@@ -39,7 +40,8 @@ ROWS: dict[str, Callable[[Relations], Iterable[Row]]] = {
     "pg_class": class_rows.list_classes,
     "pg_collation": lambda relations: type_rows.list_collations(),
     "pg_constraint": _list_constraint_rows,
-    "pg_database": lambda relations: shared_rows.list_databases(),
+    "pg_auth_members": privileges.list_memberships,
+    "pg_default_acl": privileges.list_default_acls,
     "pg_depend": class_rows.list_dependencies,
     "pg_index": class_rows.list_indexes,
     "pg_indexes": listing_rows.list_named_indexes,
@@ -64,6 +66,8 @@ def read_catalog_rows(session: Session, name: str) -> Iterable[Row]:
     """The rows of a table of pg_catalog."""
     if name == "pg_settings":
         return listing_rows.list_settings(session)
+    if name == "pg_database":
+        return shared_rows.list_databases(session.catalog, session.identity.database)
     catalog, key = session.catalog, (SCHEMA, name)
     found = catalog.derived_cache.get(key)
     if not isinstance(found, list):

@@ -450,6 +450,8 @@ def _bind_sequence_call(env: Env, tree: t.FunctionCall) -> e.Expression:
     sequence = _find_sequence(env, first.value, tree.arguments[0].at)
     wanted = (BIGINT, BOOLEAN)
     rest = [coerce(env.binder, one, to, at=tree.at) for one, to in zip(arguments[1:], wanted)]
+    if env.binder.rights is not None:
+        env.binder.rights.add_sequence(sequence.id, verb)
     return e.SequenceCall(verb, sequence.id, sequence.name, tuple(rest))
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
 from belvedere.catalog.catalog import Catalog, is_dropped
@@ -148,7 +151,8 @@ def _bind_table(binder: Binder, item: t.TableRef, ctes: dict[str, CteName]) -> F
         return relation
     old = relation.sources[0]
     names = rename_columns(old.names, item.columns, item.alias)
-    return make_source_relation(relation.node, item.alias, names, None, old.table)
+    renamed = make_source_relation(relation.node, item.alias, names, None, old.table)
+    return renamed if old.use is None else renamed.with_use(old.use)
 
 
 def bind_named_relation(binder: Binder, name: tuple[str, ...], at: int) -> FromRelation:
@@ -159,6 +163,8 @@ def bind_named_relation(binder: Binder, name: tuple[str, ...], at: int) -> FromR
         fields = binder.virtual(schema, own)
     if fields is not None:
         names = tuple(field.name for field in fields)
+        if binder.rights is not None:
+            binder.rights.system_tables.add((schema, own))
         return make_source_relation(n.VirtualScan(schema, own, fields), own, names, schema)
     found = find_object(binder, schema, own)
     if len(name) == 1 and schema != PUBLIC and found is not None:
@@ -166,15 +172,31 @@ def bind_named_relation(binder: Binder, name: tuple[str, ...], at: int) -> FromR
         binder.stars[at] = (at + 1, f"{quote(schema)}.{quote(own)}")
     match found:
         case Table() | View():
-            return _make_stored_relation(found, own, schema)
+            relation = _make_stored_relation(found, own, schema)
+            return note_relation_use(binder, relation, found, "r")
         case PlainView():
-            return _bind_plain_view(binder, found, schema)
+            relation = _bind_plain_view(binder, found, schema)
+            return note_relation_use(binder, relation, found, "r")
         case None if own.startswith("pg_") or schema in ("pg_catalog", "information_schema"):
             raise _system_catalog_error(schema, own, at)
         case None:
             raise unknown_table_error(binder.catalog, own, at)
         case _:
             raise InvalidInput("not a table or view", sqlstate="42809", position=at + 1, name=own)
+
+
+def note_relation_use(
+    binder: Binder,
+    relation: FromRelation,
+    item: Table | View | PlainView,
+    privilege: str,
+    *,
+    always: bool = True,
+) -> FromRelation:
+    """The relation, with its columns watched where the statement needs rights."""
+    if binder.rights is None:
+        return relation
+    return relation.with_use(binder.rights.add_relation(item, privilege, always=always))
 
 
 def _system_catalog_error(schema: str, name: str, at: int) -> InvalidInput | Unsupported:
@@ -245,10 +267,22 @@ def _bind_plain_view(binder: Binder, view: PlainView, schema: str) -> FromRelati
     assert isinstance(tree, t.QueryTree)
     before = binder.views, binder.stars, binder.schema
     binder.views, binder.stars, binder.schema = (*binder.views, view.id), {}, PUBLIC
-    node = binder.rules.query(binder, tree, None, {}, False)
+    with _act_as_owner(binder, view):
+        node = binder.rules.query(binder, tree, None, {}, False)
     binder.views, binder.stars, binder.schema = before
     names = tuple(column.name for column in view.columns) or tuple(f.name for f in node.fields)
     return make_source_relation(_rename_fields(node, names), view.name, names, schema)
+
+
+@contextlib.contextmanager
+def _act_as_owner(binder: Binder, view: PlainView) -> Iterator[None]:
+    """Inside, rights are needed by the owner of the view."""
+    if binder.rights is None:
+        yield
+        return
+    before, binder.rights.role = binder.rights.role, binder.catalog.find_owner(view.id)
+    yield
+    binder.rights.role = before
 
 
 def _rename_fields(node: n.Node, names: tuple[str, ...]) -> n.Node:
@@ -356,6 +390,10 @@ def _bind_using(
 ) -> FromRelation:
     relation = join_relations(kind, left, right, None, lateral)
     pairs, visible = merge_using(binder, kind, left, right, names, item.at)
+    if relation.notes_columns:
+        for pair in pairs:
+            for one in pair:
+                relation.note_columns(one)
     tests = tuple([make_call(binder, "=", pair, item.at) for pair in pairs])
     on: e.Expression = e.And(tests) if len(tests) > 1 else tests[0]
     node = n.Join(kind, left.node, right.node, (), on, lateral)

@@ -319,6 +319,8 @@ class _SelectBinder:
                 live = [column.slot for column in source.table.columns if not column.dropped]
                 key = tuple(source.start + live.index(slot) for slot in source.table.primary_key)
                 found.append(n.LockTarget(source.table.id, source.table.name, key))
+                if self.binder.rights is not None:
+                    self.binder.rights.add_relation(source.table, "w")
             elif clause.of:
                 raise Unsupported("lock of this relation", position=clause.at + 1)
         missing = set(clause.of) - {source.alias for source in self.scope.relation.sources}

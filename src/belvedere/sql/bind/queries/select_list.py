@@ -54,6 +54,8 @@ def _expand_star(env: Env, tree: t.Star) -> list[VisibleColumn]:
     for one in found:
         if isinstance(one.expression, e.Column):
             env.scope.places.setdefault(one.expression.index, tree.at)
+        if relation.notes_columns:
+            relation.note_columns(one.expression)
     env.binder.stars[tree.at] = (tree.end, text)
     return found
 

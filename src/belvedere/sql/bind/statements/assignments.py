@@ -8,7 +8,8 @@ from belvedere.catalog.model import CatalogColumn, Table
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.sql.bind.binder import Env
+from belvedere.plan.transform import operands
+from belvedere.sql.bind.binder import Binder, Env
 from belvedere.sql.bind.expressions.stored_expressions import StoredExpressions, live_columns
 from belvedere.sql.bind.expressions.subqueries import bind_subquery
 from belvedere.sql.bind.scope import suggest_names
@@ -36,6 +37,26 @@ def bind_set_clauses(
                 )
             found[ordinal] = n.Assignment(ordinal, assign(value, ordinal, clause.value.at))
     return tuple(found.values())
+
+
+def note_updated_columns(
+    binder: Binder, table: Table, assignments: tuple[n.Assignment, ...]
+) -> None:
+    """The statement needs the right to update these columns."""
+    if binder.rights is not None:
+        use = binder.rights.add_relation(table, "w")
+        for one in assignments:
+            use.mark_column(one.ordinal)
+
+
+def note_default_sequences(binder: Binder, column: CatalogColumn, default: e.Expression) -> None:
+    """A default that calls nextval needs the right to; an identity column does not."""
+    if binder.rights is None or column.identity is not None:
+        return
+    if isinstance(default, e.SequenceCall):
+        binder.rights.add_sequence(default.sequence, default.verb)
+    for one in operands(default):
+        note_default_sequences(binder, column, one)
 
 
 def find_column_ordinal(table: Table, live: list[CatalogColumn], name: str, at: int) -> int:
@@ -78,7 +99,9 @@ def _bind_set_value(
     if isinstance(tree, t.Default):
         if column.generated is not None:
             raise Unsupported("default of a generated column in set", position=tree.at + 1)
-        return texts.bind_default(env.binder.catalog, column)
+        default = texts.bind_default(env.binder.catalog, column)
+        note_default_sequences(env.binder, column, default)
+        return default
     if column.generated is not None or column.identity == "always":
         raise InvalidInput(
             "column can only be updated to default",

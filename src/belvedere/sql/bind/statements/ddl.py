@@ -62,7 +62,9 @@ def _qualify_definition(tree: d.Definition, schema: str) -> d.Definition:
         case d.Alter():
             actions = tuple([_qualify_action(one, qualify_name) for one in tree.actions])
             return replace(tree, name=qualify_name(tree.name), actions=actions)
-        case d.Drop() | d.Truncate():
+        case d.GrantPrivileges() if tree.kind in ("schema", "database") or tree.in_schemas:
+            return tree
+        case d.Drop() | d.Truncate() | d.GrantPrivileges():
             return replace(tree, names=tuple([qualify_name(one) for one in tree.names]))
         case d.CreateIndex():
             return replace(tree, table=qualify_name(tree.table))

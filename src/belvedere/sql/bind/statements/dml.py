@@ -18,6 +18,7 @@ from belvedere.sql.bind.expressions.stored_expressions import (
 from belvedere.sql.bind.queries.from_clause import (
     find_object,
     join_next_item,
+    note_relation_use,
     split_name,
     unknown_table_error,
 )
@@ -25,7 +26,12 @@ from belvedere.sql.bind.queries.query import coerce_columns
 from belvedere.sql.bind.queries.select_list import expand_targets
 from belvedere.sql.bind.queries.with_clause import bind_ctes, wrap_with_ctes
 from belvedere.sql.bind.scope import CteName, FromRelation, NameScope, make_source_relation
-from belvedere.sql.bind.statements.assignments import bind_set_clauses, find_column_ordinal
+from belvedere.sql.bind.statements.assignments import (
+    bind_set_clauses,
+    find_column_ordinal,
+    note_default_sequences,
+    note_updated_columns,
+)
 from belvedere.sql.bind.statements.on_conflict import bind_conflict
 from belvedere.sql.parse import tree as t
 from belvedere.types import Kind, SqlType
@@ -107,6 +113,8 @@ class _InsertBinder:
     def bind_insert(self) -> n.Node:
         tree, table = self.tree, self.table
         relation = make_target_relation(table, tree.alias, self.binder.schema)
+        relation = note_relation_use(self.binder, relation, table, "r", always=False)
+        self.note_inserted_columns()
         source = self.bind_source()
         conflict = None
         if tree.conflict is not None:
@@ -118,6 +126,16 @@ class _InsertBinder:
         return n.Insert(
             table.id, table.name, source, self.ordinals, rules, conflict, returning, fields
         )
+
+    def note_inserted_columns(self) -> None:
+        """Those that the statement names; without a list, all that rows have values for."""
+        if self.binder.rights is None:
+            return
+        use = self.binder.rights.add_relation(self.table, "a")
+        named = {name for name, _ in self.tree.columns}
+        for i, column in enumerate(self.live):
+            if column.name in named or (not named and self.tree.query and i in self.ordinals):
+                use.mark_column(i)
 
     def bind_source(self) -> n.Node:
         query = self.tree.query
@@ -194,6 +212,7 @@ class _InsertBinder:
         if ordinal not in self.defaults:
             column = self.live[ordinal]
             self.defaults[ordinal] = self.texts.bind_default(self.binder.catalog, column)
+            note_default_sequences(self.binder, column, self.defaults[ordinal])
         return self.defaults[ordinal]
 
     def project_query(self, node: n.Node) -> n.Node:
@@ -312,9 +331,11 @@ def _bind_update(
 ) -> n.Node:
     table = find_target_table(binder, tree.table, tree.at)
     target = make_target_relation(table, tree.alias, binder.schema)
+    target = note_relation_use(binder, target, table, "r", always=False)
     relation = _bind_matching_rows(binder, target, tree.sources, tree.where, parent, ctes)
     env = Env(binder, NameScope(relation, parent, ctes), "update")
     sets = bind_set_clauses(env, texts, table, tree.sets, make_assigner(binder, table))
+    note_updated_columns(binder, table, sets)
     rules = texts.bind_row_rules(binder.catalog, table, {one.ordinal for one in sets})
     returning, fields = bind_returning(binder, relation, tree.returning, ctes)
     width = len(target.node.fields)
@@ -336,6 +357,9 @@ def _bind_delete(
 ) -> n.Node:
     table = find_target_table(binder, tree.table, tree.at)
     target = make_target_relation(table, tree.alias, binder.schema)
+    if binder.rights is not None:
+        binder.rights.add_relation(table, "d")
+    target = note_relation_use(binder, target, table, "r", always=False)
     relation = _bind_matching_rows(binder, target, tree.sources, tree.where, parent, ctes)
     returning, fields = bind_returning(binder, relation, tree.returning, ctes)
     width = len(target.node.fields)

@@ -11,7 +11,7 @@ from belvedere.sql.bind.binder import Binder, Env
 from belvedere.sql.bind.expressions.coerce import ASSIGNMENT, coerce, require_boolean
 from belvedere.sql.bind.expressions.stored_expressions import StoredExpressions, live_columns
 from belvedere.sql.bind.scope import CteName, FromRelation, FromSource, NameScope
-from belvedere.sql.bind.statements.assignments import bind_set_clauses
+from belvedere.sql.bind.statements.assignments import bind_set_clauses, note_updated_columns
 from belvedere.sql.parse import tree as t
 
 
@@ -39,6 +39,7 @@ def bind_conflict(
         return coerce(binder, value, live[ordinal].type, ASSIGNMENT, at)
 
     sets = bind_set_clauses(env, texts, table, tree.updates, assign_value)
+    note_updated_columns(binder, table, sets)
     where = None
     if tree.where is not None:
         where = require_boolean(

@@ -28,6 +28,7 @@ from belvedere.sql.bind.expressions.stored_expressions import (
     live_columns,
 )
 from belvedere.sql.bind.queries.query import bind_query
+from belvedere.sql.bind.required_rights import RequiredRights
 from belvedere.sql.bind.scope import EMPTY_RELATION, CteName, NameScope
 from belvedere.sql.bind.statements.ddl import (
     bind_create_as,
@@ -58,10 +59,11 @@ def bind_statement(
     virtual: VirtualTables = no_virtual_tables,
     parameter_types: Sequence[SqlType | None] = (),
     zone: datetime.tzinfo = datetime.UTC,
+    rights: RequiredRights | None = None,
 ) -> s.Statement:
     """The bound statement. `parameter_types` are those that are known; the others are inferred.
-    `zone` is the session's."""
-    binder = Binder(catalog, RULES, schema, virtual, zone=zone)
+    `zone` is the session's; `rights` gets what the statement needs rights on."""
+    binder = Binder(catalog, RULES, schema, virtual, zone=zone, rights=rights)
     binder.parameters = [UNKNOWN if one is None else one for one in parameter_types]
     match tree:
         case t.QueryTree() | t.InsertTree() | t.UpdateTree() | t.DeleteTree():
@@ -76,6 +78,7 @@ def bind_statement(
                 virtual=virtual,
                 parameter_types=parameter_types,
                 zone=zone,
+                rights=rights,
             )
             return s.Explain(inner, tree.source, tree.options)
         case statement_forms.ExecuteForm():

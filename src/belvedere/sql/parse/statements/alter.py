@@ -14,13 +14,18 @@ from belvedere.sql.parse.statements.ddl_clauses import (
     parse_sequence_options,
     read_expression_text,
 )
+from belvedere.sql.parse.statements.grants import parse_default_privileges, parse_role_name
 from belvedere.sql.parse.statements.roles import ROLE_WORDS, parse_alter_role
 
 _CONSTRAINT_WORDS = ("constraint", "primary", "unique", "check", "foreign", "exclude")
 
 
-def parse_alter(c: TokenCursor) -> d.Alter | d.AlterSequence | d.AlterRole:
+def parse_alter(
+    c: TokenCursor,
+) -> d.Alter | d.AlterSequence | d.AlterRole | d.AlterDefaultPrivileges:
     c.expect("alter")
+    if c.accept("default", "privileges"):
+        return parse_default_privileges(c)
     if c.is_any(ROLE_WORDS):
         return parse_alter_role(c)
     kind = parse_object_kind(c, "alter")
@@ -37,6 +42,8 @@ def _parse_action(c: TokenCursor, kind: str) -> d.AlterAction:
     at = c.token.start
     if c.accept("rename"):
         return _parse_rename(c)
+    if c.accept("owner", "to"):
+        return d.SetOwner(parse_role_name(c))
     if c.accept("set", "schema"):
         return d.SetSchema(c.parse_name())
     if c.accept("set"):
@@ -60,7 +67,7 @@ def _parse_action(c: TokenCursor, kind: str) -> d.AlterAction:
 
 _MISSING = frozenset(
     """
-    owner validate enable disable cluster inherit attach detach no replica force depends of not
+    validate enable disable cluster inherit attach detach no replica force depends of not
     """.split()
 )
 

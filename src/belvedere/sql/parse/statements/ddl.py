@@ -15,6 +15,7 @@ from belvedere.sql.parse.statements.ddl_clauses import (
     parse_with_options,
     read_expression_text,
 )
+from belvedere.sql.parse.statements.grants import parse_drop_owned
 from belvedere.sql.parse.statements.roles import ROLE_WORDS, parse_create_role, parse_drop_role
 
 _MISSING = frozenset(
@@ -144,8 +145,10 @@ def _parse_index_part(c: TokenCursor) -> d.IndexPart:
 # -- DROP, TRUNCATE, REFRESH -----------------------------------------------------------------------
 
 
-def parse_drop(c: TokenCursor) -> d.Drop | d.DropRole:
+def parse_drop(c: TokenCursor) -> d.Drop | d.DropRole | d.DropOwned:
     c.expect("drop")
+    if c.is_word("owned"):
+        return parse_drop_owned(c)
     if c.is_any(ROLE_WORDS):
         return parse_drop_role(c)
     kind = parse_object_kind(c, "drop")

@@ -130,14 +130,25 @@ def parse_set(c: TokenCursor) -> s.SetVariable | s.SetTransaction | s.SetConstra
         if value is None:
             c.next_token()
         return s.SetVariable("timezone", value, local)
-    if c.is_any(("role", "authorization")):
-        raise Unsupported(f"set {c.token.text}".upper(), position=c.token.start + 1)
+    if c.is_word("session", "authorization"):
+        c.next_token()  # after LOCAL
+    for word, name in (("role", "role"), ("authorization", "session_authorization")):
+        if c.is_word(word) and c.peek().text not in ("=", "to"):
+            c.next_token()
+            return s.SetVariable(name, _parse_role_value(c), local)
     name = _parse_variable_name(c)
     if not c.accept_sign("="):
         c.expect("to")
     if c.accept("default"):
         return s.SetVariable(name, None, local)
     return s.SetVariable(name, ", ".join(c.parse_comma_list(lambda: parse_option_value(c))), local)
+
+
+def _parse_role_value(c: TokenCursor) -> str | None:
+    """The name of a role, as a name or as text; None: DEFAULT."""
+    if c.accept("default"):
+        return None
+    return c.parse_string() if c.token.kind == STRING else c.parse_name()
 
 
 def _parse_variable_name(c: TokenCursor) -> str:
@@ -150,6 +161,8 @@ def parse_show(c: TokenCursor) -> s.ShowVariable:
         return s.ShowVariable("all")
     if c.accept("time", "zone"):
         return s.ShowVariable("timezone")
+    if c.accept("session", "authorization"):
+        return s.ShowVariable("session_authorization")
     if c.accept("transaction", "isolation", "level"):
         return s.ShowVariable("transaction_isolation")
     return s.ShowVariable(_parse_variable_name(c))
@@ -161,6 +174,8 @@ def parse_reset(c: TokenCursor) -> s.ResetVariable:
         return s.ResetVariable("all")
     if c.accept("time", "zone"):
         return s.ResetVariable("timezone")
+    if c.accept("session", "authorization"):
+        return s.ResetVariable("session_authorization")
     return s.ResetVariable(_parse_variable_name(c))
 
 
