@@ -43,7 +43,7 @@ from belvedere.session.context.shared_state import SharedState
 from belvedere.session.context.statement_statistics import StatementRecord
 from belvedere.session.context.transactions import TransactionState
 from belvedere.session.materialized import create, freshness_policy, query_rewrite
-from belvedere.session.rights.identity import Identity
+from belvedere.session.rights.identity import SessionIdentity
 from belvedere.session.statement import attempts, bind, cached_plans, fast_path
 from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.session.statement.parameters import ParameterTypesDiffer
@@ -75,7 +75,7 @@ class Session:
         *,
         autocommit: bool = True,
         read_only: bool = False,
-        identity: Identity | None = None,
+        identity: SessionIdentity | None = None,
         clock: Callable[[], datetime.datetime] = _utc_now,
         seed: int | None = None,
     ) -> None:
@@ -96,7 +96,7 @@ class Session:
             self.transactions.require_writable,
         )
         self.interrupt = Interrupt()
-        self.identity = identity or Identity()
+        self.identity = identity or SessionIdentity()
         self.identity.attach(self.settings, lambda: self.catalog, self._select_plans_by_settings)
         self._plans: Callable[[str], Any] = cached_plans.make_plan_finder(self)
         for name in ("timezone", "rewrite", "freshness"):

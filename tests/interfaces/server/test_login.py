@@ -64,6 +64,8 @@ def address(
     finally:
         listener.close()
         release_store(store)
+        if "open" in given:
+            given["open"].close()
 
 
 def test_a_role_logs_in_with_its_password_and_its_settings(address: dict[str, Any]) -> None:
@@ -96,9 +98,18 @@ def test_whoever_is_refused_learns_nothing_else(
     assert caught.value.sqlstate in (None, "28P01")
 
 
-def test_roles_without_rights_are_refused_by_name(address: dict[str, Any]) -> None:
-    with pytest.raises(psycopg.OperationalError, match="not SUPERUSER"):
-        psycopg.connect(**address, user="bob", password="plain")
+def test_a_role_without_rights_is_let_in_and_sees_no_data(address: dict[str, Any]) -> None:
+    with psycopg.connect(**address, user="ann", password=PASSWORD) as con:
+        con.execute("CREATE TABLE t (id integer PRIMARY KEY)")
+    with psycopg.connect(**address, user="bob", password="plain") as con:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            con.execute("SELECT * FROM t")
+
+
+def test_a_server_ends_while_clients_are_connected(address: dict[str, Any]) -> None:
+    """The fixture closes the listener, which waits for its clients, before this one is closed."""
+    con = psycopg.connect(**address, user="ann", password=PASSWORD)
+    address["open"] = con
 
 
 def test_a_client_that_wants_encryption_does_not_get_less(address: dict[str, Any]) -> None:

@@ -69,7 +69,7 @@ HERE = {
     r"\l": (
         "List of databases\n"
         "Name|Owner|Encoding|Locale Provider|Collate|Ctype|Locale|ICU Rules|Access privileges\n"
-        "belvedere|belvedere|UTF8|libc|C|C|||\n(1 row)\n"
+        "shop|belvedere|UTF8|libc|C|C|||\n(1 row)\n"
     ),
     r"\dA": "List of access methods\nName|Type\nbtree|Index\nheap|Table\n(2 rows)\n",
     r"\db": "List of tablespaces\nName|Owner|Location\npg_default|belvedere|\n(1 row)\n",

@@ -183,7 +183,7 @@ def test_access_lists_are_those_of_postgres(name: str, there: psycopg.Connection
 
 
 @pytest.mark.parametrize(
-    "statement, sqlstate",
+    ("statement", "sqlstate"),
     [
         ("grant select on shop.t to nobody_knows", "42704"),
         ("grant fly on shop.t to ann", "42601"),

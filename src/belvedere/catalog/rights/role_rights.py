@@ -23,8 +23,8 @@ from belvedere.catalog.model import (
     View,
     ViewKind,
 )
-from belvedere.catalog.rights import predefined
-from belvedere.catalog.rights.predefined import get_role
+from belvedere.catalog.rights import builtin_roles
+from belvedere.catalog.rights.builtin_roles import get_role
 from belvedere.catalog.rights.privileges import KINDS, classify_object, list_default_grants
 
 
@@ -171,11 +171,11 @@ class RoleRights:
             return KINDS[kind]
         grants = list_grants(self._catalog, item)
         letters = "".join(one.privileges for one in grants if one.grantee in self.roles)
-        if predefined.READ_ALL_DATA in self.roles:
+        if builtin_roles.READ_ALL_DATA in self.roles:
             letters += {"table": "r", "schema": "U", "sequence": "r"}.get(kind, "")
-        if predefined.WRITE_ALL_DATA in self.roles:
+        if builtin_roles.WRITE_ALL_DATA in self.roles:
             letters += {"table": "awd", "schema": "U", "sequence": "w"}.get(kind, "")
-        if predefined.MAINTAIN in self.roles and not isinstance(item, Sequence):
+        if builtin_roles.MAINTAIN in self.roles and not isinstance(item, Sequence):
             letters += {"table": "m"}.get(kind, "")
         return letters
 

@@ -32,7 +32,7 @@ from belvedere.interfaces.server.startup import (
 )
 from belvedere.session.context.shared_state import SharedState
 from belvedere.session.rights.denials import permission_denied
-from belvedere.session.rights.identity import Identity
+from belvedere.session.rights.identity import SessionIdentity
 from belvedere.session.session import Session
 
 LOGIN_TIMEOUT_S = 60.0
@@ -47,7 +47,7 @@ _log = logging.getLogger("belvedere.server")
 class ClientEntry:
     """A client that is being served: what cancels it, and what ends it."""
 
-    connection: socket.socket
+    reader: MessageReader
     key: bytes
     session: Session | None = None
     thread: threading.Thread = field(default_factory=threading.current_thread)
@@ -116,7 +116,8 @@ class Listener:
             if client.session is not None:
                 client.session.cancel()
             with contextlib.suppress(OSError):  # it may have gone by itself
-                client.connection.shutdown(socket.SHUT_RD)
+                # Of the descriptor: its thread goes on using the TLS layer above it.
+                socket.socket.shutdown(client.reader.connection, socket.SHUT_RD)
         for client in clients:
             client.thread.join()
         if self.path is not None:
@@ -136,7 +137,7 @@ class Listener:
 
     def _serve(self, connection: socket.socket) -> None:
         reader, writer = MessageReader(connection), MessageWriter(connection)
-        number = self._register(connection)
+        number = self._register(reader)
         try:
             connection.settimeout(LOGIN_TIMEOUT_S)
             if connection.family != socket.AF_UNIX:
@@ -156,11 +157,11 @@ class Listener:
                 client.session.close()
             reader.connection.close()
 
-    def _register(self, connection: socket.socket) -> int:
+    def _register(self, reader: MessageReader) -> int:
         with self._mutex:
             number = self._next
             self._next += 1
-            self._clients[number] = ClientEntry(connection, secrets.token_bytes(4))
+            self._clients[number] = ClientEntry(reader, secrets.token_bytes(4))
         return number
 
     def _serve_client(self, number: int, reader: MessageReader, writer: MessageWriter) -> None:
@@ -182,7 +183,7 @@ class Listener:
     def _open_session(self, number: int, role: Role | None, wanted: StartupParameters) -> Session:
         """A session of the role, with its settings and then those that the client asks for."""
         login = OWNER_ROLE if role is None else role.id
-        identity = Identity(login, wanted.user, wanted.database)
+        identity = SessionIdentity(login, wanted.user, wanted.database)
         session = Session(self._shared, autocommit=True, identity=identity)
         if role is not None:
             self._require_connect(session, role)

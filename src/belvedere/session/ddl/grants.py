@@ -42,7 +42,7 @@ from belvedere.catalog.rights.role_rights import (
 from belvedere.errors import InvalidInput
 from belvedere.session.rights.data_rights import require_schema_usage
 from belvedere.session.rights.denials import permission_denied
-from belvedere.session.rights.identity import Identity
+from belvedere.session.rights.identity import SessionIdentity
 from belvedere.sql import definitions as d
 
 AddNotice = Callable[[str], None]
@@ -51,13 +51,16 @@ AddNotice = Callable[[str], None]
 class Giver(NamedTuple):
     """Who grants: the session's identity and rights, and where its notices go."""
 
-    identity: Identity
+    identity: SessionIdentity
     rights: RoleRights
     add_notice: AddNotice
 
 
 def change_privileges(
-    edit: CatalogEdit, statement: d.GrantPrivileges, identity: Identity, add_notice: AddNotice
+    edit: CatalogEdit,
+    statement: d.GrantPrivileges,
+    identity: SessionIdentity,
+    add_notice: AddNotice,
 ) -> None:
     giver = Giver(identity, find_role_rights(edit.catalog, identity.role), add_notice)
     grantees = [find_grantee(edit, identity, name) for name in statement.roles]
@@ -74,7 +77,7 @@ def change_privileges(
                 _change_column(edit, giver, statement, (item, name), grantees, letters)
 
 
-def find_grantee(edit: CatalogEdit, identity: Identity, name: str) -> int:
+def find_grantee(edit: CatalogEdit, identity: SessionIdentity, name: str) -> int:
     return PUBLIC_ROLE if name == "public" else identity.find_role_id(edit.catalog, name)
 
 
@@ -271,7 +274,7 @@ def _apply_change(
 
 
 def change_default_privileges(
-    edit: CatalogEdit, statement: d.AlterDefaultPrivileges, identity: Identity
+    edit: CatalogEdit, statement: d.AlterDefaultPrivileges, identity: SessionIdentity
 ) -> None:
     names = statement.roles or ("current_role",)
     schemas = [edit.catalog.schema_id(name) for name in statement.schemas] or [0]

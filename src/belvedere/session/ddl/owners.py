@@ -25,13 +25,13 @@ from belvedere.catalog.rights.ownership import put_access_list
 from belvedere.catalog.rights.role_rights import find_object_owner, find_role_rights
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.rights.denials import permission_denied
-from belvedere.session.rights.identity import Identity
+from belvedere.session.rights.identity import SessionIdentity
 from belvedere.sql import definitions as d
 
 DropObject = Callable[[CatalogEdit, Any, bool], None]
 
 
-def change_owner(edit: CatalogEdit, statement: d.Alter, identity: Identity) -> None:
+def change_owner(edit: CatalogEdit, statement: d.Alter, identity: SessionIdentity) -> None:
     """ALTER .. OWNER TO."""
     action = statement.actions[0]
     if len(statement.actions) > 1 or not isinstance(action, d.SetOwner):
@@ -101,7 +101,9 @@ def _rename_role(grants: tuple[Grant, ...], old: int, new: int) -> tuple[Grant, 
 # -- all that a role has ---------------------------------------------------------------------------
 
 
-def reassign_owned(edit: CatalogEdit, statement: d.ReassignOwned, identity: Identity) -> None:
+def reassign_owned(
+    edit: CatalogEdit, statement: d.ReassignOwned, identity: SessionIdentity
+) -> None:
     new = identity.find_role_id(edit.catalog, statement.new_owner)
     for name in statement.roles:
         for item in list(list_owned(edit, identity.find_role_id(edit.catalog, name))):
@@ -109,7 +111,7 @@ def reassign_owned(edit: CatalogEdit, statement: d.ReassignOwned, identity: Iden
 
 
 def drop_owned(
-    edit: CatalogEdit, statement: d.DropOwned, identity: Identity, drop: DropObject
+    edit: CatalogEdit, statement: d.DropOwned, identity: SessionIdentity, drop: DropObject
 ) -> None:
     """Drop what roles own, and take away what they were granted."""
     for name in statement.roles:

@@ -10,12 +10,12 @@ import msgspec
 from belvedere.catalog.definition_rules import require_name
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import OWNER_ROLE, Membership, Role
-from belvedere.catalog.rights.predefined import OWNER_NAME, find_role, get_role
+from belvedere.catalog.rights.builtin_roles import OWNER_NAME, find_role, get_role
 from belvedere.catalog.rights.role_rights import find_memberships
 from belvedere.errors import InvalidInput
 from belvedere.session.context.settings import require_setting
 from belvedere.session.ddl.owners import require_nothing_left
-from belvedere.session.rights.identity import Identity
+from belvedere.session.rights.identity import SessionIdentity
 from belvedere.sql import definitions as d
 from belvedere.values.datetime_text import parse_timestamptz
 from belvedere.values.scram import SALT_BYTES, make_verifier
@@ -25,7 +25,7 @@ RESERVED = frozenset({"public", "none", "current_role", "current_user", "session
 
 
 def change_roles(
-    statement: RoleStatement, identity: Identity
+    statement: RoleStatement, identity: SessionIdentity
 ) -> tuple[str, Callable[[CatalogEdit], None]]:
     """The tag of the statement, and what it does to the catalog."""
     match statement:
@@ -40,7 +40,7 @@ def change_roles(
             return tag, lambda edit: _change_memberships(edit, statement, identity)
 
 
-def _create_role(edit: CatalogEdit, statement: d.CreateRole, identity: Identity) -> None:
+def _create_role(edit: CatalogEdit, statement: d.CreateRole, identity: SessionIdentity) -> None:
     _require_free_name(edit, statement.name)
     role = Role(id=edit.allocate_id(), name=statement.name)
     edit.put(_apply_options(role, statement.options))
@@ -55,7 +55,7 @@ def _create_role(edit: CatalogEdit, statement: d.CreateRole, identity: Identity)
         edit.put(msgspec.structs.replace(creator, memberships=(*creator.memberships, made)))
 
 
-def _alter_role(edit: CatalogEdit, statement: d.AlterRole, identity: Identity) -> None:
+def _alter_role(edit: CatalogEdit, statement: d.AlterRole, identity: SessionIdentity) -> None:
     role = _require_role(edit, statement.name, identity)
     if statement.new_name is not None:
         _require_free_name(edit, statement.new_name)
@@ -79,7 +79,7 @@ def _change_settings(role: Role, statement: d.AlterRole) -> dict[str, str]:
     return {**others, setting.name: statement.value}
 
 
-def _drop_roles(edit: CatalogEdit, statement: d.DropRole, identity: Identity) -> None:
+def _drop_roles(edit: CatalogEdit, statement: d.DropRole, identity: SessionIdentity) -> None:
     for name in statement.names:
         if name in edit.catalog.roles or not statement.if_exists:
             role = _require_role(edit, name, identity)
@@ -107,7 +107,9 @@ def _apply_options(role: Role, options: d.RoleOptions) -> Role:
 # -- membership ------------------------------------------------------------------------------------
 
 
-def _change_memberships(edit: CatalogEdit, statement: d.GrantRoles, identity: Identity) -> None:
+def _change_memberships(
+    edit: CatalogEdit, statement: d.GrantRoles, identity: SessionIdentity
+) -> None:
     for name in statement.roles:
         role = find_role(edit.catalog, name)
         for member in statement.members:
@@ -122,7 +124,7 @@ def _add_member(
     role: Role | None,
     name: str,
     member: str,
-    identity: Identity,
+    identity: SessionIdentity,
     options: tuple[tuple[str, bool], ...],
 ) -> None:
     holder = _require_role(edit, member, identity)
@@ -153,7 +155,7 @@ def _remove_member(
     role: Role | None,
     name: str,
     member: str,
-    identity: Identity,
+    identity: SessionIdentity,
     options: tuple[tuple[str, bool], ...],
 ) -> None:
     if role is None:
@@ -169,7 +171,7 @@ def _remove_member(
     edit.put(msgspec.structs.replace(holder, memberships=tuple(known.values())))
 
 
-def _require_role(edit: CatalogEdit, name: str, identity: Identity) -> Role:
+def _require_role(edit: CatalogEdit, name: str, identity: SessionIdentity) -> Role:
     """A stored role: the owner of the database and predefined roles are as they are."""
     id_ = identity.find_role_id(edit.catalog, name)
     role = get_role(edit.catalog, id_)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.rights.predefined import MONITOR
+from belvedere.catalog.rights.builtin_roles import MONITOR
 from belvedere.catalog.rights.role_rights import RoleRights, find_role_rights
 from belvedere.errors import InvalidInput
 from belvedere.session.rights.denials import DENIED, permission_denied

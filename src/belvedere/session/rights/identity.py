@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import OWNER_ROLE
-from belvedere.catalog.rights.predefined import OWNER_NAME, find_role, name_role
+from belvedere.catalog.rights.builtin_roles import OWNER_NAME, find_role, name_role
 from belvedere.catalog.rights.role_rights import RoleRights, find_role_rights
 from belvedere.errors import InvalidInput
 from belvedere.session.context.settings import SessionSettings
@@ -24,7 +24,7 @@ OF_STORE = ("maintenance_share", "maintenance_tier")
 """Settings of the open store, not only of the session: a superuser's."""
 
 
-class Identity:
+class SessionIdentity:
     """`database` is the name by which the client asked for the store."""
 
     def __init__(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Role
-from belvedere.catalog.rights.predefined import find_role
+from belvedere.catalog.rights.builtin_roles import find_role
 from belvedere.catalog.rights.role_rights import RoleRights
 from belvedere.session.rights.denials import not_allowed
 from belvedere.sql import definitions as d

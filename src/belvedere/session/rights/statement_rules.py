@@ -12,12 +12,12 @@ from typing import Any
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import AnyObject, Index, Schema, Table
-from belvedere.catalog.rights.predefined import READ_SERVER_FILES, WRITE_SERVER_FILES, find_role
+from belvedere.catalog.rights.builtin_roles import READ_SERVER_FILES, WRITE_SERVER_FILES, find_role
 from belvedere.catalog.rights.role_rights import RoleRights
 from belvedere.session.rights import role_rules
 from belvedere.session.rights.data_rights import require_schema_usage
 from belvedere.session.rights.denials import not_allowed, not_the_owner, permission_denied
-from belvedere.session.rights.identity import Identity
+from belvedere.session.rights.identity import SessionIdentity
 from belvedere.sql import definitions as d
 from belvedere.sql import statements as s
 
@@ -30,7 +30,7 @@ class RightsCheck:
 
     catalog: Catalog
     rights: RoleRights
-    identity: Identity
+    identity: SessionIdentity
     schema: str = PUBLIC
 
     def find(self, name: d.QualifiedName, default: str = PUBLIC) -> AnyObject | None:

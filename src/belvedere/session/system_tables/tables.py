@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import CatalogColumn, Index, PlainView, Sequence, Table, View
-from belvedere.catalog.rights.predefined import name_role
+from belvedere.catalog.rights.builtin_roles import name_role
 from belvedere.errors import InvalidInput
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions import text_formatter

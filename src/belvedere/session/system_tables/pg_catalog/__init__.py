@@ -5,6 +5,7 @@ In reading order; an entry uses only those before it:
     oids             the numbers of objects
     columns          the columns of the tables, and rows by column name
     relations        the relations of a catalog, with their columns under numbers
+    privileges       access lists as text, has_table_privilege and its relatives
     definitions      objects as SQL text
     type_rows        types, collations, operator classes
     class_rows       relations, columns, defaults, indexes, sequences

@@ -16,7 +16,7 @@ import zlib
 
 from belvedere.catalog.catalog import PUBLIC_ID
 from belvedere.catalog.model import OWNER_ROLE, CatalogObject, Schema, Table
-from belvedere.catalog.rights import predefined
+from belvedere.catalog.rights import builtin_roles
 
 FIRST_OBJECT_OID = 16_384
 PRIMARY_KEY_OIDS = 1 << 30
@@ -33,12 +33,12 @@ SYSTEM_SCHEMA_OIDS = {"pg_catalog": 11, "belvedere": 13_001, "information_schema
 PUBLIC_SCHEMA_OID = 2200
 _ROLE_OIDS = {
     OWNER_ROLE: OWNER_OID,
-    predefined.READ_ALL_DATA: 6181,
-    predefined.WRITE_ALL_DATA: 6182,
-    predefined.MONITOR: 3373,
-    predefined.READ_SERVER_FILES: 4569,
-    predefined.WRITE_SERVER_FILES: 4570,
-    predefined.MAINTAIN: 6337,
+    builtin_roles.READ_ALL_DATA: 6181,
+    builtin_roles.WRITE_ALL_DATA: 6182,
+    builtin_roles.MONITOR: 3373,
+    builtin_roles.READ_SERVER_FILES: 4569,
+    builtin_roles.WRITE_SERVER_FILES: 4570,
+    builtin_roles.MAINTAIN: 6337,
 }
 
 

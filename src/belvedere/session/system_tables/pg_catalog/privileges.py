@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import HEAD_ID, PUBLIC_ROLE, AnyObject, Grant
-from belvedere.catalog.rights.predefined import PREDEFINED, name_role
+from belvedere.catalog.rights.builtin_roles import PREDEFINED, name_role
 from belvedere.catalog.rights.privileges import LETTERS, print_grant
 from belvedere.catalog.rights.role_rights import RoleRights, find_role_rights
 from belvedere.errors import InvalidInput

@@ -23,7 +23,7 @@ from belvedere.catalog.model import (
     View,
     ViewKind,
 )
-from belvedere.catalog.rights.predefined import name_role
+from belvedere.catalog.rights.builtin_roles import name_role
 from belvedere.catalog.rights.role_rights import find_object_owner
 from belvedere.session.system_tables.pg_catalog.columns import load_catalog_tables
 from belvedere.session.system_tables.pg_catalog.oids import (

@@ -8,7 +8,7 @@ from typing import Any
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import HEAD_ID
-from belvedere.catalog.rights.predefined import OWNER, PREDEFINED
+from belvedere.catalog.rights.builtin_roles import OWNER, PREDEFINED
 from belvedere.plan.functions import FunctionKind, functions_by_name
 from belvedere.plan.functions.core.function import Function, Parameter, PseudoType
 from belvedere.plan.functions.registry import is_operator
