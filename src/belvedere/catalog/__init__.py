@@ -27,7 +27,6 @@ SURFACE = (
     "rights.builtin_roles",
     "rights.grant",
     "rights.ownership",
-    "rights.builtin_roles",
     "rights.privileges",
     "rights.role_rights",
     "table_rewrite",
