@@ -135,3 +135,13 @@ def test_a_key_that_begins_with_few_values_is_counted_right(con: belvedere.Conne
     )
     assert estimate(con, "SELECT * FROM lines") == pytest.approx(40_000, rel=0.2)
     assert estimate(con, "SELECT * FROM lines WHERE n = 3") == pytest.approx(40_000 / 7, rel=0.3)
+
+
+def test_values_that_lie_side_by_side_are_not_few(con: belvedere.Connection) -> None:
+    """A sample of runs has all four lines of an order, and few of the orders."""
+    for name, key in (("by_order", "o, line"), ("by_line", "line, o")):
+        con.execute(f"CREATE TABLE {name} (o int, line int, PRIMARY KEY ({key}))")
+        con.execute(f"INSERT INTO {name} SELECT i / 4, i % 4 FROM generate_series(0, 39999) g(i)")
+        assert estimate(con, f"SELECT line, count(*) FROM {name} GROUP BY line") == 4
+    orders = estimate(con, "SELECT o, count(*) FROM by_order GROUP BY o")
+    assert orders == pytest.approx(10_000, rel=0.3)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import belvedere
 from belvedere import failpoints
 from belvedere.catalog.model import Index, Maintenance, ObjectState, View
 from belvedere.codec import keyspace
@@ -482,3 +483,17 @@ def test_every_build_goes_on_where_the_owner_of_the_store_says_so(
     killed(path, f"CREATE MATERIALIZED VIEW v AS {TOTALS}", "backfill.chunk=kill@2")
     with opened(path, config) as store:
         assert store.verified() == {"v": True}
+
+
+def test_parts_of_views_with_long_names_have_names_of_their_own() -> None:
+    with belvedere.connect(":memory:", autocommit=True) as con:
+        con.execute("CREATE TABLE t (id int PRIMARY KEY, a int, b int)")
+        con.execute("INSERT INTO t SELECT x, x % 3, x % 7 FROM generate_series(1, 50) g(x)")
+        for end, column in (("1", "a"), ("2", "b")):
+            name = "n" * 62 + end
+            con.execute(
+                f"CREATE MATERIALIZED VIEW {name} AS"
+                f" SELECT {column}, count(DISTINCT id % 5) FROM t GROUP BY {column}"
+            )
+            verified = con.execute(f"VERIFY MATERIALIZED VIEW {name}").fetchall()
+            assert verified[0][-1] is True

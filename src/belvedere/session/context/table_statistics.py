@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 from belvedere.catalog.model import Table, View
@@ -46,13 +46,14 @@ class StatisticsSource(Protocol):
 
 @dataclass(slots=True)
 class TableSample:
-    """`values` are stored rows; after `valid_commit_count` more commits a new sample replaces this
-    one."""
+    """`values` are stored rows, `in_runs`: such that lie side by side; after `valid_commit_count`
+    more commits a new sample replaces this one."""
 
     position: int
     rows: float
     table: CompiledTable | None = None
     values: list[bytes] = field(default_factory=list)
+    in_runs: bool = False
     summaries: dict[int, ColumnSummary | None] = field(default_factory=dict)
 
     @property
@@ -68,7 +69,20 @@ class TableSample:
         if self.table is None or slot >= len(self.table.table.columns):
             return None
         get = self.table.layout.getter(slot)
-        return summarize_column([get(value) for value in self.values], self.rows)
+        values = [get(value) for value in self.values]
+        found = summarize_column(values, self.rows)
+        if found is None or not self._is_sorted_in_runs(slot):
+            return found
+        # Equal values lie side by side: a run has all rows of most of its values.
+        different = len(set(values))
+        if different < 2 * RUN_COUNT:
+            return found
+        return replace(found, distinct=different / len(values) * self.rows)
+
+    def _is_sorted_in_runs(self, slot: int) -> bool:
+        assert self.table is not None
+        table = self.table.table
+        return self.in_runs and table.primary_key[0] == slot and not table.hashed
 
 
 class TableStatistics:
@@ -150,9 +164,8 @@ class TableStatistics:
             return TableSample(position, _estimate_state_rows(reader, compiled))
         rows, values = _read_first_rows_and_count(reader, compiled)
         if len(values) >= COUNTED_MAX:
-            return TableSample(
-                position, rows, compiled, list(_sample_rows_evenly_by_key(reader, compiled))
-            )
+            values = list(_sample_rows_evenly_by_key(reader, compiled))
+            return TableSample(position, rows, compiled, values, in_runs=True)
         return TableSample(position, rows, compiled, values[:: len(values) // SAMPLED_MAX + 1])
 
 

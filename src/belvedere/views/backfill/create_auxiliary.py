@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import msgspec
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.definition_rules import truncate_name
 from belvedere.catalog.definitions import ViewDefinition
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Maintenance, View
@@ -60,7 +62,7 @@ def _create_auxiliary(
     fields = compiled.build_read_plan(0).fields
     definition = replace(
         parent,
-        name=f"{parent.name} (auxiliary {part})",
+        name=_name_auxiliary(edit, parent.name, part),
         columns=tuple((f"{i} {field.name}", field.type) for i, field in enumerate(fields)),
         stored=tuple((f"{i} {field.name}", field.type) for i, field in enumerate(compiled.stored)),
         key_columns=compiled.key_column_count,
@@ -81,3 +83,11 @@ def _create_auxiliary(
     )
     registry.cache_compiled_definition(edit.catalog, id_, compiled, one)
     return id_
+
+
+def _name_auxiliary(edit: CatalogEdit, parent: str, part: int) -> str:
+    """The name of a part of a view; of those whose names are cut to the same one, each its own."""
+    taken = {view.name for view in edit.catalog.views}
+    suffixes = (f"{part}" if not number else f"{part}, {number}" for number in itertools.count())
+    names = (truncate_name(parent, f" (auxiliary {suffix})") for suffix in suffixes)
+    return next(name for name in names if name not in taken)
