@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.definition_rules import truncate_name
+from belvedere.catalog.definition_rules import NAME_BYTES_MAX, truncate_name
 from belvedere.catalog.definitions import ViewDefinition
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Maintenance, View
@@ -87,6 +87,9 @@ def _create_auxiliary(
 
 def _name_auxiliary(edit: CatalogEdit, parent: str, part: int) -> str:
     """The name of a part of a view; of those whose names are cut to the same one, each its own."""
+    name = f"{parent} (auxiliary {part})"
+    if len(name.encode()) <= NAME_BYTES_MAX:
+        return name
     taken = {view.name for view in edit.catalog.views}
     suffixes = (f"{part}" if not number else f"{part}, {number}" for number in itertools.count())
     names = (truncate_name(parent, f" (auxiliary {suffix})") for suffix in suffixes)
