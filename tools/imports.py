@@ -56,7 +56,7 @@ FOLDERS: dict[str, Order] = {
         ("workload",),
     ),
     "benchmarks": (
-        ("papers", "pipeline", "tpcc", "tpcw", "ycsb"),
+        ("hbase", "papers", "pipeline", "tpcc", "tpcw", "ycsb"),
         ("overhead", "queries", "store", "views"),
         ("report", "tpch"),
     ),
@@ -198,12 +198,12 @@ FOLDERS: dict[str, Order] = {
         ("engine",),
         ("change_log", "node_lists"),
         ("commit_protocol",),
-        ("catalog_barrier", "group_commit"),
+        ("catalog_barrier", "group_commit", "required_locks"),
         ("commit", "housekeeping", "reader"),
         ("advance", "read_rows"),
         ("locks", "log_rows"),
         ("node",),
-        ("cells", "isolation", "required_locks"),
+        ("cells", "isolation"),
     ),
     "views": (
         ("service",),

@@ -11,6 +11,7 @@ from py4j.protocol import Py4JError
 
 MASTER = "org.apache.hadoop.hbase.master.HMaster"
 GATEWAY = "org.apache.hadoop.hbase.thrift2.ThriftServer"
+ADMIN_SECONDS_MAX = 60
 _callers: list[HBaseAdmin] = []
 """Those that have called a main method: their connections last as long as this process."""
 
@@ -72,9 +73,11 @@ class HBaseAdmin:
     def _open_admin(self) -> Any:
         if self._admin is None:
             hbase = self._gateway.jvm.org.apache.hadoop.hbase
-            connection = hbase.client.ConnectionFactory.createConnection(
-                hbase.HBaseConfiguration.create()
-            )
+            settings = hbase.HBaseConfiguration.create()
+            # Those of the gateways are for requests of clients: a move takes longer.
+            for name in ("hbase.client.operation.timeout", "hbase.rpc.timeout"):
+                settings.set(name, str(ADMIN_SECONDS_MAX * 1000))
+            connection = hbase.client.ConnectionFactory.createConnection(settings)
             self._admin = connection.getAdmin()
         return self._admin
 

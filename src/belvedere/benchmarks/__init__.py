@@ -12,6 +12,7 @@ In reading order; an entry uses only those before it:
     pipeline/  the pipeline on Spark
     tpcw/      TPC-W with the views that the advisor chooses, compared with PostgreSQL
     tpcc/      TPC-C through DB-API, compared with sqlite3 and PostgreSQL
+    hbase/     a database on HBase, compared with bare calls of its gateways
     ycsb       YCSB through `con.execute`, compared with raw rocksdict and with sqlite3
 """
 

@@ -51,3 +51,13 @@ def root_path(catalog: Catalog, table: Table) -> tuple[ForeignKey, ...]:
 def root_table(catalog: Catalog, table: Table) -> Table:
     path = root_path(catalog, table)
     return catalog.table(path[-1].parent) if path else table
+
+
+def key_implies_root(catalog: Catalog, table: Table) -> bool:
+    """Whether the primary key of a row says which root it has: then rows with one key have one
+    root, whatever else is in them."""
+    for key in root_path(catalog, table):
+        if key.parent_index is not None or not set(key.columns) <= set(table.primary_key):
+            return False
+        table = catalog.table(key.parent)
+    return True

@@ -37,6 +37,8 @@ def update_all(txn: Transaction, table: CompiledTable, pairs: list[tuple[Row, Ro
     """Rows of one statement. Keys are compared as they are after all of it, so that a row may take
     the key of another one whose key changes (id = id + 1). Actions come after all rows: those of
     a table that refers to itself see the rows as the statement left them, as in PostgreSQL."""
+    if len(pairs) > 1:
+        txn.fetch_ahead(table.key_of(old) for old, _ in pairs)
     moved = [pair for pair in pairs if not table.same_key(*pair)]
     at_once = len(moved) < 2
     for old, _ in () if at_once else moved:
@@ -86,6 +88,8 @@ def delete(txn: Transaction, table: CompiledTable, row: Row, value: bytes | None
 
 def delete_all(txn: Transaction, table: CompiledTable, rows: Sequence[Row]) -> None:
     """Rows of one statement; actions come after all of them."""
+    if len(rows) > 1:
+        txn.fetch_ahead(table.key_of(row) for row in rows)
     for row in rows:
         stored.delete_row(txn, table, row)
     _apply_delete_actions(txn, table, rows)

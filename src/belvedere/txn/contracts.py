@@ -244,6 +244,10 @@ class CommitProtocol(Protocol):
 
     def reader(self, snapshot: Snapshot) -> Reader: ...
 
+    def fetch_ahead(self, reader: Reader, keys: Iterable[bytes]) -> None:
+        """Let a reader of this protocol have these rows at hand, where a single read takes a round
+        trip: they are read next, one by one."""
+
     def is_newest(self, snapshot: Snapshot) -> bool:
         """Whether it shows all that is published; False also when that takes a look at the
         store."""

@@ -32,7 +32,8 @@ def all_cases() -> dict[str, Case]:
     """Every case, by name."""
     config = p.settings()
     groups: tuple[Callable[[NodeSettings], list[Case]], ...]
-    groups = (core_cases, group_cases, fault_cases, reader_cases, forget_cases, ddl_and_fold_cases)
+    groups = (core_cases, parallel_lock_cases, group_cases, fault_cases, reader_cases)
+    groups += (forget_cases, ddl_and_fold_cases)
     return {case.name: case for group in groups for case in group(config)}
 
 
@@ -61,6 +62,19 @@ def core_cases(c: NodeSettings) -> list[Case]:
         Case("one lock, death", {}, two(c), lists(), **dying),
         Case("two locks", {}, two(c, "xy", "xy"), lists("xy", "xy"), positions_max=3),
         Case("broken secondary", {}, two(c, "xy", "y"), lists("xy", "y"), positions_max=3, **dying),
+    ]
+
+
+def parallel_lock_cases(c: NodeSettings) -> list[Case]:
+    """Secondary locks are taken side by side, and given back where one of them is held."""
+    crossing, check = two(c, "xyz", "yz"), lists("xyz", "yz")
+    few: dict[str, Any] = {"positions_max": 3, "switches_max": 2}
+    dying: dict[str, Any] = {"deaths": 1, "mortal": ("a",)}
+    lost: dict[str, Any] = {"faults": 1, "faulty": ("a",), "fault_on": FAULTS["lock"]}
+    return [
+        Case("three locks", {}, crossing, check, **few),
+        Case("three locks, death", {}, crossing, check, **few, **dying),
+        Case("three locks, faults on lock", {}, crossing, check, **few, **lost, ordered=True),
     ]
 
 

@@ -22,13 +22,14 @@ from belvedere.kv.cell import (
     is_mutation,
 )
 from belvedere.kv.doubles.cells import MemoryCells
-from belvedere.txn.row_atomic import catalog_barrier, commit, log_rows, read_rows
+from belvedere.txn.row_atomic import advance, catalog_barrier, commit, locks, log_rows, read_rows
 from belvedere.txn.row_atomic import node as nodes
 from belvedere.txn.row_atomic.cells import data_cells, layout
 from belvedere.txn.row_atomic.commit import RowExpectation
 from belvedere.txn.row_atomic.housekeeping import sweep
 from belvedere.txn.row_atomic.housekeeping.vacuum import vacuum_and_trim
-from belvedere.txn.row_atomic.locks import RowLock
+from belvedere.txn.row_atomic.locks import AttemptLocks, RowLock
+from belvedere.txn.row_atomic.node import Node
 from tests.txn.row_atomic.steps import TABLE, Bench, change_version, key, latest, root, work
 
 
@@ -59,6 +60,35 @@ def test_a_one_lock_transaction_takes_five_steps_and_two_after(rows: int) -> Non
     before, after = count_steps(bench.store, commit.commit_transaction(bench.node(1), one_lock))
     print(f"{rows} rows under one lock: {before} steps before the acknowledgement, {after} after")
     assert (before, after) == (5, 2)
+
+
+def test_all_locks_but_the_primary_are_taken_in_one_step() -> None:
+    bench = Bench()
+    names = [f"x{n}" for n in range(10)]
+    ten_locks = commit.commit_transaction(bench.node(1), work("t", 0, *names))
+    assert count_steps(bench.store, ten_locks) == (6, 2)
+    assert bench.run(sweep.held_locks()) == []
+
+
+def test_a_lock_that_is_held_is_waited_for_with_only_lower_ones_in_hand() -> None:
+    bench, (one, other) = Bench(lease_seconds=100.0), (Node(1), Node(2))
+    guard = RowLock(layout.lock_row("guard", b"p"), 1)
+    first, second = (AttemptLocks(node.start_attempt(), 0) for node in (one, other))
+    bench.run(locks.take_locks(one, first, (RowLock(root("c")), guard), advance.finish_attempt))
+    waited: list[set[bytes]] = []
+
+    def sleep(seconds: float) -> None:
+        waited.append({row for row, _ in Bench.run(bench, sweep.held_locks())})
+        Bench.run(bench, locks.release_locks(one, first))
+
+    bench._sleep = sleep  # type: ignore[method-assign]
+    wanted = (*(RowLock(root(name)) for name in "abcde"), guard)
+    bench.run(locks.take_locks(other, second, wanted, advance.finish_attempt))
+    assert waited == [{*(root(name) for name in "abc"), guard.row}]
+    assert second.values.keys() == {lock.row for lock in wanted}
+    held = bench.run(sweep.held_locks())
+    assert len(held) == 6, "what was given back can be taken again"
+    assert {holder.attempt for _, holder in held} == {second.attempt}
 
 
 def test_a_commit_is_seen_whole_and_frees_its_locks() -> None:

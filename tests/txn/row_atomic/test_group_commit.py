@@ -9,7 +9,7 @@ import pytest
 from belvedere.errors import Error, Retry
 from belvedere.kv.cell import Get, Increment
 from belvedere.kv.doubles.cells import MemoryCells
-from belvedere.txn.row_atomic import commit, locks, log_rows, read_rows
+from belvedere.txn.row_atomic import advance, commit, locks, log_rows, read_rows
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.group_commit import GroupCommit, GroupMember, complete_group
 from belvedere.txn.row_atomic.housekeeping import sweep
@@ -91,11 +91,11 @@ def test_threads_that_come_while_a_group_is_under_way_form_the_next() -> None:
     members = prepared(bench, node, *"abcdef")
     first_is_in, go = threading.Event(), threading.Event()
 
-    def run(step: object) -> None:
+    def run(step: object) -> object:
         if not first_is_in.is_set():
             first_is_in.set()
             go.wait(30)
-        bench.run(step)  # type: ignore[arg-type]
+        return bench.run(step)  # type: ignore[arg-type]
 
     group = GroupCommit(run, node)
     found: list[int | Error] = []
@@ -123,13 +123,39 @@ def test_a_leader_that_is_interrupted_leaves_the_next_one_free_to_lead() -> None
     first, second = prepared(bench, node, "x", "y")
     interrupt = [True]
 
-    def run(step: object) -> None:
-        if interrupt.pop():
+    def run(step: object) -> object:
+        if interrupt[-1]:
             raise KeyboardInterrupt
-        bench.run(step)  # type: ignore[arg-type]
+        return bench.run(step)  # type: ignore[arg-type]
 
     group = GroupCommit(run, node)
     with pytest.raises(KeyboardInterrupt):
         group.complete_commit(first.held, first.record)
     interrupt.append(False)
     assert group.complete_commit(second.held, second.record) == 1
+
+
+def test_a_commit_is_answered_when_it_is_in_the_log_and_settled_afterwards() -> None:
+    bench = Bench()
+    node = bench.node(1)
+    first, second = prepared(bench, node, "x", "y")
+    go = threading.Event()
+
+    def run(step: object) -> object:
+        return bench.run(step)  # type: ignore[arg-type]
+
+    def run_settling(step: object) -> object:
+        go.wait(30)
+        return run(step)
+
+    group = GroupCommit(run, node, run_settling)
+    for number, member in enumerate((first, second), start=1):
+        assert group.complete_commit(member.held, member.record) == number
+        assert member.held.attempt in node.live, "its locks are not released yet"
+    assert bench.run(advance.read_positions())[0].applied == 0
+    go.set()
+    group.wait_settled(2)
+    assert bench.run(advance.read_positions())[0].applied == 2
+    assert not node.live
+    group.close()
+    assert node.moved[0].applied == 2, "known without asking the store"

@@ -10,18 +10,19 @@ import pytest
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
+from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.errors import Error, InvalidInput, Retry, Unavailable
-from belvedere.kv.cell import CellScan
+from belvedere.kv.cell import CellScan, Step
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.kv.doubles.cells_faults import FaultyCells
 from belvedere.txn.contracts import LockRequest, Participant, Reader, RowChange, Writer
 from belvedere.txn.row_atomic.cells import layout
-from belvedere.txn.row_atomic.engine import HeartbeatThread
+from belvedere.txn.row_atomic.engine import CellStoreSetup, HeartbeatThread
 from belvedere.txn.row_atomic.housekeeping import sweep
 from belvedere.txn.row_atomic.node import NodeSettings
 from belvedere.txn.transaction.transaction import Transaction
-from tests.txn.row_atomic.nodes import commits, open_as, open_node
+from tests.txn.row_atomic.nodes import cells, commits, open_as, open_node
 from tests.txn.shop import create_shop, delete, entries, get, insert, scan, update
 
 SETTINGS = NodeSettings(lease_seconds=3.0, lock_poll_seconds=0.002, close_seconds_min=0.01)
@@ -300,3 +301,68 @@ def test_a_node_keeps_what_its_heart_failed_with_until_it_beats_again() -> None:
     finally:
         heart.stop()
     assert seen[:3] == [None, faulty, None]
+
+
+def test_a_parent_is_not_removed_while_a_child_is_committed_and_not_settled() -> None:
+    """The child is in the log, its cells are not written yet: only its guard says so."""
+    store = MemoryCells()
+    node = Database.on_cells(CellStoreSetup(store, SETTINGS))
+    create_shop(node)
+    for table, row in (("customer", (1, None, None)), ("product", (1, None))):
+        node.run_transaction(lambda txn, t=table, r=row: insert(txn, t, r))  # type: ignore[misc]
+    node.run_transaction(lambda txn: insert(txn, "orders", (1, 1, None)))
+    commits(node).wait_settled()
+    parent, child = node.begin(), node.begin()
+    delete(parent, "product", 1)
+    insert(child, "line", (1, 1, 1))
+    go, settle = threading.Event(), commits(node)._group._run_settling
+
+    def settle_later(step: Step[None]) -> None:
+        go.wait(30)
+        settle(step)
+
+    commits(node)._group._run_settling = settle_later
+    child.commit()
+    refused: list[InvalidInput] = []
+
+    def remove_parent() -> None:
+        try:
+            parent.commit()
+        except InvalidInput as error:
+            refused.append(error)
+
+    removing = threading.Thread(target=remove_parent)
+    removing.start()
+    removing.join(0.2)
+    go.set()
+    removing.join()
+    assert [error.sqlstate for error in refused] == ["23503"]
+    node.close()
+
+
+def test_a_node_that_is_closed_is_gone_and_one_that_was_killed_stays_listed() -> None:
+    store = MemoryCells()
+    first = Database.on_cells(CellStoreSetup(store, SETTINGS))
+    closed = Database.on_cells(CellStoreSetup(store, SETTINGS))
+    killed = open_node(store)
+    listed = {node.node for node in first.engine.list_nodes()}
+    closed_id, killed_id = commits(closed).node.id, commits(killed).node.id
+    assert {closed_id, killed_id} < listed
+    closed.close()
+    assert {node.node for node in first.engine.list_nodes()} == listed - {closed_id}
+    first.close()
+
+
+def test_a_clock_set_back_an_hour_dates_records_and_changes_nothing_else() -> None:
+    store, hour = MemoryCells(), 3_600_000_000
+    first = Database(cells(store), Config(), clock_us=lambda: 2 * hour)
+    create_shop(first)
+    second = Database(cells(store), Config(), clock_us=lambda: hour)
+    before = first.run_and_get_commit(lambda txn: insert(txn, "product", (1, "a")))[1]
+    second.begin(at_least=before.position).rollback()
+    after = second.run_and_get_commit(lambda txn: update(txn, "product", (1, "b")))[1]
+    assert after.position > before.position
+    assert after.time < before.time
+    for node in (first, second):
+        with node.begin(at_least=after.position) as reader:
+            assert get(reader, "product", 1) == (1, "b")

@@ -21,12 +21,14 @@ from belvedere.remote.frames import Request
 
 BY_ROWS = ("store", "ycsb", "queries")
 BY_CUSTOMERS = ("tpcw",)
-BY_SCALE = ("tpcc", "views", "growth", "vms", "cloudtps", "pnuts", "pipeline")
+BY_SCALE = ("tpcc", "views", "growth", "vms", "cloudtps", "pnuts", "pipeline", "hbase")
 WORKLOADS = (*BY_ROWS, *BY_CUSTOMERS, *BY_SCALE)
 """Workloads of `belvedere bench`, by what says how large they are."""
 
 ON_SPARK = {"vms": "papers.vms_spark"}
+ON_DATABASE = ("tpcw", "hbase")
 MODULES = {
+    "hbase": "hbase.suite",
     "tpcc": "tpcc.suite",
     "tpcw": "tpcw.suite",
     "views": "views.suite",
@@ -94,7 +96,7 @@ def bench(
     ] = 1.0,
     customers: Annotated[int, typer.Option(help="customers to load (tpcw)", min=10)] = 50_000,
     database: Annotated[
-        str | None, typer.Option(help="the URL of an empty store to measure (tpcw)")
+        str | None, typer.Option(help="the URL of an empty store to measure (tpcw, hbase)")
     ] = None,
     seed: Annotated[int, typer.Option(help="what random choices start from")] = 1,
     part: Annotated[
@@ -119,11 +121,12 @@ def bench(
     if part and not set(part) <= _part_letters(module):
         known = ", ".join(sorted(_part_letters(module))) or "none"
         raise typer.BadParameter(f"parts of {workload}: {known}")
-    if workload in BY_CUSTOMERS:
-        report = module.run(customers, seed, database=database)
-    else:
-        size = rows if workload in BY_ROWS else scale
-        report = module.run(size, seed, part) if part else module.run(size, seed)
+    size = rows if workload in BY_ROWS else customers if workload in BY_CUSTOMERS else scale
+    with _print_errors():
+        if workload in ON_DATABASE:
+            report = module.run(size, seed, database=database)
+        else:
+            report = module.run(size, seed, part) if part else module.run(size, seed)
     report.print()
     if json is not None:
         report.write_json(json)

@@ -133,6 +133,8 @@ service THBaseService {
   void put(1: required binary table, 2: required TPut tput) throws (1: TIOError io)
   void putMultiple(1: required binary table, 2: required list<TPut> tputs)
     throws (1: TIOError io)
+  list<TDelete> deleteMultiple(1: required binary table, 2: required list<TDelete> tdeletes)
+    throws (1: TIOError io)
   void mutateRow(1: required binary table, 2: required TRowMutations trowMutations)
     throws (1: TIOError io)
   /* compareOp: 2 equal */

@@ -11,6 +11,7 @@ from typing import Any
 
 from belvedere.kv.cell import (
     Cell,
+    CellDelete,
     Cells,
     CellScan,
     Change,
@@ -91,6 +92,12 @@ def _put_call(table: bytes, puts: list[Any]) -> GatewayCall:
     return GatewayCall("putMultiple", {"table": table, "tputs": puts}, _read_nothing)
 
 
+def delete_call(table: bytes, mutations: list[Mutate]) -> GatewayCall:
+    """Mutations that only delete single versions, in one call."""
+    gone = [_make_delete(each.row, each.changes, exact=True) for each in mutations]
+    return GatewayCall("deleteMultiple", {"table": table, "tdeletes": gone}, _read_nothing)
+
+
 def mutate_call(table: bytes, mutation: Mutate) -> GatewayCall:
     arguments = {"table": table, "trowMutations": _make_mutations(mutation.row, mutation.changes)}
     return GatewayCall("mutateRow", arguments, _read_nothing)
@@ -119,6 +126,10 @@ def increment_call(table: bytes, increment: Increment) -> GatewayCall:
 
 def only_puts(mutation: Mutate) -> bool:
     return all(isinstance(change, Put) for change in mutation.changes)
+
+
+def only_version_deletes(mutation: Mutate) -> bool:
+    return all(isinstance(change, CellDelete) and change.exact for change in mutation.changes)
 
 
 def _make_get(get: Get) -> Any:
@@ -158,16 +169,22 @@ def _make_mutations(row: bytes, changes: tuple[Change, ...]) -> Any:
     puts = tuple(change for change in changes if isinstance(change, Put))
     if puts:
         found.append(types.TMutation(put=_make_put(row, puts)))
-    for exact, form in ((True, DELETE_VERSION), (False, DELETE_UP_TO)):
-        columns = [
-            types.TColumn(family=FAMILY, qualifier=change.column, timestamp=change.timestamp)
-            for change in changes
-            if not isinstance(change, Put) and change.exact == exact
-        ]
-        if columns:
-            gone = types.TDelete(row=row, columns=columns, deleteType=form)
+    for exact in (True, False):
+        if any(isinstance(each, CellDelete) and each.exact == exact for each in changes):
+            gone = _make_delete(row, changes, exact=exact)
             found.append(types.TMutation(deleteSingle=gone))
     return types.TRowMutations(row=row, mutations=found)
+
+
+def _make_delete(row: bytes, changes: tuple[Change, ...], *, exact: bool) -> Any:
+    types = load_types()
+    columns = [
+        types.TColumn(family=FAMILY, qualifier=change.column, timestamp=change.timestamp)
+        for change in changes
+        if isinstance(change, CellDelete) and change.exact == exact
+    ]
+    form = DELETE_VERSION if exact else DELETE_UP_TO
+    return types.TDelete(row=row, columns=columns, deleteType=form)
 
 
 def _key_before(key: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """The operations of a `Many` as calls: those that can share a call do, the rest go side by side.
 
-Gets of one table are one multi-get, puts of one table one multi-put. Conditional mutations,
-increments and mutations that also delete have a call each.
+Gets of one table are one multi-get, puts of one table one multi-put, deletes of single versions one
+multi-delete. Conditional mutations, increments and all other mutations have a call each.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def plan_calls(operations: Sequence[SingleRow], router: TableRouter) -> list[Pla
         *_plan_single_calls(operations, router),
         *_plan_multi_gets(operations, router),
         *_plan_multi_puts(operations, router),
+        *_plan_multi_deletes(operations, router),
     ]
 
 
@@ -59,7 +60,7 @@ def _plan_single_calls(
                 yield PlannedCall(requests.check_and_mutate_call(table, operation), (number,))
             case Mutate():
                 check_changes(operation.changes)
-                if not requests.only_puts(operation):
+                if not (requests.only_puts(operation) or requests.only_version_deletes(operation)):
                     yield PlannedCall(requests.mutate_call(table, operation), (number,))
 
 
@@ -81,3 +82,18 @@ def _plan_multi_puts(operations: Sequence[SingleRow], router: TableRouter) -> It
     for table, mutations in by_table.items():
         for call in requests.put_calls(table, mutations, PUT_BYTES_MAX):
             yield PlannedCall(call)
+
+
+def _plan_multi_deletes(
+    operations: Sequence[SingleRow], router: TableRouter
+) -> Iterator[PlannedCall]:
+    by_table: dict[bytes, list[Mutate]] = {}
+    for operation in operations:
+        if (
+            isinstance(operation, Mutate)
+            and operation.changes
+            and requests.only_version_deletes(operation)
+        ):
+            by_table.setdefault(router.table_of(operation.row), []).append(operation)
+    for table, mutations in by_table.items():
+        yield PlannedCall(requests.delete_call(table, mutations))

@@ -30,7 +30,7 @@ from belvedere.kv.hbase.side_by_side import plan_calls
 from belvedere.kv.hbase.tables import TableLayout, TableRouter, open_tables
 from belvedere.kv.hbase.url import HBaseUrl
 
-PAGE_ROWS = 512
+PAGE_ROWS = 1024
 PAGE_BYTES = 4 * 1024 * 1024
 
 

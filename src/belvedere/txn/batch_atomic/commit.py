@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -264,8 +264,7 @@ class BatchCommit:
     def _append_transaction(
         self, transaction: bytes, changes: Changes, time: int, own: int
     ) -> tuple[int, int]:
-        """Write a transaction, which has `own` snapshots open; returns batch number and
-        position."""
+        """Write a transaction, which has `own` snapshots open; its batch number and position."""
         batch_number, position, before, last_hash = self._visibility.written
         batch_number += 1
         position += 1
@@ -328,6 +327,9 @@ class BatchCommit:
         if failpoints.armed:
             failpoints.hit("catalog.after")
 
+    def fetch_ahead(self, reader: Reader, keys: Iterable[bytes]) -> None:
+        """Single reads are as quick."""
+
     def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
         if key not in self._undo:
             return
@@ -352,8 +354,7 @@ class BatchCommit:
         return found
 
     def _require_no_conflict(self, intent: Intent) -> None:
-        """Raise Retry when a row that the transaction wrote, or must find unchanged, has
-        changed."""
+        """Raise Retry when a row that was written, or must be found unchanged, has changed."""
         entries = self._undo
         for key, _, _, seen in intent.changes:
             lost_to = self._visibility.undo.changed_after(key, seen) if key in entries else 0
@@ -441,8 +442,7 @@ class BatchCommit:
             raise
 
     def _stop_writing(self, error: BaseException, batch: Sequence[Write]) -> None:
-        """After a failed write. Whether the position is taken may not be known, so it is not
-        taken again."""
+        """After a failed write. The position is not taken again: it may be taken already."""
         if isinstance(error, InvalidInput):
             return  # refused by the store: nothing happened
         self._failure = Unavailable("a commit was interrupted")

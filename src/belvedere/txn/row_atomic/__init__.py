@@ -8,7 +8,6 @@ code.
 In reading order; an entry uses only those before it:
 
     cells/           how rows of tables and of the protocol are laid out in cells
-    required_locks   the locks that a transaction requires, all as lock rows of one form
     isolation        which isolation levels a row-atomic store has
     node             the in-memory state of one node
     locks            lock rows: taken, stamped, released and broken by conditional writes
@@ -18,6 +17,7 @@ In reading order; an entry uses only those before it:
     commit           the commit of one transaction, step by step
     housekeeping/    periodic work: folding of sums, vacuum, finishing the work of dead nodes
     reader           `Reader` and `Writer` over cells
+    required_locks   the locks that a transaction requires, and what it asks of its commit
     catalog_barrier  the catalog barrier: after DDL no commit under an older catalog succeeds
     group_commit     group commit of a node: several transactions take a step together
     commit_protocol  the commit protocol that a transaction of this store uses

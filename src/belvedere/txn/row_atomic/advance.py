@@ -11,6 +11,7 @@ the work limit: floors depend on this (see `txn.row_atomic.housekeeping.vacuum`)
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 from belvedere.errors import Corruption, Unavailable
 from belvedere.kv.cell import (
@@ -111,38 +112,34 @@ def _help_apply(node: Node, need: int) -> Step[int]:
     upto = min(need, positions.applied + node.settings.log_batch)
     wanted = range(positions.applied + 1, upto + 1)
     rows = tuple(Get(layout.log_row(p, node.settings.lanes)) for p in wanted)
-    reached, changed = positions.applied, positions.changed
+    moved = positions
     for position, cells in zip(wanted, (yield MultiGet(rows))):
         entry = log_rows.read_entry(node, position, cells)
         if entry is None:
             yield from _wait_or_close(node, position, shared)
             break
         if _is_unmarked(entry) and node.note_unapplied(position) and node.closing_delay(shared) > 0:
-            yield Pause(max(node.closing_delay(shared) / 8, 0.001))
+            yield Pause(node.poll_delay(shared) / 2)
             break
         yield from apply_entry(node, entry)
-        reached = position
-        if entry.record is not None and entry.record.body:
-            changed = position
-    if reached > positions.applied:
-        moved = Positions(max(positions.decided, reached), reached, changed)
+        moved = moved.move_over(position, entry.record)
+    if moved.applied > positions.applied:
         yield _move_operation(node, stored, moved, shared)
-    return reached if reached >= need else positions.applied
+    return moved.applied if moved.applied >= need else positions.applied
 
 
 def _wait_or_close(node: Node, position: int, shared: float) -> Step[None]:
     """An empty position: its writer is still at work, or dead. Time in which this process or the
     store stood still does not count: the writer could not have progressed either."""
     delay = node.closing_delay(shared)
-    poll = max(delay / 4, 0.001)
     now = yield Now()
     waited, seen = node.holes.get(position, (0.0, now))
-    waited += min(now - seen, 1.5 * poll)
+    waited += min(now - seen, 1.5 * max(delay / 4, 0.001))
     node.holes[position] = (waited, now)
     if waited >= delay:
         yield from log_rows.close_position(node, position)
     else:
-        yield Pause(min(delay - waited, poll))
+        yield Pause(min(delay - waited, node.poll_delay(shared)))
 
 
 def _is_unmarked(entry: LogEntry) -> bool:
@@ -159,7 +156,7 @@ def apply_entry(node: Node, entry: LogEntry) -> Step[None]:
     assert record is not None
     node.counts["records applied for others"] += 1
     yield from write_cells(entry.position, record)
-    yield log_rows.mark_applied(node, entry.position, record.attempt)
+    yield log_rows.mark_applied(node, entry.position)
 
 
 def write_cells(position: int, record: Record) -> Step[None]:
@@ -178,18 +175,19 @@ def write_cells_and_read_positions(mutations: list[Mutate]) -> Step[Cells]:
     return cells
 
 
-def advance_operations(
-    node: Node, cells: Cells, first: int, last: int, changed: int
-) -> tuple[CheckAndMutate, ...]:
-    """The compare-and-set by which a writer that has written the cells of all positions from
-    `first` to `last` moves `applied` to the last, if it was just before the first; `changed` is the
-    last of them that changed a table, or 0. Nothing when other positions are still open: then
-    whoever needs them helps."""
+def build_advance(
+    node: Node, cells: Cells, records: Sequence[tuple[int, Record]]
+) -> tuple[CheckAndMutate, Positions] | None:
+    """The compare-and-set by which a writer that has written the cells of these records, by
+    position, moves `applied` to the last of them, and what it moves it to. None when another
+    position before them, or between them, is still open: then whoever needs them helps."""
     positions, stored, shared = decode_positions(cells)
-    if positions.applied != first - 1:
-        return ()
-    moved = Positions(max(positions.decided, last), last, changed or positions.changed)
-    return (_move_operation(node, stored, moved, shared),)
+    moved = positions
+    for position, record in records:
+        if position != moved.applied + 1:
+            return None
+        moved = moved.move_over(position, record)
+    return _move_operation(node, stored, moved, shared), moved
 
 
 def finish_attempt(node: Node, attempt: int, position: int) -> Step[None]:

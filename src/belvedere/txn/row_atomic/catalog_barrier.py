@@ -4,10 +4,19 @@ A writer takes its locks first and reads the catalog version afterwards. So once
 written, every writer of an older one either holds a lock that a scan of the lock rows shows, or
 will see the new version and give up. The barrier waits for those locks, or breaks them, and only
 then is a snapshot complete with respect to the old catalog.
+
+`CatalogCache` has the catalogs that a node has read, so that a snapshot rarely has to look for its
+own. Whoever reads one whose version is not written yet writes it.
 """
 
 from __future__ import annotations
 
+import threading
+
+from belvedere.catalog import catalog as catalogs
+from belvedere.catalog import model
+from belvedere.catalog.catalog import Catalog
+from belvedere.codec import keyspace
 from belvedere.errors import Retry
 from belvedere.kv.cell import (
     BeginWork,
@@ -22,9 +31,13 @@ from belvedere.kv.cell import (
 )
 from belvedere.txn.row_atomic import advance, locks
 from belvedere.txn.row_atomic.cells import layout
-from belvedere.txn.row_atomic.cells.layout import Holder
+from belvedere.txn.row_atomic.cells.layout import Holder, Positions
 from belvedere.txn.row_atomic.housekeeping.sweep import held_locks
 from belvedere.txn.row_atomic.node import Node
+from belvedere.txn.row_atomic.reader import RepeatableRunner, RowReader
+from belvedere.txn.transaction.schema_change import CATALOG_KEY
+
+CATALOGS_CACHED_MAX = 8
 
 
 def read_version() -> Step[int]:
@@ -77,3 +90,50 @@ def _wait_for_holder(node: Node, row: bytes, holder: Holder) -> Step[None]:
         if now - started > node.settings.lock_wait_seconds_max:
             raise Retry("lock wait timed out", sqlstate="55P03", row=row.hex())
         yield Pause(node.settings.lock_poll_seconds)
+
+
+class CatalogCache:
+    """Catalogs by version, and by the position of the change that made them. Safe to use from any
+    thread."""
+
+    def __init__(self, look: RepeatableRunner) -> None:
+        self._look = look
+        self._by_version: dict[int, Catalog] = {}
+        self._by_change: dict[int, Catalog] = {}
+        self._mutex = threading.Lock()
+
+    def catalog_of(self, at: Positions) -> Catalog:
+        """The catalog of a snapshot at these positions: that of the last change of it."""
+        found = self._by_change.get(at.catalog)
+        if found is None:
+            found = self._remember(self._by_change, at.catalog, self.catalog_at(at.applied))
+        return found
+
+    def knows_catalog(self, at: Positions) -> bool:
+        return at.catalog in self._by_change
+
+    def catalog_at(self, at: int) -> Catalog:
+        """The catalog as of a position; one object for each version."""
+        reader = RowReader(self._look, at, at, catalogs.empty_catalog())
+        head = reader.get(CATALOG_KEY.encode((model.HEAD_ID,)))
+        version = 0 if head is None else model.decode(head).version
+        known = self._by_version.get(version)
+        if known is not None:
+            return known
+        found = dict(catalogs.empty_catalog().objects)
+        for batch in reader.scan(*keyspace.relation_range(model.CATALOG_RELATION)):
+            for _, value in batch:
+                item = model.decode(value)
+                found[item.id] = item
+        loaded = Catalog(found)
+        if head is not None:
+            self._look(lambda: raise_version(loaded.version))
+        return self._remember(self._by_version, version, loaded)
+
+    def _remember(self, kept: dict[int, Catalog], number: int, loaded: Catalog) -> Catalog:
+        with self._mutex:
+            found = kept.setdefault(number, loaded)
+            for old in sorted(kept)[:-CATALOGS_CACHED_MAX]:
+                if old != number:
+                    del kept[old]
+        return found

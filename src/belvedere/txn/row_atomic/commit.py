@@ -13,7 +13,7 @@ With one lock: five sequential round trips before the acknowledgement, two after
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from belvedere.errors import Corruption, Error, Retry
@@ -144,20 +144,26 @@ def _is_alive(row: bytes, marker: Cells) -> bool:
 
 
 def complete_commit(node: Node, held: AttemptLocks, record: Record) -> Step[int]:
-    """Steps 2 to 5: the position of the commit. When the outcome is unknown the locks stay: a node
-    that needs them resolves it. A lost reply that arrives here was not that of the commit."""
+    """Steps 2 to 5: the position of the commit."""
+    position = yield from append_record(node, held, record)
+    yield Acknowledge(position)
+    yield from _apply_and_release(node, held, record, position)
+    return position
+
+
+def append_record(node: Node, held: AttemptLocks, record: Record) -> Step[int]:
+    """Steps 2 to 4: the position of the commit, which stands from here on. When the outcome is
+    unknown the locks stay: a node that needs them resolves it. A lost reply that arrives here was
+    not that of the commit."""
     try:
         value = yield from _encode_record(node, record)
-        position = yield from _append_to_log(node, held, record, value)
+        return (yield from _append_to_log(node, held, record, value))
     except (ReplyLost, WorkExpired) as lost:
         yield from locks.release_locks(node, held)
         raise Retry("store does not answer") from lost
     except (Retry, Corruption):
         yield from locks.release_locks(node, held)
         raise
-    yield Acknowledge(position)
-    yield from _apply_and_release(node, held, record, position)
-    return position
 
 
 def _encode_record(node: Node, record: Record) -> Step[bytes]:
@@ -212,17 +218,32 @@ def _raise_closing_delay(node: Node, seconds: float) -> Step[None]:
 def _apply_and_release(node: Node, held: AttemptLocks, record: Record, position: int) -> Step[None]:
     """Step 5. The commit stands whatever happens here; other nodes do what is left undone."""
     try:
-        mutations = data_cells.record_mutations(position, record)
-        cells = yield from advance.write_cells_and_read_positions(mutations)
-        changed = position if record.body else 0
-        moves = advance.advance_operations(node, cells, position, position, changed)
-        mark = log_rows.mark_applied(node, position, record.attempt)
-        done = yield Many((mark, *locks.release_operations(held), *moves))
-        for row, released in zip(held.values, done[1:]):
-            if not released:
-                yield from locks.remove_holder(row, held.attempt)
+        released = yield from apply_records(node, [(held, position, record)])
+        for row in released:
+            yield from locks.remove_holder(row, held.attempt)
     except (ReplyLost, WorkExpired):
         yield from apply_and_release_again(node, held, position)
+
+
+def apply_records(
+    node: Node, done: Sequence[tuple[AttemptLocks, int, Record]]
+) -> Step[list[bytes]]:
+    """Write the cells of committed records, by position; then mark them applied, release their
+    locks and move `applied` on. Returns the lock rows that others have changed meanwhile."""
+    mutations = [
+        m for _, position, record in done for m in data_cells.record_mutations(position, record)
+    ]
+    cells = yield from advance.write_cells_and_read_positions(mutations)
+    move = advance.build_advance(node, cells, [(position, record) for _, position, record in done])
+    marks = [log_rows.mark_applied(node, position) for _, position, _ in done]
+    releases = [each for held, _, _ in done for each in locks.release_operations(held)]
+    rows = [row for held, _, _ in done for row in held.values]
+    started = yield Now()
+    answers = yield Many((*marks, *releases, *((move[0],) if move is not None else ())))
+    if move is not None and answers[-1]:
+        node.note_positions(move[1], started)
+    given = answers[len(marks) : len(marks) + len(rows)]
+    return [row for row, answer in zip(rows, given) if not locks.is_given_back(answer)]
 
 
 def apply_and_release_again(node: Node, held: AttemptLocks, position: int) -> Step[None]:

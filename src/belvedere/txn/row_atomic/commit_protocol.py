@@ -22,12 +22,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from belvedere.catalog import catalog as catalogs
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
-from belvedere.codec import keyspace
-from belvedere.codec.record import encode_record
-from belvedere.errors import Retry, Unavailable
+from belvedere.errors import Corruption, Retry, Unavailable
 from belvedere.kv.batch import Write
 from belvedere.kv.cell import BeginWork, CellStore, Driver, ReplyLost, Step, WorkExpired
 from belvedere.txn.batch_atomic.commit import apply_catalog_changes
@@ -51,30 +48,32 @@ from belvedere.txn.row_atomic import (
     read_rows,
 )
 from belvedere.txn.row_atomic import node as nodes
-from belvedere.txn.row_atomic.cells import data_cells, layout
+from belvedere.txn.row_atomic.catalog_barrier import CatalogCache
+from belvedere.txn.row_atomic.cells import data_cells
 from belvedere.txn.row_atomic.cells.layout import Positions, Record, RowWrite
 from belvedere.txn.row_atomic.commit import CommitRequest
 from belvedere.txn.row_atomic.group_commit import GroupCommit
 from belvedere.txn.row_atomic.housekeeping import sweep
 from belvedere.txn.row_atomic.isolation import require_supported_isolation
-from belvedere.txn.row_atomic.locks import AttemptLocks, RowLock
+from belvedere.txn.row_atomic.locks import AttemptLocks
 from belvedere.txn.row_atomic.node import NodeSettings
 from belvedere.txn.row_atomic.reader import (
     Result,
     RowReader,
     RowWriter,
     derived_writes,
-    row_write,
     single_cell_write,
 )
-from belvedere.txn.row_atomic.required_locks import MAINTENANCE, required_locks
-from belvedere.txn.transaction.schema_change import CATALOG_KEY
+from belvedere.txn.row_atomic.required_locks import (
+    MAINTENANCE,
+    build_request,
+    lock_rows,
+    required_locks,
+)
 
-PREFIX = keyspace.ROW_PREFIX_BYTES
 LOCK_ROUNDS_MAX = 8
 DERIVE_ROUNDS_MAX = 64
 RECENT_ROWS_MAX = 10_000
-CATALOGS_CACHED_MAX = 8
 
 Addition = tuple[bytes, bytes, tuple[int, ...]]
 """Key of a sum, its payload, what is added to its amounts."""
@@ -92,15 +91,17 @@ class RowCommit:
         sleep: Callable[[float], None],
         clock_us: Callable[[], int],
         participants_for: ParticipantsFor,
+        settles_in_background: bool = False,
     ) -> None:
-        """`clock` is monotonic and this process's own; `clock_us` only dates the records."""
+        """`clock` is monotonic and this process's own; `clock_us` only dates the records.
+        `settles_in_background`: commits are acknowledged when they are in the log."""
         self._store = store
         self._clock = clock
         self._sleep = sleep
         self._clock_us = clock_us
         self._participants_for = participants_for
         self._settings = settings
-        self._catalogs: dict[int, Catalog] = {}
+        self._catalogs = CatalogCache(self.run_repeatable)
         self._read_at_least = 0
         self._last_snapshot: tuple[Snapshot | None, float] = (None, 0.0)
         self._shut = False
@@ -109,8 +110,10 @@ class RowCommit:
         self._recent: dict[bytes, int] = {}
         self._mutex = threading.Lock()
         self.round_trips = 0
+        self.settling_round_trips = 0
         self.node = self.run_step(nodes.join_store(settings))
-        self._group = GroupCommit(self.run_step, self.node)
+        settling = self._run_settling if settles_in_background else None
+        self._group = GroupCommit(self.run_step, self.node, settling)
 
     def run_step(self, step: Step[Result]) -> Result:
         """Drive a step on the store, in the calling thread."""
@@ -119,6 +122,18 @@ class RowCommit:
             return driver.run_step(step)
         finally:
             self.round_trips += driver.round_trips
+
+    def _run_settling(self, step: Step[Result]) -> Result:
+        """The same for what is left of commits after their acknowledgement."""
+        driver = Driver(self._store, self._clock, self._sleep, self._settings.work_seconds_max)
+        try:
+            return driver.run_step(step)
+        finally:
+            self.settling_round_trips += driver.round_trips
+
+    def wait_settled(self) -> None:
+        """Until nothing is left to do for the commits of this node."""
+        self._group.wait_settled(self._read_at_least)
 
     def run_repeatable(self, make: Callable[[], Step[Result]]) -> Result:
         """Drive a step that may be repeated; after a lost reply its outcome is unknown, so it is
@@ -131,9 +146,15 @@ class RowCommit:
         raise Unavailable("the store does not answer", sqlstate="08006")
 
     def send_heartbeat(self) -> None:
-        """Send a heartbeat, so that other nodes see this one alive: at least every fifth of the
-        lease."""
+        """Let other nodes see this one alive: at least every fifth of the lease."""
         self.run_step(nodes.send_heartbeat(self.node))
+
+    def leave_store(self) -> None:
+        """Tell the other nodes that this one is gone; else they find out by the lease."""
+        try:
+            self.run_step(nodes.leave_store(self.node))
+        except (Unavailable, Corruption):
+            self.node.counts["leaving not noted"] += 1
 
     def sweep_locks(self) -> int:
         """Finish what dead nodes began; returns the number of locks broken."""
@@ -146,8 +167,9 @@ class RowCommit:
     # -- reading ------------------------------------------------------------------------------
 
     def shut_down(self) -> None:
-        """Admit no further commit."""
+        """Admit no further commit, and settle the last ones."""
         self._shut = True
+        self._group.close()
 
     def _require_open(self) -> None:
         if self._shut:
@@ -181,25 +203,35 @@ class RowCommit:
         """The last snapshot, while it is young enough and contains all it has to."""
         known, taken = self._last_snapshot
         if known is None or known.batch < self._read_at_least:
-            return None
+            self._group.wait_settled(self._read_at_least)
+            moved, taken = self.node.moved
+            if moved.applied < self._read_at_least or not self._catalogs.knows_catalog(moved):
+                return None
+            known = self._remember_snapshot(moved, taken)
         return known if self._clock() - taken < self._settings.snapshot_seconds_max else None
 
     def published_snapshot(self) -> Snapshot:
         """What a snapshot would show now."""
         need = self._read_at_least
+        self._group.wait_settled(need)
         return self._make_snapshot(lambda: advance.reach_positions(self.node, need))
 
     @property
     def newest_snapshot(self) -> Snapshot:
         """Not older than any commit acknowledged anywhere before this call."""
+        self._group.wait_settled(self._read_at_least)
         found = self._make_snapshot(lambda: advance.reach_latest(self.node))
         self._raise_read_position(found.batch)
         return found
 
     def _make_snapshot(self, reach: Callable[[], Step[Positions]]) -> Snapshot:
         started = self._clock()
-        at = self.run_repeatable(reach)
-        found = Snapshot(at.applied, at.changed, self.catalog_at(at.applied))
+        return self._remember_snapshot(self.run_repeatable(reach), started)
+
+    def _remember_snapshot(self, at: Positions, started: float) -> Snapshot:
+        """The snapshot at these positions, read not before `started`."""
+        catalog = self._catalogs.catalog_of(at)
+        found = Snapshot(at.applied, at.changed, catalog)
         with self._mutex:
             known = self._last_snapshot[0]
             if known is None or known.batch <= found.batch:
@@ -226,6 +258,10 @@ class RowCommit:
 
         return RowReader(self.run_repeatable, at, snapshot.position, snapshot.catalog, check_age)
 
+    def fetch_ahead(self, reader: Reader, keys: Iterable[bytes]) -> None:
+        if isinstance(reader, RowReader):
+            reader.fetch_ahead(keys)
+
     def is_newest(self, snapshot: Snapshot) -> bool:
         return False  # other nodes commit too
 
@@ -245,29 +281,7 @@ class RowCommit:
 
     def catalog_at(self, at: int) -> Catalog:
         """The catalog as of a position; one object for each version."""
-        reader = RowReader(self.run_repeatable, at, at, catalogs.empty_catalog())
-        head = reader.get(CATALOG_KEY.encode((model.HEAD_ID,)))
-        version = 0 if head is None else model.decode(head).version
-        known = self._catalogs.get(version)
-        if known is not None:
-            return known
-        found = dict(catalogs.empty_catalog().objects)
-        for batch in reader.scan(*keyspace.relation_range(model.CATALOG_RELATION)):
-            for _, value in batch:
-                item = model.decode(value)
-                found[item.id] = item
-        loaded = Catalog(found)
-        if head is not None:
-            self.run_step(catalog_barrier.raise_version(loaded.version))
-        return self._remember_catalog(version, loaded)
-
-    def _remember_catalog(self, version: int, loaded: Catalog) -> Catalog:
-        with self._mutex:
-            kept = self._catalogs.setdefault(version, loaded)
-            for old in sorted(self._catalogs)[:-CATALOGS_CACHED_MAX]:
-                if old != version:
-                    del self._catalogs[old]
-        return kept
+        return self._catalogs.catalog_at(at)
 
     # -- committing ---------------------------------------------------------------------------
 
@@ -301,6 +315,7 @@ class RowCommit:
         older one. When this node dies here, the next one that reads the new catalog writes it; a
         backfill that was to follow the barrier is then unfinished, and dropped."""
         try:
+            self._group.wait_settled(position)
             self.run_repeatable(lambda: advance.apply_through(self.node, position))
             version = self.catalog_at(position).version
             self.run_repeatable(lambda: catalog_barrier.raise_version(version))
@@ -338,16 +353,19 @@ class RowCommit:
         wanted = required_locks(intent, catalog, participants, seen)
         for _ in range(LOCK_ROUNDS_MAX):
             held = AttemptLocks(self.node.start_attempt(), intent.snapshot.catalog.version)
+            record = None
             try:
                 record, more = self._prepare_record(
                     intent, catalog, participants, wanted, held, time
                 )
-                if record is not None:
-                    return self._group.complete_commit(held, record)
-                self.run_step(locks.release_locks(self.node, held))
-                wanted |= more
+                if record is None:
+                    self.run_step(locks.release_locks(self.node, held))
+                    wanted |= more
             finally:
-                self.node.end_attempt(held.attempt)
+                if record is None:
+                    self.node.end_attempt(held.attempt)
+            if record is not None:
+                return self._group.complete_commit(held, record)
         raise Retry("locks needed keep changing")
 
     def _reader_at(self, as_of: int | None, intent: Intent, catalog: Catalog) -> RowReader:
@@ -364,7 +382,7 @@ class RowCommit:
     ) -> tuple[Record | None, frozenset[LockRequest]]:
         """The record to commit, with every lock held; or the locks that turned out to be
         missing."""
-        work = self._build_request(intent, catalog, wanted, time)
+        work = build_request(intent, catalog, wanted, time)
         record = self.run_step(commit.prepare_commit(self.node, held, work))
         newest = self._reader_at(None, intent, catalog)
         try:
@@ -376,22 +394,6 @@ class RowCommit:
             self.run_step(locks.release_locks(self.node, held))
             raise
 
-    def _build_request(
-        self, intent: Intent, catalog: Catalog, wanted: Iterable[LockRequest], time: int
-    ) -> CommitRequest:
-        logged = [(c.relation, c.key[PREFIX:], c.old, c.new) for c in intent.changes]
-        body = encode_record(0, 0, catalog.version, time, intent.transaction, logged)
-        return CommitRequest(
-            intent.transaction,
-            intent.snapshot.batch,
-            intent.snapshot.catalog.version,
-            _lock_rows(wanted),
-            tuple(row_write(catalog, c.key, c.old, c.new) for c in intent.changes),
-            body=body,
-            time=time,
-            seen={change.key: change.seen for change in intent.changes},
-        )
-
     def _derive_rows(
         self,
         intent: Intent,
@@ -402,11 +404,12 @@ class RowCommit:
         writer = RowWriter(newest)
         for participant in participants:
             participant.writes(intent.changes, newest, writer)
-        overlay = {change.key: change.new for change in intent.changes}
-        overlay.update(writer.visible_rows())
-        after = OverlayReader(newest, overlay, newest.position + 1, newest.catalog)
-        for participant in participants:
-            if participant.checks:
+        checking = [participant for participant in participants if participant.checks]
+        if checking:
+            overlay = {change.key: change.new for change in intent.changes}
+            overlay.update(writer.visible_rows())
+            after = OverlayReader(newest, overlay, newest.position + 1, newest.catalog)
+            for participant in checking:
                 participant.check(intent.changes, after)
         return msgspec.structs.replace(record, writes=record.writes + writer.writes())
 
@@ -437,18 +440,19 @@ class RowCommit:
             self._require_open()
             before = self.newest_snapshot
             held = AttemptLocks(self.node.start_attempt(), before.catalog.version)
+            record = None
             try:
                 record = self._prepare_derived(held, before.catalog, make)
-                if record is None:
-                    return
-                self._raise_read_position(self._group.complete_commit(held, record))
-                self.on_commit()
+                if record is not None:
+                    self._raise_read_position(self._group.complete_commit(held, record))
+                    self.on_commit()
                 return
             except Retry as retry:
                 self.node.counts["maintenance tried again"] += 1
                 self._raise_read_position(retry.lost_to)
             finally:
-                self.node.end_attempt(held.attempt)
+                if record is None:
+                    self.node.end_attempt(held.attempt)
         raise Unavailable("maintenance of views is kept from writing", sqlstate="55P03")
 
     def _prepare_derived(
@@ -457,7 +461,7 @@ class RowCommit:
         catalog: Catalog,
         make: Callable[[RowReader], tuple[RowWrite, ...]],
     ) -> Record | None:
-        taken = _lock_rows([MAINTENANCE])
+        taken = lock_rows([MAINTENANCE])
         transaction = held.attempt.to_bytes(16)
         work = CommitRequest(transaction, self._read_at_least, catalog.version, taken, ())
         record = self.run_step(commit.prepare_commit(self.node, held, work))
@@ -490,10 +494,6 @@ class RowCommit:
 def _write_backfill(at: int, record: Record) -> Step[None]:
     yield BeginWork()
     yield from advance.write_cells(at, record)
-
-
-def _lock_rows(wanted: Iterable[LockRequest]) -> tuple[RowLock, ...]:
-    return tuple(RowLock(layout.lock_row(each.kind, each.key), each.side) for each in wanted)
 
 
 def _conflict_error(lost_to: int, key: bytes) -> Retry:

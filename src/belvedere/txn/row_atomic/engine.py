@@ -54,10 +54,10 @@ _ROWS_AT_ONCE = 128
 
 @dataclass(frozen=True, slots=True)
 class CellStoreSetup:
-    """A row-atomic store to open a database on. `sends_heartbeats` starts the thread that sends the
-    heartbeats of the node; simulations send their own. `close` is called when the node is closed,
-    for a store that belongs to it alone. `list_regions`: table, first key, end and server of each
-    region, where the store has such."""
+    """A row-atomic store to open a database on. `sends_heartbeats` starts the threads of the
+    node: one sends its heartbeats, one settles its commits; simulations do that themselves.
+    `close` is called when the node is closed, for a store that belongs to it alone.
+    `list_regions`: table, first key, end and server of each region, where the store has such."""
 
     store: CellStore
     settings: NodeSettings = DEFAULTS
@@ -91,6 +91,7 @@ class RowAtomicEngine:
             sleep=opened.sleep,
             clock_us=clock_us,
             participants_for=participants_for,
+            settles_in_background=opened.sends_heartbeats,
         )
         self.identity = self.commits.run_repeatable(lambda: _load_identity(random(16), random(32)))
         self.incarnation = 1
@@ -178,6 +179,7 @@ class RowAtomicEngine:
         self.commits.shut_down()
         if self._heart is not None:
             self._heart.stop()
+            self.commits.leave_store()
         self._opened.close()
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from belvedere.errors import Error, Retry
 from belvedere.kv.cell import (
     Acknowledge,
     BeginWork,
-    Cells,
     CheckAndMutate,
     Increment,
     Many,
@@ -24,8 +24,8 @@ from belvedere.kv.cell import (
     Step,
     WorkExpired,
 )
-from belvedere.txn.row_atomic import advance, commit, locks, log_rows
-from belvedere.txn.row_atomic.cells import data_cells, layout
+from belvedere.txn.row_atomic import commit, locks, log_rows
+from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.cells.layout import Record
 from belvedere.txn.row_atomic.locks import AttemptLocks
 from belvedere.txn.row_atomic.node import Node
@@ -46,37 +46,41 @@ class GroupMember:
 
 def complete_group(node: Node, members: Sequence[GroupMember]) -> Step[None]:
     """Commit every member; each then has its position or its error."""
-    if len(members) == 1:
-        yield from _complete_member(node, members[0])
-        return
+    done = yield from append_group(node, members)
+    for member in done:
+        yield Acknowledge(member.position)
+    if done:
+        yield from settle_members(node, done)
+
+
+def append_group(node: Node, members: Sequence[GroupMember]) -> Step[list[GroupMember]]:
+    """Steps 2 to 4: the members that are committed, by position; the others have their error."""
+    if len(members) > 1:
+        yield from _append_together(node, members)
+    for member in members:
+        if not member.committed and member.error is None:
+            yield from _append_member(node, member)
+    return sorted((m for m in members if m.committed), key=lambda member: member.position)
+
+
+def _append_together(node: Node, members: Sequence[GroupMember]) -> Step[None]:
+    """Those whose position was closed meanwhile have neither committed nor failed after it."""
     try:
         yield BeginWork()
         for member in members:
             member.value = yield from log_rows.encode_log_value(node, member.record)
         last = yield Increment(layout.COUNTER_ROW, layout.NUMBER, len(members))
     except (ReplyLost, WorkExpired):
-        for member in members:
-            yield from _complete_member(node, member)
         return
     for number, member in enumerate(members):
         member.position = last - len(members) + 1 + number
     stamped = yield from _stamp_primaries(node, members)
     yield from _write_records(node, stamped)
-    done = [member for member in stamped if member.committed]
-    for member in done:
-        yield Acknowledge(member.position)
-    if done:
-        yield from _apply_and_release(node, done)
-    for member in done:
-        member.ended.set()
-    for member in stamped:
-        if not member.committed and member.error is None:
-            yield from _complete_member(node, member)
 
 
-def _complete_member(node: Node, member: GroupMember) -> Step[None]:
+def _append_member(node: Node, member: GroupMember) -> Step[None]:
     try:
-        member.position = yield from commit.complete_commit(node, member.held, member.record)
+        member.position = yield from commit.append_record(node, member.held, member.record)
         member.committed = True
     except Error as error:
         member.error = error
@@ -123,18 +127,13 @@ def _try_all(operations: list[CheckAndMutate]) -> Step[list[bool]]:
         return [False] * len(operations)
 
 
-def _apply_and_release(node: Node, members: Sequence[GroupMember]) -> Step[None]:
-    writes = [
-        m for member in members for m in data_cells.record_mutations(member.position, member.record)
-    ]
+def settle_members(node: Node, members: Sequence[GroupMember]) -> Step[None]:
+    """Step 5, for committed members, by position: they stand whatever happens here."""
     try:
-        cells = yield from advance.write_cells_and_read_positions(writes)
-        ends: list[CheckAndMutate] = []
-        for member in members:
-            ends.append(log_rows.mark_applied(node, member.position, member.record.attempt))
-            ends += locks.release_operations(member.held)
-        done = yield Many((*ends, *_advance_operations(node, cells, members)))
-        if all(done[: len(ends)]):
+        changed = yield from commit.apply_records(
+            node, [(member.held, member.position, member.record) for member in members]
+        )
+        if not changed:
             return
     except (ReplyLost, WorkExpired):
         node.counts["groups settled again"] += 1
@@ -142,30 +141,29 @@ def _apply_and_release(node: Node, members: Sequence[GroupMember]) -> Step[None]
         yield from commit.apply_and_release_again(node, member.held, member.position)
 
 
-def _advance_operations(
-    node: Node, cells: Cells, members: Sequence[GroupMember]
-) -> tuple[CheckAndMutate, ...]:
-    """Move `applied` over the members, if every position between them is one of theirs."""
-    taken = sorted(member.position for member in members)
-    if taken[-1] - taken[0] >= len(taken):
-        return ()
-    changed = max((m.position for m in members if m.record.body), default=0)
-    return advance.advance_operations(node, cells, taken[0], taken[-1], changed)
-
-
 class GroupCommit:
     """Lets threads commit together: the first leads; threads that arrive meanwhile form the next
-    group."""
+    group. Members are answered when their records are in the log. What is left, the settling, is
+    done by a thread of its own while the next group commits; without such a thread, by the
+    leader, before it answers."""
 
-    def __init__(self, run: Callable[[Step[None]], None], node: Node) -> None:
+    def __init__(
+        self,
+        run: Callable[[Step[Any]], Any],
+        node: Node,
+        run_settling: Callable[[Step[Any]], Any] | None = None,
+    ) -> None:
+        """`run_settling`: drives the steps of the thread that settles, if there is to be one."""
         self._run = run
+        self._run_settling = run_settling or run
         self._node = node
         self._mutex = threading.Lock()
         self._waiting: list[GroupMember] = []
         self._leading = False
+        self._settler = SettlerThread(self._settle) if run_settling is not None else None
 
     def complete_commit(self, held: AttemptLocks, record: Record) -> int:
-        """The position of the commit; raises what it failed with."""
+        """The position of the commit; raises what it failed with. It ends the attempt."""
         member = GroupMember(held, record)
         with self._mutex:
             self._waiting.append(member)
@@ -178,6 +176,15 @@ class GroupCommit:
             raise member.error
         return member.position
 
+    def wait_settled(self, position: int) -> None:
+        """Until no commit of this node up to this position is left to be settled."""
+        if self._settler is not None:
+            self._settler.wait_for(position)
+
+    def close(self) -> None:
+        if self._settler is not None:
+            self._settler.stop()
+
     def _lead_groups(self) -> None:
         """Commit groups until no member waits. Whatever happens, no member is left waiting."""
         while True:
@@ -187,7 +194,11 @@ class GroupCommit:
                     self._leading = False
                     return
             try:
-                self._run(complete_group(self._node, group))
+                done: list[GroupMember] = self._run(append_group(self._node, group))
+                if self._settler is not None:
+                    self._settler.hand_over(done)
+                else:
+                    self._settle(done)
             except BaseException:
                 with self._mutex:
                     group += self._waiting
@@ -197,7 +208,71 @@ class GroupCommit:
                 for member in group:
                     self._end_member(member)
 
+    def _settle(self, members: Sequence[GroupMember]) -> None:
+        try:
+            if members:
+                self._run_settling(settle_members(self._node, members))
+        finally:
+            for member in members:
+                self._node.end_attempt(member.held.attempt)
+
     def _end_member(self, member: GroupMember) -> None:
-        if not member.committed and member.error is None:
-            member.error = log_rows.unknown_outcome(member.record.transaction, member.position)
+        if not member.committed:
+            self._node.end_attempt(member.held.attempt)
+            if member.error is None:
+                member.error = log_rows.unknown_outcome(member.record.transaction, member.position)
         member.ended.set()
+
+
+class SettlerThread:
+    """Settles what is handed over, all that has come in meanwhile together."""
+
+    def __init__(self, settle: Callable[[Sequence[GroupMember]], None]) -> None:
+        self._settle = settle
+        self._changed = threading.Condition()
+        self._pending: list[GroupMember] = []
+        self._under_way: list[GroupMember] = []
+        self._stopped = False
+        self.failures = 0
+        self._thread = threading.Thread(
+            target=self._settle_until_stopped, name="belvedere settler", daemon=True
+        )
+        self._thread.start()
+
+    def hand_over(self, members: Sequence[GroupMember]) -> None:
+        with self._changed:
+            self._pending += members
+            self._changed.notify_all()
+
+    def wait_for(self, position: int) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_open(position))
+
+    def _is_open(self, position: int) -> bool:
+        return any(m.position <= position for m in (*self._under_way, *self._pending))
+
+    def stop(self) -> None:
+        """Settle what is there, and end the thread."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _settle_until_stopped(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._pending or self._stopped)
+                if not self._pending:
+                    return
+                self._under_way, self._pending = self._pending, []
+                self._under_way.sort(key=lambda member: member.position)
+            try:
+                self._settle(self._under_way)
+            except Error:
+                # The commits stand. Whoever needs their rows or locks does the rest, and is told
+                # what is wrong with them.
+                self.failures += 1
+            finally:
+                with self._changed:
+                    self._under_way = []
+                    self._changed.notify_all()

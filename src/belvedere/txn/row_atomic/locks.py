@@ -28,6 +28,7 @@ from belvedere.kv.cell import (
     CheckAndMutate,
     Get,
     Many,
+    Mutate,
     Now,
     Pause,
     Put,
@@ -65,7 +66,9 @@ class AttemptLocks:
 def take_locks(
     node: Node, held: AttemptLocks, wanted: Sequence[RowLock], finish: FinishAttempt
 ) -> Step[None]:
-    """Take every lock in key order. Retry when one cannot be had in time; the caller releases."""
+    """Take every lock: the primary, then all others in one trip. Where one of them is held, those
+    after it are given back and taken one by one in key order, so that nobody waits in a circle.
+    Retry when one cannot be had in time; the caller releases."""
     sides: dict[bytes, int] = {}
     for lock in wanted:
         sides[lock.row] = lock.side if sides.get(lock.row, lock.side) == lock.side else 0
@@ -73,9 +76,36 @@ def take_locks(
     rows = sorted(sides)
     held.primary = rows[0]
     started = yield Now()
-    for row in rows:
-        mine = Holder(held.attempt, held.primary, sides[row], held.version)
-        yield from _take_lock(node, held, row, mine, started, finish)
+    holders = [Holder(held.attempt, held.primary, sides[row], held.version) for row in rows]
+    yield from _take_lock(node, held, rows[0], holders[0], started, finish)
+    if len(rows) > 2:
+        yield from _try_free_locks(node, held, dict(zip(rows[1:], holders[1:])))
+    for row, mine in zip(rows, holders):
+        if row not in held.values:
+            yield from _take_lock(node, held, row, mine, started, finish)
+
+
+def _try_free_locks(node: Node, held: AttemptLocks, wanted: dict[bytes, Holder]) -> Step[None]:
+    """Take those of the locks, in key order, that are free, up to the first that is not. What is
+    given back leaves a tombstone, under which this attempt could not take the lock again: so these
+    cells have a number of their own, which no attempt has, as timestamp."""
+    made = node.draw_number()
+    values = {row: LockValue(made, 0, (mine,)) for row, mine in wanted.items()}
+    yield BeginWork()
+    try:
+        won = yield Many(tuple(_compare_and_set(row, None, values[row]) for row in values))
+    except (ReplyLost, WorkExpired):
+        won = [False] * len(values)
+    first = next((number for number, mine in enumerate(won) if not mine), len(won))
+    rows = list(values)
+    held.values.update((row, values[row]) for row in rows[:first])
+    # What was not won may be ours all the same: its answer was lost, or was no answer to us.
+    for row in rows[first:]:
+        if wanted[row].side:
+            yield from remove_holder(row, held.attempt)
+    gone = tuple(_give_back(row, values[row]) for row in rows[first:] if not wanted[row].side)
+    if gone:
+        yield Many(gone)
 
 
 def _take_lock(
@@ -149,9 +179,21 @@ def stamp_primary(node: Node, held: AttemptLocks, position: int) -> Step[None]:
     raise Retry("lock was broken", row=row.hex())
 
 
-def release_operations(held: AttemptLocks) -> tuple[CheckAndMutate, ...]:
-    """The conditional writes that give back every lock, if they were not changed since."""
-    return tuple(_remove_operation(row, value, held.attempt) for row, value in held.values.items())
+def release_operations(held: AttemptLocks) -> tuple[CheckAndMutate | Mutate, ...]:
+    """The writes that give back every lock. One of side 0 is a cell of its own, with a timestamp
+    that nobody else has: it is removed whatever became of the row. Others are given back if they
+    were not changed since; only these writes can answer False."""
+    return tuple(
+        _remove_operation(row, value, held.attempt)
+        if value.holders[0].side
+        else _give_back(row, value)
+        for row, value in held.values.items()
+    )
+
+
+def is_given_back(answer: bool | None) -> bool:
+    """Whether a write of `release_operations` did what it should."""
+    return answer is not False
 
 
 def release_locks(node: Node, held: AttemptLocks) -> Step[None]:
@@ -172,7 +214,7 @@ def _release_all(held: AttemptLocks) -> Step[None]:
     if not held.values:
         return
     given = yield Many(release_operations(held))
-    left = [row for row, done in zip(list(held.values), given) if not done]
+    left = [row for row, done in zip(list(held.values), given) if not is_given_back(done)]
     for row in left:
         yield from remove_holder(row, held.attempt)
 
@@ -279,6 +321,10 @@ def _compare_and_set(row: bytes, seen: LockValue | None, value: LockValue) -> Ch
     expected = None if seen is None else layout.encode(seen)
     put = Put(layout.HOLDERS, value.made, layout.encode(value))
     return CheckAndMutate(row, layout.HOLDERS, expected, (put,))
+
+
+def _give_back(row: bytes, value: LockValue) -> Mutate:
+    return Mutate(row, (CellDelete(layout.HOLDERS, value.made, exact=True),))
 
 
 def _remove_operation(row: bytes, seen: LockValue, attempt: int) -> CheckAndMutate:

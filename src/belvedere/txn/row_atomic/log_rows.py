@@ -118,15 +118,11 @@ def close_position(node: Node, position: int) -> Step[None]:
         node.counts["closing reply lost"] += 1
 
 
-def mark_applied(node: Node, position: int, attempt: int) -> CheckAndMutate:
-    """Note in the log row that all its cells are written; nothing when the row is trimmed
-    already."""
-    return CheckAndMutate(
-        layout.log_row(position, node.settings.lanes),
-        layout.OWNER,
-        owner_of(attempt),
-        (Put(layout.APPLIED, layout.ONLY, layout.YES),),
-    )
+def mark_applied(node: Node, position: int) -> Mutate:
+    """Note in the log row that all its cells are written. Like these it is sent by a node that
+    began its work before a floor could be announced above the position, so it finds the row."""
+    row = layout.log_row(position, node.settings.lanes)
+    return Mutate(row, (Put(layout.APPLIED, layout.ONLY, layout.YES),))
 
 
 def read_entry(node: Node, position: int, cells: Cells) -> LogEntry | None:
@@ -145,7 +141,8 @@ def read_entry(node: Node, position: int, cells: Cells) -> LogEntry | None:
     if kind == layout.IN_PARTS:
         parts = layout.decode(Parts, payload, row)
         body = b"elsewhere" if parts.changes else b""
-        stands_for = Record(parts.attempt, b"", 0, parts.count, (), body)
+        writes = (layout.CATALOG_WRITE,) if parts.catalog else ()
+        stands_for = Record(parts.attempt, b"", 0, parts.count, writes, body)
         return LogEntry(position, owner, stands_for, applied)
     record = layout.decode(Record, payload, row)
     if owner_of(record.attempt) != owner:
@@ -183,7 +180,9 @@ def encode_log_value(node: Node, record: Record) -> Step[bytes]:
         for number, part in enumerate(parts)
     )
     yield Many(puts)
-    stands_for = Parts(record.attempt, len(parts), len(payload), bool(record.body))
+    stands_for = Parts(
+        record.attempt, len(parts), len(payload), bool(record.body), record.changes_catalog()
+    )
     return layout.frame_payload(layout.IN_PARTS, layout.encode(stands_for))
 
 

@@ -11,9 +11,9 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field
 
-from belvedere.kv.cell import BeginWork, Increment, Mutate, Put, Step
+from belvedere.kv.cell import BeginWork, CellDelete, Increment, Mutate, Put, Step
 from belvedere.txn.row_atomic.cells import layout
-from belvedere.txn.row_atomic.cells.layout import ATTEMPTS_PER_NODE, Heartbeat
+from belvedere.txn.row_atomic.cells.layout import ATTEMPTS_PER_NODE, Heartbeat, Positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,8 @@ class Node:
     heard: dict[int, tuple[Heartbeat | None, float]] = field(default_factory=dict)
     holes: dict[int, tuple[float, float]] = field(default_factory=dict)
     met: set[int] = field(default_factory=set)
+    moved: tuple[Positions, float] = (Positions(), float("-inf"))
+    """Where this node itself has moved the positions of the store last, and when it began to."""
     commit_seconds: float = 0.0
     counts: Counter[str] = field(default_factory=Counter)
     mutex: threading.Lock = field(default_factory=threading.Lock)
@@ -60,6 +62,12 @@ class Node:
             attempt = self.id * ATTEMPTS_PER_NODE + self.attempt_last
             self.live.add(attempt)
         return attempt
+
+    def draw_number(self) -> int:
+        """A number like that of an attempt, which no attempt has."""
+        with self.mutex:
+            self.attempt_last += 1
+            return self.id * ATTEMPTS_PER_NODE + self.attempt_last
 
     def end_attempt(self, attempt: int) -> None:
         with self.mutex:
@@ -88,6 +96,11 @@ class Node:
             if self.snapshots[position] <= 0:
                 del self.snapshots[position]
 
+    def note_positions(self, moved: Positions, started: float) -> None:
+        with self.mutex:
+            if moved.applied > self.moved[0].applied:
+                self.moved = (moved, started)
+
     def observe_commit(self, seconds: float) -> None:
         """Learn how long a live writer takes from its position to its log row."""
         self.commit_seconds += (seconds - self.commit_seconds) * 0.2
@@ -98,6 +111,12 @@ class Node:
         settings = self.settings
         wanted = settings.close_multiple * self.commit_seconds
         return min(max(wanted, shared_seconds, settings.close_seconds_min), settings.lease_seconds)
+
+    def poll_delay(self, shared_seconds: float) -> float:
+        """How long to wait before looking again at what a writer has not done yet. It follows the
+        time that writers take, not the closing delay, which may be that of the slowest ever."""
+        usual = max(self.commit_seconds, self.settings.close_seconds_min / 4)
+        return max(min(self.closing_delay(shared_seconds) / 4, usual), 0.001)
 
 
 def node_of(attempt: int) -> int:
@@ -123,3 +142,10 @@ def send_heartbeat(node: Node) -> Step[None]:
     yield BeginWork()
     put = Put(layout.BEAT, layout.ONLY, layout.encode(value))
     yield Mutate(layout.heartbeat_row(node.id), (put,))
+
+
+def leave_store(node: Node) -> Step[None]:
+    """Remove the heartbeat of a node that has nothing left to do. Its id is not used again."""
+    yield BeginWork()
+    gone = CellDelete(layout.BEAT, layout.ONLY)
+    yield Mutate(layout.heartbeat_row(node.id), (gone,))

@@ -51,6 +51,8 @@ def _assemble_rows(
     if summed:
         gets = (Get(key, None, as_of, all_versions=True) for key in summed)
         deltas = dict(zip(summed, (yield MultiGet(tuple(gets)))))
+    if not summed:
+        return [data.read_row(key, cells) for key, cells in found]
     completed: list[CellRow | None] = []
     for key, cells in found:
         versions = deltas.get(key, ())

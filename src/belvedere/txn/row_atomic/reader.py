@@ -6,7 +6,7 @@ catalog) is one cell, column 'r', with its stored form. Linear state is the sum 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -24,6 +24,10 @@ from belvedere.txn.row_atomic.cells.layout import RowWrite
 from belvedere.txn.row_atomic.cells.table_cells import TableCells, cells_of
 
 ROW = b"r"
+PREFIX = keyspace.ROW_PREFIX_BYTES
+KNOWN_ROWS_MAX = 1000
+"""How many rows a reader remembers, and how many it fetches ahead in one trip."""
+
 Result = TypeVar("Result")
 
 
@@ -34,9 +38,10 @@ class RepeatableRunner(Protocol):
 
 
 class RowReader:
-    """Rows as of a position, or (`as_of` None) the newest ones: those only under their locks."""
+    """Rows as of a position, or (`as_of` None) the newest ones: those only under their locks.
+    Either do not change while they are read, so a few that were read are remembered."""
 
-    __slots__ = ("_after", "_as_of", "_look", "catalog", "position")
+    __slots__ = ("_after", "_as_of", "_known", "_look", "catalog", "position")
 
     def __init__(
         self,
@@ -50,13 +55,26 @@ class RowReader:
         self._look = look
         self._as_of = as_of
         self._after = after
+        self._known: dict[bytes, bytes | None] = {}
         self.position = position
         self.catalog = catalog
 
     def get(self, key: bytes) -> bytes | None:
+        if key in self._known:
+            return self._known[key]
         found = self._look(lambda: read_rows.get_row(key, self._as_of))
         self._after()
-        return stored_value(self.catalog, key, found)
+        if len(self._known) >= KNOWN_ROWS_MAX:
+            self._known.clear()
+        value = self._known[key] = stored_value(self.catalog, key, found)
+        return value
+
+    def fetch_ahead(self, keys: Iterable[bytes]) -> None:
+        """Read rows that are asked for next, in one trip. The last ones are kept."""
+        wanted = [key for key in keys if key not in self._known]
+        for start in range(0, len(wanted), KNOWN_ROWS_MAX):
+            block = wanted[start : start + KNOWN_ROWS_MAX]
+            self._known.update(zip(block, self.multi_get(block)))
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         found = self._look(lambda: read_rows.get_rows(keys, self._as_of))
@@ -79,11 +97,7 @@ class RowReader:
                 partial(read_rows.scan_rows, start, end, self._as_of, limit=size, reverse=reverse)
             )
             self._after()
-            pairs = [
-                (key, value)
-                for key, row in found
-                if (value := stored_value(self.catalog, key, row)) is not None
-            ]
+            pairs = _stored_pairs(self.catalog, found)
             if pairs:
                 yield pairs
             if last is None:
@@ -96,6 +110,22 @@ class RowReader:
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
         return values_only(self.scan(start, end, batch_rows=batch_rows))
+
+
+def _stored_pairs(catalog: Catalog, rows: list[tuple[bytes, CellRow]]) -> list[Pair]:
+    """Keys and stored forms of rows; those of one table are nearly all of them."""
+    prefix, table = b"", None
+    pairs: list[Pair] = []
+    for key, row in rows:
+        if key[:PREFIX] != prefix:
+            prefix, table = key[:PREFIX], _table_cells(catalog, key)
+        if table is not None and row.sum is None:
+            pairs.append((key, table.decode_row(key, row.columns)))
+        else:
+            value = stored_value(catalog, key, row)
+            if value is not None:
+                pairs.append((key, value))
+    return pairs
 
 
 def stored_value(catalog: Catalog, key: bytes, row: CellRow | None) -> bytes | None:

@@ -6,20 +6,31 @@
   do not both come into being; and of rows that have no root at all;
 - the catalog, and the lock of view maintenance, for changes of the catalog;
 - what participants ask for: claims of unique values, guards of parents, join keys, states.
+
+With them, what the transaction's intent asks of its commit (`build_request`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.foreign_key_graph import key_implies_root
 from belvedere.catalog.model import Table
 from belvedere.catalog.relation_codecs import compiled_table
+from belvedere.codec import keyspace
+from belvedere.codec.record import encode_record
 from belvedere.txn.contracts import Intent, LockRequest, Participant, Reader, RowChange
 from belvedere.txn.history.readers import OverlayReader
+from belvedere.txn.row_atomic.cells import layout
+from belvedere.txn.row_atomic.commit import CommitRequest
+from belvedere.txn.row_atomic.locks import RowLock
+from belvedere.txn.row_atomic.reader import row_write
+from belvedere.txn.transaction.foreign_keys import CHILDREN
 from belvedere.txn.transaction.root_keys import root_finder
 
+PREFIX = keyspace.ROW_PREFIX_BYTES
 CATALOG = LockRequest("catalog", b"")
 MAINTENANCE = LockRequest("state", b"")
 """Held by every batch that maintains deferred views: one at a time, and none during DDL."""
@@ -34,22 +45,36 @@ def required_locks(
         found.update(_root_locks(change, catalog, intent, reader))
     roots = {request.key for request in found if request.kind == "root"}
     for change in intent.changes:
-        found.update(_claim_locks(change, roots))
+        found.update(_claim_locks(change, catalog, roots))
     for participant in participants:
         for request in participant.locks(intent.changes, reader):
-            if request.kind != "parent" or request.key not in roots:
+            # Whoever removes a parent takes its root lock as well: with that, a child needs no
+            # guard. But the children of others have nothing else against which one removes it.
+            if request.kind != "parent" or request.side != CHILDREN or request.key not in roots:
                 found.add(request)
     return frozenset(found) or frozenset([LockRequest("claim", c.key) for c in intent.changes])
 
 
-def _claim_locks(change: RowChange, roots: set[bytes]) -> Iterator[LockRequest]:
+def _claim_locks(change: RowChange, catalog: Catalog, roots: set[bytes]) -> Iterator[LockRequest]:
     if change.relation == model.CATALOG_RELATION:
         yield CATALOG
         yield MAINTENANCE
     elif change.relation < model.FIRST_USER_ID:
         yield LockRequest("claim", change.key)  # nothing else is locked for it
     elif change.key not in roots and (change.old is None or change.new is None):
-        yield LockRequest("claim", change.key)
+        if not _key_implies_root(catalog, change.relation):
+            yield LockRequest("claim", change.key)
+
+
+def _key_implies_root(catalog: Catalog, relation: int) -> bool:
+    """Kept per catalog. A row whose parents are not all there has the lock of the last one that
+    is, but is not committed: the foreign key is checked once the locks are held."""
+    known = catalog.derived_cache.get(("key implies root", relation))
+    if known is None:
+        table = catalog.get(relation)
+        known = isinstance(table, Table) and key_implies_root(catalog, table)
+        catalog.derived_cache["key implies root", relation] = known
+    return bool(known)
 
 
 def _root_locks(
@@ -69,3 +94,25 @@ def _root_locks(
         overlay = {each.key: each.new for each in intent.changes}
         after = OverlayReader(reader, overlay, reader.position, catalog)
         yield LockRequest("root", root(change.key, decode(change.new), after))
+
+
+def build_request(
+    intent: Intent, catalog: Catalog, wanted: Iterable[LockRequest], time: int
+) -> CommitRequest:
+    """Locks, writes of cells and the record of a transaction."""
+    logged = [(c.relation, c.key[PREFIX:], c.old, c.new) for c in intent.changes]
+    body = encode_record(0, 0, catalog.version, time, intent.transaction, logged)
+    return CommitRequest(
+        intent.transaction,
+        intent.snapshot.batch,
+        intent.snapshot.catalog.version,
+        lock_rows(wanted),
+        tuple(row_write(catalog, c.key, c.old, c.new) for c in intent.changes),
+        body=body,
+        time=time,
+        seen={change.key: change.seen for change in intent.changes},
+    )
+
+
+def lock_rows(wanted: Iterable[LockRequest]) -> tuple[RowLock, ...]:
+    return tuple(RowLock(layout.lock_row(each.kind, each.key), each.side) for each in wanted)

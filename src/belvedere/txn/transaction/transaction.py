@@ -152,8 +152,14 @@ class Transaction:
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         if self._changes or self._reads is not None:
+            self.fetch_ahead(keys)
             return [self.get(key) for key in keys]
         return self._reader.multi_get(keys)
+
+    def fetch_ahead(self, keys: Iterable[bytes]) -> None:
+        """Have rows at hand that are read next, one by one: one round trip for all of them."""
+        wanted = (key for key in keys if key not in self._changes)
+        self._protocol.fetch_ahead(self._reader, wanted)
 
     def scan(
         self,
@@ -248,8 +254,7 @@ class Transaction:
             self._held[key] = None
 
     def _is_carried(self, lock: OwnedLock) -> bool:
-        """Whether an earlier attempt of the statement has taken this lock, which is then held
-        again."""
+        """Whether an earlier attempt of the statement has taken this lock: it is then held."""
         if self._carried is None or lock not in self._carried:
             return False
         del self._carried[lock]
@@ -279,8 +284,7 @@ class Transaction:
             self.renew_snapshot()
 
     def write(self, key: bytes, old: bytes | None, new: bytes | None) -> None:
-        """Replace `old`, which the caller read through this transaction, by `new` (None:
-        absent)."""
+        """Replace `old`, which the caller read by this transaction, by `new` (None: absent)."""
         if self.ended:
             raise ended_error()
         known = self._changes.get(key)

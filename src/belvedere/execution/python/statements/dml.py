@@ -185,6 +185,8 @@ def compile_insert(context: CompileContext, node: n.Insert) -> Rows:
             if upsert is None and len(made) >= bulk_insert.ROWS_MIN:
                 bulk_insert.BulkLoader(txn, table).add_rows([widen(row) for row in made])
                 return
+            if len(changed) > 1:
+                txn.fetch_ahead(table.key_of(widen(new)) for _, new in changed)
             for old, new in changed:
                 if old is None:
                     row_writes.insert(txn, table, widen(new))

@@ -120,6 +120,8 @@ def has_deltas(cells: Cells) -> bool:
 
 def read_row(row: bytes, cells: Cells, deltas: Iterable[Cell] = ()) -> CellRow | None:
     """The row these cells make; `deltas` are all versions of its delta column. None: no row."""
+    if cells and cells[0].column == MARKER and (len(cells) < 2 or cells[1].column > FOLD):
+        return _read_plain_row(row, cells)
     newest: dict[bytes, Cell] = {}
     for cell in cells:
         newest.setdefault(cell.column, cell)
@@ -144,6 +146,20 @@ def read_row(row: bytes, cells: Cells, deltas: Iterable[Cell] = ()) -> CellRow |
     if born is None and (total is None or total.amounts[0] == 0):
         return None
     return CellRow(columns, total, max(cell.timestamp for cell in newest.values()))
+
+
+def _read_plain_row(row: bytes, cells: Cells) -> CellRow | None:
+    """A row without sums, which is nearly every row, one version of each column: its marker comes
+    first, and delta and fold before all other columns."""
+    born = born_of(row, cells[0].value)
+    if born is None:
+        return None
+    columns = {
+        column: value
+        for column, timestamp, value in cells[1:]
+        if timestamp >= born and value != NULL_CELL
+    }
+    return CellRow(columns, None, max([cell.timestamp for cell in cells]))
 
 
 def total_sum(row: bytes, cells: Cells) -> Sum | None:

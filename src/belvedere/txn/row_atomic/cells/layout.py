@@ -4,7 +4,7 @@
 |---|---|---|
 | 0x20 counter | n | the last position handed out (an increment cell) |
 | 0x20 nodes | n | the last node id handed out (an increment cell) |
-| 0x20 position | p, d | (decided, applied, changed); the shared closing delay in seconds |
+| 0x20 position | p, d | (decided, applied, changed, catalog); the shared closing delay in seconds |
 | 0x20 floor | f | Floors: what readers and log readers may no longer ask for |
 | 0x20 catalog | v | the catalog version |
 | 0x20 identity | i | the store's identity: format, id and the secret of its tokens |
@@ -32,6 +32,7 @@ from typing import TypeVar
 
 import msgspec
 
+from belvedere.catalog.model import CATALOG_RELATION
 from belvedere.codec import keyspace
 from belvedere.errors import Corruption
 from belvedere.kv.cell import Cells, value_of
@@ -77,6 +78,7 @@ are not listed come last, by name."""
 _OTHER_KIND = b"\x7f"
 
 ATTEMPTS_PER_NODE = 2**32
+_CATALOG_ROWS = keyspace.relation_range(CATALOG_RELATION)[0]
 
 
 class Holder(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -101,11 +103,19 @@ class LockValue(msgspec.Struct, frozen=True, array_like=True):
 
 class Positions(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Every position up to `decided` has a record or an abort marker; every record up to `applied`
-    has all its cells; `changed` is the last applied one that changed a table."""
+    has all its cells; `changed` is the last applied one that changed a table, `catalog` the last
+    one that changed the catalog."""
 
     decided: int = 0
     applied: int = 0
     changed: int = 0
+    catalog: int = 0
+
+    def move_over(self, position: int, record: Record | None) -> Positions:
+        """With one more position applied: the next one, which holds this record, or none."""
+        changed = position if record is not None and record.body else self.changed
+        moved = position if record is not None and record.changes_catalog() else self.catalog
+        return Positions(max(self.decided, position), position, changed, moved)
 
 
 class Floors(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -139,6 +149,8 @@ class RowWrite(msgspec.Struct, frozen=True, array_like=True):
 
 
 PUT, DELETE, ADD, SET = 0, 1, 2, 3
+CATALOG_WRITE = RowWrite(_CATALOG_ROWS, PUT)
+"""Stands for the writes of a record in parts that changes the catalog."""
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
@@ -153,14 +165,18 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     writes: tuple[RowWrite, ...]
     body: bytes = b""
 
+    def changes_catalog(self) -> bool:
+        return bool(self.body) and any(w.row.startswith(_CATALOG_ROWS) for w in self.writes)
+
 
 class Parts(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Stands for a record in chunk rows."""
+    """Stands for a record in chunk rows; whether that changes tables, and the catalog."""
 
     attempt: int
     count: int
     size: int
     changes: bool = True
+    catalog: bool = False
 
 
 Stored = TypeVar("Stored")
