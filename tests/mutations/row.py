@@ -51,6 +51,11 @@ MUTATIONS: dict[str, Mutation] = {
         patch(
             commit.complete_commit,
             ("record: Record) ->", "record: Record, *ahead) ->"),
+            ("append_record(node, held, record)", "append_record(node, held, record, *ahead)"),
+        ),
+        patch(
+            commit.append_record,
+            ("record: Record) ->", "record: Record, *ahead) ->"),
             (
                 "_append_to_log(node, held, record, value)",
                 "_append_to_log(node, held, record, value, *ahead)",

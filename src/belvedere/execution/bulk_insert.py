@@ -77,6 +77,7 @@ class BulkLoader:
             self._last = max(keys)
             return
         self._last = max(self._last, *keys)
+        self._transaction.fetch_ahead(keys)
         for found, value in zip(self._transaction.multi_get(keys), values):
             if found is not None:
                 raise duplicate_key_violation(self._table, self._table.decode(value))

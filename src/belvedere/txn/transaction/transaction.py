@@ -152,7 +152,6 @@ class Transaction:
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         if self._changes or self._reads is not None:
-            self.fetch_ahead(keys)
             return [self.get(key) for key in keys]
         return self._reader.multi_get(keys)
 
