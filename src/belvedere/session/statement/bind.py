@@ -95,13 +95,14 @@ def bind_prepared_statement(session: Session, statement: Prepare) -> Statement:
 
 def _bind_statement_tree(session: Session, tree: Any, types: Sequence[SqlType | None]) -> Statement:
     """The bound statement, which the session's role may run."""
-    rights = session.identity.find_restriction(session.catalog)
+    catalog = session.catalog
+    rights = session.identity.find_restriction(catalog)
     # A plain view is read with its owner's rights, also by those who may do everything.
-    needed = RequiredRights() if rights is not None or session.catalog.access_lists else None
+    needed = RequiredRights() if rights is not None or catalog.access_lists else None
     schema = find_current_schema(session)
     bound = bind_statement(
         tree,
-        session.catalog,
+        catalog,
         schema=schema,
         virtual=session.virtual.find_table_fields,
         parameter_types=types,
@@ -115,11 +116,12 @@ def _bind_statement_tree(session: Session, tree: Any, types: Sequence[SqlType | 
 
 def find_current_schema(session: Session) -> str:
     """The first schema of the search path that exists and that the session's role may use."""
-    known = {schema.name: schema for schema in session.catalog.schemas}
-    rights = session.identity.find_restriction(session.catalog)
+    catalog = session.catalog
+    known = {schema.name: schema for schema in catalog.schemas}
+    rights = session.identity.find_restriction(catalog)
     for name in session.settings.get("search_path"):
         if name == "$user":
-            name = session.identity.name_role(session.catalog, session.identity.role)
+            name = session.identity.name_role(catalog, session.identity.role)
         if name in known and (rights is None or rights.has(known[name], "U")):
             return str(name)
     return "public"
