@@ -97,6 +97,9 @@ def test_like_means_what_it_means_to_postgres(postgres: Postgres, rng: random.Ra
         segments = like._split_segments(pattern)
         if segments is not None:
             assert show(like._match_long_segments(text, segments)) == ours, (text, pattern)
+            if len(segments) > 1:
+                find = like._long_text_matcher(segments, list(map(like._segment_text, segments)))
+                assert show(find(text)) == ours, (text, pattern)
 
 
 HARD_LIKES = (

@@ -77,17 +77,50 @@ def _long_text_matcher(segments: list[Segment], texts: list[str]) -> Match:
     first place of each is as good as any later one."""
     if all(None not in one for one in segments):
         return _texts_matcher(["".join(one or "" for one in each) for each in segments])
-    groups = [f"(?>.*?{text})" for text in texts[1:-1]]  # nothing goes back into an atomic group
-    ending = f".{{{len(segments[-1])},}}(?<={texts[-1]})" if texts[-1] else ".*"
-    linear = re.compile("".join([texts[0], *groups, ending]), re.DOTALL).fullmatch
+    begins, ends = (re.compile(one, re.DOTALL).match for one in (texts[0], texts[-1]))
+    finders = [_segment_finder(one) for one in segments[1:-1]]
     longest = max(map(len, segments))
+    size, rest = len(segments[0]), len(segments[-1])
 
     def match_long(text: str) -> bool:
-        if len(text) * longest <= _STEPS_MAX:
-            return linear(text) is not None
-        return _match_long_segments(text, segments)
+        if len(text) * longest > _STEPS_MAX:
+            return _match_long_segments(text, segments)
+        position, end = size, len(text) - rest
+        if end < position or begins(text) is None or ends(text, end) is None:
+            return False
+        for find in finders:
+            position = find(text, position, end)
+            if position < 0:
+                return False
+        return True
 
     return match_long
+
+
+def _segment_finder(segment: Segment) -> Callable[[str, int, int], int]:
+    """Finds where the first place of a segment ends; -1 without one. What has no any-character at
+    its beginning is found fast, so those are counted instead."""
+    before = next((i for i, one in enumerate(segment) if one is not None), len(segment))
+    after = next((i for i, one in enumerate(reversed(segment[before:])) if one is not None), 0)
+    core = segment[before : len(segment) - after]
+    search = re.compile(_segment_text(core), re.DOTALL).search
+    pattern = "" if None in core else "".join(map(str, core))
+    length = len(pattern)
+
+    def find_text(text: str, start: int, end: int) -> int:
+        found = text.find(pattern, start + before, max(end - after, 0))
+        return found if found < 0 else found + length + after
+
+    def find_segment(text: str, start: int, end: int) -> int:
+        found = search(text, start + before, max(end - after, 0))
+        return -1 if found is None else found.end() + after
+
+    def skip_any(text: str, start: int, end: int) -> int:
+        return start + before if start + before <= end else -1
+
+    if not core:
+        return skip_any
+    return find_text if pattern else find_segment
 
 
 def _texts_matcher(texts: list[str]) -> Match:
