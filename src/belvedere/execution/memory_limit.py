@@ -32,26 +32,29 @@ class RowLimitExceeded(Exception):
 
 
 class Memory:
-    __slots__ = ("_work", "limit_bytes", "used_bytes")
+    __slots__ = ("_work", "limit_bytes", "result_bytes_max", "used_bytes")
 
     def __init__(
         self,
         limit_bytes: int = LIMIT_BYTES,
         used_bytes: int = 0,
         work: list[int] | None = None,
+        result_bytes_max: int | None = None,
     ) -> None:
-        """`work`: how many rows may still be read, one number for all runs of a statement."""
+        """`work`: how many rows may still be read, one number for all runs of a statement.
+        `result_bytes_max`: how large a result of DuckDB may become; None: it is not limited."""
         self.limit_bytes = limit_bytes
         self.used_bytes = used_bytes
         self._work = work
+        self.result_bytes_max = result_bytes_max
 
     def for_subquery(self) -> Memory:
         """For a sub-query: what it holds is released when it ends."""
-        return Memory(self.limit_bytes, self.used_bytes, self._work)
+        return Memory(self.limit_bytes, self.used_bytes, self._work, self.result_bytes_max)
 
     def with_row_limit(self, rows_max: int) -> Memory:
         """The same limits, with at most this many rows to read."""
-        return Memory(self.limit_bytes, self.used_bytes, [rows_max])
+        return Memory(self.limit_bytes, self.used_bytes, [rows_max], self.result_bytes_max)
 
     def count_read(self, count: int) -> None:
         """Counts rows that were read; `RowLimitExceeded` when there are more than allowed."""

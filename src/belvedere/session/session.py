@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import decimal
 import random
 import threading
 import time
@@ -55,6 +56,7 @@ from belvedere.sql.statements import DataPlan, Prepare
 from belvedere.txn.contracts import Isolation
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
+from belvedere.values.failures import out_of_range
 from belvedere.values.value_size import limit_value_size
 from belvedere.views.read.rewrite_rules import apply_rewrite_rules
 
@@ -215,6 +217,8 @@ class Session:
             return action()
         except RecursionError:
             raise InvalidInput("statement is too complex", sqlstate="54001") from None
+        except decimal.Overflow:
+            raise out_of_range("numeric") from None
         except MemoryError:
             raise over_limit(self.shared.memory_limit_bytes) from None
         finally:
@@ -447,13 +451,14 @@ class Session:
         )
 
     def make_run_context(self, reader: Any, parameters: Row, *, environment: bool = True) -> Run:
+        limit = self.shared.memory_limit_bytes
         return Run(
             reader,
             parameters,
             self.make_function_environment() if environment else None,  # type: ignore[arg-type]
             self.services,
             self.interrupt,
-            Memory(self.shared.memory_limit_bytes),
+            Memory(limit, result_bytes_max=limit),
         )
 
 

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belvedere import forks
-from belvedere.errors import InvalidInput, Unavailable
+from belvedere.errors import InvalidInput
 from belvedere.execution.duckdb import python_division
 from belvedere.execution.duckdb.types import NotExact, leaf_placeholder
+from belvedere.execution.memory_limit import over_limit
 from belvedere.execution.run import Interrupt, Run, cancel_error
 from belvedere.plan.functions import duckdb_udfs, sqlstate_of
 from belvedere.plan.functions.core import duckdb_udf as udfs
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
     from belvedere.execution.duckdb.leaves import DuckLeaf
 
 PROGRESS_S = 0.1
+RESULT_BATCH_ROWS = 10_240
+MEMORY_MB_MIN = 64
+"""With less DuckDB cannot join two small tables."""
+VECTOR_SHARE = 4
+"""Values of a vector that Python makes take at most one part in so many of the memory: several
+threads may each have one, and DuckDB copies it."""
 SETTINGS = (
     "integer_division = true",
     "default_null_order = 'nulls_last_on_asc_first_on_desc'",
@@ -87,12 +94,30 @@ class DuckEngine:
                 if few:
                     cursor.execute(f"CREATE TEMP TABLE result AS {text}")
                     text = "FROM result"
-                return cursor.sql(text).to_arrow_table()
+                return self._read_result(cursor.sql(text), run.memory.result_bytes_max)
         except self._duckdb.Error as error:
             raise self._translate_error(error, interrupt) from error
         finally:
             interrupt.remove_hook(stop)
             cursor.close()
+
+    def _read_result(self, relation: Any, bytes_max: int | None) -> pa.Table:
+        """The entire result; 53200 as soon as it is larger than it may be."""
+        if bytes_max is None:
+            return relation.to_arrow_table()
+        import pyarrow as pa  # heavy
+
+        reader = relation.to_arrow_reader(RESULT_BATCH_ROWS)
+        batches, size = [], 0
+        try:
+            for batch in reader:
+                size += batch.nbytes
+                if size > bytes_max:
+                    raise over_limit(bytes_max)
+                batches.append(batch)
+        except (pa.ArrowException, OSError) as error:  # what DuckDB raises while it is read
+            raise self._duckdb.Error(str(error)) from error
+        return pa.Table.from_batches(batches, reader.schema)
 
     def read_copy(self, leaf: DuckLeaf, run: Run) -> pa.Table | None:
         """An entire table from its columnar copy, if there is one."""
@@ -153,7 +178,8 @@ class DuckEngine:
                 if python_division.QUOTIENT_FUNCTION in missing:
                     python_division.register_quotient(self._connection)
                 others = sorted(missing - {python_division.QUOTIENT_FUNCTION})
-                udfs.register_udfs(self._connection, [known[name] for name in others])
+                bytes_max = self._memory_limit_mb * 2**20 // VECTOR_SHARE
+                udfs.register_udfs(self._connection, [known[name] for name in others], bytes_max)
                 self._registered |= missing
             return self._connection.cursor()
 
@@ -162,7 +188,7 @@ class DuckEngine:
 
         self._duckdb = duckdb
         connection = duckdb.connect(":memory:", config={"threads": self._threads})
-        limit = self._memory_limit_mb
+        limit = max(self._memory_limit_mb, MEMORY_MB_MIN)
         if self._make_copies is not None:
             self.copies = self._make_copies()
             self.copies.attach_cursor(connection.cursor())
@@ -179,8 +205,8 @@ class DuckEngine:
         duckdb, text = self._duckdb, str(error)
         if interrupt.reason is not None or isinstance(error, duckdb.InterruptException):
             return cancel_error(interrupt.reason or "interrupted")
-        if isinstance(error, duckdb.OutOfMemoryException):
-            return Unavailable("statement needs more memory than it may use", sqlstate="53200")
+        if isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory Error" in text:
+            return over_limit(self._memory_limit_mb * 2**20)
         if "More than one row returned by a subquery" in text:
             return InvalidInput(
                 "more than one row returned by a subquery used as an expression", sqlstate="21000"

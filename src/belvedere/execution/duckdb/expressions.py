@@ -123,7 +123,9 @@ def lower(scope: DuckScope, expression: e.Expression) -> TypedSql:
 
 def lower_constant(value: object, sql_type: SqlType) -> TypedSql:
     text = literal_text(value, sql_type)
-    tree = sqlglot.parse_one(text, dialect="duckdb")
+    # A parser takes many times the memory of a long text.
+    is_text = isinstance(value, str)
+    tree = exp.Literal.string(value) if is_text else sqlglot.parse_one(text, dialect="duckdb")
     literal = e.Literal(value, sql_type)
     return TypedSql(tree, literal_type(value, sql_type), value is None, literal=literal)
 

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+ARRAY_ITEMS_MAX = 100
+TEXT_ITEMS_MAX = 100_000
+_NUMBERS = {Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT}
+
+
 class NotExact(Exception):
     """DuckDB has no exact form of a part of the plan. Never leaves `execution`."""
 
@@ -85,10 +90,20 @@ def literal_text(value: Any, sql_type: SqlType) -> str:
             return f"from_hex('{value.hex()}')"
         case list():
             assert sql_type.element is not None
+            if len(value) > ARRAY_ITEMS_MAX:
+                return _write_long_array(value, sql_type.element, name)
             items = ", ".join(literal_text(item, sql_type.element) for item in value)
             return f"CAST([{items}] AS {name})"
         case _:
             return f"CAST({quote_literal(_plain_text(value))} AS {name})"
+
+
+def _write_long_array(values: list[Any], element: SqlType, name: str) -> str:
+    """A long array as one text: parsing an expression of thousands of items takes long."""
+    if element.kind not in _NUMBERS or len(values) > TEXT_ITEMS_MAX:
+        raise NotExact("an array of many values")
+    items = ",".join("NULL" if value is None else _plain_text(value) for value in values)
+    return f"CAST('[{items}]' AS {name})"
 
 
 def _plain_text(value: Any) -> str:

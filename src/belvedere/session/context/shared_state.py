@@ -46,9 +46,8 @@ class SharedState:
         from belvedere.execution.duckdb.columnar_cache import CacheBudget, ColumnarCache  # heavy
 
         config = self.host.config
-        return ColumnarCache(
-            self.host.log, CacheBudget(config.columnar_bytes_max, config.columnar_rows_min)
-        )
+        bytes_max = min(config.columnar_bytes_max, self.memory_limit_bytes)
+        return ColumnarCache(self.host.log, CacheBudget(bytes_max, config.columnar_rows_min))
 
     def get_published_reader(self) -> Reader:
         """A reader of what is published now, for one get: it holds no snapshot, so a second read

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import inspect
+import itertools
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,7 +22,12 @@ from belvedere.types import Interval, Kind, SqlType
 from belvedere.values.datetimes import EPOCH, EPOCH_UTC
 from belvedere.values.decimals import parse_numeric
 from belvedere.values.numbers import INT8_MAX
+from belvedere.values.value_size import limit_value_size
 
+CHUNK_VALUES = 16
+"""So many values are made before their size is counted."""
+_SIZED = {Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.JSON, Kind.BYTEA}
+_ELEMENT_BYTES = 16
 MICROSECOND = datetime.timedelta(microseconds=1)
 
 
@@ -57,12 +63,13 @@ def describe_udf(function: Function) -> Udf | None:
     return Udf(udf_name(function), tuple(parameters), result, function)
 
 
-def register_udfs(connection: Any, udfs: Iterable[Udf]) -> None:
-    """Register the functions with a DuckDB connection (all its cursors share them)."""
+def register_udfs(connection: Any, udfs: Iterable[Udf], bytes_max: int) -> None:
+    """Register the functions with a DuckDB connection (all its cursors share them). The values of
+    one vector have at most so many bytes together; otherwise the statement fails in DuckDB."""
     for udf in udfs:
         connection.create_function(
             udf.name,
-            _vectorize(udf.function),
+            _vectorize(udf.function, bytes_max),
             list(udf.parameters),
             udf.result,
             type="arrow",
@@ -71,7 +78,7 @@ def register_udfs(connection: Any, udfs: Iterable[Udf]) -> None:
         )
 
 
-def _vectorize(function: Function) -> Callable[..., Any]:
+def _vectorize(function: Function, bytes_max: int) -> Callable[..., Any]:
     import pyarrow  # heavy
 
     assert callable(function.python)
@@ -84,14 +91,20 @@ def _vectorize(function: Function) -> Callable[..., Any]:
     assert isinstance(function.result, SqlType)
     encode = _value_encoder(function.result)
     arrow_type = _arrow_type(pyarrow, function.result)
+    strict, count_size = function.strict, _size_counter(function.result, bytes_max)
 
     def call_on_columns(*columns: Any) -> Any:
-        decoded = [decode(column) for decode, column in zip(decoders, columns)]
-        strict = function.strict
+        rows = zip(*[decode(column) for decode, column in zip(decoders, columns)])
+        values: list[Any] = []
+        size = 0
+        limit_value_size(bytes_max)
         try:
-            values = [
-                None if strict and None in row else encode(form(*row)) for row in zip(*decoded)
-            ]
+            while chunk := [
+                None if strict and None in row else encode(form(*row))
+                for row in itertools.islice(rows, CHUNK_VALUES)
+            ]:
+                size = count_size(size, chunk)
+                values += chunk
         except Error as error:
             # DuckDB carries text only; `sqlstate_of` reads the state back.
             raise ValueError(f"[belvedere {error.sqlstate}] {error.message}") from None
@@ -104,6 +117,22 @@ def _vectorize(function: Function) -> Callable[..., Any]:
     ]
     call_on_columns.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return call_on_columns
+
+
+def _size_counter(sql_type: SqlType, bytes_max: int) -> Callable[[int, list[Any]], int]:
+    """Adds the sizes of values to a size. Beyond the limit DuckDB fails, and Python, which makes
+    one value at a time, takes over."""
+    if sql_type.element is None and sql_type.kind not in _SIZED:
+        return lambda size, values: size
+    weight = 1 if sql_type.element is None else _ELEMENT_BYTES
+
+    def count_size(size: int, values: list[Any]) -> int:
+        size += weight * sum([len(value) for value in values if value is not None])
+        if size > bytes_max:
+            raise ValueError("the values of a vector need more memory than it may use")
+        return size
+
+    return count_size
 
 
 def _column_decoder(sql_type: SqlType) -> Callable[[Any], list[Any]]:

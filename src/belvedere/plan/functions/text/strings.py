@@ -207,6 +207,13 @@ def overlay_count(value: str, new: str, start: int, count: int) -> str:
     return value[: start - 1] + new + value[rest:]
 
 
+_REPLACE_SQL = (
+    "CASE WHEN strlen(_2) > strlen(_1) AND CAST(strlen(_0) AS BIGINT) * strlen(_2) > 16384"
+    " THEN belvedere_replace_text_text_text(_0, _1, _2) ELSE replace(_0, _1, _2) END"
+)
+"""DuckDB's own replace counts none of the memory of its results."""
+
+
 FUNCTIONS: tuple[Function, ...] = (
     scalar("||(text,text) text", concatenate, "_0 || _1"),
     scalar("textcat(text,text) text", concatenate, "_0 || _1"),
@@ -242,7 +249,7 @@ FUNCTIONS: tuple[Function, ...] = (
     scalar("substr(text,int4,int4) text", substring, UDF),
     scalar("position(text,text) int4", position, "CAST(instr(_0, _1) AS INTEGER)"),
     scalar("strpos(text,text) int4", position, "CAST(instr(_0, _1) AS INTEGER)"),
-    scalar("replace(text,text,text) text", replace, "replace(_0, _1, _2)"),
+    scalar("replace(text,text,text) text", replace, _REPLACE_SQL, udf=True),
     scalar("translate(text,text,text) text", translate, UDF),
     scalar("repeat(text,int4) text", repeat, UDF),
     scalar("reverse(text) text", reverse, UDF),
