@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from belvedere.errors import InvalidInput
 
+TEMPLATE_LENGTH_MAX = 10_000
+
 
 def bad_text(kind: str, text: str) -> InvalidInput:
-    shown = text if len(text) <= 200 else text[:200] + "..."
-    return InvalidInput("invalid input syntax", sqlstate="22P02", type=kind, text=repr(shown))
+    return InvalidInput("invalid input syntax", sqlstate="22P02", type=kind, text=show_text(text))
+
+
+def show_text(text: str) -> str:
+    """A text as an error shows it, its beginning if it is long."""
+    return repr(text if len(text) <= 200 else text[:200] + "...")
 
 
 def out_of_range(kind: str) -> InvalidInput:
@@ -19,11 +25,21 @@ def division_by_zero() -> InvalidInput:
 
 
 def bad_datetime(kind: str, text: str) -> InvalidInput:
-    return InvalidInput("invalid date or time syntax", sqlstate="22007", type=kind, text=repr(text))
+    return InvalidInput(
+        "invalid date or time syntax", sqlstate="22007", type=kind, text=show_text(text)
+    )
 
 
 def datetime_out_of_range(kind: str) -> InvalidInput:
     return InvalidInput("date or time field value out of range", sqlstate="22008", type=kind)
+
+
+def require_template_length(template: str) -> None:
+    """54000 for a template of to_char and its relatives that takes long to read."""
+    if len(template) > TEMPLATE_LENGTH_MAX:
+        raise InvalidInput(
+            "format template is too long", sqlstate="54000", length_max=TEMPLATE_LENGTH_MAX
+        )
 
 
 def bad_argument(message: str, sqlstate: str = "22023") -> InvalidInput:

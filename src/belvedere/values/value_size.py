@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 
+from belvedere import interrupts
 from belvedere.errors import Unavailable
 
 ALWAYS_ALLOWED = 1 << 16
@@ -29,8 +30,12 @@ def limit_value_size(limit: int) -> None:
 
 
 def require_value_size(size: int) -> None:
-    """53200 when a value of this size is larger than it may be."""
-    if size > ALWAYS_ALLOWED and size > _current.limit:
+    """53200 when a value of this size is larger than it may be. Whoever makes many large values can
+    be stopped here."""
+    if size <= ALWAYS_ALLOWED:
+        return
+    interrupts.check_statement()
+    if size > _current.limit:
         raise Unavailable(
             "a value needs more memory than a statement may use",
             sqlstate="53200",

@@ -50,6 +50,10 @@ class Setting(NamedTuple):
     fixed: bool = False
 
 
+NAME_LENGTH_MAX = 100
+"""No setting has a longer name; what is like a long one takes much memory to find."""
+
+
 def parse_duration_ms(text: str) -> int:
     length_us = parse_duration_us(text, bare_unit="ms")
     if length_us is None:
@@ -335,7 +339,7 @@ def require_setting(name: str) -> Setting:
         return setting
     if name.lower() in load_postgres_setting_names():
         raise Unsupported("setting", name=name.lower())
-    near = difflib.get_close_matches(name.lower(), SETTINGS, n=3)
+    near = difflib.get_close_matches(name[:NAME_LENGTH_MAX].lower(), SETTINGS, n=3)
     raise InvalidInput(
         "unrecognized configuration parameter",
         sqlstate="42704",

@@ -15,7 +15,7 @@ from belvedere.errors import Unsupported
 from belvedere.plan.functions.core.function import Accumulator
 from belvedere.types import Interval
 from belvedere.values import decimals, interval_math
-from belvedere.values.decimals import EXACT, NAN, ZERO
+from belvedere.values.decimals import DIGITS_BEFORE_MAX, EXACT, NAN, WIDE, ZERO
 from belvedere.values.failures import out_of_range
 from belvedere.values.numbers import INT8_MAX, INT8_MIN, float4
 from belvedere.values.value_size import ALWAYS_ALLOWED, require_value_size
@@ -162,8 +162,8 @@ def numeric_moments() -> list[Any]:
 
 def numeric_moments_step(state: list[Any], value: Decimal) -> list[Any]:
     state[0] += 1
-    state[1] = EXACT.add(state[1], value)
-    state[2] = EXACT.add(state[2], EXACT.multiply(value, value))
+    state[1] = WIDE.add(state[1], value)
+    state[2] = WIDE.add(state[2], WIDE.multiply(value, value))
     return state
 
 
@@ -183,15 +183,17 @@ def compute_spread(
         return None
     if not (total.is_finite() and squares.is_finite()):
         return NAN
-    scale = 2 * decimals.scale_of(total)
+    unit = decimals.scale_unit(2 * decimals.scale_of(total))
     number = Decimal(count)
-    numerator = EXACT.subtract(
-        decimals.round_to_scale(EXACT.multiply(number, squares), scale),
-        decimals.round_to_scale(EXACT.multiply(total, total), scale),
+    numerator = WIDE.subtract(
+        WIDE.quantize(WIDE.multiply(number, squares), unit),
+        WIDE.quantize(WIDE.multiply(total, total), unit),
     )
     if numerator <= 0:
         return ZERO
     divisor = Decimal(count * (count - 1 if sample else count))
+    if numerator.adjusted() - divisor.adjusted() >= DIGITS_BEFORE_MAX:
+        raise out_of_range("numeric")
     scale = decimals.division_scale(numerator, divisor)
     variance = decimals.divide_to_scale(numerator, divisor, scale)
     if not root:

@@ -25,7 +25,7 @@ from belvedere.values.datetimes import (
     session_zone,
     unsupported_year,
 )
-from belvedere.values.failures import datetime_out_of_range
+from belvedere.values.failures import datetime_out_of_range, require_template_length
 from belvedere.values.intervals import HOUR, MINUTE, SECOND
 
 # Longest first, so that HH24 is not read as HH and 24.
@@ -80,6 +80,7 @@ def _token_pattern() -> re.Pattern[str]:
 
 @functools.lru_cache(maxsize=512)
 def _split_template(template: str) -> tuple[_TemplatePart, ...]:
+    require_template_length(template)
     parts: list[_TemplatePart] = []
     fill = True
     for match in _token_pattern().finditer(template):

@@ -98,6 +98,32 @@ def _as_utc(value: datetime.datetime) -> datetime.datetime:
     return value.replace(tzinfo=UTC)
 
 
+def _array_tests() -> dict[str, Test]:
+    def equal(left: list[Any], right: list[Any]) -> bool:
+        return len(left) == len(right) and _find_difference(left, right) is None
+
+    def less(left: list[Any], right: list[Any]) -> bool:
+        at = _find_difference(left, right)
+        if at is None:
+            return len(left) < len(right)
+        return element_key(left[at]) < element_key(right[at])
+
+    return _tests_from_order(equal, less)
+
+
+def _find_difference(left: list[Any], right: list[Any]) -> int | None:
+    """Where two arrays begin to differ, as far as both reach. What Python finds equal is equal, and
+    is passed over in large pieces."""
+    shorter = min(len(left), len(right))
+    for start in range(0, shorter, _PIECE):
+        end = min(start + _PIECE, shorter)
+        if left[start:end] != right[start:end]:
+            for at in range(start, end):
+                if element_key(left[at]) != element_key(right[at]):
+                    return at
+    return None
+
+
 def array_key(values: list[Any]) -> list[Any]:
     """An ordering key of an array: NULL elements follow the others and equal each other."""
     return [element_key(value) for value in values]
@@ -116,6 +142,7 @@ def element_key(value: Any) -> tuple[int, Any]:
     return 0, value
 
 
+_PIECE = 1024
 _FLOATS = _float_tests()
 _INTEGERS = ("int2", "int4", "int8")
 
@@ -191,5 +218,5 @@ FUNCTIONS: tuple[Function, ...] = (
     ),
     *_comparison_family("oid", "oid", _PLAIN, _no_sql),
     *_comparison_family("numeric", "numeric", _numeric_tests(), _align_operands),
-    *_comparison_family("anyarray", "anyarray", _tests_by_key(array_key, array_key), _no_sql),
+    *_comparison_family("anyarray", "anyarray", _array_tests(), _no_sql),
 )

@@ -88,11 +88,20 @@ def first_character(text: str) -> str:
     return text[_skip_space(text, 0)]
 
 
-@functools.lru_cache(maxsize=256)
 def _object_members(text: str) -> dict[str, str] | None:
+    return _keep_members(text) if len(text) <= _SHORT else _keep_long_members(text)
+
+
+def _read_members(text: str) -> dict[str, str] | None:
     if first_character(text) != "{":
         return None
     return {str(name): value for name, value in split_members(text)}
+
+
+_SHORT = 1 << 14
+_keep_members = functools.lru_cache(maxsize=256)(_read_members)
+_keep_long_members = functools.lru_cache(maxsize=2)(_read_members)
+"""Of long texts only the last ones: they are read for one member after the other."""
 
 
 def member(value: str, name: str) -> str | None:

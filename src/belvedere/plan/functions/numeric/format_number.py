@@ -14,7 +14,7 @@ from decimal import Decimal
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.functions.core.function import UDF, Function, stable
 from belvedere.values.decimals import parse_numeric, round_to_scale
-from belvedere.values.failures import bad_argument
+from belvedere.values.failures import bad_argument, require_template_length
 
 _TOKEN = re.compile(r'"[^"]*"?|FM|MI|PL|SG|PR|EEEE|RN|TH|[90.,DGSVLB]|.', re.DOTALL | re.IGNORECASE)
 _UNSUPPORTED = {"V", "EEEE", "RN", "TH", "L", "B"}
@@ -36,6 +36,7 @@ class _NumberTemplate:
 
 @functools.lru_cache(maxsize=256)
 def _parse_template(pattern: str) -> _NumberTemplate:
+    require_template_length(pattern)
     tokens: list[str] = []
     for token in _TOKEN.findall(pattern):
         upper = token.upper()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 
 from belvedere.plan.functions.core.function import Function, scalar
-from belvedere.values.decimals import format_numeric
+from belvedere.values.decimals import (
+    EXACT,
+    format_numeric,
+    integer_from_numeric,
+    numeric_from_integer,
+)
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _BYTES_MAX = 10 * 1024
@@ -21,7 +26,8 @@ def format_size(size: int) -> str:
     while abs(halves) >= _HALVES_MAX and unit < len(_UNITS) - 1:
         halves = _divide_truncating(halves, 1024)
         unit += 1
-    return f"{_divide_truncating(halves + (1 if halves >= 0 else -1), 2)} {_UNITS[unit]}"
+    whole = _divide_truncating(halves + (1 if halves >= 0 else -1), 2)
+    return f"{format_numeric(numeric_from_integer(whole))} {_UNITS[unit]}"
 
 
 def _divide_truncating(value: int, divisor: int) -> int:
@@ -33,7 +39,7 @@ def format_numeric_size(size: Decimal) -> str:
         return f"{format_numeric(size)} {_UNITS[-1]}"
     if size.copy_abs() < _BYTES_MAX:
         return f"{format_numeric(size)} {_UNITS[0]}"
-    return format_size(int(size))
+    return format_size(integer_from_numeric(size.to_integral_value(ROUND_DOWN, EXACT)))
 
 
 FUNCTIONS: tuple[Function, ...] = (

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 Answer = Callable[..., Any]
 ANSWERS_KEPT = 50_000
+NAME_LENGTH_MAX = 1_000
+"""Answers about longer names are not kept."""
+OID_DIGITS_MAX = 10
 _MEASURED = frozenset(
     {
         "pg_database_size",
@@ -63,7 +66,8 @@ class CatalogAnswers:
         if key in self._known:
             return self._known[key]
         answer = ANSWERS[name](session, *arguments)
-        if name not in _MEASURED:
+        longest = max((len(one) for one in arguments if isinstance(one, str)), default=0)
+        if name not in _MEASURED and longest <= NAME_LENGTH_MAX:
             self._known[key] = answer
         return answer
 
@@ -114,8 +118,12 @@ def _name_relation(session: Session, relation: Relation) -> ObjectName:
     return ObjectName(relation.oid, own if visible else f"{quote(relation.schema)}.{own}")
 
 
+def _is_oid(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= OID_DIGITS_MAX
+
+
 def _to_regclass(session: Session, text: str) -> ObjectName | None:
-    if text.isdigit():
+    if _is_oid(text):
         return _relation_of_oid(session, int(text))
     found = _find_relation_by_name(session, text)
     return None if found is None else _name_relation(session, found)
@@ -136,7 +144,7 @@ def _relation_of_oid(session: Session, oid: int) -> ObjectName:
 
 
 def _to_regtype(session: Session, text: str) -> ObjectName | None:
-    if text.isdigit():
+    if _is_oid(text):
         return _type_of_oid(session, int(text))
     found = find_type_by_name(text)
     return None if found is None else ObjectName(found.oid, str(found.type))
@@ -155,7 +163,7 @@ def _type_of_oid(session: Session, oid: int) -> ObjectName:
 
 
 def _to_regnamespace(session: Session, text: str) -> ObjectName | None:
-    if text.isdigit():
+    if _is_oid(text):
         return _schema_of_oid(session, int(text))
     (wanted,) = _split_names(text)[-1:]
     for oid, name in find_relations(session.catalog).schemas.items():

@@ -85,7 +85,7 @@ _SPELLINGS |= {
 
 def find_type_by_name(text: str) -> CatalogType | None:
     """The type of that name in any spelling, modifiers ignored."""
-    plain = re.sub(r"\(.*?\)", "", text.lower().strip().removeprefix("pg_catalog."))
+    plain = re.sub(r"\([^()]*\)", "", text.lower().strip().removeprefix("pg_catalog."))
     plain = re.sub(r"\s+", " ", plain).replace('"', "").strip()
     element, brackets, _ = plain.partition("[")
     found = _SPELLINGS.get(element.strip())
