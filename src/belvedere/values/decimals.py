@@ -11,7 +11,7 @@ from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, Overflow
 
 from belvedere.errors import InvalidInput
 from belvedere.types import SqlType, numeric_type
-from belvedere.values.failures import bad_text, division_by_zero, out_of_range
+from belvedere.values.failures import bad_text, division_by_zero, out_of_range, show_number
 from belvedere.values.numbers import SPACE, parse_digits
 
 DIGITS_BEFORE_MAX = 131_072
@@ -187,7 +187,11 @@ def fit(value: Decimal, precision: int, scale: int) -> Decimal:
         return round_to_scale(ZERO, max(scale, 0))
     if result.adjusted() >= precision - scale:
         raise InvalidInput(
-            "numeric field overflow", sqlstate="22003", precision=precision, scale=scale
+            "numeric field overflow",
+            sqlstate="22003",
+            precision=precision,
+            scale=scale,
+            value=show_number(value),
         )
     return result if scale >= 0 else round_to_scale(result, 0)
 

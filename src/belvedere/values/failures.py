@@ -16,8 +16,19 @@ def show_text(text: str) -> str:
     return repr(text if len(text) <= 200 else text[:200] + "...")
 
 
-def out_of_range(kind: str) -> InvalidInput:
-    return InvalidInput("value out of range", sqlstate="22003", type=kind)
+def out_of_range(kind: str, value: object = None) -> InvalidInput:
+    """`value`, where it is known, is what has no place in the type."""
+    if value is None:
+        return InvalidInput("value out of range", sqlstate="22003", type=kind)
+    return InvalidInput("value out of range", sqlstate="22003", type=kind, value=show_number(value))
+
+
+def show_number(value: object) -> str:
+    """A number as an error shows it, only its size if it is long."""
+    if isinstance(value, int) and value.bit_length() > 400:
+        return f"a number of {value.bit_length()} bits"
+    shown = str(value)
+    return shown if len(shown) <= 200 else shown[:200] + "..."
 
 
 def division_by_zero() -> InvalidInput:

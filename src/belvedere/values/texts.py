@@ -7,7 +7,7 @@ import re
 import uuid
 
 from belvedere.errors import InvalidInput
-from belvedere.values.failures import bad_text
+from belvedere.values.failures import bad_text, show_text
 
 _UUID = re.compile(r"\{?(?:[0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}\}?")
 
@@ -27,8 +27,10 @@ def _is_unicode(value: str) -> bool:
     return True
 
 
-def too_long_error(kind: str, length: int) -> InvalidInput:
-    return InvalidInput("value too long", sqlstate="22001", type=f"{kind}({length})")
+def too_long_error(kind: str, length: int, value: str) -> InvalidInput:
+    return InvalidInput(
+        "value too long", sqlstate="22001", type=f"{kind}({length})", text=show_text(value)
+    )
 
 
 def fit_varchar(value: str, length: int) -> str:
@@ -36,7 +38,7 @@ def fit_varchar(value: str, length: int) -> str:
     if len(value) <= length:
         return value
     if value[length:].strip(" "):
-        raise too_long_error("character varying", length)
+        raise too_long_error("character varying", length, value)
     return value[:length]
 
 
@@ -47,7 +49,7 @@ def cut_varchar(value: str, length: int) -> str:
 
 def fit_char(value: str, length: int) -> str:
     if len(value) > length and value[length:].strip(" "):
-        raise too_long_error("character", length)
+        raise too_long_error("character", length, value)
     return value[:length].ljust(length)
 
 

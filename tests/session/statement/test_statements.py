@@ -340,3 +340,26 @@ def test_what_the_upkeep_of_a_store_failed_with_is_shown(
     host = type(con.session.host)
     monkeypatch.setattr(host, "housekeeping_failure", property(lambda _: failure))
     assert con.execute(rows).fetchall() == [("the disk is full", "53100")]
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "shown"),
+    [
+        ("INSERT INTO v VALUES (1, 'abcd', 1, 1)", (), "text='abcd'"),
+        ("INSERT INTO v VALUES (1, ?, 1, 1)", ("abcd",), "text='abcd'"),
+        ("UPDATE v SET s = s || 'xyz'", (), "text='axyz'"),
+        ("INSERT INTO v VALUES (1, 'a', 70000, 1)", (), "value=70000"),
+        ("INSERT INTO v VALUES (1, 'a', ?, 1)", (70000,), "value=70000"),
+        ("UPDATE v SET n = n + 40000", (), "value=40001"),
+        ("INSERT INTO v VALUES (1, 'a', 1, 1234)", (), "value=1234"),
+        ("INSERT INTO v VALUES (0, 'b') ON CONFLICT (id) DO UPDATE SET s = 'long'", (), "'long'"),
+    ],
+)
+def test_value_that_has_no_place_in_its_column_is_shown(
+    con: belvedere.Connection, text: str, parameters: tuple[object, ...], shown: str
+) -> None:
+    con.execute("CREATE TABLE v (id int PRIMARY KEY, s varchar(3), n smallint, d numeric(4, 2))")
+    con.execute("INSERT INTO v VALUES (0, 'a', 1, 1)")
+    with pytest.raises(belvedere.DataError) as raised:
+        con.execute(text, parameters)
+    assert shown in str(raised.value)

@@ -21,7 +21,7 @@ def narrow_integer(kind: str, high: int) -> Callable[[int], int]:
     def narrow(value: int) -> int:
         if -high - 1 <= value <= high:
             return value
-        raise out_of_range(kind)
+        raise out_of_range(kind, value)
 
     return narrow
 
@@ -46,11 +46,11 @@ def float_to_integer(kind: str, high: int) -> Callable[[float], int]:
 
     def convert(value: float) -> int:
         if not math.isfinite(value):
-            raise out_of_range(kind)
+            raise out_of_range(kind, value)
         result = round(value)
         if -high - 1 <= result <= high:
             return result
-        raise out_of_range(kind)
+        raise out_of_range(kind, value)
 
     return convert
 
@@ -66,7 +66,7 @@ def numeric_to_integer(kind: str, high: int) -> Callable[[Decimal], int]:
         result = int(round_to_scale(value, 0))
         if -high - 1 <= result <= high:
             return result
-        raise out_of_range(kind)
+        raise out_of_range(kind, value)
 
     return convert
 
@@ -108,7 +108,7 @@ def float8_to_float4(value: float) -> float:
 def bytes_to_integer(kind: str, size: int) -> Callable[[bytes], int]:
     def convert(value: bytes) -> int:
         if len(value) > size:
-            raise out_of_range(kind)
+            raise out_of_range(kind, value)
         result = int.from_bytes(value)
         return result - (1 << 8 * size) if result >> (8 * size - 1) else result
 
