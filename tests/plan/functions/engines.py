@@ -99,7 +99,7 @@ class Duck:
             "threads = 1",
         ):
             self.connection.execute(f"SET {setting}")
-        register_udfs(self.connection, duckdb_udfs().values())
+        register_udfs(self.connection, duckdb_udfs().values(), 2**26)
 
     def close(self) -> None:
         self.connection.close()
