@@ -141,9 +141,11 @@ FOLDERS: dict[str, Order] = {
         ("core",),
     ),
     "session": (
-        ("prepared_text", "query_stream", "simple_query"),
+        ("prepared_text", "simple_query"),
         ("session",),
         ("dispatch",),
+        ("cursors",),
+        ("query_stream",),
         ("ddl", "explain"),
         ("copy", "materialized"),
         ("statement",),

@@ -72,6 +72,7 @@ COPY_NOTES: dict[str, tuple[str, str]] = {
     "header": ("text, csv", "a first line of names: written, skipped, or with `match` compared"),
     "null": ("text, csv", "how NULL is written: `\\N`, in csv nothing without quotes"),
     "on_error": ("text, csv, FROM", "`stop`"),
+    "freeze": ("text, csv, FROM", "accepted, and changes nothing"),
     "quote": ("csv", 'the quote: `"`'),
 }
 """The formats of each option of COPY, and what it is."""

@@ -10,10 +10,11 @@ In reading order; an entry uses only those before it:
     materialized/   statements about materialized views: create, replace, verify, subscribe ..
     ddl/            DDL: definition statements as changes of the catalog
     explain/        EXPLAIN of statements and of views
+    query_stream    a query whose rows are computed as they are fetched
+    cursors         cursors of SQL: DECLARE, FETCH, MOVE and CLOSE
     dispatch        dispatch of utility statements; every other one is DDL
     session         a session: runs SQL text, in transactions, for one connection
     prepared_text   a statement that a client prepares, describes and runs
-    query_stream    a query whose rows are computed as they are fetched
     simple_query    a text of several statements as one transaction
 """
 

@@ -12,6 +12,7 @@ from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.python.context import CompileContext
 from belvedere.plan import expressions as e
 from belvedere.plan.fields import Field
+from belvedere.session import cursors
 from belvedere.session.context.notices import add_notice_unless_silenced
 from belvedere.session.context.result import Result
 from belvedere.session.context.settings import (
@@ -291,6 +292,7 @@ def _discard_session_state(session: Session, statement: s.Discard, _: Sequence[A
             raise InvalidInput("discard all cannot run inside a transaction", sqlstate="25001")
         session.settings.reset("all")
         session.settings.reset("session_authorization")
+        session.cursors.close(None)
         session.prepared.clear()
     if statement.what in ("all", "sequences"):
         session.services.forget_sequence_values()
@@ -376,6 +378,9 @@ _HANDLERS: dict[type, Handler] = {
     s.Execute: _run_execute_prepared,
     s.Deallocate: _run_deallocate,
     s.Discard: _discard_session_state,
+    s.DeclareCursor: cursors.declare_cursor,
+    s.FetchCursor: cursors.fetch_from_cursor,
+    s.CloseCursor: cursors.close_cursor,
     s.Analyze: _run_analyze_or_vacuum,
     s.Vacuum: _run_analyze_or_vacuum,
     s.Reindex: _check_reindex_target,
@@ -397,5 +402,7 @@ WITHOUT_SNAPSHOT = (
     s.ResetVariable,
     s.ShowVariable,
     s.Deallocate,
+    s.FetchCursor,
+    s.CloseCursor,
 )
 """Statements that see no data: a transaction has its snapshot from the first other one."""

@@ -60,6 +60,8 @@ def prepare_text(session: Session, text: str, types: Signature) -> PreparedText 
         statement = bind.bind_declared_types(session, found[0], types)
         if not isinstance(statement, s.DataPlan):
             prepared.fields = _describe_result(session, statement)
+            if isinstance(statement, s.DeclareCursor):
+                prepared.parameters = statement.statement.parameters
             return prepared
         entry = session.compile_statement(statement, text[found[0].start : found[0].end])
         cached_plans.keep_plan(session, text, prepared.types, entry)
@@ -127,6 +129,8 @@ def _describe_result(session: Session, statement: s.Statement) -> Fields | None:
             )
         case s.Explain():
             return PLAN
+        case s.FetchCursor() if not statement.moves:
+            return session.cursors.require(statement.name).fields
         case MaintainView() if statement.verb in ("verify", "repair"):
             return VERIFY_FIELDS
         case s.Execute():

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from belvedere.errors import Error, InvalidInput, Unsupported
 from belvedere.execution.choose_tier import Tier, changes_data
@@ -23,12 +23,14 @@ from belvedere.execution.python.compile import compile_plan
 from belvedere.plan import nodes as n
 from belvedere.plan.fields import Fields
 from belvedere.session.materialized import freshness_policy
-from belvedere.session.session import Session
 from belvedere.session.statement import bind
 from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.sql.statements import DataPlan
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
 
 ARROW_ROWS = 2_000
 """How many rows are made from Arrow columns at a time."""

@@ -43,6 +43,7 @@ from belvedere.session.context.settings import SessionSettings
 from belvedere.session.context.shared_state import SharedState
 from belvedere.session.context.statement_statistics import StatementRecord
 from belvedere.session.context.transactions import TransactionState
+from belvedere.session.cursors import SqlCursors
 from belvedere.session.materialized import create, freshness_policy, query_rewrite
 from belvedere.session.rights.identity import SessionIdentity
 from belvedere.session.statement import attempts, bind, cached_plans, fast_path
@@ -109,6 +110,8 @@ class Session:
         self._transaction_time: datetime.datetime | None = None
         self.copy_streams = CopyStreams()
         self.on_progress: Callable[[str, int, float], None] | None = None
+        self.cursors = SqlCursors()
+        self.transactions.on_end = self.cursors.end_transaction
         self.streams: set[Any] = set()  # open ones, which end with it
         self.closed = False
         forks.track_handle(self)

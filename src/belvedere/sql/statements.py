@@ -134,6 +134,32 @@ class Execute(msgspec.Struct, frozen=True):
     parameters: tuple[SqlType, ...] = ()
 
 
+class DeclareCursor(msgspec.Struct, frozen=True):
+    """`statement` is the bound query, `source` its text. `hold`: it outlives its transaction."""
+
+    name: str
+    statement: DataPlan
+    source: str
+    scroll: bool = False
+    hold: bool = False
+
+
+class FetchCursor(msgspec.Struct, frozen=True):
+    """FETCH, and MOVE (`moves`). `direction` is 'forward', 'backward', 'absolute' or 'relative';
+    `count` None: ALL."""
+
+    name: str
+    direction: str = "forward"
+    count: int | None = 1
+    moves: bool = False
+
+
+class CloseCursor(msgspec.Struct, frozen=True):
+    """None: ALL."""
+
+    name: str | None
+
+
 class Discard(msgspec.Struct, frozen=True):
     """`what`: all, plans, sequences, temp or temporary."""
 
@@ -209,6 +235,9 @@ Utility = (
     | Execute
     | Deallocate
     | Discard
+    | DeclareCursor
+    | FetchCursor
+    | CloseCursor
     | Explain
     | Copy
     | Analyze

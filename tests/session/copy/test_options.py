@@ -54,7 +54,6 @@ NOT_SUPPORTED = (
     "encoding 'latin1'",
     "format csv, force_not_null (a)",
     "format csv, force_null (a)",
-    "freeze",
     "on_error ignore",
     "default 'd'",
     "log_verbosity verbose",
@@ -169,3 +168,14 @@ def test_header_match_holds_for_the_text_format(tmp_path: Path) -> None:
         file.write_text("a\tb\n1\t2\n")
         assert run_here(con, f"COPY t FROM '{file}' (HEADER MATCH)") is None
         assert con.execute("SELECT * FROM t").fetchall() == [(1, 2)]
+
+
+def test_freeze_changes_nothing_but_is_not_of_copy_to(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("1\tx\n")
+    with belvedere.connect(":memory:", autocommit=True) as con:
+        con.execute("CREATE TABLE t (a int, b text)")
+        con.execute(f"COPY t FROM '{file}' (freeze on)")
+        assert con.execute("SELECT * FROM t").fetchall() == [(1, "x")]
+        with pytest.raises(belvedere.NotSupportedError, match="FREEZE"):
+            con.execute(f"COPY t TO '{file}' (freeze)")

@@ -130,6 +130,12 @@ copy s.t (id, a) to stdout
 copy (select b from s.t) to stdout
 copy s.t to '/nowhere/file'
 copy s.t from '/nowhere/file'
+declare c cursor for select a from s.t
+declare c cursor for select b from s.t
+declare c cursor for select x from s.peek
+fetch c
+move c
+close c
 prepare p as select b from s.t
 prepare p as select a from s.t
 create table s.fresh (id integer primary key)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from belvedere.errors import Error, InvalidInput
+from belvedere.errors import Error, InvalidInput, Unavailable
 from belvedere.interfaces.server.copy_streams import ReceivedText, SentText
 from belvedere.interfaces.server.error_fields import build_error, build_notice
 from belvedere.interfaces.server.messages import (
@@ -51,7 +51,7 @@ REPORTED_SETTINGS = {
 """Settings whose value a client is told, at the start and when it changes."""
 TOKEN_PARAMETER = "belvedere.token"
 _TERMINATE, _SYNC = ord("X"), ord("S")
-_COUNTED = frozenset({"SELECT", "UPDATE", "DELETE", "COPY"})
+_COUNTED = frozenset({"SELECT", "UPDATE", "DELETE", "COPY", "MOVE"})
 _PARSE_COMPLETE = build_message(b"1")
 _BIND_COMPLETE = build_message(b"2")
 _CLOSE_COMPLETE = build_message(b"3")
@@ -82,7 +82,7 @@ class Client:
         self._add_ready()
         self._writer.flush()
         while True:
-            kind, body = self._reader.read_message()
+            kind, body = self._read_message()
             if kind == _TERMINATE:
                 return
             handle = _HANDLERS.get(kind)
@@ -100,6 +100,23 @@ class Client:
                 raise
             except Exception as error:  # noqa: BLE001 (a bug is told to the client, others go on)
                 self._answer_error(error, kind)
+
+    def _read_message(self) -> tuple[int, bytes]:
+        """The next message; 25P03 when a transaction has been idle for too long."""
+        if self.session.transactions.open is None:
+            return self._reader.read_message()
+        wait_ms = self.session.settings.get("idle_in_transaction_session_timeout")
+        if not wait_ms:
+            return self._reader.read_message()
+        self._reader.connection.settimeout(wait_ms / 1000)
+        try:
+            return self._reader.read_message()
+        except TimeoutError:
+            raise Unavailable(
+                "terminating connection due to idle-in-transaction timeout", sqlstate="25P03"
+            ) from None
+        finally:
+            self._reader.connection.settimeout(None)
 
     # -- simple protocol ----------------------------------------------------------------------
 
@@ -161,6 +178,8 @@ class Client:
             self._writer.add(build_message(b"t", pack_int16(len(types)) + oids))
             fields = None if statement is None else statement.fields
             formats: tuple[int, ...] = (0,) * len(fields or ())
+        elif kind == ord("P") and (cursor := self.session.cursors.find(name)) is not None:
+            fields, formats = cursor.fields, (0,) * len(cursor.fields)
         elif kind == ord("P"):
             portal = self._portals.require_portal(name)
             fields = None if portal.statement is None else portal.statement.fields
@@ -287,8 +306,8 @@ def build_tag(result: Result, sent: int) -> str:
         return f"INSERT 0 {result.affected}"
     if result.tag == "CREATE TABLE AS":
         return f"SELECT {max(result.affected, 0)}"
-    if result.tag == "SELECT":
-        return f"SELECT {sent}"
+    if result.tag in ("SELECT", "FETCH"):
+        return f"{result.tag} {sent}"
     return f"{result.tag} {result.affected}" if result.tag in _COUNTED else result.tag
 
 

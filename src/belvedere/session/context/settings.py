@@ -168,6 +168,12 @@ SETTINGS = {
             "how long a statement may take; 0: any time",
         ),
         Setting(
+            "idle_in_transaction_session_timeout",
+            "0",
+            parse_duration_ms,
+            "how long a transaction of a client of the server may be idle; 0: any time",
+        ),
+        Setting(
             "lock_timeout",
             "0",
             parse_duration_ms,

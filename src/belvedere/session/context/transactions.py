@@ -10,6 +10,7 @@ in PostgreSQL.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
@@ -47,6 +48,7 @@ class TransactionState:
         "floor",
         "last_reader",
         "lock_wait_ms",
+        "on_end",
         "open",
         "position",
         "read_only",
@@ -60,6 +62,7 @@ class TransactionState:
         self.explicit = False
         self.failed = False
         self.read_only = False
+        self.on_end: Callable[..., None] | None = None  # told whether it committed
         self.lock_wait_ms: int | None = None  # None: as long as the store allows
         self.always_read_only = False  # the connection is: nothing in a session undoes it
         self.deferred: bool | None = None  # SET CONSTRAINTS ALL; None: as each constraint says
@@ -168,7 +171,7 @@ class TransactionState:
         if failed:
             self.rollback()
             return False
-        self._clear_open_transaction()
+        self._clear_open_transaction(committed=True)
         try:
             shown = None if transaction.changes else self.shown_position
             reached = transaction.commit().position
@@ -184,12 +187,14 @@ class TransactionState:
 
     def rollback(self) -> None:
         transaction = self.open
-        self._clear_open_transaction()
+        self._clear_open_transaction(committed=False)
         if transaction is not None:
             transaction.rollback()
             self._settings.restore_after_transaction(committed=False)
 
-    def _clear_open_transaction(self) -> None:
+    def _clear_open_transaction(self, *, committed: bool) -> None:
+        if self.open is not None and self.on_end is not None:
+            self.on_end(committed=committed)
         self.open, self.explicit, self.failed, self.deferred = None, False, False, None
         self.deferred_names = {}
         self._savepoints.clear()

@@ -1,8 +1,8 @@
 """The options of COPY, checked before a file is touched: each is honoured, or refused by name.
 
 What an option may be, and with which format and direction it goes, is PostgreSQL's; so are the
-SQLSTATEs. FREEZE, DEFAULT, FORCE_NOT_NULL, FORCE_NULL, ON_ERROR ignore, REJECT_LIMIT,
-LOG_VERBOSITY and encodings other than UTF8 are refused (0A000).
+SQLSTATEs. FREEZE is accepted, and changes nothing. DEFAULT, FORCE_NOT_NULL, FORCE_NULL, ON_ERROR
+ignore, REJECT_LIMIT, LOG_VERBOSITY and encodings other than UTF8 are refused (0A000).
 """
 
 from __future__ import annotations
@@ -14,11 +14,19 @@ from typing import NamedTuple
 from belvedere.errors import InvalidInput, Unsupported
 
 SUPPORTED = frozenset(
-    {"delimiter", "null", "header", "quote", "escape", "encoding", "force_quote", "on_error"}
+    {
+        "delimiter",
+        "null",
+        "header",
+        "quote",
+        "escape",
+        "encoding",
+        "force_quote",
+        "on_error",
+        "freeze",
+    }
 )
-REFUSED = frozenset(
-    {"freeze", "default", "force_not_null", "force_null", "reject_limit", "log_verbosity"}
-)
+REFUSED = frozenset({"default", "force_not_null", "force_null", "reject_limit", "log_verbosity"})
 _OF_CSV = ("quote", "escape", "force_quote")
 _NO_TEXT_DELIMITERS = "\\.abcdefghijklmnopqrstuvwxyz0123456789"
 _BOOLEANS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
@@ -72,8 +80,10 @@ def _refuse_unsupported(form: str, direction: str, options: dict[str, str]) -> N
     if form == "parquet" and options:
         raise Unsupported("option of COPY for Parquet files", option=next(iter(options)))
     for name, value in options.items():
-        if name in REFUSED and not (name == "freeze" and _BOOLEANS.get(value) is False):
+        if name in REFUSED:
             raise Unsupported("option of COPY", option=name)
+        if name == "freeze" and direction == "to" and _BOOLEANS.get(value) is not False:
+            raise Unsupported("FREEZE in COPY TO")
     if "on_error" in options:
         if options["on_error"] != "stop":
             raise Unsupported("option of COPY", option=f"on_error {options['on_error']}")

@@ -260,6 +260,9 @@ _FREE = (
     s.Execute,
     s.Deallocate,
     s.Discard,
+    s.DeclareCursor,
+    s.FetchCursor,
+    s.CloseCursor,
     d.GrantPrivileges,
 )
 RULES: dict[type, Rule] = {

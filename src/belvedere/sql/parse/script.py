@@ -13,7 +13,7 @@ from belvedere.sql.parse.lexical.token_cursor import Grammar, TokenCursor, too_c
 from belvedere.sql.parse.queries.expression import parse_expression
 from belvedere.sql.parse.queries.query import parse_query
 from belvedere.sql.parse.statement_forms import CreateAsForm, ExplainForm, Tree
-from belvedere.sql.parse.statements import ddl, grants, utility
+from belvedere.sql.parse.statements import cursors, ddl, grants, utility
 from belvedere.sql.parse.statements.alter import parse_alter
 from belvedere.sql.parse.statements.ddl_clauses import parse_qualified_name
 from belvedere.sql.parse.statements.dml import parse_data_statement
@@ -139,6 +139,10 @@ _RULES: dict[str, Callable[[TokenCursor], Tree]] = {
     "deallocate": utility.parse_deallocate,
     "discard": utility.parse_discard,
     "explain": _parse_explain,
+    "declare": cursors.parse_declare,
+    "fetch": cursors.parse_fetch,
+    "move": cursors.parse_fetch,
+    "close": cursors.parse_close,
     "copy": utility.parse_copy,
     "analyze": utility.parse_analyze,
     "analyse": utility.parse_analyze,
@@ -149,7 +153,7 @@ _MISSING = {
     **{
         word: word.upper()
         for word in """
-            analyse call checkpoint close cluster declare do fetch listen load move notify unlisten
+            analyse call checkpoint cluster do listen load notify unlisten
         """.split()
     },
     "comment": "COMMENT ON",

@@ -30,6 +30,16 @@ class ExplainForm(msgspec.Struct, frozen=True):
     options: Options
 
 
+class DeclareForm(msgspec.Struct, frozen=True):
+    """DECLARE .. CURSOR; `source` is the text of the query."""
+
+    name: str
+    query: t.DataStatement
+    source: str
+    scroll: bool = False
+    hold: bool = False
+
+
 class ExecuteForm(msgspec.Struct, frozen=True):
     name: str
     arguments: tuple[t.Expr, ...]
@@ -45,4 +55,13 @@ class CopyForm(msgspec.Struct, frozen=True):
     at: int
 
 
-Tree = t.DataStatement | CreateAsForm | ExplainForm | ExecuteForm | CopyForm | Definition | Utility
+Tree = (
+    t.DataStatement
+    | CreateAsForm
+    | ExplainForm
+    | DeclareForm
+    | ExecuteForm
+    | CopyForm
+    | Definition
+    | Utility
+)

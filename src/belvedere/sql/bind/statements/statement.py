@@ -81,6 +81,8 @@ def bind_statement(
                 rights=rights,
             )
             return s.Explain(inner, tree.source, tree.options)
+        case statement_forms.DeclareForm():
+            return _bind_declare(binder, tree)
         case statement_forms.ExecuteForm():
             return _bind_execute(binder, tree)
         case statement_forms.CopyForm():
@@ -145,6 +147,15 @@ def _set_parameter_types(plan: n.Node, types: tuple[SqlType, ...]) -> n.Node:
 
 
 # -- EXECUTE and COPY ------------------------------------------------------------------------------
+
+
+def _bind_declare(binder: Binder, tree: statement_forms.DeclareForm) -> s.DeclareCursor:
+    query = _bind_data(binder, tree.query)
+    if query.verb != "select" or query.changes:
+        raise Unsupported("cursor of a statement that changes data")
+    if any(isinstance(node, n.Lock) for node in walk_plan(query.plan)):
+        raise Unsupported("cursor for update", hint="lock the rows by a statement of its own")
+    return s.DeclareCursor(tree.name, query, tree.source, tree.scroll, tree.hold)
 
 
 def _bind_execute(binder: Binder, tree: statement_forms.ExecuteForm) -> s.Execute:

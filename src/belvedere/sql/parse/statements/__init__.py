@@ -8,6 +8,7 @@ In reading order; an entry uses only those before it:
     grants        parses GRANT, REVOKE and default privileges
     roles         parses CREATE, ALTER and DROP ROLE
     utility       parses utility statements: transactions, settings, PREPARE, EXPLAIN, COPY ..
+    cursors       parses DECLARE, FETCH, MOVE and CLOSE
     ddl           parses CREATE of everything but tables; DROP, TRUNCATE; REFRESH, VERIFY, REPAIR
     alter         parses ALTER of tables, indexes, views, sequences and schemas
 """
