@@ -168,6 +168,7 @@ def declare_cursor(
     stream = open_query_stream(session, statement.source, parameters)
     made = SqlCursor(stream, scroll=statement.scroll, hold=statement.hold)
     session.cursors.add(statement.name, made)
+    session.transactions.on_end = session.cursors.end_transaction
     return Result("DECLARE CURSOR")
 
 

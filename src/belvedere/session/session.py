@@ -111,7 +111,6 @@ class Session:
         self.copy_streams = CopyStreams()
         self.on_progress: Callable[[str, int, float], None] | None = None
         self.cursors = SqlCursors()
-        self.transactions.on_end = self.cursors.end_transaction
         self.streams: set[Any] = set()  # open ones, which end with it
         self.closed = False
         forks.track_handle(self)
