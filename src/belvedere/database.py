@@ -146,8 +146,9 @@ class Database:
         db = Database(
             opened, config, random=random, compile_expression=compile_expression, bind=bind
         )
-        db.views.backfills.resume_or_drop_builds(compiled=bind is not refuse_view_definitions)
-        db.views.start_or_wake_worker()
+        if opened.failure is None:  # otherwise for reading only
+            db.views.backfills.resume_or_drop_builds(compiled=bind is not refuse_view_definitions)
+            db.views.start_or_wake_worker()
         return db
 
     @staticmethod

@@ -49,11 +49,13 @@ class OpenStore:
     users: int = 0
 
     def close(self) -> None:
-        if self.owner is not None:
-            self.owner.close()
-        if self.statements is not None:
-            self.statements.save()
-        self.database.close()
+        try:
+            if self.owner is not None:
+                self.owner.close()
+            if self.statements is not None:
+                self.statements.save()
+        finally:
+            self.database.close()
         _LOG.info("closed %s", self.path)
 
 

@@ -20,6 +20,7 @@ from threading import Lock
 from typing import Any, Never, Self, cast
 
 from rocksdict import (
+    AccessType,
     Checkpoint,
     DbClosedError,
     IngestExternalFileOptions,
@@ -105,9 +106,11 @@ class RocksStore:
         *,
         create: bool,
         salvage: bool = False,
+        read_only: bool = False,
         cache_bytes: int = CACHE_BYTES,
     ) -> Self:
-        """Open the store in `directory`; with `create`, make it when there is none.
+        """Open the store in `directory`; with `create`, make it when there is none. One that is
+        `read_only` writes no file.
 
         A log damaged anywhere but in its last, torn record is refused with Corruption; `salvage`
         opens it with everything from the first damage on gone.
@@ -122,7 +125,12 @@ class RocksStore:
             check_logs(directory)
         options = store_options(create=create, salvage=salvage, cache_bytes=cache_bytes)
         try:
-            database = Rdict(str(directory), options, column_families={"default": options})
+            database = Rdict(
+                str(directory),
+                options,
+                column_families={"default": options},
+                access_type=AccessType.read_only(False) if read_only else AccessType.read_write(),
+            )
         except Exception as error:
             raise translate_open_error(error, directory) from error
         return cls(database, directory, options)

@@ -7,6 +7,7 @@ then, and nothing else. A file that cannot be read is left alone and replaced at
 
 from __future__ import annotations
 
+import logging
 import time
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from belvedere.session.context.statement_statistics import StatementRecord, Stat
 FILE = "statements"
 STORED_MAX = 1_000
 SAVE_EVERY_S = 60.0
+_LOG = logging.getLogger("belvedere.store")
 
 
 class StatementFile:
@@ -41,7 +43,10 @@ class StatementFile:
     def save(self) -> None:
         records = sorted(self._statistics.list_records(), key=lambda one: -one.total_us)
         data = msgspec.msgpack.encode(records[:STORED_MAX])
-        replace_file(self._path, data)
+        try:
+            replace_file(self._path, data)
+        except OSError as error:  # counts of statements are no reason to fail
+            _LOG.warning("statistics of statements are not kept: %s", error)
         self._saved_at = time.monotonic()
 
     def _save_if_due(self) -> None:

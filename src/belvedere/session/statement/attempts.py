@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from belvedere.catalog.relation_codecs import compiled_index
-from belvedere.errors import InvalidInput, Retry
+from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.session.context.result import Result
 from belvedere.txn.contracts import LockRequest, RowChange
 from belvedere.txn.transaction.foreign_keys import ForeignKeyParticipant
@@ -47,8 +47,13 @@ def _run_in_own_transaction(
     state = session.transactions
     attempts = session.host.config.statement_retries_max if repeats else 0
     locks: tuple[LockRequest, ...] = ()
+    seen = state.floor
     while True:
-        transaction = session.begin_implicit_transaction()
+        try:
+            transaction = session.begin_implicit_transaction()
+        except Unavailable:
+            state.floor = seen  # what the race was lost to is not to come
+            raise
         try:
             transaction.acquire_first(locks)
             transaction.begin_first_statement()

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from belvedere.errors import InvalidInput, Retry
+from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.execution.python.statements.point_statements import (
     FastPathCommit,
     FastPathRead,
@@ -122,8 +122,13 @@ def run_single_row_write(
     run = FastPathRun(entry.convert(parameters), session.services)
     attempts = session.host.config.statement_retries_max
     locks: tuple[LockRequest, ...] = ()
+    seen = state.floor
     while True:
-        transaction = session.host.begin(session.default_isolation, at_least=state.floor)
+        try:
+            transaction = session.host.begin(session.default_isolation, at_least=state.floor)
+        except Unavailable:
+            state.floor = seen  # what the race was lost to is not to come
+            raise
         transaction.lock_wait_ms = state.lock_wait_ms
         try:
             if locks:

@@ -82,9 +82,10 @@ class BatchCommit:
         participants_for: ParticipantsFor,
         anchor: Callable[[int, int], None] | None,
         housekeeping: Callable[[], None] = lambda: None,
+        failure: Unavailable | None = None,
     ) -> None:
         """`anchor` makes (position, hash) durable; None: durability off. `housekeeping` is called
-        now and then, after a commit, outside of the section."""
+        now and then, after a commit. `failure`: nothing can be written."""
         self._store = store
         self._visibility = visibility
         self._undo = visibility.undo.entries
@@ -97,7 +98,7 @@ class BatchCommit:
         self._section = threading.Lock()
         self._section_wait_s = config.section_wait_ms_max / 1000
         self._group = GroupSync(visibility, store.sync, anchor) if anchor else None
-        self._failure: Unavailable | None = None
+        self._failure = failure
         self._shut = False
         self._outcomes: dict[bytes, int] = {}
         self._outcomes_max = config.outcomes_kept
@@ -108,7 +109,6 @@ class BatchCommit:
 
     @property
     def newest_snapshot(self) -> Snapshot:
-        """The newest written state: what the next commit builds on."""
         return self._visibility.written
 
     def commit(self, intent: Intent) -> CommitResult:
@@ -172,7 +172,7 @@ class BatchCommit:
             self.housekeeping_failure = error
 
     def outcome(self, transaction: bytes) -> int | None:
-        """The position of a recent commit of this process, if it is one."""
+        """The position of a recent commit of this process."""
         return self._outcomes.get(transaction)
 
     @property
@@ -233,7 +233,7 @@ class BatchCommit:
         if not self._section.acquire(False):
             self._wait_for_section()
         group = self._group
-        if (  # `has_failed`, without a call
+        if (
             self._shut
             or self._failure is not None
             or (group is not None and group.failure is not None)

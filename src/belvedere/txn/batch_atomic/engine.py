@@ -57,6 +57,7 @@ class BatchAtomicEngine:
             participants_for=participants_for,
             anchor=self._write_anchor if synced else None,
             housekeeping=housekeeping,
+            failure=opened.failure,
         )
 
     @property

@@ -22,9 +22,9 @@ from belvedere.catalog import catalog, model
 from belvedere.codec import keyspace
 from belvedere.codec.record import LogRecord, decode_record
 from belvedere.config import Config, Durability
-from belvedere.errors import Corruption, InvalidInput
+from belvedere.errors import Corruption, InvalidInput, Unavailable
 from belvedere.kv.batch import BatchStore
-from belvedere.kv.files import make_private_directory, make_tree_private
+from belvedere.kv.files import DISK_FULL, make_private_directory, make_tree_private
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.kv.rocksdb_gather import GatheringStore
 from belvedere.txn.batch_atomic import directory as files
@@ -47,11 +47,12 @@ class RecoveredStore:
     anchor: Anchor | None = None
     ownership: files.Ownership | None = None
     directory: Path | None = None
+    failure: Unavailable | None = None  # why the store could be opened for reading only
 
     def close(self, written: Snapshot, *, failed: bool) -> None:
         """Close the store cleanly; after a failure the anchor stays as it is."""
         try:
-            if self.anchor is not None and not failed:
+            if self.anchor is not None and not failed and self.failure is None:
                 self.store.sync()
                 if failpoints.armed:
                     failpoints.hit("close.before_anchor")
@@ -186,19 +187,47 @@ def _open_owned(
     kind = GatheringStore if config.durability is Durability.FULL else RocksStore
     if failpoints.armed:
         failpoints.hit("open.before_store")
+    data = directory / files.DATA_DIRECTORY
     try:
-        store = kind.open(directory / files.DATA_DIRECTORY, create=False, salvage=accept_data_loss)
+        store = kind.open(data, create=False, salvage=accept_data_loss)
     except Corruption as error:
         raise _damage_error("the store's files are damaged", anchor, None, error) from error
+    except Unavailable as error:
+        if error.sqlstate != DISK_FULL or accept_data_loss:
+            raise
+        return _open_for_reading(data, anchor, identity, ownership, error)
     try:
         if failpoints.armed:
             failpoints.hit("open.after_store")
         opened = open_anchored(store, anchor, identity, config, random, accept_data_loss)
+    except BaseException as error:
+        store.close()
+        if isinstance(error, Unavailable) and error.sqlstate == DISK_FULL and not accept_data_loss:
+            return _open_for_reading(data, anchor, identity, ownership, error)
+        anchor.close()
+        raise
+    opened.ownership, opened.directory = ownership, directory
+    return opened
+
+
+def _open_for_reading(
+    data: Path, anchor: Anchor, identity: Identity, ownership: files.Ownership, full: Unavailable
+) -> RecoveredStore:
+    """Open a store on a full disk: checked like any other, and never written."""
+    try:
+        store = RocksStore.open(data, create=False, read_only=True)
+    except BaseException:
+        anchor.close()
+        raise
+    try:
+        _check_against_anchor(store, anchor, identity, accept_data_loss=False)
+        incarnation = max(anchor.mark.incarnation, stored_incarnation(store))
+        opened = RecoveredStore(store, find_newest_state(store), incarnation, identity, anchor)
     except BaseException:
         store.close()
         anchor.close()
         raise
-    opened.ownership, opened.directory = ownership, directory
+    opened.ownership, opened.directory, opened.failure = ownership, data.parent, full
     return opened
 
 
