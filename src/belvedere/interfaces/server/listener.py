@@ -12,6 +12,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from belvedere import forks
 from belvedere.catalog.model import OWNER_ROLE, Role
 from belvedere.errors import Error, InvalidInput, Unavailable
 from belvedere.interfaces.server.client import Client
@@ -98,8 +99,14 @@ class Listener:
             threading.Thread(target=self._accept, args=(one,), name="belvedere server", daemon=True)
             for one in self._sockets
         ]
+        forks.track_handle(self)
         for thread in self._threads:
             thread.start()
+
+    def abandon_after_fork(self) -> None:
+        """A child's copies of the sockets would take clients that nobody serves."""
+        for inherited in (*self._sockets, *(one.connection for one in self._clients.values())):
+            inherited.close()
 
     def close(self) -> None:
         """Refuse new clients, end those that are there, and wait for them."""
