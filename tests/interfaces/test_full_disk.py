@@ -15,6 +15,7 @@ import belvedere
 from belvedere.errors import Unavailable
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.kv.rocksdb_gather import GatheringStore
+from belvedere.txn.batch_atomic.anchor import Anchor
 
 NOT_MOUNTED = "a file system of a few megabytes cannot be mounted"
 DISK_FULL = "53100"
@@ -110,6 +111,23 @@ def test_a_session_that_repeats_its_statement_reads_on(tmp_path: Path) -> None:
                 con.execute("INSERT INTO t VALUES (1, '')")
         require_readable(con, 1)
         con.close()
+
+
+def test_close_on_a_full_disk_raises_an_operational_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse_write(*_: object, **__: object) -> None:
+        raise Unavailable("disk is full", sqlstate=DISK_FULL)
+
+    con = belvedere.connect(str(tmp_path / "shop.db"), autocommit=True)
+    con.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    with monkeypatch.context() as full:
+        full.setattr(Anchor, "write", refuse_write)
+        with pytest.raises(belvedere.OperationalError) as failed:
+            con.close()
+    assert failed.value.sqlstate == DISK_FULL
+    with belvedere.connect(str(tmp_path / "shop.db")) as again:
+        assert again.execute("SELECT * FROM t").fetchall() == []
 
 
 @pytest.mark.parametrize("step", ["open", "sync"])
