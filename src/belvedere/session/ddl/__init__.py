@@ -13,6 +13,7 @@ In reading order; an entry uses only those before it:
     schemas              CREATE, ALTER and DROP SCHEMA, and SET SCHEMA of a relation
     sequences            CREATE and ALTER SEQUENCE, and the sequences of identity columns
     alter                ALTER: each action as a change of the catalog
+    rebuild_views        materialized views over a table that ALTER TABLE writes again
     alter_rewrite        ALTER TABLE that writes every row: column type, key, computed columns
     ddl_statements       DDL: definition statements as changes of the catalog
 """

@@ -34,6 +34,7 @@ from belvedere.session.ddl.plain_views import (
     find_dependent_plain_views,
     refuse_or_drop_invalid_views,
 )
+from belvedere.session.ddl.rebuild_views import drop_dependent_views, recreate_dropped_views
 from belvedere.session.statement import bind
 from belvedere.sql import definitions as d
 from belvedere.sql.bind.expressions.stored_expressions import live_columns
@@ -151,15 +152,11 @@ def _rebuild_table_and_copy_rows(
     edit: CatalogEdit,
     table: Table,
     change: Callable[[Row], Row] = lambda row: row,
+    retyped: CatalogColumn | None = None,
 ) -> None:
-    """Replace the table with the same id by this one, and copy its rows through `change`."""
-    views = edit.catalog.dependent_views(table.id)
-    if views:
-        raise Unsupported(
-            "writing all rows of a table that materialized views read",
-            hint="drop the views first",
-            views=", ".join(view.name for view in views),
-        )
+    """Replace the table with the same id by this one, and copy its rows through `change`, which
+    may give a column another type."""
+    views = drop_dependent_views(edit, edit.catalog.table(table.id), retyped)
     old = compiled_table(transaction.catalog, table.id)
     transaction.require_stable(old.start, old.end)
     stored = [old.decode(v) for batch in transaction.scan_values(old.start, old.end) for v in batch]
@@ -171,6 +168,7 @@ def _rebuild_table_and_copy_rows(
         edit.put(
             retype_parts(index, column_dependencies.infer_index_expression_types(edit, made, index))
         )
+    recreate_dropped_views(session, edit, views)
     session.transactions.apply_catalog_edit(edit)
     new = compiled_table(transaction.catalog, made.id)
     width, keyed = len(new.table.columns), has_primary_key(new.table)
@@ -251,6 +249,7 @@ def _change_type_and_rewrite(
         edit,
         made,
         lambda row: (*row[:slot], evaluate(row), *row[slot + 1 :]),
+        column,
     )
 
 
