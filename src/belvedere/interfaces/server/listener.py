@@ -105,7 +105,8 @@ class Listener:
 
     def abandon_after_fork(self) -> None:
         """A child's copies of the sockets would take clients that nobody serves."""
-        for inherited in (*self._sockets, *(one.connection for one in self._clients.values())):
+        served = [client.reader.connection for client in self._clients.values()]
+        for inherited in (*self._sockets, *served):
             inherited.close()
 
     def close(self) -> None:
