@@ -187,7 +187,8 @@ class SingleRowParticipant(Protocol):
 
 @runtime_checkable
 class BackfillParticipant(Protocol):
-    """A Participant that fills the indexes and views which the commit itself creates."""
+    """A Participant that fills the indexes and views which the commit itself creates. Its `writes`
+    finds them in `Writer.shared_results` under this class."""
 
     def find_created(self, changes: Sequence[RowChange]) -> dict[int, AnyObject]:
         """What these changes create and nobody else fills, as it is while it is built."""

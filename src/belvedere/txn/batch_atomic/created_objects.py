@@ -29,6 +29,8 @@ def derive_rows_and_backfill(
 ) -> Rows | None:
     """The derived rows of a commit that creates something; None: it does not. `reader` shows the
     state before it, by the catalog after it."""
+    if all(change.old is not None for change in changes):
+        return None
     drivers = [one for one in participants if isinstance(one, BackfillParticipant)]
     created = {id_: item for one in drivers for id_, item in one.find_created(changes).items()}
     if not created:
@@ -36,6 +38,7 @@ def derive_rows_and_backfill(
     building = reader.catalog.with_objects(created)
     before = OverlayReader(reader, {}, reader.position, building)
     writer = DerivedRows(before)
+    writer.shared_results[BackfillParticipant] = created
     relations = frozenset([change.relation for change in changes])
     for participant in participants_for(building, relations):
         participant.writes(changes, before, writer)

@@ -24,6 +24,7 @@ from belvedere.catalog.model import CATALOG_RELATION, Maintenance, ObjectState, 
 from belvedere.catalog.view_options import ViewOptions, encode_options
 from belvedere.codec import keyspace
 from belvedere.txn.contracts import (
+    BackfillParticipant,
     ChangeLog,
     LockRequest,
     Participant,
@@ -104,8 +105,10 @@ class ViewTransitionParticipant:
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         given: dict[int, int] = {}  # watermarks that groups get in this very commit
-        for id_ in self.find_created(changes):
-            self._join_created_view(reader.catalog.get(id_), reader, writer, given)
+        created = writer.shared_results.get(BackfillParticipant)
+        if isinstance(created, dict):
+            for item in created.values():
+                self._join_created_view(item, reader, writer, given)
         for old, new in decode_changed_views(changes):
             if new is None or new.state is ObjectState.DROPPED:
                 if old.state is not ObjectState.DROPPED:
@@ -120,7 +123,7 @@ class ViewTransitionParticipant:
             start_or_end_changefeed(old, new, reader, writer)
 
     def _join_created_view(
-        self, item: model.AnyObject | None, reader: Reader, writer: Writer, given: dict[int, int]
+        self, item: model.AnyObject, reader: Reader, writer: Writer, given: dict[int, int]
     ) -> None:
         """Let a view that this commit creates begin at its position."""
         if not isinstance(item, View):
