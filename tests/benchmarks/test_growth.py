@@ -10,11 +10,7 @@ from belvedere.benchmarks.views.shapes import SHAPES
 
 BY_GROUP = {
     "join + aggregate, parent changes",
-    "row_number <= 3",
-    "lag",
-    "lead",
     "first_value",
-    "bounded frame",
 }
 """Shapes that still read their whole group for a change, though their answer does not need it. The
 list only gets shorter."""

@@ -60,7 +60,7 @@ MUTATIONS: dict[str, Mutation] = {
     "view_deletes_ignored": mutation(
         "a group whose rows only went is not done again: its minimum stays",
         patch(
-            RecomputeOperator._find_touched_keys,
+            RecomputeOperator.compute_delta,
             (
                 "for row, _ in source.compute_delta(step)]",
                 "for row, weight in source.compute_delta(step) if weight > 0]",

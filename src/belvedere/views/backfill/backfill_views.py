@@ -113,7 +113,9 @@ def plan_view_backfill(
     if begun is not None:
         by_columns = begun == BY_COLUMNS
         return BackfillPlan(BY_COLUMNS, None) if by_columns else plan_row_backfill(maintainer)
-    rows = sum(map(registry.tiers.row_counts.count_rows, collect_relations(maintainer.tree)))
+    driving = maintainer.driving_table
+    tables = collect_relations(maintainer.tree) if driving is None else (driving,)
+    rows = sum(map(registry.tiers.row_counts.count_rows, tables))
     if registry.tiers.backfills_by_columns(maintainer, rows):
         return BackfillPlan(BY_COLUMNS, None)
     return plan_row_backfill(maintainer, small=rows <= ROWS_MAX)

@@ -33,6 +33,7 @@ from belvedere.views.delta.first_rows import match_first_rows_query
 from belvedere.views.delta.leaf_lookups import IndexRequirement
 from belvedere.views.delta.linear_core import Expressions
 from belvedere.views.delta.min_max import find_index_ordered_by, match_min_max_query
+from belvedere.views.delta.window_rows import match_window_rows_query
 
 
 def find_view_required_indexes(
@@ -77,11 +78,17 @@ def find_tree_required_indexes(catalog: Catalog, tree: DeltaTree) -> Iterator[In
                 slots = first.required_index_columns
                 if find_index_ordered_by(catalog, first.relation, slots) is None:
                     yield IndexRequirement(first.relation, slots, ordered=True)
+            is_window = isinstance(tree.plan, n.Window)
+            near = match_window_rows_query(catalog, tree) if is_window else None
+            if near is not None:
+                if find_index_ordered_by(catalog, near.relation, near.slots) is None:
+                    yield IndexRequirement(near.relation, near.slots, ordered=True)
             for one in tree.inputs:
                 yield from find_tree_required_indexes(catalog, one.tree)
                 if (
                     extrema is None
                     and first is None
+                    and near is None
                     and not _is_assembled_from_auxiliaries(tree)
                     and not needs_full_scan_for_keys(one.tree, one.keys)
                 ):

@@ -13,6 +13,7 @@ In reading order; an entry uses only those before it:
     delta_plan         the delta plan of a linear core: its change when its tables change
     min_max            MIN and MAX of groups, or of all rows of a table, from the ends of an index
     first_rows         the first rows of groups, from the end of an index (DISTINCT ON)
+    window_rows        windows that need a few rows of a partition, from an index
     subqueries         sub-queries and lateral joins as an Apply, with their look-up keys
     plan_delta_tree    the planner of delta trees: from a normalized plan to its tree
 """

@@ -60,12 +60,15 @@ class RecomputeInput:
 @dataclass(frozen=True, slots=True)
 class Recompute:
     """`rebuild` gives the operator over other inputs; `plan` is the operator itself. `key_columns`
-    are the columns of the operator's row that are its keys, in the keys' order."""
+    are the columns of the operator's row that are its keys, in the keys' order. Of a window of
+    which a filter above keeps no more than the `first_rows` of each partition, the others need not
+    be given."""
 
     inputs: tuple[RecomputeInput, ...]
     rebuild: Callable[[tuple[n.Node, ...]], n.Node]
     plan: n.Node
     key_columns: tuple[int, ...] = ()
+    first_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

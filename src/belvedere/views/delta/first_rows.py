@@ -48,7 +48,7 @@ def match_first_rows_query(catalog: Catalog, tree: Recompute) -> FirstRowsQuery 
     columns = [find_table_slot(branch, e.Column(i, x.type)) for i, x in enumerate(branch.columns)]
     if None in groups or None in columns or len(set(groups)) < len(groups):
         return None
-    order, descending = _find_indexable_order(catalog, branch, plan.on, plan.input.keys)
+    order, descending = find_indexable_order(catalog, branch, plan.on, plan.input.keys)
     if not order:
         return None
     return FirstRowsQuery(
@@ -60,7 +60,7 @@ def match_first_rows_query(catalog: Catalog, tree: Recompute) -> FirstRowsQuery 
     )
 
 
-def _find_indexable_order(
+def find_indexable_order(
     catalog: Catalog,
     branch: CoreBranch,
     groups: tuple[e.Expression, ...],

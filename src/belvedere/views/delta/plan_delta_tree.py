@@ -29,6 +29,7 @@ from belvedere.views.delta.linear_core import (
     unsupported_construct_error,
 )
 from belvedere.views.delta.normalize import output_columns
+from belvedere.views.delta.window_rows import find_first_rows_filter
 
 
 def build_delta_tree(node: n.Node) -> DeltaTree:
@@ -66,7 +67,10 @@ def build_delta_tree(node: n.Node) -> DeltaTree:
 def _build_map_or_apply(node: n.Filter | n.Project) -> Map | Apply:
     if any(map(transform.has_subplan, transform.own_expressions(node))):
         return subqueries.build_subquery_apply(node, build_delta_tree)
-    return Map(build_delta_tree(node.input), node)
+    below = build_delta_tree(node.input)
+    if isinstance(node, n.Filter) and isinstance(below, Recompute):
+        below = replace(below, first_rows=find_first_rows_filter(node))
+    return Map(below, node)
 
 
 def _build_join_apply(node: n.Join) -> Apply:

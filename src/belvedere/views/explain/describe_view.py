@@ -41,6 +41,7 @@ from belvedere.views.delta.delta_tree import (
 from belvedere.views.delta.first_rows import match_first_rows_query
 from belvedere.views.delta.linear_core import Expressions, describe_node
 from belvedere.views.delta.min_max import match_min_max_query
+from belvedere.views.delta.window_rows import match_window_rows_query
 from belvedere.views.explain.cost_estimate import describe_incrementality
 
 _DISTRIBUTIVE = ("count", "sum")
@@ -175,6 +176,13 @@ def _describe_recompute_operator(catalog: Catalog, tree: Recompute) -> Iterator[
     if match_min_max_query(tree) is not None or match_first_rows_query(catalog, tree) is not None:
         which = f"for the touched {keys}" if keys else "at every change"
         yield f"{describe_node(tree.plan)}: read again from the ends of an index {which}"
+        yield from _indent_lines(_describe_delta_tree(catalog, tree.inputs[0].tree))
+        return
+    near = match_window_rows_query(catalog, tree)
+    if near is not None:
+        rows = f"the first {near.first_rows} rows" if near.reach is None else "the rows around it"
+        which = f" of the touched {keys}" if keys else ""
+        yield f"{describe_node(tree.plan)}: {rows}{which} read again from an index"
         yield from _indent_lines(_describe_delta_tree(catalog, tree.inputs[0].tree))
         return
     counts = isinstance(tree.plan, n.SetOperation) and len(define_set_operation_counts(tree)) == 2

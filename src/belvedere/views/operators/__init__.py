@@ -10,6 +10,7 @@ In reading order; an entry uses only those before it:
     linear             the linear nodes: core, map and union
     min_max            MIN and MAX of groups, read from the ends of an index
     first_rows         the first rows of groups, read from the end of an index (DISTINCT ON)
+    window_rows        rows of windows around a change, or the first ones, read from an index
     apply              Apply: rows computed from each left row (outer and lateral joins ..)
     from_auxiliary     operators over auxiliary views, which read only the entries they need
     recompute          Recompute: recomputation of touched partitions, before and after

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.execution.python.compile import compile_plan
+from belvedere.plan import nodes as n
 from belvedere.plan.representation import UNKEYED
 from belvedere.txn.contracts import Reader
 from belvedere.types import Row
@@ -32,6 +33,7 @@ from belvedere.views.operators.operator import (
     build_full_scan_lookup,
     build_input_leaf,
 )
+from belvedere.views.operators.window_rows import CHANGED_ROWS_MAX, build_window_rows_reader
 
 _INPUT = -3_000_000
 
@@ -67,9 +69,18 @@ class RecomputeOperator:
         )
         self._read_limit_rows = build_limit_rows_reader(tree, kept)
         self._first_rows = build_first_rows_reader(catalog, tree)
+        is_window = isinstance(tree.plan, n.Window)
+        self._window_rows = build_window_rows_reader(catalog, tree) if is_window else None
 
     def compute_delta(self, step: DeltaStep) -> WeightedRows:
-        touched = self._find_touched_keys(step)
+        changed = [[row for row, _ in source.compute_delta(step)] for source in self._inputs]
+        window = self._window_rows
+        if window is not None and window.is_near and len(changed[0]) <= CHANGED_ROWS_MAX:
+            if changed[0]:
+                run = lambda reader, rows: self._run_plan_on_inputs(reader, [rows])  # noqa: E731
+                yield from window.compute_near_delta(changed[0], step.before, step.after, run)
+            return
+        touched = self._find_touched_keys(changed, step.before)
         if touched:
             yield from self._compute_distinct_key_delta(touched, step.before, step.after)
 
@@ -170,6 +181,10 @@ class RecomputeOperator:
             return self._run_plan_on_inputs(
                 reader, [self._first_rows.read_first_rows(reader, keys)]
             )
+        if self._window_rows is not None and not self._window_rows.is_near:
+            return self._run_plan_on_inputs(
+                reader, [self._window_rows.read_first_rows(reader, keys)]
+            )
         return self._run_plan_on_inputs(reader, [list(one(reader, keys)) for one in self._by_key])
 
     def _run_plan_on_inputs(self, reader: Reader, inputs: list[list[Row]]) -> Iterator[Row]:
@@ -177,11 +192,10 @@ class RecomputeOperator:
             self._rows, reader, {_INPUT - i: rows for i, rows in enumerate(inputs)}
         )
 
-    def _find_touched_keys(self, step: DeltaStep) -> list[Row]:
+    def _find_touched_keys(self, changed: list[list[Row]], reader: Reader) -> list[Row]:
         found: dict[Row, Row] = {}
-        for source, keys in zip(self._inputs, self._keys, strict=True):
-            rows = [row for row, _ in source.compute_delta(step)]
-            for key in keys.extract_distinct_keys(rows, step.before):
+        for rows, keys in zip(changed, self._keys, strict=True):
+            for key in keys.extract_distinct_keys(rows, reader):
                 found.setdefault(keys.canonical(key), key)
         return list(found.values())
 

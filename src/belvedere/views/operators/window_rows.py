@@ -1,0 +1,162 @@
+"""Rows of windows read from an index: those around a change, or the first of a partition.
+
+In the order of the index a row depends on the rows from `below` places before it to `above` after
+it. A change at a place therefore touches the rows from `above` before it to `below` after it: the
+*core*. Core rows are computed over the core with its surroundings, and only they are given. The
+core is a range of index keys, the widest of both states, so that rows which did not change are
+given twice and cancel each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation_codecs import compiled_index, compiled_table
+from belvedere.execution.python.context import row_keys
+from belvedere.plan.fields import Field
+from belvedere.txn.contracts import Reader
+from belvedere.types import Row
+from belvedere.views.delta.delta_tree import Recompute
+from belvedere.views.delta.min_max import find_index_ordered_by
+from belvedere.views.delta.window_rows import WindowRowsQuery, match_window_rows_query
+from belvedere.views.operators.operator import WeightedRows
+
+CHANGED_ROWS_MAX = 256
+"""A step that changes more rows is computed by partition."""
+
+RunOnRows = Callable[[Reader, list[Row]], Iterable[Row]]
+"""The window itself, over given rows."""
+
+
+class _CoreRange(NamedTuple):
+    """Index keys of rows whose results may change; `first` and `last` bound their partition."""
+
+    low: bytes
+    high: bytes
+    first: bytes
+    last: bytes
+
+
+class WindowRowsReader:
+    """Reads rows of a table by places of an index: rows that share the indexed columns."""
+
+    def __init__(self, catalog: Catalog, query: WindowRowsQuery, index_id: int) -> None:
+        index, table = compiled_index(catalog, index_id), compiled_table(catalog, query.relation)
+        self._query = query
+        self._prefix_range = index.key.prefix_range
+        self._place = index.layout.projector(tuple(range(len(query.slots))))
+        self._primary = index.layout.projector(index.primary_key)
+        self._row_key = table.key.encode
+        self._project = table.layout.projector(query.columns)
+        fields = [Field("place", table.table.columns[slot].type) for slot in query.slots]
+        self._canonical = row_keys(tuple(fields))
+        reach = query.reach or (0, 0)
+        self._below, self._above = reversed(reach) if query.descending else reach
+
+    @property
+    def is_near(self) -> bool:
+        """Whether a change touches the rows around it; else the first rows of its partition."""
+        return self._query.reach is not None
+
+    def read_first_rows(self, reader: Reader, keys: list[Row]) -> list[Row]:
+        """The first rows of these partitions, and those that share the place of the last one."""
+        count, found = self._query.first_rows, []
+        assert count is not None
+        for key in keys:
+            first, last = self._find_range(key)
+            entries = self._scan_entries(
+                reader, first, last, count=count, reverse=self._query.descending
+            )
+            if entries:
+                start, end = self._find_range(self._place(entries[-1]))
+                low, high = (start, last) if self._query.descending else (first, end)
+                found += self._read_rows(reader, low, high)
+        return found
+
+    def compute_near_delta(
+        self, changed: list[Row], before: Reader, after: Reader, run: RunOnRows
+    ) -> WeightedRows:
+        """The delta of a step that inserts or deletes these rows."""
+        for core in self._find_core_ranges(changed, (before, after)):
+            for reader, weight in ((before, -1), (after, 1)):
+                for row in self._compute_core_rows(reader, core, run):
+                    yield row, weight
+
+    def _find_core_ranges(self, changed: list[Row], states: Iterable[Reader]) -> list[_CoreRange]:
+        """The cores of all changed places; those that meet are one."""
+        places = {
+            self._canonical(place): place
+            for place in (tuple([row[at] for at in self._query.place]) for row in changed)
+        }
+        merged: list[_CoreRange] = []
+        for one in sorted(self._find_core_range(place, states) for place in places.values()):
+            if merged and one.low <= merged[-1].high and one.first == merged[-1].first:
+                merged[-1] = merged[-1]._replace(high=max(merged[-1].high, one.high))
+            else:
+                merged.append(one)
+        return merged
+
+    def _find_core_range(self, place: Row, states: Iterable[Reader]) -> _CoreRange:
+        first, last = self._find_range(place[: self._query.partition])
+        start, end = self._find_range(place)
+        lows = [self._go_down(reader, first, start, self._above) for reader in states]
+        highs = [self._go_up(reader, end, last, self._below) for reader in states]
+        return _CoreRange(min(lows), max(highs), first, last)
+
+    def _compute_core_rows(self, reader: Reader, core: _CoreRange, run: RunOnRows) -> Iterator[Row]:
+        inside = self._read_rows(reader, core.low, core.high)
+        if not inside:
+            return
+        low = self._go_down(reader, core.first, core.low, self._below)
+        high = self._go_up(reader, core.high, core.last, self._above)
+        around = self._read_rows(reader, low, core.low) + self._read_rows(reader, core.high, high)
+        wanted = set(map(self._find_canonical_place, inside))
+        for row in run(reader, inside + around):
+            if self._find_canonical_place(row) in wanted:
+                yield row
+
+    def _find_canonical_place(self, row: Row) -> Row:
+        return self._canonical(tuple([row[at] for at in self._query.place]))
+
+    # -- the index ----------------------------------------------------------------------------
+
+    def _go_down(self, reader: Reader, first: bytes, start: bytes, count: int) -> bytes:
+        """Where the place begins of the row that lies so many rows before a key."""
+        entries = self._scan_entries(reader, first, start, count=count, reverse=True)
+        return self._find_range(self._place(entries[-1]))[0] if entries else start
+
+    def _go_up(self, reader: Reader, end: bytes, last: bytes, count: int) -> bytes:
+        """Where the place ends of the row that lies so many rows after a key."""
+        entries = self._scan_entries(reader, end, last, count=count, reverse=False)
+        return self._find_range(self._place(entries[-1]))[1] if entries else end
+
+    def _scan_entries(
+        self, reader: Reader, start: bytes, end: bytes, *, count: int, reverse: bool
+    ) -> list[bytes]:
+        if not count or start >= end:
+            return []
+        batches = reader.scan(start, end, reverse=reverse, limit=count, batch_rows=count)
+        return [entry for batch in batches for _, entry in batch]
+
+    def _read_rows(self, reader: Reader, start: bytes, end: bytes) -> list[Row]:
+        if start >= end:
+            return []
+        entries = [entry for batch in reader.scan(start, end) for _, entry in batch]
+        rows = reader.multi_get([self._row_key(self._primary(entry)) for entry in entries])
+        return [self._project(row) for row in rows if row is not None]
+
+    def _find_range(self, prefix: Row) -> tuple[bytes, bytes]:
+        start, end = self._prefix_range(prefix)
+        assert end is not None
+        return start, end
+
+
+def build_window_rows_reader(catalog: Catalog, tree: Recompute) -> WindowRowsReader | None:
+    """The reader for a tree whose rows an index gives, where that exists."""
+    wanted = match_window_rows_query(catalog, tree)
+    if wanted is None:
+        return None
+    index = find_index_ordered_by(catalog, wanted.relation, wanted.slots)
+    return None if index is None else WindowRowsReader(catalog, wanted, index.id)
