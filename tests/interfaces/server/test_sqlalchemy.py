@@ -39,7 +39,7 @@ class Post(Base):
         sa.UniqueConstraint("user_id", "title"),
         sa.CheckConstraint("score >= 0", name="score_is_positive"),
     )
-    id: Mapped[int] = mapped_column(sa.SessionIdentity(), primary_key=True)
+    id: Mapped[int] = mapped_column(sa.Identity(), primary_key=True)
     user_id: Mapped[int] = mapped_column(sa.ForeignKey("users.id", ondelete="CASCADE"))
     title: Mapped[str]
     score: Mapped[Any] = mapped_column(sa.Numeric(8, 2), default=0)
