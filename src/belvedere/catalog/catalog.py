@@ -87,6 +87,12 @@ class Catalog:
         successor.compiled_relations = {k: v for k, v in kept.items() if k not in changed}
         return successor
 
+    @cached_property
+    def derived_ids(self) -> frozenset[bytes]:
+        """The ids of indexes and views, as they stand in keys."""
+        derived = [id_ for id_, item in self.objects.items() if isinstance(item, Index | View)]
+        return frozenset([id_.to_bytes(4) for id_ in derived])
+
     # -- by id and name -----------------------------------------------------------------------
 
     def get(self, id_: int) -> AnyObject | None:

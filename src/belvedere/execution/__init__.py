@@ -29,6 +29,7 @@ SURFACE = (
     "python.few_rows_read",
     "python.operators.access",
     "python.statements.dml",
+    "python.statements.few_rows_writes",
     "python.statements.page_reads",
     "python.statements.point_statements",
     "run",

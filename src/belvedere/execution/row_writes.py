@@ -95,6 +95,15 @@ def delete_all(txn: Transaction, table: CompiledTable, rows: Sequence[Row]) -> N
     _apply_delete_actions(txn, table, rows)
 
 
+def delete_stored(
+    txn: Transaction, table: CompiledTable, found: Sequence[tuple[bytes, bytes, Row]]
+) -> None:
+    """Rows of one statement, with their keys and stored forms."""
+    for key, stored_form, row in found:
+        stored.delete_stored_row(txn, table, key, row, stored_form)
+    _apply_delete_actions(txn, table, [row for _, _, row in found])
+
+
 def _apply_delete_actions(txn: Transaction, table: CompiledTable, rows: Sequence[Row]) -> None:
     """Runs the ON DELETE actions of the foreign keys that refer to removed rows."""
     for child, key in referring_keys(txn.catalog, table.table.id):

@@ -369,7 +369,7 @@ class Session:
         self.transactions.require_not_failed()
         started = time.perf_counter()
         record = entry.record
-        values = self._convert_parameters(entry, parameters)
+        values = self.convert_parameters(entry, parameters)
         try:
             if entry.deferred and self.transactions.open is None:
                 freshness_policy.wait_for_batch_if_cheapest(self, entry)
@@ -394,7 +394,7 @@ class Session:
             self.shared.drop_plan_and_samples(entry)
         return result
 
-    def _convert_parameters(self, entry: CompiledStatement, parameters: Sequence[Any]) -> Row:
+    def convert_parameters(self, entry: CompiledStatement, parameters: Sequence[Any]) -> Row:
         try:
             return entry.convert(parameters)
         except Error:
@@ -469,9 +469,10 @@ def run_plan_and_apply_writes(
 ) -> Result:
     """Read everything, then write everything."""
     data = entry.data
-    if entry.single_row_write is not None:
-        affected = entry.single_row_write(transaction, FastPathRun(values, session.services))
-        return Result(data.verb.upper(), None, None, affected)
+    if entry.fast_write is not None:
+        written = entry.fast_write(transaction, FastPathRun(values, session.services))
+        if written is not None:
+            return Result(entry.verb, None, None, written)
     entry, reader = freshness_policy.choose_statement_and_reader(session, transaction, entry)
     run = session.make_run_context(reader, values, environment=entry.needs_environment)
     found = entry.rows(run)

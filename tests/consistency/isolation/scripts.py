@@ -73,6 +73,7 @@ SINGLE_WRITES = (
 GROUP_WRITES = (
     Kind("UPDATE t SET v = v + ? WHERE grp = ?", lambda rng: (_amount(rng), 1)),
     Kind("UPDATE t SET v = v + 1 WHERE id IN (?, ?)", lambda rng: (1, 3)),
+    Kind("UPDATE t SET v = v + 1 WHERE id >= ? AND id < ?", lambda rng: (1, 3)),
 )
 LAST = ("SELECT id, grp, v FROM t ORDER BY id", "SELECT id, v FROM u ORDER BY id LIMIT 5")
 EVERY = (*READS, *LOCKS, *SINGLE_WRITES, *GROUP_WRITES)

@@ -202,3 +202,93 @@ def test_a_root_that_changes_in_the_catalog_changes_the_locks(memory_shop: Datab
     with memory_shop.begin() as txn:
         insert(txn, "both", (3, 1, 2))
         assert roots(txn) == [("product", 2)]
+
+
+@pytest.fixture
+def keyed_tree(memory_shop: Database) -> Database:
+    """w <- d <- c <- o, where each key begins with that of the row above; o refers to c by a column
+    that is not in its own key."""
+    create(
+        memory_shop,
+        table_of("w", column("w"), key="w"),
+        table_of("d", column("w"), column("d"), key="w d", foreign_keys=(foreign_key("w", "w"),)),
+        table_of(
+            "c",
+            column("w"),
+            column("d"),
+            column("c"),
+            key="w d c",
+            foreign_keys=(foreign_key("w d", "d"),),
+        ),
+        table_of(
+            "o",
+            column("w"),
+            column("d"),
+            column("o"),
+            column("c", not_null=True),
+            key="w d o",
+            foreign_keys=(foreign_key("w d c", "c"),),
+        ),
+        table_of(
+            "row",
+            column("w", not_null=True),
+            column("d", not_null=True),
+            column("o", not_null=True),
+            column("line"),
+            key="line",
+            foreign_keys=(foreign_key("w d o", "o"),),
+        ),
+    )
+    put(memory_shop, "w", (1,), (2,))
+    put(memory_shop, "d", (1, 5), (2, 5))
+    put(memory_shop, "c", (1, 5, 7), (2, 5, 7))
+    put(memory_shop, "o", (1, 5, 9, 7))
+    return memory_shop
+
+
+def test_an_inherited_root_key_is_found_without_reading_ancestors(keyed_tree: Database) -> None:
+    catalog = keyed_tree.catalog
+    line = table(keyed_tree, "row")
+    finder = root_finder(catalog, line.table.id)
+    assert finder is not None
+
+    class NoReader:
+        def __getattr__(self, name: str) -> object:
+            raise AssertionError(f"{name} of a reader was used")
+
+    row = (2, 5, 9, 100)
+    root = finder(line.key_of(row), row, NoReader())  # type: ignore[arg-type]
+    assert root == table(keyed_tree, "w").key_of((2,))
+    with keyed_tree.begin() as txn:
+        insert(txn, "row", (1, 5, 9, 100))
+        assert roots(txn) == [("w", 1)]
+
+
+def test_a_reference_that_may_be_null_leads_nowhere(memory_shop: Database) -> None:
+    """An order without a customer is its own root, and so is that of its lines."""
+    create(
+        memory_shop,
+        table_of("w", column("w"), key="w"),
+        table_of("c", column("w"), column("c"), key="w c", foreign_keys=(foreign_key("w", "w"),)),
+        table_of(
+            "o",
+            column("w"),
+            column("o"),
+            column("c"),
+            key="w o",
+            foreign_keys=(foreign_key("w c", "c"),),
+        ),
+        table_of(
+            "row",
+            column("w"),
+            column("o"),
+            column("line"),
+            key="w o line",
+            foreign_keys=(foreign_key("w o", "o"),),
+        ),
+    )
+    put(memory_shop, "w", (1,))
+    put(memory_shop, "o", (1, 9, None))
+    with memory_shop.begin() as txn:
+        insert(txn, "row", (1, 9, 3))
+        assert roots(txn) == [("o", 1)]

@@ -19,7 +19,7 @@ from belvedere.pipeline.store.spark_session import require_spark_and_java
 from belvedere.remote.client import ask_owner_once, is_reachable
 from belvedere.remote.frames import Request
 
-BY_ROWS = ("store", "ycsb", "queries")
+BY_ROWS = ("store", "ycsb", "queries", "statements")
 BY_CUSTOMERS = ("tpcw",)
 BY_SCALE = ("tpcc", "views", "growth", "vms", "cloudtps", "pnuts", "pipeline", "hbase")
 WORKLOADS = (*BY_ROWS, *BY_CUSTOMERS, *BY_SCALE)
@@ -29,6 +29,7 @@ ON_SPARK = {"vms": "papers.vms_spark"}
 ON_DATABASE = ("tpcw", "hbase")
 MODULES = {
     "hbase": "hbase.suite",
+    "statements": "statements.suite",
     "tpcc": "tpcc.suite",
     "tpcw": "tpcw.suite",
     "views": "views.suite",
@@ -101,7 +102,9 @@ def bench(
     seed: Annotated[int, typer.Option(help="what random choices start from")] = 1,
     part: Annotated[
         list[str] | None,
-        typer.Option(help="only this part, by its letter (views, growth, tpcc); repeatable"),
+        typer.Option(
+            help="only this part, by its letter (views, growth, tpcc, statements); repeatable"
+        ),
     ] = None,
     spark: Annotated[
         bool, typer.Option("--spark", help="views are maintained by the job on Spark (vms)")

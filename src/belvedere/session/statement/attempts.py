@@ -12,8 +12,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation_codecs import compiled_index
 from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.session.context.result import Result
@@ -120,16 +121,35 @@ def check_immediate_constraints(
 ) -> None:
     """Constraints that must hold at the end of every statement, not only at commit."""
     relations = frozenset([change.relation for change in changes])
-    catalog = transaction.catalog
-    for relation in relations:
-        for index in catalog.table_indexes(relation):
-            if index.unique:
-                transaction.get(compiled_index(catalog, index.id).start)  # makes its entries
-                break
-    for participant in session.host.participants_for(catalog, relations):
-        if isinstance(participant, ForeignKeyParticipant):
-            deferred = participant.initially_deferred
-            if participant.deferrable:
-                deferred = session.transactions.is_constraint_deferred(participant.name, deferred)
-            if not deferred:
-                participant.check(changes, transaction)
+    checks = find_immediate_checks(session, transaction.catalog, relations)
+    for start in checks.unique_starts:
+        transaction.get(start)
+    for foreign_key in checks.foreign_keys:
+        deferred = foreign_key.initially_deferred
+        if foreign_key.deferrable:
+            deferred = session.transactions.is_constraint_deferred(foreign_key.name, deferred)
+        if not deferred:
+            foreign_key.check(changes, transaction)
+
+
+class ImmediateChecks(NamedTuple):
+    """What must hold at the end of every statement that changes some relations."""
+
+    unique_starts: tuple[bytes, ...]
+    """Where unique indexes begin: reading there makes the entries, and finds equal ones."""
+    foreign_keys: tuple[ForeignKeyParticipant, ...]
+
+
+def find_immediate_checks(
+    session: Session, catalog: Catalog, relations: frozenset[int]
+) -> ImmediateChecks:
+    memo_key = ("immediate checks", relations)
+    found = catalog.derived_cache.get(memo_key)
+    if found is None:
+        indexes = [index for relation in relations for index in catalog.table_indexes(relation)]
+        participants = session.host.participants_for(catalog, relations)
+        found = catalog.derived_cache[memo_key] = ImmediateChecks(
+            tuple([compiled_index(catalog, index.id).start for index in indexes if index.unique]),
+            tuple([one for one in participants if isinstance(one, ForeignKeyParticipant)]),
+        )
+    return found  # type: ignore[return-value]

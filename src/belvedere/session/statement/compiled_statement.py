@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.foreign_key_graph import child_foreign_keys
 from belvedere.catalog.model import View
 from belvedere.execution.choose_tier import (
     ExecutionChoice,
@@ -17,6 +18,7 @@ from belvedere.execution.choose_tier import (
 from belvedere.execution.python.compile import Wrap
 from belvedere.execution.python.expressions.outer_references import walk_plan
 from belvedere.execution.python.few_rows_read import compile_few_rows_read
+from belvedere.execution.python.statements.few_rows_writes import compile_few_rows_write
 from belvedere.execution.python.statements.page_reads import compile_page_read
 from belvedere.execution.python.statements.point_statements import (
     FastPathCommit,
@@ -48,7 +50,9 @@ class CompiledStatement:
         "convert",
         "data",
         "deferred",
+        "estimated",
         "fast_read",
+        "fast_write",
         "needs_environment",
         "plain",
         "position",
@@ -56,10 +60,11 @@ class CompiledStatement:
         "rewriting",
         "rows",
         "single_row_commit",
-        "single_row_write",
         "target",
         "text",
         "tier",
+        "unchecked",
+        "verb",
     )
 
     def __init__(
@@ -81,6 +86,7 @@ class CompiledStatement:
         self.tier = tier
         self.position = shared.host.visibility.published_snapshot.position
         self.record = record
+        self.verb = data.verb.upper()
         self.text = record.text
         self.convert: Callable[[Sequence[Any]], Row] = make_exact_converter(
             data.parameters, data.zone
@@ -91,9 +97,10 @@ class CompiledStatement:
         if data.zone is not datetime.UTC and Kind.TIMESTAMPTZ in kinds:
             self.plain = False
         self.fast_read: FastPathRead | None = None
-        self.single_row_write: FastPathWrite | None = None
+        self.fast_write: FastPathWrite | None = None
         self.single_row_commit: FastPathCommit | None = None
         self.target = _unwrap_with_nodes(data.plan)
+        self.estimated = True
         if wrap is None and not deferred and tier is not Tier.DUCKDB:
             if not data.changes:
                 self.fast_read = compile_fast_read(catalog, data.plan)
@@ -103,9 +110,13 @@ class CompiledStatement:
                     if self.fast_read is None:
                         self.fast_read = compile_few_rows_read(catalog, data.plan)
             elif not data.returns:
-                self.single_row_write = compile_fast_write(catalog, data.plan)
+                self.fast_write = compile_fast_write(catalog, data.plan)
+                self.estimated = self.fast_write is None
+                if self.fast_write is None and shared.host.single_row_commits is not None:
+                    self.fast_write = compile_few_rows_write(catalog, data.plan)
                 if shared.host.single_row_commits is not None:
                     self.single_row_commit = compile_fast_commit(catalog, data.plan)
+        self.unchecked = _needs_no_checks(catalog, self.target)
         self.choice: ExecutionChoice = choose_tier(
             data.plan, tier, shared.estimate_table_rows, shared.make_row_estimator(catalog)
         )
@@ -114,9 +125,22 @@ class CompiledStatement:
 
     def has_stale_estimates(self, position: int) -> bool:
         """Whether a plan for few rows was made from row counts that may be out of date. That of
-        one row by its key was made from none: it may be slow because a sync is, and is kept."""
+        one row by its key, or of a list of VALUES, was made from none: it may be slow because a
+        sync is, or because the list is long, and is kept."""
         chosen = self.tier is Tier.AUTO and self.choice.tier is Tier.DIRECT
-        return chosen and self.single_row_write is None and position > self.position
+        if not chosen or not self.estimated or position <= self.position:
+            return False
+        return any(isinstance(item, n.Scan) for item, _ in walk_plan(self.data.plan, 0))
+
+
+def _needs_no_checks(catalog: Catalog, node: n.Node) -> bool:
+    """Whether it changes one table that has no constraint to be checked after a statement."""
+    if not isinstance(node, n.Insert | n.Update | n.Delete):
+        return False
+    table = catalog.table(node.relation)
+    if table.foreign_keys or child_foreign_keys(catalog, table.id):
+        return False
+    return not any(index.unique for index in catalog.table_indexes(table.id))
 
 
 def _unwrap_with_nodes(node: n.Node) -> n.Node:

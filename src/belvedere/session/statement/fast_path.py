@@ -1,5 +1,5 @@
-"""The single-row fast path: a cached statement about one row or one page of rows, without a Run
-and, under autocommit, for reads and for commits of one row, without a transaction.
+"""The fast paths: a cached statement about one row or a few rows of one range, without a Run and,
+under autocommit, for reads and for commits of one row, without a transaction.
 
 Each function falls back to the general path when the statement does not fit.
 """
@@ -18,6 +18,7 @@ from belvedere.execution.python.statements.point_statements import (
     FastPathWrite,
 )
 from belvedere.session.context.result import Result
+from belvedere.session.statement.attempts import check_immediate_constraints
 from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.session.statement.parameters import ParameterTypesDiffer
 from belvedere.txn.contracts import LockRequest, Reader
@@ -33,12 +34,12 @@ def run_by_fastest_path(
     if not session.transactions.failed:
         if entry.fast_read is not None:
             return run_fast_read(session, entry, entry.fast_read, parameters)
-        if entry.single_row_write is not None and session.autocommit:
-            if session.transactions.open is None:
-                commit_row, write = entry.single_row_commit, entry.single_row_write
-                if commit_row is not None:
-                    return run_single_row_commit(session, entry, commit_row, parameters)
-                return run_single_row_write(session, entry, write, parameters)
+        if entry.fast_write is not None:
+            if session.transactions.open is not None or not session.autocommit:
+                return run_write_in_transaction(session, entry, entry.fast_write, parameters)
+            if entry.single_row_commit is not None:
+                return run_single_row_commit(session, entry, entry.single_row_commit, parameters)
+            return run_own_write(session, entry, entry.fast_write, parameters)
     return session.run_with_timeout(lambda: session.run_cached_statement(entry, parameters))
 
 
@@ -104,19 +105,65 @@ def run_single_row_commit(
             record.errors += 1
             raise
     if position is None:
-        assert entry.single_row_write is not None
-        return run_single_row_write(session, entry, entry.single_row_write, parameters)
+        assert entry.fast_write is not None
+        return run_own_write(session, entry, entry.fast_write, parameters)
     state.floor = state.position = position
     record.calls += 1
     record.rows += 1
     record.total_us += (time.perf_counter() - started) * 1e6
-    return Result(entry.data.verb.upper(), None, None, 1)
+    return Result(entry.verb, None, None, 1)
 
 
-def run_single_row_write(
+def run_write_in_transaction(
     session: Session, entry: CompiledStatement, write: FastPathWrite, parameters: Sequence[Any]
 ) -> Result:
-    """Run a cached write of one row in a transaction of its own; again when it loses a race."""
+    """Run a cached write of a few rows in the open transaction, or as the first statement of one.
+
+    It waits for no lock. What would wait, or has lost a race, is taken back and runs in general,
+    where it can be cancelled and is run again as its isolation level says."""
+    started = time.perf_counter()
+    state, services, record = session.transactions, session.services, entry.record
+    run = FastPathRun(session.convert_parameters(entry, parameters), services)
+    transaction = state.open
+    first = transaction is None
+    if transaction is None:
+        transaction = session.begin_implicit_transaction()
+        transaction.begin_first_statement()
+    else:
+        transaction.begin_statement()
+    affected = None
+    if transaction.snapshot.catalog is entry.catalog and not state.read_only:
+        savepoint = transaction.set_savepoint()
+        services.transaction, transaction.lock_wait_ms = transaction, 0
+        try:
+            affected = write(transaction, run)
+            if affected and not entry.unchecked:
+                changes = transaction.changes_since(savepoint)
+                check_immediate_constraints(session, transaction, changes)
+        except (Retry, Unavailable):
+            transaction.rollback_to(savepoint)
+            transaction.release_locks_since(savepoint)
+            affected = None
+        except BaseException:
+            record.errors += 1
+            state.fail()
+            raise
+        finally:
+            transaction.lock_wait_ms = state.lock_wait_ms
+    if affected is None:
+        if first:
+            state.rollback()
+        return session.run_with_timeout(lambda: session.run_cached_statement(entry, parameters))
+    record.calls += 1
+    record.rows += affected
+    record.total_us += (time.perf_counter() - started) * 1e6
+    return Result(entry.verb, None, None, affected)
+
+
+def run_own_write(
+    session: Session, entry: CompiledStatement, write: FastPathWrite, parameters: Sequence[Any]
+) -> Result:
+    """Run a cached write in a transaction of its own; again when it loses a race."""
     started = time.perf_counter()
     state, record = session.transactions, entry.record
     run = FastPathRun(entry.convert(parameters), session.services)
@@ -139,6 +186,11 @@ def run_single_row_write(
                     lambda: session.run_cached_statement(entry, parameters)
                 )
             affected = write(transaction, run)
+            if affected is None:
+                transaction.rollback()
+                return session.run_with_timeout(
+                    lambda: session.run_cached_statement(entry, parameters)
+                )
             state.position = transaction.commit().position
             break
         except Retry as lost:
@@ -156,4 +208,4 @@ def run_single_row_write(
     record.calls += 1
     record.rows += affected
     record.total_us += (time.perf_counter() - started) * 1e6
-    return Result(entry.data.verb.upper(), None, None, affected)
+    return Result(entry.verb, None, None, affected)

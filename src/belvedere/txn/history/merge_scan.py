@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from belvedere.kv.batch import Pair
@@ -48,12 +48,34 @@ def _merge_overlay(
 def _overlay_batch(
     batch: list[Pair], keys: list[bytes], overlay: Overlay, reverse: bool
 ) -> list[Pair]:
-    rows: dict[bytes, bytes | None] = dict(batch)
+    rows: dict[bytes, bytes] = dict(batch)
+    added = False
     for key in keys:
-        rows[key] = overlay[key]
-    return [
-        (key, value) for key in sorted(rows, reverse=reverse) if (value := rows[key]) is not None
-    ]
+        value = overlay[key]
+        if value is None:
+            rows.pop(key, None)
+        else:
+            added = added or key not in rows
+            rows[key] = value
+    pairs = list(rows.items())  # in the order of the batch, which replaced rows keep
+    if added:
+        pairs.sort(reverse=reverse)
+    return pairs
+
+
+def take_rows(
+    rows: Iterable[tuple[bytes, bytes | None]], limit: int | None
+) -> dict[bytes, bytes | None]:
+    """The rows of an overlay, in the order of a scan, that can be among its first `limit`."""
+    if limit is None:
+        return dict(rows)
+    found: dict[bytes, bytes | None] = {}
+    for key, value in rows:
+        found[key] = value
+        limit -= value is not None
+        if limit <= 0:
+            break
+    return found
 
 
 def _limit_pairs(batches: Iterator[list[Pair]], limit: int) -> Iterator[list[Pair]]:

@@ -9,6 +9,7 @@ detection.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 
 from belvedere import interrupts
 from belvedere.catalog.catalog import Catalog, is_dropped
@@ -112,6 +113,14 @@ class ForeignKeyParticipant:
         self.deferrable = key.deferrable
         self.initially_deferred = key.initially_deferred
 
+    @cached_property
+    def _referring_values(self) -> Callable[[bytes], Row]:
+        return self._child.layout.projector(self._key.columns)
+
+    @cached_property
+    def _referenced_values(self) -> Callable[[bytes], Row]:
+        return self._parent.layout.projector(self._key.parent_columns)
+
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
         """Children and their parent exclude each other: guards with two sides on the parent row.
         On the way to the root none is needed: parent and child have the same root lock."""
@@ -129,10 +138,19 @@ class ForeignKeyParticipant:
         for change in changes:
             if len(changes) >= BULK_CHANGES_MIN and change.old is None:
                 continue
-            if change.relation == self._child.table.id and change.new is not None:
+            relation = change.relation
+            if relation == self._child.table.id and self._adds_reference(change):
+                assert change.new is not None
                 self._require_parent(self._child.decode(change.new), reader)
-            if change.relation == self._key.parent and self._removes_referenced_key(change):
+            if relation == self._key.parent and self._removes_referenced_key(change):
                 self._require_no_children(change, reader)
+
+    def _adds_reference(self, change: RowChange) -> bool:
+        """Whether the change refers to a parent that the row did not refer to before. One that it
+        referred to is there: who takes a parent away looks for the rows that refer to it."""
+        if change.new is None or change.old is None:
+            return change.new is not None
+        return self._referring_values(change.old) != self._referring_values(change.new)
 
     def _require_parents(self, changes: Sequence[RowChange], reader: Reader) -> None:
         """The parents of all new rows: each is looked up once, in batches."""
@@ -188,10 +206,6 @@ class ForeignKeyParticipant:
         return change.old is not None and self._referenced_values(change.old) != (
             self._referenced_values(change.new) if change.new is not None else None
         )
-
-    def _referenced_values(self, value: bytes) -> tuple[object, ...]:
-        row = self._parent.decode(value)
-        return tuple([row[slot] for slot in self._key.parent_columns])
 
     def _require_no_children(self, change: RowChange, reader: Reader) -> None:
         assert change.old is not None

@@ -1,8 +1,10 @@
 """Root keys: the key of the top row of a hierarchy, which a transaction locks before it writes.
 
 Compiled per table: a root table's row is its own root; a row one step below a root needs no read,
-since its foreign key is the root's key; deeper rows read their ancestors. A missing ancestor ends
-the walk: its key is locked, and the foreign key refuses the row later.
+since its foreign key is the root's key. Deeper rows need none either where every foreign key on
+the way passes the root's key on, as in (warehouse, district, order): the row has its columns.
+Other rows read their ancestors, and a missing one ends the walk: its key is locked, and the foreign
+key refuses the row later.
 """
 
 from __future__ import annotations
@@ -32,6 +34,9 @@ def _compile_root_finder(catalog: Catalog, table: int) -> RootFinder | None:
     path = root_path(catalog, catalog.table(table))
     if not path:
         return None
+    slots = _find_inherited_root(catalog, path)
+    if slots is not None:
+        return _root_from_columns(compiled_table(catalog, path[-1].parent), slots)
     steps = [(parent_key_finder(catalog, fk), compiled_table(catalog, fk.parent)) for fk in path]
 
     def find_root(key: bytes, row: Row, reader: Reader) -> bytes:
@@ -48,6 +53,23 @@ def _compile_root_finder(catalog: Catalog, table: int) -> RootFinder | None:
         return key
 
     return find_root
+
+
+def _find_inherited_root(catalog: Catalog, path: tuple[ForeignKey, ...]) -> list[int] | None:
+    """The columns of a row that are its root's key by the foreign keys of the path, none of which
+    is ever NULL; None when one of them does not pass the key on."""
+    inherited = dict(zip(path[0].parent_columns, path[0].columns, strict=True))
+    for key in path[1:]:
+        steps = zip(key.parent_columns, key.columns, strict=True)
+        inherited = {up: inherited[slot] for up, slot in steps if slot in inherited}
+    root = catalog.table(path[-1].parent).primary_key
+    return [inherited[slot] for slot in root] if inherited.keys() >= set(root) else None
+
+
+def _root_from_columns(root: CompiledTable, slots: list[int]) -> RootFinder:
+    """`slots` are those of the root's key in a row."""
+    encode = root.key.encode
+    return lambda key, row, reader: encode(tuple([row[slot] for slot in slots]))
 
 
 ParentKeyFinder = Callable[[Row, Reader], bytes | None]

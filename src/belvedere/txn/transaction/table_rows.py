@@ -77,8 +77,17 @@ def delete_row(
 ) -> None:
     """Remove a row that was read through this transaction."""
     key = table.key_of(row)
+    if value is None:
+        value = transaction.get(key)
+    delete_stored_row(transaction, table, key, row, value)
+
+
+def delete_stored_row(
+    transaction: Transaction, table: CompiledTable, key: bytes, row: Row, value: bytes | None
+) -> None:
+    """The same with its key, and with what is stored under it."""
     _lock_root(transaction, table, key, row)
-    transaction.write(key, value if value is not None else transaction.get(key), None)
+    transaction.write(key, value, None)
 
 
 def encode_checked_row(table: CompiledTable, row: Row) -> bytes:

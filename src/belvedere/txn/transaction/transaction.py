@@ -14,7 +14,6 @@ from typing import NamedTuple, Self
 from sortedcontainers import SortedList
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Index, View
 from belvedere.errors import Retry
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
 from belvedere.txn.contracts import (
@@ -35,7 +34,7 @@ from belvedere.txn.contracts import (
     request_of,
 )
 from belvedere.txn.history.derived_rows import DerivedRows
-from belvedere.txn.history.merge_scan import merge_scan
+from belvedere.txn.history.merge_scan import merge_scan, take_rows
 from belvedere.txn.history.readers import OverlayReader, values_only
 from belvedere.txn.transaction.ended_reader import ENDED_READER, ended_error
 from belvedere.txn.transaction.locks import RowLockTable
@@ -144,8 +143,9 @@ class Transaction:
             change = self._changes.get(key)
             if change is not None:
                 return change.new
-            if self._shows_derived(key) and key in self._derived:
-                return self._derived[key]
+            if key[1:5] in self.snapshot[2].derived_ids and self._shows_derived(key):
+                if key in self._derived:
+                    return self._derived[key]
         if self._reads is not None:
             self._reads.add(key)
         return self._reader.get(key)
@@ -171,13 +171,13 @@ class Transaction:
     ) -> Iterator[list[Pair]]:
         if self._reads is not None:
             self._ranges.append(KeyRange(start, end))
-        overlay = self._own_rows(start, end) if self._changes else {}
-        if not overlay:
-            return self._reader.scan(
-                start, end, reverse=reverse, limit=limit, batch_rows=batch_rows
-            )
-        batches = self._reader.scan(start, end, reverse=reverse, batch_rows=batch_rows)
-        return merge_scan(batches, overlay, reverse=reverse, limit=limit)
+        overlay = self._own_rows(start, end, reverse, limit) if self._changes else {}
+        # Each own row hides one other row at most.
+        enough = None if limit is None else limit + len(overlay)
+        batches = self._reader.scan(
+            start, end, reverse=reverse, limit=enough, batch_rows=batch_rows
+        )
+        return merge_scan(batches, overlay, reverse=reverse, limit=limit) if overlay else batches
 
     def scan_values(
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
@@ -186,20 +186,23 @@ class Transaction:
             return values_only(self.scan(start, end, batch_rows=batch_rows))
         return self._reader.scan_values(start, end, batch_rows=batch_rows)
 
-    def _own_rows(self, start: bytes, end: bytes) -> dict[bytes, bytes | None]:
+    def _own_rows(
+        self, start: bytes, end: bytes, reverse: bool, limit: int | None
+    ) -> dict[bytes, bytes | None]:
+        """Own rows of the range (None: absent), in the order of the scan."""
         if self._shows_derived(start):
             return {k: v for k, v in self._derived.items() if start <= k < end}
         if self._order is None:
             self._order = SortedList(self._changes)
-        keys = self._order.irange(start, end, inclusive=(True, False))
-        return {key: self._changes[key].new for key in keys if key in self._changes}
+        changes = self._changes
+        keys = self._order.irange(start, end, inclusive=(True, False), reverse=reverse)
+        return take_rows(((key, changes[key].new) for key in keys), limit)
 
     # -- derived rows of own writes -----------------------------------------------------------
 
     def _shows_derived(self, key: bytes) -> bool:
         """Whether the key's relation is derived; its rows are then brought up to own writes."""
-        item = self.catalog.get(int.from_bytes(key[1:5]))
-        if not isinstance(item, Index | View):
+        if key[1:5] not in self.snapshot[2].derived_ids:
             return False
         if self._unpreviewed is None or self._unpreviewed:
             self._preview_derived()

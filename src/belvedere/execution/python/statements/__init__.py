@@ -1,4 +1,4 @@
-"""Statements that write, and the fast path of statements about one row or one page.
+"""Statements that write, and the fast path of statements about one row or a few.
 
 In reading order; an entry uses only those before it:
 
@@ -6,4 +6,5 @@ In reading order; an entry uses only those before it:
     dml               INSERT, UPDATE and DELETE: evaluate all rows first, then write
     point_statements  fast path of statements that touch at most one row, by its key
     page_reads        fast path of page queries: the first rows of a key range, in key order
+    few_rows_writes   fast path of UPDATE and DELETE of a few rows of one key range
 """

@@ -25,6 +25,7 @@ from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.txn.contracts import Reader
+from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
 
 ROWS_MAX = 1024
@@ -102,7 +103,8 @@ def _compile_range_read(
 def _scan_batches(
     reader: Reader, start: bytes, end: bytes, reverse: bool, wanted: int
 ) -> Iterator[list[bytes]]:
-    if not reverse:
+    if not reverse and not isinstance(reader, Transaction):
         return reader.scan_values(start, end, batch_rows=wanted)
-    pairs = reader.scan(start, end, reverse=True, limit=wanted)
+    # A transaction puts its own rows in: as many as a limit says it needs.
+    pairs = reader.scan(start, end, reverse=reverse, limit=wanted)
     return ([value for _, value in batch] for batch in pairs)

@@ -49,7 +49,8 @@ class FastPathRun:
 
 FastPathRead = Callable[[Reader, FastPathRun], list[Row] | None]
 """None: the general path has to run this execution."""
-FastPathWrite = Callable[[Transaction, FastPathRun], int]
+FastPathWrite = Callable[[Transaction, FastPathRun], int | None]
+"""None: the general path has to run this execution, and nothing was written."""
 FastPathCommit = Callable[[SingleRowCommits, FastPathRun], int | None]
 FindKey = Callable[[Row], bytes | None]
 NewRow = Callable[[FastPathRun, Row], Row]
@@ -182,7 +183,7 @@ def _find_key(catalog: Catalog, node: n.Scan, values: list[e.Expression]) -> Fin
     return compile_function("find", "parameters", body, constants)
 
 
-def _rules_are_simple(rules: n.RowRules) -> bool:
+def rules_are_simple(rules: n.RowRules) -> bool:
     expressions = [one.value for one in rules.generated] + [one.condition for one in rules.checks]
     return all(map(is_simple, expressions))
 
@@ -198,17 +199,22 @@ class _KeyedUpdate(NamedTuple):
 
 def _analyze_update(catalog: Catalog, node: n.Update) -> _KeyedUpdate | None:
     values = _key_values(node.input)
-    if values is None or not _rules_are_simple(node.rules):
+    if values is None or not rules_are_simple(node.rules):
         return None
     if not all(is_simple(assignment.value) for assignment in node.assignments):
         return None
     assert isinstance(node.input, n.Scan)
     context, table = plain_context(catalog), compiled_table(catalog, node.relation)
-    if node.input.slots != tuple(column.slot for column in table.live_columns):
+    if not reads_every_column(node.input, table):
         return None
     find = _find_key(catalog, node.input, values)
-    alone = _keeps_keys(catalog, table, node)
-    return _KeyedUpdate(table, find, _compile_new_row(context, table, node), alone)
+    alone = keeps_keys(catalog, table, node)
+    return _KeyedUpdate(table, find, compile_new_row(context, table, node), alone)
+
+
+def reads_every_column(scan: n.Scan, table: CompiledTable) -> bool:
+    """Whether its rows have all columns of the table, in their order."""
+    return scan.slots == tuple(column.slot for column in table.live_columns)
 
 
 def _compile_update(catalog: Catalog, node: n.Update) -> FastPathWrite | None:
@@ -296,7 +302,7 @@ def _compile_key_update(table: CompiledTable, find: FindKey, make: NewRow) -> Fa
     return update_row
 
 
-def _keeps_keys(catalog: Catalog, table: CompiledTable, node: n.Update) -> bool:
+def keeps_keys(catalog: Catalog, table: CompiledTable, node: n.Update) -> bool:
     """Whether no assigned column is in the primary key or in a key that other tables refer to."""
     changed = {table.live_columns[assignment.ordinal].slot for assignment in node.assignments}
     changed |= {table.live_columns[one.ordinal].slot for one in node.rules.generated}
@@ -308,7 +314,7 @@ def _keeps_keys(catalog: Catalog, table: CompiledTable, node: n.Update) -> bool:
     return not changed & (pointed | set(table.table.primary_key))
 
 
-def _compile_new_row(context: CompileContext, table: CompiledTable, node: n.Update) -> NewRow:
+def compile_new_row(context: CompileContext, table: CompiledTable, node: n.Update) -> NewRow:
     """A function from the stored row before the update to the stored row after."""
     source = GeneratedFunction()
     writer = ExpressionWriter(source, context.plan)
@@ -365,7 +371,7 @@ def _compile_insert(catalog: Catalog, node: n.Insert) -> FastPathWrite | None:
 def _compile_insert_row(catalog: Catalog, node: n.Insert) -> Callable[[FastPathRun], Row] | None:
     """A function that returns the row of a single-row insert, None for other inserts."""
     expressions = _single_row_values(node.input)
-    if expressions is None or not _rules_are_simple(node.rules):
+    if expressions is None or not rules_are_simple(node.rules):
         return None
     if not all(map(is_simple, expressions)):
         return None
