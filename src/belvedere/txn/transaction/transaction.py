@@ -143,9 +143,8 @@ class Transaction:
             change = self._changes.get(key)
             if change is not None:
                 return change.new
-            if key[1:5] in self.snapshot[2].derived_ids and self._shows_derived(key):
-                if key in self._derived:
-                    return self._derived[key]
+            if self._shows_derived(key) and key in self._derived:
+                return self._derived[key]
         if self._reads is not None:
             self._reads.add(key)
         return self._reader.get(key)
@@ -194,9 +193,8 @@ class Transaction:
             return {k: v for k, v in self._derived.items() if start <= k < end}
         if self._order is None:
             self._order = SortedList(self._changes)
-        changes = self._changes
         keys = self._order.irange(start, end, inclusive=(True, False), reverse=reverse)
-        return take_rows(((key, changes[key].new) for key in keys), limit)
+        return take_rows(((key, self._changes[key].new) for key in keys), limit)
 
     # -- derived rows of own writes -----------------------------------------------------------
 
