@@ -15,6 +15,7 @@ from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.txn.transaction import table_rows
 from belvedere.txn.transaction.schema_change import apply_edit
 from belvedere.types import TEXT
+from belvedere.views.backfill import index_backfill
 from tests.txn.shop import (
     column,
     delete,
@@ -149,8 +150,11 @@ def test_an_index_made_meanwhile_is_maintained_by_whoever_commits_later(shop: Da
         assert entries(reader, "by_name") == [("b", 2), ("c", 3)]
 
 
-def test_an_index_is_filled_while_writers_go_on(shop: Database) -> None:
+def test_an_index_is_filled_while_writers_go_on(
+    shop: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Between two chunks of the build: rows before and after it change, appear and go."""
+    monkeypatch.setattr(index_backfill, "CHUNK_ROWS_MAX", index_backfill.CHUNK_ROWS)
     put(shop, "product", *[(id_, f"n{id_}") for id_ in range(600)])
     chunks = []
 
