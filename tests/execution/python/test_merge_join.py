@@ -177,4 +177,4 @@ def test_large_sides_in_key_order_are_merged_without_holding_them() -> None:
         con.execute("SET tier = duckdb")
         assert con.execute(text).fetchall() == [(12_000, 100)]
         lines = [row[0] for row in con.execute(f"EXPLAIN {text}").fetchall()]
-        assert any(line.startswith("reads b: columnar copy") for line in lines)
+        assert "reads b: scan" in lines  # a columnar copy is larger than the limit

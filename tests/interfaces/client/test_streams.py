@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 import belvedere
 from belvedere.interfaces.client.row_stream import FIRST_ROWS, ROWS_MAX
+from belvedere.kv.batch import SCAN_BATCH_ROWS
 from belvedere.session.query_stream import QueryStream
+from belvedere.txn.transaction.transaction import Transaction
 
 ROWS = 20_000
 
@@ -52,6 +56,42 @@ def test_the_first_row_is_there_before_the_last_is_computed(
     assert sum(1 for _ in stream) == ROWS - 2
     assert max(fetched) <= ROWS_MAX
     assert open_snapshots() == 0
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id, a FROM t",
+        "SELECT upper(a) FROM t WHERE id % 2 = 0",
+        "SELECT id FROM t LIMIT 15000",
+        "SELECT a FROM t UNION ALL SELECT a FROM t",
+    ],
+)
+def test_the_first_row_needs_one_batch_of_the_table(
+    numbers: belvedere.Connection, sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scanned: list[int] = []
+    monkeypatch.setattr(Transaction, "scan", _count_scanned(Transaction.scan, scanned))
+    monkeypatch.setattr(
+        Transaction, "scan_values", _count_scanned(Transaction.scan_values, scanned)
+    )
+    with numbers.stream(sql) as stream:
+        next(stream)
+        assert 0 < sum(scanned) <= SCAN_BATCH_ROWS < ROWS
+        for _ in stream:
+            pass
+    assert sum(scanned) > 2 * SCAN_BATCH_ROWS
+
+
+def _count_scanned(
+    scan: Callable[..., Iterator[list[Any]]], scanned: list[int]
+) -> Callable[..., Iterator[list[Any]]]:
+    def count_batches(*arguments: Any, **options: Any) -> Iterator[list[Any]]:
+        for batch in scan(*arguments, **options):
+            scanned.append(len(batch))
+            yield batch
+
+    return count_batches
 
 
 def test_a_stream_computes_no_more_than_is_fetched(numbers: belvedere.Connection) -> None:
