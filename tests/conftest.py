@@ -10,6 +10,7 @@ hunting. The seed is in the header of every run.
 from __future__ import annotations
 
 import random
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -19,6 +20,11 @@ from hypothesis import core
 from tests.exact import make_callers_context_useless
 
 make_callers_context_useless()
+
+# A shell lets what it starts in the background ignore interrupts, which tests send to processes
+# that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Asserts in modules that test files share explain themselves too.
 for part in Path(__file__).parent.iterdir():
