@@ -194,13 +194,18 @@ def test_an_index_of_a_new_table_has_the_rows_of_the_transaction(
     assert sqlstate(con, "INSERT INTO n VALUES (3, 7)") == "23505"
 
 
-def test_an_index_of_a_full_table_is_filled_when_nothing_else_is_pending(
+def test_an_index_of_a_full_table_is_filled(
     con: belvedere.Connection,
 ) -> None:
     con.execute("CREATE INDEX t_v ON t (v)")
     assert con.execute("SELECT id FROM t WHERE v = 20").fetchall() == [(2,)]
     con.execute("UPDATE t SET v = 21 WHERE id = 2")
-    assert sqlstate(con, "CREATE INDEX t_v2 ON t (v, id)") == "0A000"
+    if con._session.host.row_atomic:
+        assert sqlstate(con, "CREATE INDEX t_v2 ON t (v, id)") == "0A000"
+    else:
+        con.execute("CREATE INDEX t_v2 ON t (v, id)")  # filled by the commit
+        con.commit()
+        assert con.execute("SELECT id FROM t WHERE v = 21").fetchall() == [(2,)]
 
 
 def test_two_tables_made_in_one_transaction_are_two(con: belvedere.Connection) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from belvedere import interrupts
-from belvedere.errors import InvalidInput
+from belvedere.errors import InvalidInput, Unavailable
 from belvedere.interfaces.verbs.peer import Arguments, Peer, Verb
 
 
@@ -38,9 +38,11 @@ def wait_past(peer: Peer, arguments: Arguments) -> int:
     """Wait at most `seconds` until the log is past a position; return the newest position."""
     deadline = time.monotonic() + min(arguments.get_number("seconds"), 60)
     position, visibility = arguments.get_number("position"), peer.database.visibility
-    while (left := deadline - time.monotonic()) > 0 and not peer.served_store.closing.is_set():
+    while (left := deadline - time.monotonic()) > 0:
         if visibility.wait_past(position, min(left, interrupts.POLL_S)):
             break
+        if peer.served_store.closing.is_set():
+            raise Unavailable("store is closed", sqlstate="57P01")
     return peer.database.position
 
 
