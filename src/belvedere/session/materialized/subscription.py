@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -51,7 +52,7 @@ class ViewChange(NamedTuple):
     weight: int
 
 
-class Subscription:
+class Subscription(ABC):
     """To a view (`ViewSubscription`) or a table. A later one can resume from `position`."""
 
     def __init__(
@@ -131,9 +132,9 @@ class Subscription:
             self._closed.wait(timeout_s / 10)  # the store may have ended
         interrupts.check_statement()
 
+    @abstractmethod
     def _read_new_changes(self) -> list[ViewChange]:
         """The changes after the last position read."""
-        raise NotImplementedError
 
 
 class ViewSubscription(Subscription):

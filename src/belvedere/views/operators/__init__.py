@@ -9,6 +9,7 @@ In reading order; an entry uses only those before it:
     full_recompute     full recomputation (`strict = false`): recursion, volatile functions
     linear             the linear nodes: core, map and union
     min_max            MIN and MAX of groups, read from the ends of an index
+    index_places       rows of a table by their places in an index
     first_rows         the first rows of groups, read from the end of an index (DISTINCT ON)
     window_rows        rows of windows around a change, or the first ones, read from an index
     apply              Apply: rows computed from each left row (outer and lateral joins ..)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.relation_codecs import compiled_index, compiled_table
+from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.execution.python.context import row_keys
 from belvedere.plan.fields import Field
 from belvedere.txn.contracts import Reader
@@ -21,6 +21,7 @@ from belvedere.types import Row
 from belvedere.views.delta.delta_tree import Recompute
 from belvedere.views.delta.min_max import find_index_ordered_by
 from belvedere.views.delta.window_rows import WindowRowsQuery, match_window_rows_query
+from belvedere.views.operators.index_places import IndexPlaces
 from belvedere.views.operators.operator import WeightedRows
 
 CHANGED_ROWS_MAX = 256
@@ -40,16 +41,12 @@ class _CoreRange(NamedTuple):
 
 
 class WindowRowsReader:
-    """Reads rows of a table by places of an index: rows that share the indexed columns."""
+    """Reads the rows of a window around a place of an index, or at the beginning of a partition."""
 
     def __init__(self, catalog: Catalog, query: WindowRowsQuery, index_id: int) -> None:
-        index, table = compiled_index(catalog, index_id), compiled_table(catalog, query.relation)
+        table, width = compiled_table(catalog, query.relation), len(query.slots)
         self._query = query
-        self._prefix_range = index.key.prefix_range
-        self._place = index.layout.projector(tuple(range(len(query.slots))))
-        self._primary = index.layout.projector(index.primary_key)
-        self._row_key = table.key.encode
-        self._project = table.layout.projector(query.columns)
+        self._places = IndexPlaces(catalog, query.relation, query.columns, index_id, width)
         fields = [Field("place", table.table.columns[slot].type) for slot in query.slots]
         self._canonical = row_keys(tuple(fields))
         reach = query.reach or (0, 0)
@@ -65,14 +62,14 @@ class WindowRowsReader:
         count, found = self._query.first_rows, []
         assert count is not None
         for key in keys:
-            first, last = self._find_range(key)
+            first, last = self._places.find_range(key)
             entries = self._scan_entries(
                 reader, first, last, count=count, reverse=self._query.descending
             )
             if entries:
-                start, end = self._find_range(self._place(entries[-1]))
+                start, end = self._places.find_range(self._places.place_of_entry(entries[-1]))
                 low, high = (start, last) if self._query.descending else (first, end)
-                found += self._read_rows(reader, low, high)
+                found += self._places.read_rows(reader, low, high)
         return found
 
     def compute_near_delta(
@@ -99,19 +96,21 @@ class WindowRowsReader:
         return merged
 
     def _find_core_range(self, place: Row, states: Iterable[Reader]) -> _CoreRange:
-        first, last = self._find_range(place[: self._query.partition])
-        start, end = self._find_range(place)
+        first, last = self._places.find_range(place[: self._query.partition])
+        start, end = self._places.find_range(place)
         lows = [self._go_down(reader, first, start, self._above) for reader in states]
         highs = [self._go_up(reader, end, last, self._below) for reader in states]
         return _CoreRange(min(lows), max(highs), first, last)
 
     def _compute_core_rows(self, reader: Reader, core: _CoreRange, run: RunOnRows) -> Iterator[Row]:
-        inside = self._read_rows(reader, core.low, core.high)
+        inside = self._places.read_rows(reader, core.low, core.high)
         if not inside:
             return
         low = self._go_down(reader, core.first, core.low, self._below)
         high = self._go_up(reader, core.high, core.last, self._above)
-        around = self._read_rows(reader, low, core.low) + self._read_rows(reader, core.high, high)
+        around = self._places.read_rows(reader, low, core.low) + self._places.read_rows(
+            reader, core.high, high
+        )
         wanted = set(map(self._find_canonical_place, inside))
         for row in run(reader, inside + around):
             if self._find_canonical_place(row) in wanted:
@@ -125,12 +124,18 @@ class WindowRowsReader:
     def _go_down(self, reader: Reader, first: bytes, start: bytes, count: int) -> bytes:
         """Where the place begins of the row that lies so many rows before a key."""
         entries = self._scan_entries(reader, first, start, count=count, reverse=True)
-        return self._find_range(self._place(entries[-1]))[0] if entries else start
+        return (
+            self._places.find_range(self._places.place_of_entry(entries[-1]))[0]
+            if entries
+            else start
+        )
 
     def _go_up(self, reader: Reader, end: bytes, last: bytes, count: int) -> bytes:
         """Where the place ends of the row that lies so many rows after a key."""
         entries = self._scan_entries(reader, end, last, count=count, reverse=False)
-        return self._find_range(self._place(entries[-1]))[1] if entries else end
+        return (
+            self._places.find_range(self._places.place_of_entry(entries[-1]))[1] if entries else end
+        )
 
     def _scan_entries(
         self, reader: Reader, start: bytes, end: bytes, *, count: int, reverse: bool
@@ -139,18 +144,6 @@ class WindowRowsReader:
             return []
         batches = reader.scan(start, end, reverse=reverse, limit=count, batch_rows=count)
         return [entry for batch in batches for _, entry in batch]
-
-    def _read_rows(self, reader: Reader, start: bytes, end: bytes) -> list[Row]:
-        if start >= end:
-            return []
-        entries = [entry for batch in reader.scan(start, end) for _, entry in batch]
-        rows = reader.multi_get([self._row_key(self._primary(entry)) for entry in entries])
-        return [self._project(row) for row in rows if row is not None]
-
-    def _find_range(self, prefix: Row) -> tuple[bytes, bytes]:
-        start, end = self._prefix_range(prefix)
-        assert end is not None
-        return start, end
 
 
 def build_window_rows_reader(catalog: Catalog, tree: Recompute) -> WindowRowsReader | None:

@@ -1,0 +1,35 @@
+"""Places of an index: rows of a table that share the indexed columns lie at one place."""
+
+from __future__ import annotations
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation_codecs import compiled_index, compiled_table
+from belvedere.txn.contracts import Reader
+from belvedere.types import Row
+
+
+class IndexPlaces:
+    """Reads `columns` of the rows of a table by their places in an index."""
+
+    def __init__(
+        self, catalog: Catalog, relation: int, columns: tuple[int, ...], index_id: int, width: int
+    ) -> None:
+        """`width` is the number of indexed columns that make a place."""
+        index, table = compiled_index(catalog, index_id), compiled_table(catalog, relation)
+        self.place_of_entry = index.layout.projector(tuple(range(width)))
+        self._prefix_range = index.key.prefix_range
+        self._primary = index.layout.projector(index.primary_key)
+        self._row_key = table.key.encode
+        self._project = table.layout.projector(columns)
+
+    def find_range(self, prefix: Row) -> tuple[bytes, bytes]:
+        start, end = self._prefix_range(prefix)
+        assert end is not None
+        return start, end
+
+    def read_rows(self, reader: Reader, start: bytes, end: bytes) -> list[Row]:
+        if start >= end:
+            return []
+        entries = [entry for batch in reader.scan(start, end) for _, entry in batch]
+        rows = reader.multi_get([self._row_key(self._primary(entry)) for entry in entries])
+        return [self._project(row) for row in rows if row is not None]
