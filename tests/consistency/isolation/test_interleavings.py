@@ -47,6 +47,7 @@ def test_two_thousand_interleavings_are_those_of_postgresql(opened: Open, seed: 
     assert findings.retries > 100
     assert findings.deadlocks > 5
     assert findings.by_design < findings.scripts / 20
+    assert findings.free_orders < findings.scripts / 100
     fast, plain = engines["fast"], engines["plain"]
     assert isinstance(fast, BelvedereEngine)
     assert isinstance(plain, BelvedereEngine)

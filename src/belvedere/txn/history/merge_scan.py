@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from belvedere.kv.batch import Pair
+from belvedere.txn.contracts import RowChange
 
 Overlay = Mapping[bytes, bytes | None]
 
@@ -63,19 +64,19 @@ def _overlay_batch(
     return pairs
 
 
-def take_rows(
-    rows: Iterable[tuple[bytes, bytes | None]], limit: int | None
+def take_changed_rows(
+    changes: Mapping[bytes, RowChange], keys: Iterator[bytes], limit: int | None
 ) -> dict[bytes, bytes | None]:
-    """The rows of an overlay, in the order of a scan, that can be among its first `limit`."""
-    if limit is None:
-        return dict(rows)
-    found: dict[bytes, bytes | None] = {}
-    for key, value in rows:
-        found[key] = value
-        limit -= value is not None
-        if limit <= 0:
+    """The overlay of these changed rows, in the order of a scan: all, or those that can be among
+    its first `limit`."""
+    rows: dict[bytes, bytes | None] = {}
+    missing = limit
+    while taken := {key: changes[key].new for key in islice(keys, missing)}:
+        rows |= taken
+        missing = list(taken.values()).count(None)  # absent rows are none of the first
+        if limit is None or missing == 0:
             break
-    return found
+    return rows
 
 
 def _limit_pairs(batches: Iterator[list[Pair]], limit: int) -> Iterator[list[Pair]]:

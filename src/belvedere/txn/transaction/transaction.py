@@ -34,7 +34,7 @@ from belvedere.txn.contracts import (
     request_of,
 )
 from belvedere.txn.history.derived_rows import DerivedRows
-from belvedere.txn.history.merge_scan import merge_scan, take_rows
+from belvedere.txn.history.merge_scan import merge_scan, take_changed_rows
 from belvedere.txn.history.readers import OverlayReader, values_only
 from belvedere.txn.transaction.ended_reader import ENDED_READER, ended_error
 from belvedere.txn.transaction.locks import RowLockTable
@@ -194,7 +194,7 @@ class Transaction:
         if self._order is None:
             self._order = SortedList(self._changes)
         keys = self._order.irange(start, end, inclusive=(True, False), reverse=reverse)
-        return take_rows(((key, self._changes[key].new) for key in keys), limit)
+        return take_changed_rows(self._changes, keys, limit)
 
     # -- derived rows of own writes -----------------------------------------------------------
 
