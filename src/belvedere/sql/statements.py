@@ -189,7 +189,7 @@ class Copy(msgspec.Struct, frozen=True):
 
     `columns` are the columns in file order, all of them when none were named. FROM carries `plan`,
     an Insert whose input is the Values of parameters $1 .. $n, one row of the file; TO carries the
-    query's plan. `format` is 'text', 'csv' or 'parquet'.
+    query's plan. `format` is 'text', 'csv', 'binary' or 'parquet'.
     """
 
     direction: str  # 'from' or 'to'

@@ -18,11 +18,14 @@ In reading order; an entry uses only those before it:
     durations         lengths of time in options, settings and commands: '250 ms', '1 hour'
     interval_math     INTERVAL arithmetic, field by field, as in PostgreSQL
     type_oids         SQL types as the numbers that PostgreSQL gave them
+    binary/           PostgreSQL's binary form of values
     second_precision  rounding of times, timestamps and intervals to fewer digits of a second
 """
 
 SURFACE = (
     "arrays",
+    "binary.decoders",
+    "binary.encoders",
     "datetime_text",
     "datetimes",
     "decimals",

@@ -50,7 +50,6 @@ OPTIONS = (
     "freeze off",
 )
 NOT_SUPPORTED = (
-    "format binary",
     "encoding 'latin1'",
     "format csv, force_not_null (a)",
     "format csv, force_null (a)",

@@ -3,8 +3,7 @@
 In reading order; an entry uses only those before it:
 
     messages         frames of the protocol: reading those of a client, building those for it
-    value_encoders   values of result rows as text or binary
-    value_decoders   binary parameters as values
+    value_encoders   values of result rows as text
     row_encoder      result rows as DataRow messages
     error_fields     errors and notices as messages
     startup          the first messages of a connection: encryption, version, parameters, cancel

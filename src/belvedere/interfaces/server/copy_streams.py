@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 import tempfile
-from typing import IO
+from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.interfaces.server.messages import (
@@ -22,6 +22,9 @@ from belvedere.interfaces.server.messages import (
     pack_int16,
 )
 from belvedere.session.context.copy_streams import CopyStreams
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
 
 SPOOL_BYTES = 8 * 1024 * 1024
 PART_BYTES = 64 * 1024
@@ -54,7 +57,7 @@ class ReceivedText(io.TextIOWrapper):
 
     def _receive_data(self) -> None:
         reader, writer = self._messages
-        writer.add(build_message(b"G", _describe_columns(self._streams.column_count)))
+        writer.add(build_message(b"G", _describe_columns(self._streams)))
         writer.flush()
         while True:
             kind, body = reader.read_message()
@@ -69,6 +72,17 @@ class ReceivedText(io.TextIOWrapper):
                 raise InvalidInput(
                     "unexpected message during COPY from stdin", sqlstate="08P01", type=chr(kind)
                 )
+
+
+class MessageBuffer(io.BufferedIOBase):
+    """A binary file of which every write is a message."""
+
+    def __init__(self, spool: IO[bytes]) -> None:
+        self._spool = spool
+
+    def write(self, data: Buffer) -> int:
+        self._spool.write(build_message(b"d", bytes(data)))
+        return len(bytes(data))
 
 
 class SentText(io.StringIO):
@@ -91,11 +105,15 @@ class SentText(io.StringIO):
         self._spool.write(build_message(b"d", text.encode()))
         return len(text)
 
+    @property
+    def buffer(self) -> BinaryIO:
+        return cast("BinaryIO", MessageBuffer(self._spool))
+
     def send_rows(self, writer: MessageWriter) -> None:
         """Send what one statement wrote, if it was a COPY to here."""
         if not self._is_used:
             return
-        writer.add(build_message(b"H", _describe_columns(self._streams.column_count)))
+        writer.add(build_message(b"H", _describe_columns(self._streams)))
         self._spool.seek(0)
         while part := self._spool.read(PART_BYTES):
             writer.add(part)
@@ -117,6 +135,7 @@ def _open_spool() -> IO[bytes]:
     return tempfile.SpooledTemporaryFile(SPOOL_BYTES)
 
 
-def _describe_columns(count: int) -> bytes:
-    """Text as a whole, and of each column."""
-    return b"\0" + pack_int16(count) + pack_int16(0) * count
+def _describe_columns(streams: CopyStreams) -> bytes:
+    """The format as a whole, and of each column."""
+    each = pack_int16(int(streams.binary))
+    return each[1:] + pack_int16(streams.column_count) + each * streams.column_count

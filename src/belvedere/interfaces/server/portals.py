@@ -12,10 +12,10 @@ from typing import Any
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.server.messages import BodyReader, decode_text
 from belvedere.interfaces.server.row_encoder import expand_formats
-from belvedere.interfaces.server.value_decoders import make_binary_decoder
 from belvedere.session.context.result import Result
 from belvedere.session.prepared_text import PreparedText
 from belvedere.types import Row
+from belvedere.values.binary.decoders import make_binary_decoder
 
 
 class Portal:

@@ -17,13 +17,10 @@ from belvedere.interfaces.server.messages import (
     pack_int16,
     pack_text,
 )
-from belvedere.interfaces.server.value_encoders import (
-    Encode,
-    make_binary_encoder,
-    make_text_encoder,
-)
+from belvedere.interfaces.server.value_encoders import make_text_encoder
 from belvedere.plan.fields import Fields
 from belvedere.types import Row
+from belvedere.values.binary.encoders import Encode, make_binary_encoder
 from belvedere.values.type_oids import find_length, find_modifier, find_oid
 
 TEXT_FORMAT, BINARY_FORMAT = 0, 1

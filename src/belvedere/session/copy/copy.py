@@ -1,4 +1,4 @@
-"""COPY: files to rows and rows to files, as CSV, PostgreSQL's text format, or Parquet.
+"""COPY: files to rows and rows to files, as CSV, PostgreSQL's text and binary format, or Parquet.
 
 A file is read in chunks; each chunk becomes rows as the same INSERT would make them, in one
 transaction per file. Columns without defaults or checks to evaluate are encoded as Arrow columns,
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from belvedere.catalog.relation_codecs import CompiledTable, compiled_table
 from belvedere.errors import InvalidInput, Unavailable, Unsupported
@@ -28,7 +28,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan.functions import text_formatter, text_parser
 from belvedere.plan.transform import rebuild_operands
 from belvedere.session.context.result import Result
-from belvedere.session.copy import parquet, text_chunks, text_format
+from belvedere.session.copy import binary_format, parquet, text_chunks, text_format
 from belvedere.session.copy.options import Header, TextFormat, parse_copy_options
 from belvedere.session.statement.parameters import (
     make_parameter_converter,
@@ -49,6 +49,7 @@ def run_copy(session: Session, statement: s.Copy, _: Sequence[Any]) -> Result:
     _parse_options(statement)
     fields = statement.columns if statement.direction == "from" else statement.plan.fields
     session.copy_streams.column_count = len(fields)
+    session.copy_streams.binary = statement.format == "binary"
     if statement.direction == "from":
         count = session.run_in_transaction(
             True,
@@ -122,6 +123,9 @@ def _copy_into_table(session: Session, transaction: Transaction, statement: s.Co
     intake = _CopyLoader(session, transaction, statement)
     if statement.format == "parquet":
         _load_parquet_file(intake, statement)
+    elif statement.format == "binary":
+        with _open_binary_input(session, statement) as file:
+            _load_binary_file(intake, statement, file)
     elif statement.path is None:
         _load_text_file(intake, statement, session.copy_streams.require_input())
     else:
@@ -153,6 +157,23 @@ def _load_text_file(intake: _CopyLoader, statement: s.Copy, lines: IO[str]) -> N
                 return
     except UnicodeDecodeError as error:
         raise InvalidInput("invalid byte sequence for UTF8", sqlstate="22021") from error
+
+
+@contextmanager
+def _open_binary_input(session: Session, statement: s.Copy) -> Iterator[BinaryIO]:
+    if statement.path is None:
+        yield session.copy_streams.require_binary_input()
+        return
+    with _require_existing_file(statement.path).open("rb") as file:
+        yield file
+
+
+def _load_binary_file(intake: _CopyLoader, statement: s.Copy, file: BinaryIO) -> None:
+    types = [field.type for field in statement.columns]
+    convert = make_row_reporting_converter(make_parameter_converter(types))
+    rows = binary_format.read_rows(file, types, [field.name for field in statement.columns])
+    while chunk := list(itertools.islice(rows, CHUNK_ROWS)):
+        intake.insert_file_rows(list(map(convert, chunk)))
 
 
 def _load_parquet_file(intake: _CopyLoader, statement: s.Copy) -> None:
@@ -259,6 +280,8 @@ def _copy_query_to_output(session: Session, transaction: Transaction, statement:
             raise Unsupported("COPY of Parquet to STDOUT")
         with _replace_output(statement.path) as draft:
             return Result("COPY", affected=parquet.write_parquet_rows(draft, names, types, rows))
+    if statement.format == "binary":
+        return Result("COPY", affected=_write_binary_rows(session, statement, types, rows))
     style = _parse_options(statement)
     formatters = [text_formatter(one) for one in types]
     records = ([None if v is None else form(v) for form, v in zip(formatters, row)] for row in rows)
@@ -274,6 +297,16 @@ def _copy_query_to_output(session: Session, transaction: Transaction, statement:
         draft.open("w", encoding="utf-8", newline="") as out,
     ):
         return Result("COPY", affected=text_format.write_records(out, style, names, records))
+
+
+def _write_binary_rows(
+    session: Session, statement: s.Copy, types: list[SqlType], rows: Iterator[Row]
+) -> int:
+    if statement.path is None:
+        out = session.copy_streams.require_binary_output()
+        return binary_format.write_rows(out.write, types, rows)
+    with _replace_output(statement.path) as draft, draft.open("wb") as file:
+        return binary_format.write_rows(file.write, types, rows)
 
 
 @contextmanager

@@ -29,6 +29,7 @@ SUPPORTED = frozenset(
 REFUSED = frozenset({"default", "force_not_null", "force_null", "reject_limit", "log_verbosity"})
 _OF_CSV = ("quote", "escape", "force_quote")
 _NO_TEXT_DELIMITERS = "\\.abcdefghijklmnopqrstuvwxyz0123456789"
+_OF_TEXT = ("delimiter", "null")
 _BOOLEANS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
 
 
@@ -53,7 +54,8 @@ class TextFormat(NamedTuple):
 def parse_copy_options(
     form: str, direction: str, options: dict[str, str], columns: Sequence[str]
 ) -> TextFormat:
-    """The format of a text file; for Parquet it only checks that there are no options."""
+    """The format of a text file; for Parquet it only checks that there are no options, for the
+    binary format that there are none of a text's."""
     for name in options:
         if name not in SUPPORTED | REFUSED:
             raise InvalidInput("option of COPY not recognized", sqlstate="42601", option=name)
@@ -82,6 +84,12 @@ def _refuse_unsupported(form: str, direction: str, options: dict[str, str]) -> N
     for name, value in options.items():
         if name in REFUSED:
             raise Unsupported("option of COPY", option=name)
+        if form == "binary" and name in _OF_TEXT:
+            raise InvalidInput(
+                "BINARY mode does not take this option", sqlstate="42601", option=name
+            )
+        if form == "binary" and name == "header":
+            raise Unsupported("HEADER in BINARY mode")
         if name == "freeze" and direction == "to" and _BOOLEANS.get(value) is not False:
             raise Unsupported("FREEZE in COPY TO")
     if "on_error" in options:

@@ -164,7 +164,7 @@ def _bind_execute(binder: Binder, tree: statement_forms.ExecuteForm) -> s.Execut
     return s.Execute(tree.name, arguments, tuple(binder.parameters))
 
 
-_FORMATS = ("text", "csv", "parquet")
+_FORMATS = ("text", "csv", "binary", "parquet")
 
 
 def _bind_copy(binder: Binder, tree: statement_forms.CopyForm) -> s.Copy:
@@ -174,8 +174,6 @@ def _bind_copy(binder: Binder, tree: statement_forms.CopyForm) -> s.Copy:
             "conflicting or redundant options", sqlstate="42601", position=tree.at + 1
         )
     form = options.pop("format", "text").lower()
-    if form == "binary":
-        raise Unsupported("copy format", position=tree.at + 1, format=form)
     if form not in _FORMATS:
         raise InvalidInput(
             "copy format not recognized", sqlstate="22023", position=tree.at + 1, format=form

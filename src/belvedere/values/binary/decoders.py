@@ -1,4 +1,4 @@
-"""Binary parameters of a client as values: the inverse of `value_encoders`.
+"""Values from PostgreSQL's binary form: the inverse of `encoders`.
 
 Nothing of what a client sends is trusted: a wrong length is 22P03, a value out of a type's range
 22008 or 22003.
@@ -9,13 +9,13 @@ from __future__ import annotations
 import datetime
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.interfaces.server.messages import BodyReader, decode_text
-from belvedere.interfaces.server.value_encoders import (
+from belvedere.types import Interval, Kind, SqlType
+from belvedere.values.binary.encoders import (
     MICROSECOND,
     NUMERIC_INFINITY,
     NUMERIC_MINUS_INFINITY,
@@ -24,13 +24,15 @@ from belvedere.interfaces.server.value_encoders import (
     PG_EPOCH,
     PG_EPOCH_UTC,
 )
-from belvedere.types import Interval, Kind, SqlType
 from belvedere.values.datetime_text import time_from_microseconds
 from belvedere.values.type_oids import find_parameter_type
 
 Decode = Callable[[bytes], Any]
 
 _NUMERIC_HEADER = struct.Struct("!HhHH")
+_ARRAY_HEADER = struct.Struct("!iiI")
+_PAIR = struct.Struct("!ii")
+_INT32 = struct.Struct("!i")
 _DAY_US = 86_400_000_000
 
 
@@ -61,6 +63,15 @@ def _make_fixed_decoder(form: str) -> Decode:
 
 _decode_int4 = _make_fixed_decoder("!i")
 _decode_int8 = _make_fixed_decoder("!q")
+
+
+def _decode_text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            "invalid byte sequence for encoding UTF8", sqlstate="22021", at=error.start
+        ) from None
 
 
 def _decode_boolean(data: bytes) -> bool:
@@ -140,11 +151,11 @@ BINARY_DECODERS: dict[Kind, Decode] = {
     Kind.REAL: _make_fixed_decoder("!f"),
     Kind.DOUBLE: _make_fixed_decoder("!d"),
     Kind.NUMERIC: decode_numeric,
-    Kind.CHAR: decode_text,
-    Kind.VARCHAR: decode_text,
-    Kind.TEXT: decode_text,
-    Kind.UNKNOWN: decode_text,
-    Kind.JSON: decode_text,
+    Kind.CHAR: _decode_text,
+    Kind.VARCHAR: _decode_text,
+    Kind.TEXT: _decode_text,
+    Kind.UNKNOWN: _decode_text,
+    Kind.JSON: _decode_text,
     Kind.BYTEA: bytes,
     Kind.DATE: _decode_date,
     Kind.TIME: _decode_time,
@@ -160,8 +171,9 @@ def _make_array_decoder(element: SqlType) -> Decode:
     decode = BINARY_DECODERS[element.kind]
 
     def decode_array(data: bytes) -> list[Any]:
-        body = BodyReader(data)
-        dimensions, _, oid = body.read_int32(), body.read_int32(), body.read_int32()
+        if len(data) < _ARRAY_HEADER.size:
+            raise _invalid_format()
+        dimensions, _, oid = _ARRAY_HEADER.unpack_from(data)
         found = find_parameter_type(oid)
         if found is not None and found.kind is not element.kind:
             raise InvalidInput("wrong element type", sqlstate="42804", oid=oid)
@@ -169,12 +181,22 @@ def _make_array_decoder(element: SqlType) -> Decode:
             return []
         if dimensions != 1:
             raise Unsupported("arrays of arrays")
-        length, _ = body.read_int32(), body.read_int32()
-        items: list[Any] = []
-        for _ in range(length):
-            item = body.read_value()
-            items.append(None if item is None else decode(item))
-        body.require_end()
-        return items
+        return [None if item is None else decode(item) for item in _split_items(data)]
 
     return decode_array
+
+
+def _split_items(data: bytes) -> Iterator[bytes | None]:
+    """The items of an array of one dimension, after their number and the lower bound."""
+    try:
+        (length, _), at = _PAIR.unpack_from(data, _ARRAY_HEADER.size), _ARRAY_HEADER.size + 8
+        for _ in range(length):
+            (size,) = _INT32.unpack_from(data, at)
+            at += 4 + max(size, 0)
+            if size < -1 or at > len(data):
+                raise _invalid_format()
+            yield None if size == -1 else data[at - size : at]
+    except struct.error:
+        raise _invalid_format() from None
+    if at != len(data):
+        raise _invalid_format()
