@@ -94,6 +94,8 @@ class SessionServices:
             if value is None:
                 held.append(False)
                 continue
+            if wait and not transaction.isolation.snapshot_per_statement:
+                transaction.require_unchanged(encoded)  # whoever has locked it
             root = encoded
             if find is not None:
                 root = find(encoded, table.decode(value), transaction)

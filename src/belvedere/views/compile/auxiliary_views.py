@@ -193,6 +193,8 @@ def needs_full_scan_for_keys(tree: DeltaTree, keys: Expressions) -> bool:
             return any(needs_full_scan_for_keys(child, keys) for child in child_trees(tree))
         case Apply():
             return _apply_needs_full_scan(tree, keys)
+        case Recompute(plan=n.Aggregate(groups=(), grouping_sets=None)):
+            return False  # it has one row
         case Recompute():
             shared = [
                 k.index for k in keys if isinstance(k, e.Column) and k.index in tree.key_columns

@@ -10,6 +10,10 @@ plain joins it is less work still: the inserted and deleted rows of R are joined
 only keys that got their first match or lost their last one change what an outer, semi or anti join
 gives for a left row by itself.
 
+What fails in an input fails the operator only where a row needs it, as in the query itself: an
+input is not asked while there is nothing to match it with, and a sub-query whose rows cannot be
+computed is run as it is written, for the left rows that come to it.
+
 State: none. Cost of a change: on the left, a look-up of its key on the right; on the right, the
 left rows of its key.
 """
@@ -18,12 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.errors import InvalidInput
 from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.run import Rows
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
+from belvedere.plan import transform
 from belvedere.txn.contracts import Reader
 from belvedere.types import Row
 from belvedere.views.compile.auxiliary_views import needs_full_scan_for_keys
@@ -182,15 +189,25 @@ class ApplyOperator:
     # -- the operator -------------------------------------------------------------------------
 
     def compute_delta(self, step: DeltaStep) -> WeightedRows:
-        for weight, rows in group_rows_by_weight(self._left.compute_delta(step)).items():
-            for row in self._compute_rows_for_left(rows, step.after):
-                yield row, weight
-        yield from self._compute_right_delta(step)
+        try:
+            return iter([*self._compute_left_delta(step), *self._compute_right_delta(step)])
+        except InvalidInput:
+            before, after = self._has_no_rows(step.before), self._has_no_rows(step.after)
+            if not before and not after:
+                raise
+            return self._compute_delta_from_or_to_nothing(step, from_nothing=before)
 
     def compute_all_rows(self, reader: Reader) -> Iterator[Row]:
-        rows = list(self._left.compute_all_rows(reader))
-        rights = [list(s.source.compute_all_rows(reader)) for s in self._read]
-        return self._run_plan_by_key(reader, rows, rights)
+        try:
+            rows = list(self._left.compute_all_rows(reader))
+            rights = [list(s.source.compute_all_rows(reader)) for s in self._read if rows]
+        except InvalidInput:
+            if self._has_no_rows(reader):
+                return iter(())
+            if self._tree.join is not None:
+                raise
+            return self._run_plan_as_written(reader, rows)
+        return self._run_plan_by_key(reader, rows, rights) if rows else iter(())
 
     def build_backfill_parts(self) -> list[backfill_parts.BackfillPart] | None:
         below = backfill_parts.build_parts_if_divisible(self._left)
@@ -213,11 +230,23 @@ class ApplyOperator:
 
     # -- one side changes ---------------------------------------------------------------------
 
+    def _compute_left_delta(self, step: DeltaStep) -> WeightedRows:
+        for weight, rows in group_rows_by_weight(self._left.compute_delta(step)).items():
+            for row in self._compute_rows_for_left(rows, step.after):
+                yield row, weight
+
     def _compute_rows_for_left(self, rows: list[Row], reader: Reader) -> Iterator[Row]:
         """The operator's rows for these left rows at a state."""
+        if not rows:
+            return iter(())
         if self._wanted_match is not None:
             return self._sides[0].filter_left_rows_by_match(rows, reader, wanted=self._wanted_match)
-        rights = [side.find_right_matches(rows, reader) for side in self._read]
+        try:
+            rights = [side.find_right_matches(rows, reader) for side in self._read]
+        except InvalidInput:
+            if self._tree.join is not None:
+                raise
+            return self._run_plan_as_written(reader, rows)
         return self._run_plan_by_key(reader, rows, rights)
 
     def _run_plan_by_key(
@@ -247,6 +276,18 @@ class ApplyOperator:
         deltas[_LEFT] = rows
         return run_compiled_plan(self._rows, reader, deltas)
 
+    def _run_plan_as_written(self, reader: Reader, rows: list[Row]) -> Iterator[Row]:
+        """The operator's rows for these left rows, its sub-queries computed where one of them is
+        needed."""
+        return run_compiled_plan(self._rows_as_written, reader, {_LEFT: rows})
+
+    @cached_property
+    def _rows_as_written(self) -> Rows:
+        plan = self._tree.plan
+        left, others = build_input_leaf(_LEFT, self._tree.left.plan), transform.inputs(plan)[1:]
+        node = transform.with_inputs(plan, (left, *others))
+        return compile_plan(self._catalog, with_total_order(node))
+
     def _compute_right_delta(self, step: DeltaStep) -> WeightedRows:
         if self._inner is not None:
             yield from self._compute_right_join_delta(self._sides[0], self._inner, step)
@@ -263,7 +304,10 @@ class ApplyOperator:
         when several right inputs affect it."""
         found: list[list[Row]] = []
         for side in self._sides:
-            rows = [row for row, _ in side.source.compute_delta(step)]
+            try:
+                rows = [row for row, _ in side.source.compute_delta(step)]
+            except InvalidInput:
+                return list(self._left.compute_all_rows(step.before))
             keys = side.extract_right_keys(rows, step.before) if rows else []
             if keys:
                 found.append(side.find_left_rows_by_key(keys, step.before))
@@ -276,6 +320,24 @@ class ApplyOperator:
                 mine.setdefault(repr(row), []).append(row)
             counts.update(mine)
         return [row for rows in counts.values() for row in rows]
+
+    # -- inputs without rows, beside others that fail -----------------------------------------
+
+    def _has_no_rows(self, reader: Reader) -> bool:
+        """Whether the operator has no rows because an input has none that it cannot do without."""
+        inner = self._tree.join is not None and self._tree.join.kind is n.JoinKind.INNER
+        needed = [self._left, self._sides[0].source] if inner else [self._left]
+        return not all(_has_any_row(source, reader) for source in needed)
+
+    def _compute_delta_from_or_to_nothing(
+        self, step: DeltaStep, *, from_nothing: bool
+    ) -> WeightedRows:
+        if not from_nothing:
+            for row in self.compute_all_rows(step.before):
+                yield row, -1
+        if not self._has_no_rows(step.after):
+            for row in self.compute_all_rows(step.after):
+                yield row, 1
 
     # -- plain joins --------------------------------------------------------------------------
 
@@ -338,3 +400,11 @@ class ApplyOperator:
             return list(self._run_plan_by_key(reader, left, [right]))
 
         return look_up_rows
+
+
+def _has_any_row(source: DeltaOperator, reader: Reader) -> bool:
+    """Whether an input has a row; one that fails is a row."""
+    try:
+        return next(iter(source.compute_all_rows(reader)), None) is not None
+    except InvalidInput:
+        return True

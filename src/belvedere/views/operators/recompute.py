@@ -132,8 +132,8 @@ class RecomputeOperator:
     def build_key_lookup(self, keys: Expressions) -> KeyLookup:
         """By the inputs' keys, where the wanted keys are exactly these."""
         columns, passed = match_plain_column_numbers(keys), self._tree.key_columns
-        if not keys and not passed and not self._tree.inputs[0].keys:
-            return lambda reader, wanted: self._compute_rows_of_keys(reader, [()])
+        if not passed and not self._tree.inputs[0].keys:
+            return self._build_single_partition_lookup(keys)
         if columns is None or not columns or set(columns) != set(passed):
             return self._build_partial_key_lookup(keys, columns)
         order = [columns.index(column) for column in passed]
@@ -141,6 +141,20 @@ class RecomputeOperator:
         def look_up_rows(reader: Reader, wanted: list[Row]) -> list[Row]:
             mine = [tuple([key[at] for at in order]) for key in wanted]
             return list(self._compute_rows_of_keys(reader, mine))
+
+        return look_up_rows
+
+    def _build_single_partition_lookup(self, keys: Expressions) -> KeyLookup:
+        """Among all rows, where the input is one partition."""
+        known = KeyExtractor(self._catalog, keys)
+
+        def look_up_rows(reader: Reader, wanted: list[Row]) -> Iterator[Row]:
+            rows = self._compute_rows_of_keys(reader, [()])
+            if not keys:
+                return rows
+            canonical, of_row = known.canonical, known.bind_key_function(reader)
+            among = {canonical(key) for key in wanted}
+            return (row for row in rows if canonical(of_row(row)) in among)
 
         return look_up_rows
 
