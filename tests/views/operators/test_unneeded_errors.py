@@ -53,6 +53,17 @@ def answer(read: Callable[[], list[Any]]) -> list[str] | str:
         return str(error.sqlstate)
 
 
+def run(con: belvedere.Connection, statement: str) -> bool:
+    """Whether a statement succeeded; it may only fail by a division."""
+    try:
+        con.execute(statement)
+    except belvedere.DataError as error:
+        if error.sqlstate != "22012":
+            raise
+        return False
+    return True
+
+
 @pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 def test_a_view_over_empty_tables_fails_only_where_its_query_fails(
@@ -63,10 +74,7 @@ def test_a_view_over_empty_tables_fails_only_where_its_query_fails(
         con.execute("CREATE TABLE u (a int PRIMARY KEY, b int)")
         con.execute(f"CREATE MATERIALIZED VIEW v WITH (maintenance = '{maintenance}') AS {query}")
         for statement in ("SELECT 1", *HISTORY):
-            try:
-                con.execute(statement)
-            except belvedere.DataError as error:
-                assert error.sqlstate == "22012"
+            if not run(con, statement):
                 con.rollback()
             expected = answer(lambda: con.execute(query).fetchall())
             assert answer(lambda: con.execute("SELECT * FROM v").fetchall()) == expected
