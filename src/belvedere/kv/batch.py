@@ -8,7 +8,7 @@ A store knows nothing of versions, rows or transactions, and callers may use it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -92,6 +92,9 @@ class BatchStore(Protocol):
 class SortedFileWriter(Protocol):
     def put(self, key: bytes, value: bytes) -> None:
         """Append a pair; keys must come in strictly ascending order (InvalidInput otherwise)."""
+
+    def put_pairs(self, pairs: Iterable[Pair]) -> None:
+        """Append many."""
 
     def finish(self) -> Path | None:
         """Close the file; None when nothing was put."""

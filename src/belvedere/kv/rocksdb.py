@@ -14,7 +14,7 @@ get and write are the hot paths: one frame and a try above the binding.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any, Never, Self, cast
@@ -330,15 +330,22 @@ class RocksSortedFileWriter:
             raise translate_error(error, path) from error
 
     def put(self, key: bytes, value: bytes) -> None:
-        if len(key) > KEY_BYTES_MAX or len(value) > KEY_BYTES_MAX:
-            check_pair(key, value)
+        self.put_pairs(((key, value),))
+
+    def put_pairs(self, pairs: Iterable[Pair]) -> None:
+        native, key = self._native, b""
         try:
-            self._native[key] = value
+            for key, value in pairs:
+                if len(key) > KEY_BYTES_MAX or len(value) > KEY_BYTES_MAX:
+                    check_pair(key, value)
+                native[key] = value
+                self._count += 1
+        except Error:
+            raise
         except Exception as error:
             if "strict ascending order" in str(error):
                 raise InvalidInput("keys of a sorted file must ascend", key=key) from error
             raise translate_error(error, self._path) from error
-        self._count += 1
 
     def finish(self) -> Path | None:
         if self._count == 0:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -48,6 +48,10 @@ class PairFileWriter:
         self._last = key
         self._count += 1
         self._append_bytes(_LENGTHS.pack(len(key), len(value)) + key + value)
+
+    def put_pairs(self, pairs: Iterable[Pair]) -> None:
+        for key, value in pairs:
+            self.put(key, value)
 
     def finish(self) -> Path | None:
         if self._count == 0:

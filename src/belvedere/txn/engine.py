@@ -6,13 +6,13 @@ It has two implementations: `txn/batch_atomic/engine.py` for batch-atomic stores
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
 from belvedere.errors import Error
-from belvedere.kv.batch import BatchStore
+from belvedere.kv.batch import BatchStore, Pair
 from belvedere.txn.cluster import NodeLock, NodeStatus, RegionStatus
 from belvedere.txn.contracts import (
     ChangeLog,
@@ -107,6 +107,11 @@ class Engine(Protocol):
 
     def erase_range(self, start: bytes, end: bytes) -> None:
         """Remove every row of a range that has no readers left."""
+
+    def ingest_pairs(self, pairs: Iterable[Pair]) -> bool:
+        """Write rows that nobody reads yet, sorted by key, as a file that the store takes in whole.
+        They survive a power cut, and so does all that was written before them. False: the store
+        takes no files, and nothing was written."""
 
     def back_up(self, destination: Path) -> int: ...
 

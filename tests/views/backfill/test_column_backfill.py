@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ from belvedere import failpoints
 from belvedere.catalog.model import Index, ObjectState, View
 from belvedere.catalog.relation_codecs import compiled_index, compiled_view
 from belvedere.errors import Unavailable
-from belvedere.views.backfill import column_backfill, index_backfill
+from belvedere.kv.batch import Pair
+from belvedere.txn.batch_atomic.engine import BatchAtomicEngine
+from belvedere.views.backfill import column_backfill, index_backfill, index_files
 from belvedere.views.cost import tier_selector
 from belvedere.views.cost.tier_selector import TierSelector
 from belvedere.views.indexes import entries
@@ -116,11 +118,22 @@ def test_groups_rows_and_windows_are_encoded_by_columns(
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tier_selector, "BACKFILL_ROWS_MIN", 1)
     monkeypatch.setattr(column_backfill, "GROUPS_MAX", 16)
+    monkeypatch.setattr(column_backfill, "FILE_ENTRIES_MAX", 16)
+    monkeypatch.setattr(index_files, "FILE_ENTRIES_MAX", 16)
 
 
+@pytest.mark.parametrize("by_files", [False, True])
 @pytest.mark.parametrize("shape", ["groups by text", "rows", "numbers", "window"])
-def test_a_fill_goes_on_from_every_step(tmp_path: Path, shape: str, small_steps: None) -> None:
+def test_a_fill_goes_on_from_every_step(
+    tmp_path: Path,
+    shape: str,
+    by_files: bool,
+    small_steps: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """At the position it began at; what was written before is not written again."""
+    if by_files:
+        monkeypatch.setattr(column_backfill, "INGEST_MIN", 1)
     path, images = tmp_path / "shop.db", []
 
     def copy_store() -> None:
@@ -156,6 +169,32 @@ def test_a_fill_goes_on_from_every_step(tmp_path: Path, shape: str, small_steps:
                 assert set(store.verified().values()) == {True}
     finally:
         failpoints.disarm_all()
+
+
+def test_a_file_without_its_progress_is_erased(
+    tmp_path: Path, small_steps: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process dies between the two, and a row of the file is deleted."""
+    monkeypatch.setattr(column_backfill, "INGEST_MIN", 1)
+    path, image, ingest = tmp_path / "shop.db", tmp_path / "image", BatchAtomicEngine.ingest_pairs
+
+    def ingest_and_copy(engine: BatchAtomicEngine, pairs: Iterable[Pair]) -> bool:
+        pairs = list(pairs)
+        done = ingest(engine, pairs)
+        if pairs and not image.exists():
+            other.execute("DELETE FROM t WHERE id = 2")
+            _copy_once(path, image)
+        return done
+
+    with opened(path) as store:
+        load_tables(store)
+        other = store.session()
+        monkeypatch.setattr(BatchAtomicEngine, "ingest_pairs", ingest_and_copy)
+        store.run(f"CREATE MATERIALIZED VIEW v WITH (backfill = 'resumable') AS {SHAPES['rows']}")
+        assert store.verified() == {"v": True}
+    with opened(image) as store:
+        assert store.view("v").state is ObjectState.READY
+        assert store.verified() == {"v": True}
 
 
 def test_a_resumed_fill_that_duckdb_refuses_begins_again_by_rows(

@@ -109,6 +109,12 @@ def encode_state_values(payloads: pa.Array, amounts: Integers) -> pa.Array:
     return pc.binary_join_element_wise(matrix_to_binary(heads), payloads, _NOTHING)
 
 
+def sort_pairs(keys: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Keys in order, with their values."""
+    order = pc.sort_indices(keys)
+    return keys.take(order), values.take(order)
+
+
 def split_into_pairs(
     keys: pa.Array, values: pa.Array, rows: int
 ) -> Iterator[list[tuple[bytes, bytes]]]:

@@ -10,7 +10,7 @@ is a directory with `left` and `right` in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import RLock
 from typing import TypeVar, cast
@@ -189,6 +189,10 @@ class MirrorSortedFileWriter:
             lambda: self._left.put(key, value),
             lambda: self._right.put(key, value),
         )
+
+    def put_pairs(self, pairs: Iterable[Pair]) -> None:
+        for key, value in pairs:
+            self.put(key, value)
 
     def finish(self) -> Path | None:
         something = compare_answers(

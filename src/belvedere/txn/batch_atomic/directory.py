@@ -33,6 +33,7 @@ LOCK_FILE = "LOCK"
 ANCHOR_FILE = "anchor"
 DATA_DIRECTORY = "data"
 SCRATCH_DIRECTORY = "scratch"
+SORTED_DIRECTORY = "sorted"
 
 
 def prepare_identity(directory: Path, store_id: bytes, secret: bytes) -> Identity:

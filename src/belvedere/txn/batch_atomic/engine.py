@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 from belvedere import interrupts
 from belvedere.catalog.model import CATALOG_RELATION
 from belvedere.config import Config, Durability
 from belvedere.errors import Error, InvalidInput, Unavailable
-from belvedere.kv.batch import BatchStore
+from belvedere.kv.batch import BatchStore, Pair
+from belvedere.kv.files import map_os_errors
 from belvedere.kv.memory import MemoryStore
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn.batch_atomic import anchor
 from belvedere.txn.batch_atomic.backup import back_up
 from belvedere.txn.batch_atomic.change_log import BatchChangeLog
 from belvedere.txn.batch_atomic.commit import BatchCommit
-from belvedere.txn.batch_atomic.directory import SCRATCH_DIRECTORY
+from belvedere.txn.batch_atomic.directory import SCRATCH_DIRECTORY, SORTED_DIRECTORY
 from belvedere.txn.batch_atomic.recovery import RecoveredStore
 from belvedere.txn.batch_atomic.single_row import BatchSingleRowCommits
 from belvedere.txn.batch_atomic.visibility import Visibility
@@ -44,6 +46,7 @@ class BatchAtomicEngine:
         housekeeping: Callable[[], None],
     ) -> None:
         self._opened = opened
+        self._file_numbers = count()
         self.store: BatchStore = opened.store
         synced = opened.anchor is not None and config.durability is Durability.FULL
         undo = UndoIndex(config.undo_bytes_in_memory_max, _scratch_opener(opened))
@@ -156,6 +159,25 @@ class BatchAtomicEngine:
 
     def erase_range(self, start: bytes, end: bytes) -> None:
         self.store.delete_range(start, end)
+
+    def ingest_pairs(self, pairs: Iterable[Pair]) -> bool:
+        if self._opened.directory is None:
+            return False
+        self.commits.require_writable()
+        directory = self._opened.directory / SORTED_DIRECTORY
+        with map_os_errors(directory):
+            directory.mkdir(mode=0o700, exist_ok=True)
+        path = directory / f"{next(self._file_numbers)}.pairs"
+        try:
+            writer = self.store.sorted_file_writer(path)
+            writer.put_pairs(pairs)
+            if writer.finish() is not None:
+                self.store.sync()  # what the rows belong to must not be lost without them
+                self.store.ingest([path])
+        finally:
+            with map_os_errors(path):
+                path.unlink(missing_ok=True)
+        return True
 
     def back_up(self, destination: Path) -> int:
         return back_up(self._opened, self.commits, destination)

@@ -182,7 +182,8 @@ def _open_owned(
     accept_data_loss: bool,
     random: Callable[[int], bytes],
 ) -> RecoveredStore:
-    shutil.rmtree(directory / files.SCRATCH_DIRECTORY, ignore_errors=True)
+    for leftover in (files.SCRATCH_DIRECTORY, files.SORTED_DIRECTORY):
+        shutil.rmtree(directory / leftover, ignore_errors=True)
     anchor = _open_anchor(directory, identity, accept_data_loss)
     kind = GatheringStore if config.durability is Durability.FULL else RocksStore
     if failpoints.armed:

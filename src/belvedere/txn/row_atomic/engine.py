@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ import msgspec
 from belvedere.codec.keyspace import STORE_FORMAT
 from belvedere.config import Config
 from belvedere.errors import Corruption, Error, InvalidInput, Unavailable, Unsupported
-from belvedere.kv.batch import BatchStore
+from belvedere.kv.batch import BatchStore, Pair
 from belvedere.kv.cell import (
     BeginWork,
     CellDelete,
@@ -163,6 +163,9 @@ class RowAtomicEngine:
 
     def erase_range(self, start: bytes, end: bytes) -> None:
         self.commits.run_repeatable(lambda: _erase_rows(start, end))
+
+    def ingest_pairs(self, pairs: Iterable[Pair]) -> bool:
+        return False
 
     def vacuum(self, through: int) -> int:
         return self.log.vacuum(through)

@@ -8,6 +8,7 @@ In reading order; an entry uses only those before it:
     backfill_views         the backfill of several views in one scan, in resumable steps
     column_backfill        the backfill of a view by columns: by DuckDB, as sorted entries
     contracts              what views require of their database and of its kind of store
+    index_files            the backfill of a large index by columns, as sorted files
     batch_atomic_backfill  backfills on a batch-atomic store: views by position
     driver                 the driver of backfills: brings new indexes and views to READY
     external_backfill      backfills by another process: views WITH (backfill = 'later')

@@ -26,6 +26,7 @@ from belvedere.views.backfill.backfill_views import (
 from belvedere.views.backfill.column_backfill import backfill_by_columns
 from belvedere.views.backfill.contracts import HostDatabase
 from belvedere.views.backfill.index_backfill import backfill_index
+from belvedere.views.backfill.index_files import backfill_index_by_files
 from belvedere.views.maintain.log_window import build_reader_before_changes, consolidate_net_changes
 from belvedere.views.state.backfill_progress import (
     BackfillState,
@@ -48,7 +49,7 @@ class BatchAtomicBackfill:
         """Backfill an index; or a view, with those of `among` that the same scan can backfill."""
         host = self._host
         if isinstance(item, Index):
-            backfill_index(host.commits, host.catalog, item, host.compile_expression)
+            self._backfill_index(item, build)
             return ()
         with host.begin() as newest:
             state = read_backfill_state(newest, item.id)
@@ -60,6 +61,13 @@ class BatchAtomicBackfill:
                 self.backfill_views(together, reader, begun, build)
         return [one.view for one in together]
 
+    def _backfill_index(self, index: Index, build: BuildControl) -> None:
+        host, tiers = self._host, self._host.registry.tiers
+        if tiers.prefers_columns(tiers.row_counts.count_rows(index.table)):
+            if backfill_index_by_files(host, index, build):
+                return
+        backfill_index(host.engine, host.catalog, index, host.compile_expression)
+
     def backfill_views(
         self,
         planned: Sequence[PlannedBackfill],
@@ -69,8 +77,8 @@ class BatchAtomicBackfill:
     ) -> None:
         commits, first = self._host.commits, planned[0]
         if first.plan.name == BY_COLUMNS:  # alone in its scan
-            tiers = self._host.registry.tiers
-            if backfill_by_columns(commits, tiers, first, reader, begun, build) is None:
+            tiers, ingest = self._host.registry.tiers, self._host.engine.ingest_pairs
+            if backfill_by_columns(commits, ingest, tiers, first, reader, begun, build) is None:
                 return
             if begun is not None:
                 self._discard_partial_backfill(first.view)

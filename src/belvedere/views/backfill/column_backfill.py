@@ -1,14 +1,16 @@
 """The backfill of a view by columns: DuckDB evaluates its definition over the columnar copies of
 its tables, and the store gets every entry once, in the order of keys.
 
-After each batch of entries the progress is the key that follows it. A backfill that is resumed
-evaluates the definition again, at the position it began at, and goes on from that key.
+Many entries go to the store as sorted files, which it takes in whole, few as batches. After each
+the progress is the key that follows it. A backfill that is resumed evaluates the definition again,
+at the position it began at, and goes on from that key. The progress is there before the first file,
+so that a file whose progress was not written is written again, or erased.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from belvedere import failpoints
 from belvedere.errors import Error
@@ -18,12 +20,19 @@ from belvedere.txn.contracts import CommitProtocol, Reader
 from belvedere.views.backfill.backfill_plan import BY_COLUMNS, PlannedBackfill, ResumePoint
 from belvedere.views.backfill.backfill_views import GROUPS_MAX, BuildControl
 from belvedere.views.cost.tier_selector import TierSelector
+from belvedere.views.maintain.gc_pause import pause_cycle_collector
 from belvedere.views.state.backfill_progress import BackfillProgress
 from belvedere.views.state.state_update import StateUpdate, commit_unread_state
+
+INGEST_MIN = 50_000
+"""Fewer entries are written in batches of GROUPS_MAX: a file costs a sync."""
+
+FILE_ENTRIES_MAX = 250_000
 
 
 def backfill_by_columns(
     commits: CommitProtocol,
+    ingest: Callable[[Iterable[Pair]], bool],
     tiers: TierSelector,
     planned: PlannedBackfill,
     reader: Reader,
@@ -46,13 +55,20 @@ def backfill_by_columns(
         update = StateUpdate((), state_rows=rows, progress={id_: place}, watermarks=marks)
         commit_unread_state(commits, update)
 
-    for some in found.split_after(b"" if begun is None else begun.after, GROUPS_MAX):
-        started = time.perf_counter()
-        write_entries(some, BackfillProgress(BY_COLUMNS, 0, some[-1][0] + b"\0"))
+    after = b"" if begun is None else begun.after
+    by_files = len(found) >= INGEST_MIN and ingest(())
+    if by_files:
+        write_entries((), BackfillProgress(BY_COLUMNS, 0, after))
         marks = {}
-        if failpoints.armed:
-            failpoints.hit("backfill.chunk")
-        build.report_rows_and_throttle(0, time.perf_counter() - started)
+    with pause_cycle_collector():
+        for some in found.split_after(after, FILE_ENTRIES_MAX if by_files else GROUPS_MAX):
+            started = time.perf_counter()
+            place = BackfillProgress(BY_COLUMNS, 0, some[-1][0] + b"\0")
+            write_entries(() if by_files and ingest(some) else some, place)
+            marks = {}
+            if failpoints.armed:
+                failpoints.hit("backfill.chunk")
+            build.report_rows_and_throttle(0, time.perf_counter() - started)
     write_entries((), None)
     return None
 

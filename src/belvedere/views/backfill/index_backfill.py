@@ -20,8 +20,10 @@ from belvedere import failpoints, interrupts
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index
 from belvedere.catalog.relation_codecs import compiled_table
+from belvedere.codec import keyspace
 from belvedere.kv.batch import Write
-from belvedere.txn.contracts import CommitProtocol, Reader
+from belvedere.txn.contracts import Reader
+from belvedere.txn.engine import Engine
 from belvedere.views.backfill.backfill_views import open_newest_reader
 from belvedere.views.indexes.entries import CompileExpression, IndexParticipant
 from belvedere.views.state.backfill_progress import (
@@ -42,16 +44,20 @@ Progress = Callable[[int], None]
 
 
 def backfill_index(
-    commits: CommitProtocol,
+    engine: Engine,
     catalog: Catalog,
     index: Index,
     compile_expression: CompileExpression,
     progress: Progress | None = None,
 ) -> None:
     """Write the index entries of every row of the table. 23505 when values are not unique."""
+    commits = engine.commits
     table = compiled_table(catalog, index.table)
     participant = IndexParticipant(catalog, index, compile_expression)
     begun = read_backfill_progress(open_newest_reader(commits), index.id)
+    if begun is not None and begun.plan_name != _PLAN_NAME:
+        engine.erase_range(*keyspace.relation_range(index.id))
+        begun = None
     start, done, limit = table.start if begun is None else begun.after, 0, CHUNK_ROWS
     while True:
         walked: list[bytes] = []

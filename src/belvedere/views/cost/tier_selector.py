@@ -113,11 +113,13 @@ class TierSelector:
 
     def backfills_by_columns(self, maintainer: ViewMaintainer, rows: float) -> bool:
         """Whether a view over so many table rows is filled by DuckDB."""
+        return self.prefers_columns(rows) and self.duckdb_refusal_reason(maintainer) is None
+
+    def prefers_columns(self, rows: float) -> bool:
+        """Whether something over so many table rows is filled by columns, where it can be."""
         if self.requested_tier is None:
-            wanted = BACKFILL_ROWS_MIN <= rows <= ROWS_MAX
-        else:
-            wanted = self.requested_tier is not MaintenanceTier.PYTHON
-        return wanted and self.duckdb_refusal_reason(maintainer) is None
+            return BACKFILL_ROWS_MIN <= rows <= ROWS_MAX
+        return self.requested_tier is not MaintenanceTier.PYTHON
 
     def compute_state_entries(
         self, maintainer: ViewMaintainer, reader: Reader, interrupt: Interrupt

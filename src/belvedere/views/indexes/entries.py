@@ -11,7 +11,7 @@ entry that the new key would collide with, at p-1, in the commit section.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index, Maintenance, ObjectState, Table
@@ -29,6 +29,9 @@ from belvedere.txn.contracts import (
     Writer,
 )
 from belvedere.types import Row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 EvaluateRow = Callable[[Row], Any]
 """An index expression or condition, compiled."""
@@ -79,6 +82,7 @@ class IndexParticipant:
         self._varying_representation = any(map(python_equal_may_differ, types))
         self.unique = index.unique
         self.index_id = index.id
+        self.table_id = table.id
         self._key_width = len(self._index.key.columns)
         slots = [part.slot for part in index.parts if part.slot is not None]
         self._project: Callable[[bytes], Row] | None = None
@@ -181,26 +185,35 @@ class IndexParticipant:
 
     def build_index_entries(self, values: list[bytes]) -> list[tuple[bytes, bytes]]:
         """The index entries of many stored rows, by columns where that is possible."""
-        if self._project is not None and not self.unique and len(values) >= COLUMNS_ROWS_MIN:
+        if len(values) >= COLUMNS_ROWS_MIN:
             found = self._build_entries_by_columns(values)
             if found is not None:
                 return found
         return [entry for value in values if (entry := self.build_index_entry(value)) is not None]
 
     def _build_entries_by_columns(self, values: list[bytes]) -> list[tuple[bytes, bytes]] | None:
+        from belvedere.codec.arrow.arrow_to_rows import split_binary  # heavy
+
+        found = self.encode_entry_columns(values)
+        return None if found is None else list(zip(*map(split_binary, found), strict=True))
+
+    def encode_entry_columns(self, values: list[bytes]) -> tuple[pa.Array, pa.Array] | None:
+        """Keys and values of the index entries of stored rows as binary arrays; None where they
+        have to be built one by one."""
         from belvedere.codec.arrow import arrow_to_state as form  # heavy
-        from belvedere.codec.arrow.arrow_to_rows import arrow_to_rows, split_binary  # heavy
+        from belvedere.codec.arrow.arrow_to_rows import arrow_to_row_array  # heavy
         from belvedere.codec.arrow.rows_to_arrow import rows_to_arrow  # heavy
 
         index, layout = self._index, self._table.layout
-        if any(layout.types[slot].kind not in form.EXACT_KINDS for slot in self._slots):
+        exact = all(layout.types[slot].kind in form.EXACT_KINDS for slot in self._slots)
+        if self._project is None or self.unique or not exact:
             return None
         names = [str(at) for at in range(len(self._slots))]
         batch = rows_to_arrow(layout, values, self._slots, names)
         keys = form.arrow_to_keys(index.key, batch.columns[: self._key_width])
         if keys is None:
             return None
-        return list(zip(split_binary(keys), arrow_to_rows(index.layout, batch), strict=True))
+        return keys, arrow_to_row_array(index.layout, batch)
 
     def _require_unique_keys(
         self, added: list[tuple[bytes, bytes]], removed: set[bytes], reader: Reader
