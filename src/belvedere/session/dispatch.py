@@ -315,6 +315,7 @@ def _run_analyze_or_vacuum(
             if table.id in session.host.catalog.objects:  # not one of this transaction's own
                 session.shared.table_statistics.sample_complete_table(table.id)
         session.shared.plans.clear()
+        session.shared.shapes.clear()
     return Result("ANALYZE" if isinstance(statement, s.Analyze) else "VACUUM")
 
 

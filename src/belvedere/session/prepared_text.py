@@ -31,7 +31,7 @@ from belvedere.types import TEXT, SqlType
 class PreparedText:
     """`fields` is None for a statement that returns no rows, `entry` for one without a plan."""
 
-    __slots__ = ("entry", "fields", "parameters", "role", "text", "types", "zone")
+    __slots__ = ("entry", "fields", "parameters", "path", "role", "text", "types", "zone")
 
     def __init__(self, text: str, types: Signature) -> None:
         self.text = text
@@ -41,6 +41,7 @@ class PreparedText:
         self.entry: CompiledStatement | None = None
         self.zone: datetime.tzinfo = datetime.UTC
         self.role = OWNER_ROLE
+        self.path: tuple[str, ...] = ()
 
 
 def prepare_text(session: Session, text: str, types: Signature) -> PreparedText | None:
@@ -55,6 +56,7 @@ def prepare_text(session: Session, text: str, types: Signature) -> PreparedText 
     prepared = PreparedText(text, types if any(types) else ())
     prepared.zone = session.settings.zone
     prepared.role = session.identity.role
+    prepared.path = session.settings.get("search_path")
     prepared.entry = _find_usable_plan(session, prepared)
     if prepared.entry is None:
         statement = bind.bind_declared_types(session, found[0], types)
@@ -96,6 +98,7 @@ def _prepare_again(session: Session, prepared: PreparedText) -> CompiledStatemen
         session.transactions.fail()
         raise
     prepared.entry, prepared.zone, prepared.role = again.entry, again.zone, again.role
+    prepared.path = again.path
     return again.entry
 
 
@@ -115,6 +118,7 @@ def _is_usable(session: Session, prepared: PreparedText, entry: CompiledStatemen
         and entry.tier is settings.tier
         and prepared.zone is settings.zone
         and prepared.role == session.identity.role
+        and prepared.path == settings.get("search_path")
     )
 
 

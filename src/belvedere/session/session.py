@@ -46,7 +46,7 @@ from belvedere.session.context.transactions import TransactionState
 from belvedere.session.cursors import SqlCursors
 from belvedere.session.materialized import create, freshness_policy, query_rewrite
 from belvedere.session.rights.identity import SessionIdentity
-from belvedere.session.statement import attempts, bind, cached_plans, fast_path
+from belvedere.session.statement import attempts, bind, cached_plans, fast_path, literal_plans
 from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.session.statement.parameters import ParameterTypesDiffer
 from belvedere.session.system_tables.tables import SystemTables
@@ -101,8 +101,9 @@ class Session:
         self.interrupt = Interrupt()
         self.identity = identity or SessionIdentity()
         self.identity.attach(self.settings, lambda: self.catalog, self._select_plans_by_settings)
+        self.plan_variant = cached_plans.get_plan_variant(self)
         self._plans: Callable[[str], Any] = cached_plans.make_plan_finder(self)
-        for name in ("timezone", "rewrite", "freshness"):
+        for name in ("timezone", "rewrite", "freshness", "search_path"):
             self.settings.watchers[name] = self._select_plans_by_settings
         self.settings.watchers["lock_timeout"] = self._apply_lock_timeout
         self._running = False
@@ -144,8 +145,11 @@ class Session:
             return self.run_with_timeout(
                 lambda: self._run_text_at_freshness(freshness, entry, text, parameters)
             )
-        if entry is None and parameters:
-            entry = cached_plans.find_plan_for_types(self, text, parameters)
+        if entry is None:
+            if parameters:
+                entry = cached_plans.find_plan_for_types(self, text, parameters)
+            elif (result := literal_plans.run_by_shape(self, text)) is not None:
+                return result
         if entry is None or entry.tier is not self.settings.tier:
             return self.run_with_timeout(lambda: self._run_script_text(text, parameters))
         try:
@@ -192,6 +196,7 @@ class Session:
         self.transactions.rollback()
 
     def _select_plans_by_settings(self, _: object) -> None:
+        self.plan_variant = cached_plans.get_plan_variant(self)
         self._plans = cached_plans.make_plan_finder(self)
 
     def _apply_lock_timeout(self, wait_ms: int) -> None:
@@ -235,6 +240,8 @@ class Session:
     def run_cached_statement(self, entry: CompiledStatement, parameters: Sequence[Any]) -> Result:
         self.begin_statement()
         if entry.catalog is not self.catalog:
+            if isinstance(parameters, literal_plans.LiteralValues):
+                return self._run_script_text(parameters.text, ())
             return self._run_script_text(entry.text, parameters)
         return self.run_and_record_statement(entry, parameters)
 
@@ -300,6 +307,8 @@ class Session:
         if isinstance(statement, DataPlan):
             if keep:
                 cached_plans.keep_plan(self, text, signature, entry)
+                if not parameters:
+                    literal_plans.learn_shape(self, text, parsed, entry)
             return self.run_and_record_statement(entry, parameters)
         try:
             return dispatch.dispatch_statement(self, statement, parameters)

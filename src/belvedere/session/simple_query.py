@@ -11,13 +11,17 @@ from collections.abc import Iterator
 from belvedere.errors import Error
 from belvedere.session.context.result import Result
 from belvedere.session.session import Session
-from belvedere.session.statement import cached_plans
+from belvedere.session.statement import cached_plans, literal_plans
 
 
 def run_simple_query(session: Session, text: str) -> Iterator[Result]:
     """The result of each statement of the text, as it is run; none of an empty text."""
     if cached_plans.find_plan(session, text, ()) is not None:
         yield session.execute(text)
+        return
+    result = literal_plans.run_by_shape(session, text)
+    if result is not None:
+        yield result
         return
     found = session.parse_or_mark_failed(text)
     if len(found) == 1:

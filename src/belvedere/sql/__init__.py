@@ -10,12 +10,14 @@ In reading order; an entry uses only those before it:
 """
 
 SURFACE = (
+    "bind.binder",
     "bind.expressions.stored_expressions",
     "bind.required_rights",
     "bind.statements.statement",
     "definitions",
     "parse.lexical.keywords",
     "parse.lexical.lexer",
+    "parse.lexical.literal_shape",
     "parse.lexical.render",
     "parse.normalize",
     "parse.script",

@@ -35,6 +35,7 @@ class SharedState:
         self.engine = DuckEngine(memory_limit_mb, make_copies=copies)
         self.statistics = StatementStatistics()
         self.plans = PlanCache(PLANS_MAX)
+        self.shapes = PlanCache(PLANS_MAX)  # of texts without parameters
         self.rewrite_rules: tuple[RewriteRule, ...] = (
             rewrite_to_index_views,
         )  # rules by which views answer queries

@@ -12,6 +12,7 @@ from belvedere.plan import expressions as e
 from belvedere.session.rights.check_rights import require_statement_rights
 from belvedere.session.statement.parameters import ParameterTypesDiffer, make_exact_converter
 from belvedere.session.statement.python_types import UNTYPED_LIST, Signature, infer_signature
+from belvedere.sql.bind.binder import LiteralSource
 from belvedere.sql.bind.expressions.stored_expressions import table_fields
 from belvedere.sql.bind.required_rights import RequiredRights
 from belvedere.sql.bind.statements.statement import bind_expression_text, bind_statement
@@ -93,7 +94,20 @@ def bind_prepared_statement(session: Session, statement: Prepare) -> Statement:
     return _bind_statement_tree(session, parsed.tree, statement.types)
 
 
-def _bind_statement_tree(session: Session, tree: Any, types: Sequence[SqlType | None]) -> Statement:
+def bind_with_literals(
+    session: Session, parsed: ParsedStatement
+) -> tuple[Statement, dict[int, LiteralSource]]:
+    """The statement, and where the literals of its plan come from, by the id of each."""
+    literals: dict[int, LiteralSource] = {}
+    return _bind_statement_tree(session, parsed.tree, (), literals), literals
+
+
+def _bind_statement_tree(
+    session: Session,
+    tree: Any,
+    types: Sequence[SqlType | None],
+    literals: dict[int, LiteralSource] | None = None,
+) -> Statement:
     """The bound statement, which the session's role may run."""
     catalog = session.catalog
     rights = session.identity.find_restriction(catalog)
@@ -108,6 +122,7 @@ def _bind_statement_tree(session: Session, tree: Any, types: Sequence[SqlType | 
         parameter_types=types,
         zone=session.settings.zone,
         rights=needed,
+        literals=literals,
     )
     if needed is not None:
         require_statement_rights(session, rights, schema, tree, bound, needed)

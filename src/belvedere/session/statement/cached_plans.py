@@ -1,7 +1,8 @@
 """Which plan of the cache serves a text: one for the types that the statement determines, and more
-for parameters of other types. Constants are read in the session's time zone, and plans differ with
-the setting `rewrite`, and rights are checked when a plan is made, so plans are kept by all three;
-those of the owner under the usual settings by the text alone."""
+for parameters of other types. Constants are read in the session's time zone, names are looked up in
+its search path, plans differ with the setting `rewrite`, and rights are checked when a plan is
+made, so plans are kept by all four; those of the owner under the usual settings by the text alone.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +18,14 @@ if TYPE_CHECKING:
     from belvedere.session.session import Session
 
 
-Variant = tuple[datetime.tzinfo, bool, int]
-"""What a plan is made for: the time zone, whether views may answer queries, and the role whose
-rights were checked."""
+Variant = tuple[datetime.tzinfo, bool, int, tuple[str, ...]]
+"""What a plan is made for: the time zone, whether views may answer queries, the role whose rights
+were checked, and where names are looked up."""
 
 
 def get_plan_variant(session: Session) -> Variant:
-    return session.settings.zone, session.settings.rewrite, session.identity.role
+    settings = session.settings
+    return settings.zone, settings.rewrite, session.identity.role, settings.get("search_path")
 
 
 def make_plan_finder(session: Session) -> Callable[[str], Any]:
@@ -38,9 +40,12 @@ def make_plan_finder(session: Session) -> Callable[[str], Any]:
     return lambda text: (session.transactions.raise_floor_to_latest(), find(text))[1]
 
 
+_USUAL_PATH = ("$user", "public")
+
+
 def _is_usual(variant: Variant) -> bool:
-    zone, rewrite, role = variant
-    return zone is datetime.UTC and rewrite and role == OWNER_ROLE
+    zone, rewrite, role, path = variant
+    return zone is datetime.UTC and rewrite and role == OWNER_ROLE and path == _USUAL_PATH
 
 
 def find_plan_for_types(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.errors import InvalidInput
@@ -23,6 +23,15 @@ VirtualTables = Callable[[str, str], Fields | None]
 
 def no_virtual_tables(schema: str, name: str) -> Fields | None:
     return None
+
+
+class LiteralSource(NamedTuple):
+    """Where a literal of a plan comes from: the constant that it was written as, and how the text
+    of that is read."""
+
+    literal: e.Literal
+    constant: t.Constant
+    read: Callable[[str], Any]
 
 
 class BinderRules(NamedTuple):
@@ -46,7 +55,7 @@ class Binder:
     virtual: VirtualTables = no_virtual_tables
     parameters: list[SqlType] = field(default_factory=list)
     stars: dict[int, tuple[int, str]] = field(default_factory=dict)
-    literals: dict[int, tuple[e.Literal, int]] = field(default_factory=dict)  # by id: where written
+    literals: dict[int, LiteralSource] = field(default_factory=dict)  # by id of the literal
     ctes: int = 0
     has_untyped_parameters: bool = (
         False  # a parameter was left without a type where none was needed
@@ -59,6 +68,12 @@ class Binder:
         while len(self.parameters) < index:
             self.parameters.append(UNKNOWN)
         return e.Parameter(index, self.parameters[index - 1])
+
+    def add_literal(
+        self, literal: e.Literal, constant: t.Constant, read: Callable[[str], Any]
+    ) -> e.Literal:
+        self.literals[id(literal)] = LiteralSource(literal, constant, read)
+        return literal
 
     def next_cte_number(self) -> int:
         self.ctes += 1

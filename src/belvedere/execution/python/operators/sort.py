@@ -168,12 +168,12 @@ def compile_limits(
     offset_of = None if offset is None else context.value_of(offset)
 
     def evaluate_limits(run: Run) -> tuple[int | None, int]:
-        most = None if count_of is None else count_of(run)(run.outer)
         skipped = (None if offset_of is None else offset_of(run)(run.outer)) or 0
-        if most is not None and most < 0:
-            raise InvalidInput("LIMIT must not be negative", sqlstate="2201W")
         if skipped < 0:
             raise InvalidInput("OFFSET must not be negative", sqlstate="2201X")
+        most = None if count_of is None else count_of(run)(run.outer)
+        if most is not None and most < 0:
+            raise InvalidInput("LIMIT must not be negative", sqlstate="2201W")
         return most, skipped
 
     return evaluate_limits

@@ -66,16 +66,19 @@ def _read_untyped(
     if expression.value is None:
         return e.Literal(None, target)
     written = binder.literals.get(id(expression))
-    at = at if written is None else written[1]
+    at = at if written is None else written.constant.at
     function = cast_function(UNKNOWN, target, context)
     assert callable(function.python)
     if function.environment:  # a name in the catalog is looked up when the statement runs
         return e.Cast(e.Literal(expression.value, TEXT), target, function, context is EXPLICIT)
     try:
         with in_zone(binder.zone):
-            return e.Literal(function.python(expression.value), target)
+            literal = e.Literal(function.python(expression.value), target)
     except Error as error:
         raise with_position(error, at) from None
+    if written is not None:
+        binder.add_literal(literal, written.constant, function.python)
+    return literal
 
 
 def default_to_text(

@@ -76,9 +76,10 @@ def _bind_constant(env: Env, tree: t.Constant) -> e.Expression:
     value = tree.value
     match tree.kind:
         case "integer":
-            return _make_integer(int(str(value)))
+            return env.binder.add_literal(_make_integer(int(str(value))), tree, int)
         case "number":
-            return e.Literal(_parse_number(str(value), tree.at), NUMERIC)
+            literal = e.Literal(parse_number(str(value), tree.at), NUMERIC)
+            return env.binder.add_literal(literal, tree, parse_number)
         case "bool":
             return e.Literal(value, BOOLEAN)
         case "bits":
@@ -86,9 +87,7 @@ def _bind_constant(env: Env, tree: t.Constant) -> e.Expression:
                 "bit string constant", position=tree.at + 1, hint="use a bytea literal"
             )
         case _:
-            literal = e.Literal(value, UNKNOWN)
-            env.binder.literals[id(literal)] = (literal, tree.at)
-            return literal
+            return env.binder.add_literal(e.Literal(value, UNKNOWN), tree, str)
 
 
 def _make_integer(number: int) -> e.Literal:
@@ -99,7 +98,7 @@ def _make_integer(number: int) -> e.Literal:
     return e.Literal(Decimal(number), NUMERIC)
 
 
-def _parse_number(digits: str, at: int) -> Decimal:
+def parse_number(digits: str, at: int = 0) -> Decimal:
     mantissa, _, exponent = digits.lower().partition("e")
     large = len(mantissa) > 131_072 or len(exponent) > 7 or abs(int(exponent or 0)) > 131_072
     if large:

@@ -20,7 +20,14 @@ from belvedere.plan.transform import (
 )
 from belvedere.sql import definitions as d
 from belvedere.sql import statements as s
-from belvedere.sql.bind.binder import Binder, BinderRules, Env, VirtualTables, no_virtual_tables
+from belvedere.sql.bind.binder import (
+    Binder,
+    BinderRules,
+    Env,
+    LiteralSource,
+    VirtualTables,
+    no_virtual_tables,
+)
 from belvedere.sql.bind.expressions.expression import bind_expression_tree
 from belvedere.sql.bind.expressions.stored_expressions import (
     StoredExpressions,
@@ -60,10 +67,13 @@ def bind_statement(
     parameter_types: Sequence[SqlType | None] = (),
     zone: datetime.tzinfo = datetime.UTC,
     rights: RequiredRights | None = None,
+    literals: dict[int, LiteralSource] | None = None,
 ) -> s.Statement:
     """The bound statement. `parameter_types` are those that are known; the others are inferred.
-    `zone` is the session's; `rights` gets what the statement needs rights on."""
+    `zone` is the session's; `rights` gets what the statement needs rights on, `literals` where the
+    literals of the plan come from, by the id of each."""
     binder = Binder(catalog, RULES, schema, virtual, zone=zone, rights=rights)
+    binder.literals = {} if literals is None else literals
     binder.parameters = [UNKNOWN if one is None else one for one in parameter_types]
     match tree:
         case t.QueryTree() | t.InsertTree() | t.UpdateTree() | t.DeleteTree():
