@@ -56,7 +56,7 @@ MUTATIONS: dict[str, Mutation] = {
     "anchor_skipped": mutation(
         "the anchor is not written, so a lost log goes unnoticed",
         patch(
-            Anchor.write,
+            Anchor._write_slot,
             before(
                 "        mark = AnchorMark(",
                 "if state is self.mark.state is AnchorState.OPEN:",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import belvedere
 from belvedere.errors import Corruption, Unavailable
-from belvedere.txn.batch_atomic.anchor import SLOT_BYTES, Anchor, AnchorState
+from belvedere.txn.batch_atomic import anchor as anchor_module
+from belvedere.txn.batch_atomic.anchor import SLOT_BYTES, SLOTS, Anchor, AnchorState
 
 STORE = b"s" * 16
 
@@ -75,7 +79,7 @@ def test_every_flipped_bit_of_the_newest_slot_is_noticed(path: Path) -> None:
 
 def test_two_damaged_slots_are_refused(path: Path) -> None:
     write(path, 5, 6)
-    path.write_bytes(bytes(2 * SLOT_BYTES))
+    path.write_bytes(bytes(SLOTS * SLOT_BYTES))
     with pytest.raises(Corruption, match="anchor file is damaged"):
         Anchor.open(path)
 
@@ -102,3 +106,108 @@ def test_adopted_anchor_belongs_to_the_new_store_from_the_next_write_on(path: Pa
     anchor.write(incarnation=4, position=5, hash_=35, state=AnchorState.OPEN)
     anchor.close()
     assert reopened(path).mark.store_id == b"t" * 16
+
+
+def write_soon(anchor: Anchor, *positions: int) -> None:
+    for position in positions:
+        anchor.write_soon_durable(incarnation=3, position=position, hash_=0, state=AnchorState.OPEN)
+
+
+class Disk:
+    """Syncs of a disk that the test lets through, one by one, or lets fail."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Semaphore(0)
+        self.allowed = threading.Semaphore(0)
+        self.broken = False
+
+    def sync(self, descriptor: int) -> None:
+        self.begun.release()
+        self.allowed.acquire()
+        if self.broken:
+            raise OSError(5, "Input/output error")
+
+    def let_all_through(self) -> None:
+        self.allowed.release(1_000)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    slow = Disk()
+    monkeypatch.setattr(anchor_module, "sync_file", slow.sync)
+    yield slow
+    slow.let_all_through()
+
+
+def open_with_sync(path: Path, disk: Disk) -> Anchor:
+    disk.allowed.release()
+    Anchor.create(path, STORE).close()
+    disk.begun.acquire()
+    return Anchor.open(path)
+
+
+def test_a_write_while_a_sync_runs_leaves_the_slots_of_both(path: Path, disk: Disk) -> None:
+    anchor = open_with_sync(path, disk)
+    durable = anchor._durable_slot
+    write_soon(anchor, 5)
+    disk.begun.acquire()
+    synced = anchor._newest_slot
+    write_soon(anchor, 6, 7)
+    assert len({durable, synced, anchor._newest_slot}) == SLOTS
+    content = bytearray(path.read_bytes())
+    for slot in {0, 1, 2} - {durable}:
+        content[slot * SLOT_BYTES] ^= 1
+    path.with_name("torn").write_bytes(content)
+    assert reopened(path.with_name("torn")).mark.position == 0
+    disk.let_all_through()
+    anchor.close()
+    assert anchor._durable_slot == anchor._newest_slot
+    assert reopened(path).mark.position == 7
+
+
+def test_what_was_written_is_known_before_it_is_synced(path: Path, disk: Disk) -> None:
+    anchor = open_with_sync(path, disk)
+    write_soon(anchor, 5)
+    disk.begun.acquire()
+    assert reopened(path).mark.position == 5
+    disk.let_all_through()
+    anchor.close()
+
+
+def test_a_commit_does_not_wait_for_the_sync_of_the_anchor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with belvedere.connect(tmp_path / "shop.db", autocommit=True, durability="full") as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
+        slow = Disk()
+        monkeypatch.setattr(anchor_module, "sync_file", slow.sync)
+        for number in range(5):
+            connection.execute("INSERT INTO t VALUES (?)", (number,))
+        slow.let_all_through()
+
+
+def insert_until_refused(connection: belvedere.Connection) -> None:
+    """The failure is noticed by one of the next commits."""
+    for number in range(2, 1_000_000):
+        connection.execute("INSERT INTO t VALUES (?)", (number,))
+
+
+def test_a_failed_sync_of_the_anchor_ends_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with belvedere.connect(tmp_path / "shop.db", autocommit=True, durability="full") as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
+        connection.execute("INSERT INTO t VALUES (1)")
+        with monkeypatch.context() as patched:
+            broken = Disk()
+            broken.broken = True
+            broken.let_all_through()
+            patched.setattr(anchor_module, "sync_file", broken.sync)
+            with pytest.raises(belvedere.OperationalError) as told:
+                insert_until_refused(connection)
+        assert told.value.sqlstate == "08007"
+        with pytest.raises(belvedere.OperationalError):
+            connection.execute("INSERT INTO t VALUES (0)")
+        assert connection.execute("SELECT id FROM t WHERE id = 1").fetchall() == [(1,)]
+    with belvedere.connect(tmp_path / "shop.db") as connection:
+        assert connection.execute("SELECT id FROM t WHERE id = 1").fetchall() == [(1,)]

@@ -30,7 +30,6 @@ OF_DURABLE_COMMITS = (
     "sync.after",
     "anchor.before_write",
     "anchor.after_write",
-    "anchor.after_sync",
     "publish.before",
     "publish.after",
 )

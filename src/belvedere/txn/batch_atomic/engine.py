@@ -16,7 +16,6 @@ from belvedere.kv.batch import BatchStore, Pair
 from belvedere.kv.files import map_os_errors
 from belvedere.kv.memory import MemoryStore
 from belvedere.kv.rocksdb import RocksStore
-from belvedere.txn.batch_atomic import anchor
 from belvedere.txn.batch_atomic.backup import back_up
 from belvedere.txn.batch_atomic.change_log import BatchChangeLog
 from belvedere.txn.batch_atomic.commit import BatchCommit
@@ -58,7 +57,7 @@ class BatchAtomicEngine:
             config=config,
             clock_us=clock_us,
             participants_for=participants_for,
-            anchor=self._write_anchor if synced else None,
+            anchor=opened.write_anchor_of_commits if synced else None,
             housekeeping=housekeeping,
             failure=opened.failure,
         )
@@ -187,9 +186,6 @@ class BatchAtomicEngine:
         join()
         self.commits.shut_down()
         self._opened.close(self.commits.newest_snapshot, failed=self.commits.has_failed)
-
-    def _write_anchor(self, position: int, hash_: int) -> None:
-        self._opened.write_anchor(position, hash_, anchor.AnchorState.OPEN)
 
 
 def _scratch_opener(opened: RecoveredStore) -> Callable[[], BatchStore]:

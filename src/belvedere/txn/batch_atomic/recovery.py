@@ -72,6 +72,13 @@ class RecoveredStore:
         assert self.anchor is not None
         self.anchor.write(incarnation=self.incarnation, position=position, hash_=hash_, state=state)
 
+    def write_anchor_of_commits(self, position: int, hash_: int) -> None:
+        """The same for commits that are in the synced log; the anchor is synced soon after."""
+        assert self.anchor is not None
+        self.anchor.write_soon_durable(
+            incarnation=self.incarnation, position=position, hash_=hash_, state=AnchorState.OPEN
+        )
+
 
 def open_memory(store: BatchStore, random: Callable[[int], bytes]) -> RecoveredStore:
     """A store without a directory: its contents as they are, nothing to anchor."""

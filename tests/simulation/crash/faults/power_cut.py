@@ -1,7 +1,7 @@
 """Power cuts, simulated: a store in memory that forgets what was not synced, a real anchor file.
 
-The anchor is synced at every write, so its file is what a power cut would leave of it. Some clients
-may be in the middle of a commit when the power goes; any number of their batches may survive.
+What was written to the anchor since its last sync may be torn by a power cut. Some clients may be
+in the middle of a commit when the power goes; any number of their batches may survive.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from belvedere.errors import Error
 from belvedere.kv.batch import BatchStore
 from belvedere.kv.doubles.power_loss import PowerStore
 from belvedere.kv.memory import MemoryStore
-from belvedere.txn.batch_atomic.anchor import Anchor
+from belvedere.txn.batch_atomic.anchor import SLOT_BYTES, SLOTS, Anchor
 from belvedere.txn.batch_atomic.recovery import RecoveredStore, open_anchored
 from belvedere.txn.contracts import Identity
 from belvedere.txn.transaction import table_rows
@@ -49,6 +49,7 @@ class Machine:
     identity: Identity = field(init=False)
     store: PowerStore = field(init=False)
     database: Database = field(init=False)
+    anchor: Anchor = field(init=False)
     acknowledged: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -63,8 +64,8 @@ class Machine:
         self.database = Database(self._open(self.store), Config())
 
     def _open(self, store: BatchStore) -> RecoveredStore:
-        anchor = Anchor.open(self.directory / "anchor")
-        return open_anchored(store, anchor, self.identity, Config(), self.rng.randbytes)
+        self.anchor = Anchor.open(self.directory / "anchor")
+        return open_anchored(store, self.anchor, self.identity, Config(), self.rng.randbytes)
 
     def insert(self, id_: int) -> None:
         with self.database.begin() as transaction:
@@ -78,11 +79,22 @@ class Machine:
         """Pull the plug, start again, and say what is wrong."""
         kept = self.rng.randint(0, self.store.unsynced_batches)
         left = self.store.cut_power(kept_batches=kept)
+        self._tear_anchor()
         try:
             self._start(left)
         except Error as error:
             return [f"the store does not start: {error}"]
         return self._missing()
+
+    def _tear_anchor(self) -> None:
+        """Damage what a sync of the anchor has not made durable, or some of it."""
+        path = self.directory / "anchor"
+        content = bytearray(path.read_bytes())
+        for slot in range(SLOTS):
+            if slot != self.anchor._durable_slot and self.rng.random() < 0.7:
+                torn = self.rng.randint(1, SLOT_BYTES)
+                content[slot * SLOT_BYTES : slot * SLOT_BYTES + torn] = bytes(torn)
+        path.write_bytes(content)
 
     def _missing(self) -> list[str]:
         problems, table = [], self.database.get_compiled_table("people")
