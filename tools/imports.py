@@ -106,6 +106,7 @@ FOLDERS: dict[str, Order] = {
         ("hbase", "memory", "rocksdb"),
         ("cell_checks", "rocksdb_errors", "rocksdb_log", "rocksdb_scan", "sorted_file"),
         ("batch", "cell", "files", "rocksdb_settings"),
+        ("cell_filter",),
     ),
     "kv.hbase": (
         ("store",),
@@ -114,7 +115,7 @@ FOLDERS: dict[str, Order] = {
         ("exchange",),
         ("pool", "requests"),
         ("connections",),
-        ("thrift_types", "url"),
+        ("filter_text", "thrift_types", "url"),
     ),
     "pipeline": (
         ("jobs",),
@@ -191,6 +192,7 @@ FOLDERS: dict[str, Order] = {
         ("row_atomic",),
         ("batch_atomic",),
         ("engine",),
+        ("scan_request",),
         ("transaction",),
         ("history",),
         ("cluster", "contracts", "token"),
@@ -202,6 +204,7 @@ FOLDERS: dict[str, Order] = {
         ("commit_protocol",),
         ("catalog_barrier", "group_commit", "required_locks"),
         ("commit", "housekeeping", "reader"),
+        ("narrow_reader",),
         ("advance", "read_rows"),
         ("locks", "log_rows"),
         ("node",),

@@ -3,6 +3,7 @@
 In reading order; an entry uses only those before it:
 
     batch             the batch-atomic store contract: ordered bytes to bytes, any batch atomic
+    cell_filter       filters of scans: which rows a row-atomic store leaves out
     cell              the row-atomic store contract: rows of timestamped cells, one row atomic
     cell_checks       checks of requests before a row-atomic store sees them
     files             file operations: mapped OS errors, existence checks, durable replacement
@@ -21,6 +22,7 @@ In reading order; an entry uses only those before it:
 SURFACE = (
     "batch",
     "cell",
+    "cell_filter",
     "doubles.counter",
     "files",
     "hbase.connections",

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from belvedere.errors import Unavailable
+from belvedere.kv.cell_filter import CellFilter
 
 TIMESTAMP_MAX = 2**62
 """Timestamps are 0 to this, exclusive."""
@@ -97,7 +98,8 @@ class MultiGet:
 @dataclass(frozen=True, slots=True)
 class CellScan:
     """Result: a tuple of (row, Cells) with start <= row < end, in order or its reverse, rows
-    without a visible cell left out. Each row is read at a moment of its own."""
+    without a visible cell left out, and those that do not pass the filter. Each row is read at a
+    moment of its own. `filter`: not with `all_versions`."""
 
     start: bytes
     end: bytes | None
@@ -106,6 +108,7 @@ class CellScan:
     all_versions: bool = False
     limit: int | None = None
     reverse: bool = False
+    filter: CellFilter | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ In reading order; an entry uses only those before it:
     token          position tokens: authenticated log positions, valid in other connections
     history/       past states of rows: undo index, readers at a position, undo by the log
     transaction/   a transaction: its snapshot, its writes, its locks, the rows of its tables
+    scan_request   what a scan needs of a table's rows, for stores that can leave out the rest
     engine         the engine contract: a store with its log, published state and commits
     batch_atomic/  transactions on a store that writes any batch atomically (memory, RocksDB)
     row_atomic/    transactions on a store that writes single rows atomically (HBase), as steps
@@ -29,6 +30,7 @@ SURFACE = (
     "row_atomic.engine",
     "row_atomic.hbase_setup",
     "row_atomic.reader",
+    "scan_request",
     "token",
     "transaction.foreign_keys",
     "transaction.locks",

@@ -21,6 +21,7 @@ from belvedere.kv.cell import (
     Mutate,
     Put,
 )
+from belvedere.kv.cell_filter import OPERATORS, AllOf, AnyOf, CellComparison
 from tests.kv.cells.stores import STORES
 
 ROW, A, B = b"\x10row", b"a", b"b"
@@ -191,6 +192,55 @@ def test_a_scan_leaves_out_rows_without_a_visible_cell(store: CellStore) -> None
     store.mutate(Mutate(b"r1", (CellDelete(A, 1),)))
     assert [row for row, _ in store.scan(CellScan(b"r", b"s", limit=1))] == [b"r2"]
     assert store.scan(CellScan(b"r", b"s", (A,))) == ()
+
+
+VALUES = (b"\x00", b"'", b"''", b"a' OR (", b"b\xff", b"binary:,", b"\x80\x00", b"\xff\xff")
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_filter_compares_bytes_whatever_they_are(store: CellStore, name: str) -> None:
+    for number, value in enumerate(VALUES):
+        put(store, (A, 5, value), (B, 5, b"b"), row=b"\x10%d" % number)
+    for value in VALUES:
+        scan = CellScan(b"\x10", b"\x11", filter=CellComparison(A, name, value))
+        expected = [b"\x10%d" % n for n, one in enumerate(VALUES) if OPERATORS[name](one, value)]
+        assert [row for row, _ in store.scan(scan)] == expected
+
+
+def test_a_filter_looks_at_the_newest_version_that_the_scan_sees(store: CellStore) -> None:
+    put(store, (A, 5, b"old"), (A, 9, b"new"))
+    is_old = CellComparison(A, "=", b"old")
+    assert store.scan(CellScan(b"\x10", b"\x11", filter=is_old)) == ()
+    [(row, cells)] = store.scan(CellScan(b"\x10", b"\x11", as_of=8, filter=is_old))
+    assert (row, cells) == (ROW, (Cell(A, 5, b"old"),))
+    store.mutate(Mutate(ROW, (CellDelete(A, 9, exact=True),)))
+    assert len(store.scan(CellScan(b"\x10", b"\x11", filter=is_old))) == 1
+
+
+def test_a_filter_says_what_becomes_of_rows_without_the_cell(store: CellStore) -> None:
+    put(store, (A, 5, b"x"), row=b"\x101")
+    put(store, (B, 5, b"x"), row=b"\x102")
+    for missing, expected in ((False, [b"\x101"]), (True, [b"\x101", b"\x102"])):
+        comparison = CellComparison(A, "=", b"x", passes_missing=missing)
+        found = store.scan(CellScan(b"\x10", b"\x11", filter=comparison))
+        assert [row for row, _ in found] == expected
+
+
+def test_filters_are_joined_by_and_and_or_and_count_for_limits(store: CellStore) -> None:
+    for number in range(40):
+        cells = ((A, 5, bytes((number % 4,))), (B, 5, bytes((number,))), (b"c", 5, b"unread"))
+        put(store, *cells, row=b"\x10" + bytes((number,)))
+    low = AllOf((CellComparison(A, "=", b"\x01"), CellComparison(B, "<", b"\x0a")))
+    wanted = AnyOf((low, CellComparison(B, ">=", b"\x26")))
+    scan = CellScan(b"\x10", b"\x11", (A, B), filter=wanted)
+    expected = [1, 5, 9, 38, 39]
+    assert [row[1] for row, _ in store.scan(scan)] == expected
+    assert {cell.column for _, cells in store.scan(scan) for cell in cells} == {A, B}
+    for limit in (1, 3, 5, 6):
+        few = CellScan(b"\x10", b"\x11", (A, B), limit=limit, filter=wanted)
+        assert [row[1] for row, _ in store.scan(few)] == expected[:limit]
+    back = CellScan(b"\x10", b"\x11", (A, B), limit=3, reverse=True, filter=wanted)
+    assert [row[1] for row, _ in store.scan(back)] == [39, 38, 9]
 
 
 @pytest.mark.parametrize(

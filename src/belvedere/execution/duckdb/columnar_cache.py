@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import duckdb
@@ -114,16 +114,19 @@ class ColumnarCache:
         run: Run,
         *,
         statement: str | None = None,
+        unbuilt: Collection[int | None] = (),
     ) -> dict[int, str]:
         """FROM items, in `cursor`, for the tables that have a copy, with at least the wanted slots;
         the other tables have to be scanned. `cursor` is in a transaction afterwards. Without a
-        `statement`, the text that reads them, no copy is built."""
+        `statement`, the text that reads them, no copy is built; nor of `unbuilt`, of which the
+        store sends less than all rows."""
         reader = run.reader
         if not wanted or not isinstance(reader, Transaction) or not _is_plain(reader):
             return {}
         if statement is not None:
             for relation in wanted:
-                self._build_copy(relation, reader, run)
+                if relation not in unbuilt:
+                    self._build_copy(relation, reader, run)
         with self._mutex:
             if not any(relation in self._copies for relation in wanted):
                 return {}

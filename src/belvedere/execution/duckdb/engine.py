@@ -154,7 +154,10 @@ class DuckEngine:
             for leaf in leaves:
                 if leaf.relation is not None:
                     wanted.setdefault(leaf.relation, []).extend(leaf.slots)
-            lent = self.copies.lend_copies(cursor, wanted, run, statement=text)
+            unbuilt = {
+                leaf.relation for leaf in leaves if leaf.narrow is not None and leaf.narrow(run)
+            }
+            lent = self.copies.lend_copies(cursor, wanted, run, statement=text, unbuilt=unbuilt)
         sources = []
         for number, leaf in enumerate(leaves):
             found = None if leaf.relation is None else lent.get(leaf.relation)

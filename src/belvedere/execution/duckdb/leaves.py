@@ -21,6 +21,11 @@ from belvedere.execution.duckdb.types import NotExact
 from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.python.context import CompileContext
 from belvedere.execution.python.operators.access import compile_ranges
+from belvedere.execution.python.operators.scan_requests import (
+    Narrow,
+    compile_narrowing,
+    has_store_condition,
+)
 from belvedere.execution.run import Run
 from belvedere.plan import access as paths
 from belvedere.plan import nodes as n
@@ -35,12 +40,13 @@ Read = Callable[[Run], pa.Table]
 @dataclass(frozen=True, slots=True)
 class DuckLeaf:
     """`read` returns columns c0.. ; `relation` is the table whose columnar copy, with these slots,
-    can be read instead."""
+    can be read instead. `narrow`: how a store that can filter reads it for its condition."""
 
     name: str
     read: Read
     relation: int | None = None
     slots: tuple[int, ...] = ()
+    narrow: Narrow | None = None
 
 
 def compile_leaf(catalog: Catalog, node: n.Node) -> DuckLeaf:
@@ -50,7 +56,10 @@ def compile_leaf(catalog: Catalog, node: n.Node) -> DuckLeaf:
             if isinstance(catalog.get(node.relation), Table):
                 whole = node.access.kind is paths.AccessKind.FULL and not node.access.ordered
                 relation = node.relation if whole and not node.access.reverse else None
-                return DuckLeaf(name, _compile_scan(catalog, node), relation, node.slots)
+                narrow = compile_narrowing(node, node.filter)
+                filtered = narrow if has_store_condition(node, node.filter) else None
+                read = _compile_scan(catalog, node, narrow)
+                return DuckLeaf(name, read, relation, node.slots, filtered)
     types = [field.type for field in node.fields]
     if isinstance(node, n.Changes):
         return DuckLeaf(name, lambda run: _delta_table(run.deltas[node.relation], types))
@@ -99,7 +108,7 @@ def _convert_rows(rows: list[Any], types: list[SqlType]) -> pa.Table:
         raise NotExact(f"a value has no place in Arrow: {error}") from error
 
 
-def _compile_scan(catalog: Catalog, node: n.Scan) -> Read:
+def _compile_scan(catalog: Catalog, node: n.Scan, narrow: Narrow) -> Read:
     compiled = compiled_table(catalog, node.relation)
     context = CompileContext(catalog, lambda inner: compile_plan(catalog, inner))
     ranges = compile_ranges(context, node.access, compiled.key)
@@ -107,7 +116,13 @@ def _compile_scan(catalog: Catalog, node: n.Scan) -> Read:
     types = [field.type for field in node.fields]
 
     def scan_batches(run: Run) -> Iterator[pa.RecordBatch]:
+        narrowed = narrow(run)
         for start, end in ranges(run, run.outer):
+            if narrowed is not None:
+                for batch in narrowed.scan_columns(start, end):
+                    run.interrupt.count_rows(batch.num_rows)
+                    yield batch
+                continue
             for values in run.reader.scan_values(start, end, batch_rows=SCAN_BATCH_ROWS):
                 run.interrupt.count_rows(len(values))
                 if names:

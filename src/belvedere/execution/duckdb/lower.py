@@ -173,7 +173,8 @@ class DuckLowering:
             whole = n.Scan(node.relation, node.name, node.slots, node.fields, FULL)
             condition = node.filter
         else:
-            whole = n.Scan(node.relation, node.name, node.slots, node.fields, node.access)
+            access = node.access
+            whole = n.Scan(node.relation, node.name, node.slots, node.fields, access, node.residual)
             condition = node.residual
         if condition is None:
             return self.add_leaf(whole)

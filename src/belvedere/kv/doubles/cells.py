@@ -30,6 +30,7 @@ from belvedere.kv.cell import (
     perform_in_order,
 )
 from belvedere.kv.cell_checks import check_changes, check_expected
+from belvedere.kv.cell_filter import passes_filter
 
 
 class Versions(NamedTuple):
@@ -114,6 +115,12 @@ def increment_cell(state: RowState, increment: Increment) -> tuple[RowState, int
     return change_row(state, (put,)), number
 
 
+def _passes(scan: CellScan, cells: Cells) -> bool:
+    if scan.filter is None:
+        return True
+    return passes_filter(scan.filter, {cell.column: cell.value for cell in cells})
+
+
 class MemoryCells:
     """A CellStore in this process. Safe to use from any thread."""
 
@@ -135,7 +142,7 @@ class MemoryCells:
         with self._lock_if_open():
             for row in self._rows_in_range(scan):
                 cells = read_row(self._rows[row], scan)
-                if cells:
+                if cells and _passes(scan, cells):
                     found.append((row, cells))
                 if scan.limit is not None and len(found) >= scan.limit:
                     break

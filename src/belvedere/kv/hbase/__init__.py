@@ -6,6 +6,7 @@ In reading order; an entry uses only those before it:
     thrift_types  the structs and calls of a gateway, from `gateway.thrift`
     connections   one connection to a gateway, with a deadline on every exchange
     pool          the connections of one process to all gateways
+    filter_text   filters of scans in HBase's filter language
     requests      operations of the store contract as calls, answers as results
     exchange      calls carried out, one by one or side by side; what failures mean
     tables        the HBase tables of a database: made, checked, chosen by key

@@ -2,7 +2,8 @@
 
     Many          one round trip of time: calls that can share one do, the others go side by side
     MultiGet      one call for each table
-    CellScan      pages of bounded size; limit, columns and versions are the region server's work
+    CellScan      pages of bounded size; limit, columns, versions and filter are the region server's
+                  work. A filter that lets so little pass that a page takes too long is applied here
 
 What the gateway's own client may do to a request (repeat it, answer False although it was carried
 out) is within the contract (`kv.cell`).
@@ -21,8 +22,10 @@ from belvedere.kv.cell import (
     Get,
     Increment,
     Mutate,
+    ReplyLost,
     SingleRow,
 )
+from belvedere.kv.cell_filter import passes_filter
 from belvedere.kv.hbase import requests
 from belvedere.kv.hbase.exchange import Exchange
 from belvedere.kv.hbase.requests import GatewayCall
@@ -39,6 +42,7 @@ class HBaseCells:
 
     def __init__(self, url: HBaseUrl, layout: TableLayout, *, create: bool = True) -> None:
         self.exchange = Exchange(url)
+        self.scans_filtered_here = 0
         self._router = TableRouter(url.namespace, layout)
         try:
             open_tables(self.exchange, layout, create=create)
@@ -85,7 +89,13 @@ class HBaseCells:
             left = None if scan.limit is None else scan.limit - len(found)
             wanted = page if left is None else min(page, left)
             # A reverse scan may begin with the row at its end, which is not part of it.
-            rows = self._perform_call(requests.scan_call(table, scan, wanted + scan.reverse))
+            call = requests.scan_call(table, scan, wanted + scan.reverse)
+            try:
+                rows = self.exchange.perform_call(call, self._page_seconds(scan))
+            except ReplyLost:
+                if scan.filter is None:
+                    raise
+                return found + self._filter_here(table, replace(scan, limit=left))
             inside = [pair for pair in rows if _is_inside(pair[0], scan)][:wanted]
             found += inside
             if len(rows) < wanted + scan.reverse or len(inside) == left or not inside:
@@ -93,6 +103,25 @@ class HBaseCells:
             last = inside[-1][0]
             scan = replace(scan, end=last) if scan.reverse else replace(scan, start=last + b"\x00")
             page = _choose_page(rows)
+
+    def _page_seconds(self, scan: CellScan) -> float:
+        """A page with a filter may be many rows of work: it gets half of the time."""
+        return self.exchange.seconds_max / (1 if scan.filter is None else 2)
+
+    def _filter_here(self, table: bytes, scan: CellScan) -> list[tuple[bytes, Cells]]:
+        """The rest of a scan without its filter, which is applied to what comes."""
+        wanted, found = scan.filter, list[tuple[bytes, Cells]]()
+        assert wanted is not None
+        self.scans_filtered_here += 1
+        while True:
+            rows = self._scan_table(table, replace(scan, filter=None, limit=PAGE_ROWS))
+            for row, cells in rows:
+                if passes_filter(wanted, {cell.column: cell.value for cell in cells}):
+                    found.append((row, cells))
+            if len(rows) < PAGE_ROWS or (scan.limit is not None and len(found) >= scan.limit):
+                return found[: scan.limit]
+            last = rows[-1][0]
+            scan = replace(scan, end=last) if scan.reverse else replace(scan, start=last + b"\x00")
 
     def mutate(self, mutate: Mutate) -> None:
         self.execute_many((mutate,))

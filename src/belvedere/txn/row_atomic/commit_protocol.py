@@ -1,5 +1,4 @@
-"""The commit protocol of a row-atomic store; `txn.batch_atomic.commit` is that of a batch-atomic
-one.
+"""The commit protocol of a row-atomic store.
 
 One RowCommit is one node: it may be used from any thread, holds no state that must survive, and may
 die at any moment. Participants request locks at the snapshot and again once the locks are held (a
@@ -10,9 +9,8 @@ A snapshot's `batch` is the position its cells are read as of; its `position` th
 below it that changed a table: batches of view maintenance take positions of the log too, but do not
 count as change.
 
-A catalog change is a transaction that writes rows of the catalog relation. When it is committed its
-version is written and the barrier waited for: after that no node commits under an older catalog,
-and what the change adds can be backfilled from a snapshot.
+A catalog change is a transaction that writes rows of the catalog relation, and then waits for
+`catalog_barrier`.
 """
 
 from __future__ import annotations
@@ -113,6 +111,7 @@ class RowCommit:
         self.settling_round_trips = 0
         self.node = self.run_step(nodes.join_store(settings))
         settling = self._run_settling if settles_in_background else None
+        self._reads_ahead = settles_in_background
         self._group = GroupCommit(self.run_step, self.node, settling)
 
     def run_step(self, step: Step[Result]) -> Result:
@@ -256,7 +255,8 @@ class RowCommit:
             if self._clock() - opened > self._settings.grace_seconds / 2:
                 self.run_repeatable(lambda: read_rows.require_above_floor(at))
 
-        return RowReader(self.run_repeatable, at, snapshot.position, snapshot.catalog, check_age)
+        more = (check_age, self._reads_ahead)
+        return RowReader(self.run_repeatable, at, snapshot.position, snapshot.catalog, *more)
 
     def fetch_ahead(self, reader: Reader, keys: Iterable[bytes]) -> None:
         if isinstance(reader, RowReader):

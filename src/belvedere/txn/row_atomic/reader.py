@@ -22,6 +22,8 @@ from belvedere.txn.row_atomic.cells import data_cells
 from belvedere.txn.row_atomic.cells.data_cells import CellRow
 from belvedere.txn.row_atomic.cells.layout import RowWrite
 from belvedere.txn.row_atomic.cells.table_cells import TableCells, cells_of
+from belvedere.txn.row_atomic.narrow_reader import CellFetch, NarrowRowReader, Page
+from belvedere.txn.scan_request import NarrowingReader, ScanRequest
 
 ROW = b"r"
 PREFIX = keyspace.ROW_PREFIX_BYTES
@@ -37,11 +39,11 @@ class RepeatableRunner(Protocol):
     def __call__(self, make: Callable[[], Step[Result]]) -> Result: ...
 
 
-class RowReader:
+class RowReader(NarrowingReader):
     """Rows as of a position, or (`as_of` None) the newest ones: those only under their locks.
     Either do not change while they are read, so a few that were read are remembered."""
 
-    __slots__ = ("_after", "_as_of", "_known", "_look", "catalog", "position")
+    __slots__ = ("_after", "_as_of", "_known", "_look", "_reads_ahead", "catalog", "position")
 
     def __init__(
         self,
@@ -50,8 +52,11 @@ class RowReader:
         position: int,
         catalog: Catalog,
         after: Callable[[], None] = lambda: None,
+        reads_ahead: bool = False,
     ) -> None:
-        """`after` is called after every read, and may raise when the snapshot is too old."""
+        """`after` is called after every read, and may raise when the snapshot is too old.
+        `reads_ahead`: a thread of its own may fetch the next page of a scan."""
+        self._reads_ahead = reads_ahead
         self._look = look
         self._as_of = as_of
         self._after = after
@@ -110,6 +115,22 @@ class RowReader:
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
         return values_only(self.scan(start, end, batch_rows=batch_rows))
+
+    def narrow_scans(self, request: ScanRequest) -> NarrowRowReader | None:
+        table = cells_of(self.catalog, request.relation)
+        if table is None:
+            return None
+        fetch = CellFetch(table, request)
+
+        def fetch_page(start: bytes, end: bytes, rows: int, reverse: bool) -> Page:
+            step = partial(read_rows.scan_cells, limit=rows, reverse=reverse)
+            page = self._look(partial(step, start, end, self._as_of, fetch))
+            self._after()
+            return page
+
+        return NarrowRowReader(
+            self, fetch_page, fetch, request, table, reads_ahead=self._reads_ahead
+        )
 
 
 def _stored_pairs(catalog: Catalog, rows: list[tuple[bytes, CellRow]]) -> list[Pair]:

@@ -1,9 +1,8 @@
 """A transaction: a snapshot, its own writes on top, locks, savepoints, and one commit.
 
-It satisfies `Reader`, so everything that can read a snapshot can read a transaction and then
-sees its own writes too. Rows that participants derive from those writes (index entries, immediate
-views) are previewed lazily, at the first read of a derived relation; the final ones are made in the
-commit section from the newest state.
+It satisfies `Reader`: who can read a snapshot can read a transaction, and sees its own writes too.
+Rows that participants derive from those (index entries, immediate views) are previewed at the first
+read of a derived relation; the final ones are made in the commit section from the newest state.
 """
 
 from __future__ import annotations
@@ -41,8 +40,7 @@ from belvedere.txn.transaction.locks import RowLockTable
 
 DEADLOCK = "40P01"
 NO_READS: frozenset[bytes] = frozenset()
-# Shared and never added to: what a transaction has until it needs one of its own.
-_NO_CHANGES: dict[bytes, RowChange] = {}
+_NO_CHANGES: dict[bytes, RowChange] = {}  # these are shared and never added to
 _NO_ROWS: dict[bytes, bytes | None] = {}
 _NO_RANGES: list[KeyRange] = []
 
@@ -124,13 +122,17 @@ class Transaction:
         return self.snapshot.catalog
 
     @property
-    def changes(self) -> tuple[RowChange, ...]:
-        """The net changes so far, in the order their rows were first touched."""
+    def changes(self) -> tuple[RowChange, ...]:  # in the order their rows were first touched
         return tuple(self._changes.values())
 
     @property
     def changes_catalog(self) -> bool:
         return self._planned is not None
+
+    @property
+    def plain_reader(self) -> Reader | None:
+        """The reader of its snapshot, while its reads are simply those."""
+        return None if self._changes or self._reads is not None else self._reader
 
     @property
     def held_locks(self) -> tuple[LockRequest, ...]:
@@ -275,9 +277,8 @@ class Transaction:
         return () if lost.sqlstate == DEADLOCK else tuple(sorted(self.held_locks))
 
     def acquire_first(self, requests: Sequence[LockRequest]) -> None:
-        """Take these locks before anything is read, and then take a new snapshot: for another
-        attempt after a lost race. The winner published before it released the lock, so this
-        attempt cannot lose to a holder of the same locks again."""
+        """Take these locks before anything is read, then a new snapshot: another attempt after a
+        lost race cannot lose again to a holder of them, who published before it released."""
         for request in requests:
             self.acquire_lock(request)
         if requests:
@@ -310,8 +311,7 @@ class Transaction:
             self._order.remove(key)
 
     def require_stable(self, start: bytes, end: bytes) -> None:
-        """Let the commit fail with Retry when another one changes something in the range: for
-        statements that copy it."""
+        """Let the commit fail with Retry when another one changes something in the range."""
         self.isolation = self.isolation._replace(validates_reads=True)
         self._ranges = [*self._ranges, KeyRange(start, end)]
 

@@ -30,6 +30,7 @@ from belvedere.execution.python.operators.access import (
     compile_keys,
     compile_ranges,
 )
+from belvedere.execution.python.operators.scan_requests import Narrow, compile_narrowing
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
@@ -92,9 +93,9 @@ def compile_scan_after(
     def rows_after(run: Run, skipped: int) -> Iterator[Row]:
         found = ranges(run, run.outer)
         if access.reverse:
-            batches = _scan_ranges(run, found, reverse=True)
+            batches = _scan_ranges(run, found, reverse=True, reader=run.reader)
         else:
-            batches = _scan_values(run, found, SKIP_ROWS)
+            batches = _scan_values(run, found, SKIP_ROWS, run.reader)
         return entries_to_rows(run, _drop_first(batches, skipped))
 
     return rows_after
@@ -129,16 +130,18 @@ def compile_fetch(context: CompileContext, node: n.Scan, access: paths.Access) -
     decode = compiled.layout.projector(node.slots)
     if access.full_key and access.range is None:
         return _fetch_by_keys(context, access, decode, node)
-    return _fetch_by_ranges(compile_ranges(context, access, compiled.key), decode, access.reverse)
+    ranges = compile_ranges(context, access, compiled.key)
+    return _fetch_by_ranges(ranges, decode, access.reverse, compile_narrowing(node, node.residual))
 
 
 def _compile_full_scan(context: CompileContext, node: n.Scan) -> Rows:
     compiled = compiled_relation(context.catalog, node.relation)
     start, end, decode = compiled.start, compiled.end, compiled.layout.projector(node.slots)
+    narrow = compile_narrowing(node, node.residual)
 
     def scan_table(run: Run) -> Iterator[Row]:
         noticed, read = run.interrupt.count_rows, run.memory.count_read
-        for values in run.reader.scan_values(start, end):
+        for values in (narrow(run) or run.reader).scan_values(start, end):
             noticed(len(values))
             read(len(values))
             yield from map(decode, values)
@@ -178,11 +181,14 @@ def _get_rows(run: Run, keys: list[bytes], decode: Callable[[bytes], Row]) -> It
                 yield decode(value)
 
 
-def _fetch_by_ranges(ranges: RangesOf, decode: Callable[[bytes], Row], reverse: bool) -> Fetch:
+def _fetch_by_ranges(
+    ranges: RangesOf, decode: Callable[[bytes], Row], reverse: bool, narrow: Narrow
+) -> Fetch:
     decode_batches = _make_decoder(decode)
 
     def fetch_rows(run: Run, row: Row) -> Iterator[Row]:
-        return decode_batches(run, _scan_ranges(run, ranges(run, row), reverse))
+        reader = narrow(run) or run.reader
+        return decode_batches(run, _scan_ranges(run, ranges(run, row), reverse, reader))
 
     return fetch_rows
 
@@ -191,12 +197,14 @@ def _make_decoder(decode: Callable[[bytes], Row]) -> EntriesToRows:
     return lambda run, batches: chain.from_iterable(map(decode, values) for values in batches)
 
 
-def _scan_ranges(run: Run, ranges: Iterable[KeyRange], reverse: bool) -> Iterator[Sequence[bytes]]:
+def _scan_ranges(
+    run: Run, ranges: Iterable[KeyRange], reverse: bool, reader: Reader
+) -> Iterator[Sequence[bytes]]:
     """Values of the ranges in growing batches: most ranges are short, or not read to the end."""
     check, read = run.interrupt.check, run.memory.count_read
-    reader, wanted = run.reader, run.wanted
+    wanted = run.wanted
     if not reverse and FIRST_ROWS[0] <= wanted <= FIRST_ROWS[-1]:
-        yield from _scan_values(run, ranges, wanted)
+        yield from _scan_values(run, ranges, wanted, reader)
         return
     sizes = (wanted, *FIRST_ROWS) if 0 < wanted <= FIRST_ROWS[-1] else FIRST_ROWS
     for start, end in ranges:
@@ -218,11 +226,13 @@ def _scan_ranges(run: Run, ranges: Iterable[KeyRange], reverse: bool) -> Iterato
                 yield [value for _, value in pairs]
 
 
-def _scan_values(run: Run, ranges: Iterable[KeyRange], batch_rows: int) -> Iterator[list[bytes]]:
+def _scan_values(
+    run: Run, ranges: Iterable[KeyRange], batch_rows: int, reader: Reader
+) -> Iterator[list[bytes]]:
     """The same with a known number of wanted rows: one scan, so no keys to resume from."""
     noticed, read = run.interrupt.count_rows, run.memory.count_read
     for start, end in ranges:
-        for values in run.reader.scan_values(start, end, batch_rows=batch_rows):
+        for values in reader.scan_values(start, end, batch_rows=batch_rows):
             noticed(len(values))
             read(len(values))
             yield values
@@ -241,7 +251,8 @@ def _fetch_by_index(context: CompileContext, node: n.Scan, access: paths.Access)
         return _fetch_by_unique_index(context, access, index, read_entries)
 
     def fetch_rows(run: Run, row: Row) -> Iterator[Row]:
-        return read_entries(run, _scan_ranges(run, ranges(run, row), access.reverse))
+        batches = _scan_ranges(run, ranges(run, row), access.reverse, run.reader)
+        return read_entries(run, batches)
 
     return fetch_rows
 

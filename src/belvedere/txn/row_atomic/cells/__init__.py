@@ -2,7 +2,9 @@
 
 In reading order; an entry uses only those before it:
 
-    layout       the rows of the protocol and their cells
-    table_cells  table rows as cells, one a column, readable by other users of the store
-    data_cells   data rows as cells: encoding of writes, and reads as of a position
+    layout         the rows of the protocol and their cells
+    table_cells    table rows as cells, one a column, readable by other users of the store
+    table_filters  conditions on columns as filters of cells
+    data_cells     data rows as cells: encoding of writes, and reads as of a position
+    cell_columns   cells of many rows as Arrow columns
 """

@@ -22,19 +22,20 @@ Only what changed is written: the cells of an update are the difference of two r
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Table
 from belvedere.catalog.relation_codecs import CompiledTable, compiled_table
 from belvedere.codec import scalars
 from belvedere.errors import Corruption, Error
+from belvedere.kv.batch import Pair
 from belvedere.types import Kind, SqlType
 
 STORED_NULL = b"\x00\x00\x00"
-_ESCAPE = b"\x00\x01"
+ESCAPE = b"\x00\x01"
 
 Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
@@ -51,18 +52,34 @@ def cells_of(catalog: Catalog, relation: int) -> TableCells | None:
     return catalog.derived_cache[memo_key]  # type: ignore[return-value]
 
 
+class CellColumn(NamedTuple):
+    """The cell of a column: its name, its form, and the value of a row that has no such cell."""
+
+    name: bytes
+    encode: Encode
+    decode: Decode
+    missing: Any
+    type: SqlType
+
+
 class TableCells:
     def __init__(self, table: CompiledTable) -> None:
         self._decode_row = table.decode
         self._encode_row = table.encode
-        self._slots = [
-            (
+        self._columns = {
+            slot.slot: CellColumn(
                 b"c%d" % slot.slot,
                 *_cell_codec(slot.type),
                 table.layout.slots[slot.slot].missing_value,
+                slot.type,
             )
             for slot in table.table.columns
-        ]
+        }
+        self._slots = [column[:4] for column in self._columns.values()]
+        self.column_names = {column.name for column in self._columns.values()}
+
+    def column_of(self, slot: int) -> CellColumn:
+        return self._columns[slot]
 
     def changed_cells(self, old: bytes | None, new: bytes) -> dict[bytes, bytes | None]:
         """The cells to write when a row becomes `new`; None: the value is removed."""
@@ -81,6 +98,9 @@ class TableCells:
             else:
                 found[column] = encode(each)
         return found
+
+    def decode_rows(self, rows: Iterable[tuple[bytes, dict[bytes, bytes]]]) -> list[Pair]:
+        return [(key, self.decode_row(key, cells)) for key, cells in rows]
 
     def decode_row(self, key: bytes, cells: dict[bytes, bytes]) -> bytes:
         """The stored row that these cells are. Corruption, naming the row, when they are none."""
@@ -162,8 +182,8 @@ def _encode_text(value: str) -> bytes:
 
 
 def _escape_bytes(value: bytes) -> bytes:
-    return _ESCAPE + value if value[:1] in (b"", b"\x00") else value
+    return ESCAPE + value if value[:1] in (b"", b"\x00") else value
 
 
 def _unescape_bytes(cell: bytes) -> bytes:
-    return cell[len(_ESCAPE) :] if cell.startswith(_ESCAPE) else cell
+    return cell[len(ESCAPE) :] if cell.startswith(ESCAPE) else cell
