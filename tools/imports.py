@@ -204,7 +204,6 @@ FOLDERS: dict[str, Order] = {
         ("commit_protocol",),
         ("catalog_barrier", "group_commit", "required_locks"),
         ("commit", "housekeeping", "reader"),
-        ("narrow_reader",),
         ("advance", "read_rows"),
         ("locks", "log_rows"),
         ("node",),

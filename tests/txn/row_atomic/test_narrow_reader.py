@@ -18,6 +18,7 @@ from belvedere.errors import Corruption
 from belvedere.kv.cell import CellScan, Mutate, Put
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.txn.contracts import Reader
+from belvedere.txn.row_atomic.cells import narrow_reader
 from belvedere.txn.scan_request import (
     AllConditions,
     AnyCondition,
@@ -235,8 +236,6 @@ def test_an_altered_cell_is_corruption_not_a_number(cell: bytes) -> None:
 
 
 def test_pages_are_read_ahead_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    from belvedere.txn.row_atomic import narrow_reader
-
     _, node = open_with(column("v", INTEGER))
     node.run_and_get_commit(
         lambda txn: insert(txn, "t", *[(number, number) for number in range(100)])

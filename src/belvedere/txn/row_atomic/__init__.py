@@ -16,7 +16,6 @@ In reading order; an entry uses only those before it:
     read_rows        reads of rows as of a position, and of the newest rows under a lock
     commit           the commit of one transaction, step by step
     housekeeping/    periodic work: folding of sums, vacuum, finishing the work of dead nodes
-    narrow_reader    a reader for the scans of one request: the cells and rows it asks for
     reader           `Reader` and `Writer` over cells
     required_locks   the locks that a transaction requires, and what it asks of its commit
     catalog_barrier  the catalog barrier: after DDL no commit under an older catalog succeeds

@@ -7,25 +7,17 @@ grace needs no check; an older one reads the floor after its rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 from belvedere.errors import Unavailable
 from belvedere.kv.cell import Cells, CellScan, Get, MultiGet, Step
-from belvedere.kv.cell_filter import CellFilter
 from belvedere.txn.row_atomic import log_rows
 from belvedere.txn.row_atomic.cells import data_cells as data
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.cells.data_cells import CellRow, Sum
+from belvedere.txn.row_atomic.cells.narrow_reader import CellFetch, Page
 
 ROWS_AT_ONCE = 128
-
-
-class CellFetch(Protocol):
-    """Which columns of rows are read (None: all), and which rows are left out."""
-
-    names: tuple[bytes, ...] | None
-    filter: CellFilter | None
 
 
 def get_rows(keys: Sequence[bytes], as_of: int | None) -> Step[list[CellRow | None]]:
@@ -59,20 +51,12 @@ def scan_cells(
     *,
     limit: int,
     reverse: bool,
-) -> Step[tuple[tuple[tuple[bytes, Cells], ...], bytes | None]]:
+) -> Step[Page]:
     """The same for rows of a table, as cells: those that are asked for, deleted rows included."""
     found = yield CellScan(
         start, end, fetch.names, as_of, limit=limit, reverse=reverse, filter=fetch.filter
     )
     return found, found[-1][0] if len(found) >= limit else None
-
-
-def plain_rows(found: Sequence[tuple[bytes, Cells]]) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
-    """The rows of a table that exist, by their cells."""
-    for key, cells in found:
-        row = data.read_row(key, cells)
-        if row is not None:
-            yield key, row.columns
 
 
 def _assemble_rows(

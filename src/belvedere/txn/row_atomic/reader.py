@@ -21,8 +21,8 @@ from belvedere.txn.row_atomic import read_rows
 from belvedere.txn.row_atomic.cells import data_cells
 from belvedere.txn.row_atomic.cells.data_cells import CellRow
 from belvedere.txn.row_atomic.cells.layout import RowWrite
+from belvedere.txn.row_atomic.cells.narrow_reader import CellFetch, NarrowRowReader, Page
 from belvedere.txn.row_atomic.cells.table_cells import TableCells, cells_of
-from belvedere.txn.row_atomic.narrow_reader import CellFetch, NarrowRowReader, Page
 from belvedere.txn.scan_request import NarrowingReader, ScanRequest
 
 ROW = b"r"

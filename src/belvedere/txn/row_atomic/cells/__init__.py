@@ -7,4 +7,5 @@ In reading order; an entry uses only those before it:
     table_filters  conditions on columns as filters of cells
     data_cells     data rows as cells: encoding of writes, and reads as of a position
     cell_columns   cells of many rows as Arrow columns
+    narrow_reader  a reader for the scans of one request: the cells and rows it asks for
 """

@@ -13,7 +13,7 @@ deltas after it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from belvedere.codec import accumulator
@@ -146,6 +146,16 @@ def read_row(row: bytes, cells: Cells, deltas: Iterable[Cell] = ()) -> CellRow |
     if born is None and (total is None or total.amounts[0] == 0):
         return None
     return CellRow(columns, total, max(cell.timestamp for cell in newest.values()))
+
+
+def read_rows(
+    found: Iterable[tuple[bytes, Cells]],
+) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
+    """The rows of a table that exist, by their cells."""
+    for key, cells in found:
+        row = read_row(key, cells)
+        if row is not None:
+            yield key, row.columns
 
 
 def _read_plain_row(row: bytes, cells: Cells) -> CellRow | None:

@@ -17,8 +17,7 @@ from belvedere.kv.cell import Cells
 from belvedere.kv.cell_filter import CellFilter, compared_columns
 from belvedere.txn.contracts import Reader
 from belvedere.txn.history.readers import values_only
-from belvedere.txn.row_atomic import read_rows
-from belvedere.txn.row_atomic.cells.data_cells import MARKER
+from belvedere.txn.row_atomic.cells import data_cells
 from belvedere.txn.row_atomic.cells.table_cells import TableCells
 from belvedere.txn.row_atomic.cells.table_filters import build_filter
 from belvedere.txn.scan_request import ScanRequest
@@ -47,7 +46,7 @@ class CellFetch:
         names = {column.name for column in self.columns}
         names.update(() if self.filter is None else compared_columns(self.filter))
         all_names = table.column_names
-        self.names = None if names >= all_names else (MARKER, *sorted(names))
+        self.names = None if names >= all_names else (data_cells.MARKER, *sorted(names))
 
 
 class NarrowRowReader:
@@ -84,7 +83,7 @@ class NarrowRowReader:
         while left is None or left > 0:
             size = batch_rows if left is None else max(1, min(batch_rows, left))
             found, last = self._fetch_page(start, end, size, reverse)
-            pairs = self._table.decode_rows(read_rows.plain_rows(found))
+            pairs = self._table.decode_rows(data_cells.read_rows(found))
             if pairs:
                 yield pairs
             if last is None:
