@@ -33,11 +33,11 @@ def sweep_locks(node: Node) -> Step[int]:
             yield from locks.break_holder(node, row, holder, advance.finish_attempt)
             broken += 1
     yield from advance.latest_position(node)
-    yield from _record_gone_nodes(node)
+    yield from _retire_silent_nodes(node)
     return broken
 
 
-def _record_gone_nodes(node: Node) -> Step[None]:
+def _retire_silent_nodes(node: Node) -> Step[None]:
     """Replace heartbeats that did not change for the lease, each only if it is still the same."""
     now = yield Now()
     for row, cells in (yield CellScan(layout.HEARTBEATS, layout.HEARTBEATS + b"\xff" * 9)):
