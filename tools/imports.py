@@ -151,7 +151,7 @@ FOLDERS: dict[str, Order] = {
         ("copy", "materialized"),
         ("statement",),
         ("system_tables",),
-        ("rights",),
+        ("notify", "rights"),
         ("context",),
     ),
     "sql": (

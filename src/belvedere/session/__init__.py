@@ -4,6 +4,7 @@ In reading order; an entry uses only those before it:
 
     context/        state and services of a session: transaction, settings, notices, statistics
     rights/         who a session is, and what that role may do
+    notify          LISTEN, UNLISTEN and NOTIFY
     system_tables/  read-only system tables: information_schema and the schema `belvedere`
     statement/      one data statement: binding, compilation, parameters, single-row fast path
     copy/           COPY: files to rows and rows to files
@@ -21,6 +22,7 @@ In reading order; an entry uses only those before it:
 SURFACE = (
     "context.copy_streams",
     "context.notices",
+    "context.notifications",
     "context.result",
     "context.shared_state",
     "context.statement_file",

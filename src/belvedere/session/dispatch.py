@@ -12,7 +12,7 @@ from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.python.context import CompileContext
 from belvedere.plan import expressions as e
 from belvedere.plan.fields import Field
-from belvedere.session import cursors
+from belvedere.session import cursors, notify
 from belvedere.session.context.notices import add_notice_unless_silenced
 from belvedere.session.context.result import Result
 from belvedere.session.context.settings import (
@@ -294,6 +294,8 @@ def _discard_session_state(session: Session, statement: s.Discard, _: Sequence[A
         session.settings.reset("session_authorization")
         session.cursors.close(None)
         session.prepared.clear()
+        session.notifications.unlisten(None)
+        notify.publish_unless_in_transaction(session)
     if statement.what in ("all", "sequences"):
         session.services.forget_sequence_values()
     return Result("DISCARD")
@@ -382,6 +384,9 @@ _HANDLERS: dict[type, Handler] = {
     s.DeclareCursor: cursors.declare_cursor,
     s.FetchCursor: cursors.fetch_from_cursor,
     s.CloseCursor: cursors.close_cursor,
+    s.Listen: notify.run_listen,
+    s.Unlisten: notify.run_unlisten,
+    s.Notify: notify.run_notify,
     s.Analyze: _run_analyze_or_vacuum,
     s.Vacuum: _run_analyze_or_vacuum,
     s.Reindex: _check_reindex_target,
@@ -405,5 +410,8 @@ WITHOUT_SNAPSHOT = (
     s.Deallocate,
     s.FetchCursor,
     s.CloseCursor,
+    s.Listen,
+    s.Unlisten,
+    s.Notify,
 )
 """Statements that see no data: a transaction has its snapshot from the first other one."""

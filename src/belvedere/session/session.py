@@ -37,6 +37,7 @@ from belvedere.session import dispatch
 from belvedere.session.context.copy_streams import CopyStreams
 from belvedere.session.context.freshness import Freshness
 from belvedere.session.context.notices import Notices
+from belvedere.session.context.notifications import SessionNotifications
 from belvedere.session.context.result import Result
 from belvedere.session.context.sequences_and_locks import SessionServices
 from belvedere.session.context.settings import SessionSettings
@@ -86,7 +87,8 @@ class Session:
         self.host = shared.host
         self.autocommit = autocommit
         self.settings = SessionSettings()
-        self.transactions = TransactionState(shared.host, self.settings)
+        self.notifications = SessionNotifications(shared.notifications)
+        self.transactions = TransactionState(shared.host, self.settings, self.notifications)
         self.transactions.always_read_only = read_only
         self.prepared: dict[str, Prepare] = {}
         self.clock = clock
@@ -194,6 +196,7 @@ class Session:
         for stream in list(self.streams):
             stream.close()
         self.transactions.rollback()
+        self.notifications.close()
 
     def _select_plans_by_settings(self, _: object) -> None:
         self.plan_variant = cached_plans.get_plan_variant(self)

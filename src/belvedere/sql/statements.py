@@ -160,6 +160,21 @@ class CloseCursor(msgspec.Struct, frozen=True):
     name: str | None
 
 
+class Listen(msgspec.Struct, frozen=True):
+    channel: str
+
+
+class Unlisten(msgspec.Struct, frozen=True):
+    """None: all channels."""
+
+    channel: str | None
+
+
+class Notify(msgspec.Struct, frozen=True):
+    channel: str
+    payload: str = ""
+
+
 class Discard(msgspec.Struct, frozen=True):
     """`what`: all, plans, sequences, temp or temporary."""
 
@@ -238,6 +253,9 @@ Utility = (
     | DeclareCursor
     | FetchCursor
     | CloseCursor
+    | Listen
+    | Unlisten
+    | Notify
     | Explain
     | Copy
     | Analyze

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -117,3 +118,31 @@ def test_a_client_that_wants_encryption_does_not_get_less(address: dict[str, Any
         return
     with pytest.raises(psycopg.OperationalError, match="SSL"):
         psycopg.connect(**address, user="ann", password=PASSWORD, sslmode="require")
+
+
+def test_a_listener_is_woken_on_plain_and_encrypted_sockets(address: dict[str, Any]) -> None:
+    with (
+        psycopg.connect(user="ann", password=PASSWORD, **address) as listener,
+        psycopg.connect(user="ann", password=PASSWORD, **address) as other,
+    ):
+        listener.execute("LISTEN news")
+        for number in range(3):
+            other.execute("SELECT pg_notify('news', %s)", (str(number),))
+        told = [one.payload for one in listener.notifies(timeout=60, stop_after=3)]
+    assert told == ["0", "1", "2"]
+    # A client that says nothing more is let go all the same, when the server ends.
+
+
+def test_too_many_clients_are_refused(tmp_path: Path) -> None:
+    options = OpenOptions(durability=Durability.OFF, allow_remote=False)
+    store = acquire_store(str(tmp_path / "shop.db"), options)
+    listener = Listener(store.shared, "shop", Endpoints(tmp_path), connections_max=2)
+    given = {"host": str(tmp_path), "dbname": "shop", "user": getpass.getuser()}
+    try:
+        with psycopg.connect(**given) as first, psycopg.connect(**given):
+            with pytest.raises(psycopg.OperationalError, match="too many clients"):
+                psycopg.connect(**given)
+            assert first.execute("SELECT 1").fetchone() == (1,)
+    finally:
+        listener.close()
+        release_store(store)

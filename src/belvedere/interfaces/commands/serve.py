@@ -13,7 +13,7 @@ import typer
 
 from belvedere.errors import Error
 from belvedere.interfaces.server.authentication import load_certificate_hash
-from belvedere.interfaces.server.listener import Endpoints, Listener
+from belvedere.interfaces.server.listener import MAX_CONNECTIONS, Endpoints, Listener
 from belvedere.interfaces.server.login import LoginPolicy
 from belvedere.interfaces.stores import OpenOptions, acquire_store, release_store
 from belvedere.kv.hbase.url import is_hbase_url, parse_url
@@ -37,6 +37,9 @@ def serve(
     allow_plain: Annotated[
         bool, typer.Option("--allow-plain", help="listen beyond this machine without TLS")
     ] = False,
+    max_connections: Annotated[
+        int, typer.Option(help="clients at once; more get 53300", min=1)
+    ] = MAX_CONNECTIONS,
 ) -> None:
     address = None if listen is None else _parse_address(listen)
     tls = _load_tls(tls_cert, tls_key)
@@ -52,6 +55,7 @@ def serve(
             path,
             Endpoints(socket or Path(tempfile.gettempdir()), port, address, tls),
             LoginPolicy(None if tls_cert is None else load_certificate_hash(str(tls_cert))),
+            max_connections,
             stop,
         )
     except Error as error:
@@ -60,14 +64,18 @@ def serve(
 
 
 def _serve_until_signal(
-    path: str, endpoints: Endpoints, policy: LoginPolicy, stop: set[signal.Signals]
+    path: str,
+    endpoints: Endpoints,
+    policy: LoginPolicy,
+    max_connections: int,
+    stop: set[signal.Signals],
 ) -> None:
     directory = Path(path).resolve()
     on_hbase = is_hbase_url(path)
     store = acquire_store(path if on_hbase else str(directory), OpenOptions(allow_remote=False))
     try:
         name = parse_url(path).namespace if on_hbase else directory.stem
-        listener = Listener(store.shared, name, endpoints, policy)
+        listener = Listener(store.shared, name, endpoints, policy, connections_max=max_connections)
         print(
             f"serving {path}: psql -h {endpoints.directory} -p {endpoints.socket_port} {name}",
             flush=True,

@@ -9,6 +9,7 @@ In reading order; an entry uses only those before it:
     startup          the first messages of a connection: encryption, version, parameters, cancel
     authentication   login by SCRAM-SHA-256
     login            who may log in, and as whom
+    wakeup           waiting for a client that also waits for notifications
     copy_streams     COPY FROM STDIN and TO STDOUT as messages
     portals          prepared statements and portals of the extended protocol
     client           one client: reads its messages and answers each

@@ -28,6 +28,7 @@ from belvedere.interfaces.server.messages import (
 )
 from belvedere.interfaces.server.portals import Portal, Portals, read_portal
 from belvedere.interfaces.server.row_encoder import build_row_description, make_row_encoder
+from belvedere.interfaces.server.wakeup import Wakeup
 from belvedere.session.context.result import Result
 from belvedere.session.prepared_text import prepare_text, run_prepared_text
 from belvedere.session.session import Session
@@ -77,6 +78,12 @@ class Client:
         self._received = ReceivedText(session.copy_streams, reader, writer)
         session.copy_streams.output = self._copied
         session.copy_streams.input = self._received
+        self._wakeup = Wakeup(reader)
+        session.notifications.on_arrival = self._wakeup.wake
+
+    def close(self) -> None:
+        self.session.notifications.close()
+        self._wakeup.close()
 
     def serve(self) -> None:
         self._add_ready()
@@ -104,6 +111,8 @@ class Client:
     def _read_message(self) -> tuple[int, bytes]:
         """The next message; 25P03 when a transaction has been idle for too long."""
         if self.session.transactions.open is None:
+            if self.session.notifications.channels:
+                self._send_notifications_until_message()
             return self._reader.read_message()
         wait_ms = self.session.settings.get("idle_in_transaction_session_timeout")
         if not wait_ms:
@@ -117,6 +126,15 @@ class Client:
             ) from None
         finally:
             self._reader.connection.settimeout(None)
+
+    def _send_notifications_until_message(self) -> None:
+        self._wakeup.open()
+        while True:
+            # Looked for after the descriptor is there: what comes later wakes it.
+            self._add_notifications()
+            self._writer.flush()
+            if self._wakeup.wait_for_client():
+                return
 
     # -- simple protocol ----------------------------------------------------------------------
 
@@ -273,10 +291,16 @@ class Client:
                 self._writer.add(build_notice(text))
             self._notice_count = notices.total_count
 
+    def _add_notifications(self) -> None:
+        for process, channel, payload in self.session.notifications.take_received():
+            text = pack_text(channel) + pack_text(payload)
+            self._writer.add(build_message(b"A", pack_int32(process) + text))
+
     def _add_ready(self) -> None:
         self._add_changed_settings()
         state = self.session.transactions
         if state.open is None:
+            self._add_notifications()
             self._writer.add(build_ready(b"I"))
         else:
             self._writer.add(build_ready(b"E" if state.failed else b"T"))

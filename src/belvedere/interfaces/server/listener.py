@@ -186,13 +186,18 @@ class Listener:
         writer.add(build_message(b"K", pack_int32(number) + client.key))
         reader.limit = MESSAGE_BYTES_MAX
         reader.connection.settimeout(None)
-        Client(session, reader, writer).serve()
+        client_loop = Client(session, reader, writer)
+        try:
+            client_loop.serve()
+        finally:
+            client_loop.close()
 
     def _open_session(self, number: int, role: Role | None, wanted: StartupParameters) -> Session:
         """A session of the role, with its settings and then those that the client asks for."""
         login = OWNER_ROLE if role is None else role.id
         identity = SessionIdentity(login, wanted.user, wanted.database)
         session = Session(self._shared, autocommit=True, identity=identity)
+        session.notifications.process = number
         if role is not None:
             self._require_connect(session, role)
         with self._mutex:

@@ -4,6 +4,7 @@ In reading order; an entry uses only those before it:
 
     copy_streams          what COPY reads from and writes to the session's door
     freshness             freshness of a read: 'any', 'session', 'latest', '250 ms', or a token
+    notifications         NOTIFY of one session for those that LISTEN
     notices               notices: messages to the user other than results and errors
     result                the result of a statement: tag, fields, rows or count of affected rows
     plan_cache            the plan cache: compiled statements by their text

@@ -9,6 +9,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.execution.duckdb.engine import DuckEngine
 from belvedere.plan.nodes import Node
 from belvedere.session.context.database_contract import DatabaseContract
+from belvedere.session.context.notifications import NotificationHub
 from belvedere.session.context.plan_cache import PlanCache
 from belvedere.session.context.statement_statistics import StatementStatistics
 from belvedere.session.context.table_statistics import TableStatistics
@@ -34,6 +35,7 @@ class SharedState:
         copies = self._create_columnar_cache if host.config.columnar_bytes_max else None
         self.engine = DuckEngine(memory_limit_mb, make_copies=copies)
         self.statistics = StatementStatistics()
+        self.notifications = NotificationHub()
         self.plans = PlanCache(PLANS_MAX)
         self.shapes = PlanCache(PLANS_MAX)  # of texts without parameters
         self.rewrite_rules: tuple[RewriteRule, ...] = (

@@ -19,6 +19,7 @@ from belvedere.catalog.model import Index, ObjectState, View
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.context.database_contract import DatabaseContract
 from belvedere.session.context.freshness import Freshness, FreshnessKind, parse_freshness
+from belvedere.session.context.notifications import NotificationMark, SessionNotifications
 from belvedere.session.context.settings import SessionSettings
 from belvedere.txn.contracts import Isolation, Reader
 from belvedere.txn.transaction.schema_change import apply_edit
@@ -31,6 +32,7 @@ class NamedSavepoint(NamedTuple):
     name: str
     savepoint: TransactionSavepoint
     catalog: Catalog
+    notified: NotificationMark
 
 
 class TransactionState:
@@ -48,6 +50,7 @@ class TransactionState:
         "floor",
         "last_reader",
         "lock_wait_ms",
+        "notifications",
         "on_end",
         "open",
         "position",
@@ -55,9 +58,15 @@ class TransactionState:
         "shown_position",
     )
 
-    def __init__(self, host: DatabaseContract, settings: SessionSettings) -> None:
+    def __init__(
+        self,
+        host: DatabaseContract,
+        settings: SessionSettings,
+        notifications: SessionNotifications,
+    ) -> None:
         self._host = host
         self._settings = settings
+        self.notifications = notifications  # which its end delivers or takes back
         self.open: Transaction | None = None
         self.explicit = False
         self.failed = False
@@ -173,13 +182,18 @@ class TransactionState:
             return False
         self._clear_open_transaction(committed=True)
         try:
+            if self.notifications.has_changes:
+                self.notifications.require_room()
             shown = None if transaction.changes else self.shown_position
             reached = transaction.commit().position
             self.position = max(self.position, reached) if shown is None else shown
             self.floor = max(self.floor, self.position)
         except BaseException:
+            self.notifications.forget_changes()
             self._settings.restore_after_transaction(committed=False)
             raise
+        if self.notifications.has_changes:
+            self.notifications.publish_changes()
         self._settings.restore_after_transaction(committed=True)
         if transaction.changes_catalog:
             self._host.views.start_or_wake_worker()
@@ -188,6 +202,7 @@ class TransactionState:
     def rollback(self) -> None:
         transaction = self.open
         self._clear_open_transaction(committed=False)
+        self.notifications.forget_changes()
         if transaction is not None:
             transaction.rollback()
             self._settings.restore_after_transaction(committed=False)
@@ -209,7 +224,12 @@ class TransactionState:
     def create_savepoint(self, name: str) -> None:
         transaction = self._require_open_transaction("SAVEPOINT")
         self._savepoints.append(
-            NamedSavepoint(name, transaction.set_savepoint(), transaction.catalog)
+            NamedSavepoint(
+                name,
+                transaction.set_savepoint(),
+                transaction.catalog,
+                self.notifications.set_mark(),
+            )
         )
 
     def rollback_to_savepoint(self, name: str) -> None:
@@ -217,6 +237,7 @@ class TransactionState:
         at = self._find_savepoint_index(name)
         self._undo_since(self._savepoints[at].savepoint)
         self.set_transaction_catalog(self._savepoints[at].catalog)
+        self.notifications.go_back_to(self._savepoints[at].notified)
         del self._savepoints[at + 1 :]
         self.failed = False
 

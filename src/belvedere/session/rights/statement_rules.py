@@ -263,6 +263,9 @@ _FREE = (
     s.DeclareCursor,
     s.FetchCursor,
     s.CloseCursor,
+    s.Listen,
+    s.Unlisten,
+    s.Notify,
     d.GrantPrivileges,
 )
 RULES: dict[type, Rule] = {

@@ -143,6 +143,9 @@ _RULES: dict[str, Callable[[TokenCursor], Tree]] = {
     "fetch": cursors.parse_fetch,
     "move": cursors.parse_fetch,
     "close": cursors.parse_close,
+    "listen": cursors.parse_listen,
+    "unlisten": cursors.parse_unlisten,
+    "notify": cursors.parse_notify,
     "copy": utility.parse_copy,
     "analyze": utility.parse_analyze,
     "analyse": utility.parse_analyze,
@@ -153,7 +156,7 @@ _MISSING = {
     **{
         word: word.upper()
         for word in """
-            analyse call checkpoint cluster do listen load notify unlisten
+            analyse call checkpoint cluster do load
         """.split()
     },
     "comment": "COMMENT ON",

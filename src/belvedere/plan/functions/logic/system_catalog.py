@@ -150,7 +150,9 @@ FUNCTIONS: tuple[Function, ...] = (
     *_declare_functions("format_type(oid,int4) text", volatility=Volatility.STABLE, strict=False),
     *_declare_functions(_VOLATILE, volatility=Volatility.VOLATILE),
     *_declare_functions(
-        "set_config(text,text,bool) text", volatility=Volatility.VOLATILE, strict=False
+        "set_config(text,text,bool) text\npg_notify(text,text) text",
+        volatility=Volatility.VOLATILE,
+        strict=False,
     ),
     *_declare_functions(
         "pg_partition_ancestors(regclass) regclass",

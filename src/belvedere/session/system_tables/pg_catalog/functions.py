@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from belvedere.catalog.model import PlainView, View
 from belvedere.errors import InvalidInput
 from belvedere.plan.functions import functions_by_name
+from belvedere.session.notify import publish_unless_in_transaction
 from belvedere.session.system_tables.pg_catalog import (
     definitions,
     privileges,
@@ -40,6 +40,8 @@ _MEASURED = frozenset(
         "pg_relation_size",
         "pg_table_size",
         "pg_total_relation_size",
+        "pg_backend_pid",
+        "pg_notify",
         "set_config",
     }
 )
@@ -277,6 +279,12 @@ def _set_setting(
     return session.settings.get_shown_text(name)
 
 
+def _notify(session: Session, channel: str | None, payload: str | None) -> str:
+    session.notifications.add_notification(channel or "", payload or "")
+    publish_unless_in_transaction(session)
+    return ""
+
+
 def _measure_relation(session: Session, oid: int, fork: str = "main") -> int | None:
     relation = find_relations(session.catalog).by_oid.get(oid)
     if relation is None:
@@ -339,7 +347,8 @@ ANSWERS: dict[str, Answer] = {
     "pg_client_encoding": _answer("UTF8"),
     "pg_char_to_encoding": lambda session, name: shared_rows.UTF8 if _is_utf8(name) else -1,
     "pg_encoding_to_char": lambda session, number: _ENCODINGS.get(number, ""),
-    "pg_backend_pid": lambda session: os.getpid(),
+    "pg_backend_pid": lambda session: session.notifications.process,
+    "pg_notify": _notify,
     "pg_get_constraintdef": _get_constraint_definition,
     "pg_get_expr": _get_expression,
     "pg_get_indexdef": _get_index_definition,

@@ -1,4 +1,4 @@
-"""Parses DECLARE, FETCH, MOVE and CLOSE."""
+"""Parses DECLARE, FETCH, MOVE, CLOSE, LISTEN, UNLISTEN and NOTIFY."""
 
 from __future__ import annotations
 
@@ -67,3 +67,19 @@ def _parse_count(c: TokenCursor) -> int:
 def parse_close(c: TokenCursor) -> s.CloseCursor:
     c.expect("close")
     return s.CloseCursor(None if c.accept("all") else c.parse_name())
+
+
+def parse_listen(c: TokenCursor) -> s.Listen:
+    c.expect("listen")
+    return s.Listen(c.parse_name())
+
+
+def parse_unlisten(c: TokenCursor) -> s.Unlisten:
+    c.expect("unlisten")
+    return s.Unlisten(None if c.accept_sign("*") else c.parse_name())
+
+
+def parse_notify(c: TokenCursor) -> s.Notify:
+    c.expect("notify")
+    channel = c.parse_name()
+    return s.Notify(channel, c.parse_string() if c.accept_sign(",") else "")
