@@ -15,7 +15,7 @@
 | UUID | uuid.UUID |
 | ARRAY | list of the element's values; in expressions only, never stored |
 | OID | int, the number of an object in the system catalogs; never stored |
-| REGCLASS, REGTYPE, REGNAMESPACE | ObjectName: an OID that prints as a name; never stored |
+| REGCLASS, REGTYPE, REGNAMESPACE, REGPROC | ObjectName: an OID that prints as a name |
 | NULL | None; the type of an untyped NULL or string literal is UNKNOWN |
 """
 
@@ -53,10 +53,11 @@ class Kind(enum.StrEnum):
     REGCLASS = "regclass"
     REGTYPE = "regtype"
     REGNAMESPACE = "regnamespace"
+    REGPROC = "regproc"
     UNKNOWN = "unknown"
 
 
-NAMED_OBJECT_KINDS = frozenset({Kind.REGCLASS, Kind.REGTYPE, Kind.REGNAMESPACE})
+NAMED_OBJECT_KINDS = frozenset({Kind.REGCLASS, Kind.REGTYPE, Kind.REGNAMESPACE, Kind.REGPROC})
 """OIDs that are written and printed as names."""
 UNSTORED_KINDS = NAMED_OBJECT_KINDS | {Kind.ARRAY, Kind.OID, Kind.UNKNOWN}
 """Types of expressions that no column of a table has."""
@@ -113,6 +114,7 @@ OID = SqlType(Kind.OID)
 REGCLASS = SqlType(Kind.REGCLASS)
 REGTYPE = SqlType(Kind.REGTYPE)
 REGNAMESPACE = SqlType(Kind.REGNAMESPACE)
+REGPROC = SqlType(Kind.REGPROC)
 UNKNOWN = SqlType(Kind.UNKNOWN)
 
 

@@ -22,7 +22,6 @@ In reading order; an entry uses only those before it:
 SURFACE = (
     "context.copy_streams",
     "context.notices",
-    "context.notifications",
     "context.result",
     "context.shared_state",
     "context.statement_file",

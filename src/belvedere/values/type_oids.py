@@ -42,6 +42,7 @@ WIRE_TYPES: dict[Kind, WireType] = {
     Kind.REGCLASS: WireType(2205, 4, 2210),
     Kind.REGTYPE: WireType(2206, 4, 2211),
     Kind.REGNAMESPACE: WireType(4089, 4, 4090),
+    Kind.REGPROC: WireType(24, 4, 1008),
     Kind.UNKNOWN: WireType(25, -1, 1009),  # a result column of no type is text
 }
 

@@ -194,3 +194,24 @@ def test_tables_have_no_columns_of_catalog_types(connect: Connect, word: str) ->
     connection.execute("create table u (a integer)")
     with pytest.raises(psycopg.errors.FeatureNotSupported):
         connection.execute(f"alter table u add column b {word}")
+
+
+def test_arrays_of_numbers_become_arrays_of_names(connect: Connect) -> None:
+    con = connect()
+    found = con.execute("SELECT array[23, NULL, 25]::oid[]::regtype[]::text[]").fetchone()
+    assert found == (["integer", None, "text"],)
+
+
+def test_functions_of_types_have_names_and_numbers(connect: Connect, postgres: Postgres) -> None:
+    query = """SELECT typname, typinput::text, typoutput::text, typreceive::text, typsend::text,
+      typreceive <> 0, typinput = 'array_in'::regproc FROM pg_type
+      WHERE typname IN ('bool', 'int4', '_int4', 'date', 'timestamptz', 'numeric', 'bpchar', 'uuid')
+      ORDER BY typname"""
+    assert connect().execute(query).fetchall() == postgres.connection.execute(query).fetchall()
+
+
+def test_names_may_have_blanks_around_their_dots(connect: Connect) -> None:
+    con = connect()
+    con.execute('CREATE TABLE "Odd one" (id int PRIMARY KEY)')
+    found = con.execute("""SELECT '"public" . "Odd one"'::regclass::text""").fetchone()
+    assert found == ('"Odd one"',)

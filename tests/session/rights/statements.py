@@ -209,6 +209,9 @@ begin
 savepoint x
 discard plans
 deallocate all
+notify news, 'x'
+unlisten news
+unlisten *
 reset all
 set constraints all deferred
 set transaction read only

@@ -162,7 +162,15 @@ def test_every_kind_of_statement_has_a_rule() -> None:
 
 def test_every_kind_of_statement_is_in_the_matrix(scene: Session) -> None:
     seen: set[type] = set()
-    for text in [*SHARED, *ONLY_HERE, "execute p", "commit", "rollback", "rollback to x"]:
+    for text in [
+        *SHARED,
+        *ONLY_HERE,
+        "execute p",
+        "commit",
+        "rollback",
+        "rollback to x",
+        "listen x",
+    ]:
         (parsed,) = bind.parse_statements(text)
         tree = parsed.tree
         name = type(tree).__name__

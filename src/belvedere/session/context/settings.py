@@ -185,6 +185,7 @@ SETTINGS = {
         Setting("default_transaction_read_only", "off", parse_boolean, "of transactions"),
         Setting("transaction_isolation", "read committed", parse_isolation, "of this transaction"),
         Setting("transaction_read_only", "off", parse_boolean, "of this transaction"),
+        Setting("jit", "off", _make_choice_parser("off"), "there is none"),
         Setting(
             "search_path",
             '"$user", public',
@@ -230,7 +231,9 @@ SETTINGS = {
         Setting("client_min_messages", "notice", str, "which notices are sent"),
         Setting("row_security", "off", parse_boolean, "accepted; there is none"),
         Setting("server_version", "16.0", str, "the PostgreSQL whose dialect is spoken", True),
+        Setting("server_version_num", "160000", str, "the same as a number", True),
         Setting("server_encoding", "UTF8", str, "of text", True),
+        Setting("max_index_keys", "32", str, "columns of a key, at most", True),
         Setting("default_table_access_method", "heap", str, "of tables; there is one", True),
         Setting("is_superuser", "on", str, "whether the role has every right", True),
         Setting("session_authorization", "belvedere", str, "the role that the session acts for"),

@@ -46,6 +46,7 @@ _RANGES = {
     Kind.SMALLINT: (-(2**15), 2**15 - 1),
     Kind.INTEGER: (-(2**31), 2**31 - 1),
     Kind.BIGINT: (-(2**63), 2**63 - 1),
+    Kind.OID: (0, 2**32 - 1),
 }
 
 

@@ -357,12 +357,11 @@ def _array_cast(source: SqlType, target: SqlType, context: CastContext) -> Funct
         element = _find_base_cast(source.element, target.element, context)
         if element is None:
             return None
-        return _make_cast(
-            source,
-            target,
-            _map_elements(_apply_modifier(element, source.element, target.element, context)),
-            None,
-        )
+        element = _apply_modifier(element, source.element, target.element, context)
+        if element.environment:
+            form = _map_elements_in_environment(element)
+            return Function("cast", (source,), target, form, volatility=_STABLE, environment=True)
+        return _make_cast(source, target, _map_elements(element), None)
     if source.kind is Kind.UNKNOWN or (source.kind in _STRINGS and context is CastContext.EXPLICIT):
         return _make_cast(source, target, text_parser(target), None)
     if target.kind in _STRINGS and context >= CastContext.ASSIGNMENT:
@@ -374,6 +373,14 @@ def _map_elements(element: Function) -> Form:
     form = element.python
     assert callable(form)
     return lambda values: [None if value is None else form(value) for value in values]
+
+
+def _map_elements_in_environment(element: Function) -> Form:
+    form = element.python
+    assert callable(form)
+    return lambda environment, values: [
+        None if value is None else form(environment, value) for value in values
+    ]
 
 
 def _apply_modifier(
@@ -393,7 +400,7 @@ def _apply_modifier(
             return base
         round_ = functools.partial(second_precision.ROUNDERS[target.kind], target.precision)
         return _compose_cast(base, source, target, round_, second_precision.rounding_sql(target))
-    if target.kind in NAMED_OBJECT_KINDS:
+    if base.environment:  # names of objects have no modifier
         return base
     if target.length is None:
         return _compose_cast(base, source, target, None, "{}")

@@ -176,6 +176,7 @@ _KINDS = {
     "regclass": Kind.REGCLASS,
     "regtype": Kind.REGTYPE,
     "regnamespace": Kind.REGNAMESPACE,
+    "regproc": Kind.REGPROC,
     "unknown": Kind.UNKNOWN,
 }
 NAMED_TYPES: dict[str, SqlType] = {name: SqlType(kind) for name, kind in _KINDS.items()}

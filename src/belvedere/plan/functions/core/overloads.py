@@ -39,6 +39,7 @@ _CATEGORIES = {
     Kind.REGCLASS: "N",
     Kind.REGTYPE: "N",
     Kind.REGNAMESPACE: "N",
+    Kind.REGPROC: "N",
     Kind.UNKNOWN: "X",
 }
 _PREFERRED = {Kind.BOOLEAN, Kind.DOUBLE, Kind.TEXT, Kind.TIMESTAMPTZ, Kind.INTERVAL}

@@ -119,6 +119,7 @@ to_regtype(text) regtype
 """
 
 _VOLATILE = """
+pg_advisory_unlock_all() text
 pg_database_size(oid) int8
 pg_database_size(text) int8
 pg_indexes_size(regclass) int8

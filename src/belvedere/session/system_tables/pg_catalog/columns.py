@@ -18,10 +18,12 @@ from belvedere.types import (
     INTEGER,
     OID,
     REAL,
+    REGPROC,
     REGTYPE,
     SMALLINT,
     TEXT,
     TIMESTAMPTZ,
+    ObjectName,
     Row,
     SqlType,
     array_of,
@@ -36,6 +38,7 @@ _TYPES: dict[str, SqlType] = {
     "float4": REAL,
     "oid": OID,
     "regtype": REGTYPE,
+    "regproc": REGPROC,
     "timestamptz": TIMESTAMPTZ,
     "xid": BIGINT,
     "int2vector": vector_of(SMALLINT),
@@ -49,6 +52,7 @@ _TYPES: dict[str, SqlType] = {
 """Types of columns; every other is text."""
 
 _NOTHING: dict[str, Any] = {"bool": False, "int2": 0, "int4": 0, "int8": 0, "oid": 0, "char": ""}
+_NOTHING["regproc"] = ObjectName(0, "-")
 
 
 class CatalogTable(NamedTuple):

@@ -18,8 +18,10 @@ from belvedere.session.system_tables.pg_catalog import (
 from belvedere.session.system_tables.pg_catalog.constraint_rows import find_constraints
 from belvedere.session.system_tables.pg_catalog.relations import Relation, Relations, find_relations
 from belvedere.session.system_tables.pg_catalog.type_rows import (
+    PSEUDO_TYPES,
     TYPES_BY_OID,
     find_type_by_name,
+    find_type_functions,
     format_type,
 )
 from belvedere.sql.parse.lexical.render import quote
@@ -97,7 +99,7 @@ def _split_names(text: str) -> list[str]:
         elif character == "." and not quoted:
             parts.append(word)
             word = ""
-        else:
+        elif quoted or not character.isspace():
             word += character if quoted else character.lower()
     return [*parts, word]
 
@@ -148,6 +150,9 @@ def _relation_of_oid(session: Session, oid: int) -> ObjectName:
 def _to_regtype(session: Session, text: str) -> ObjectName | None:
     if _is_oid(text):
         return _type_of_oid(session, int(text))
+    pseudo = text.removeprefix("pg_catalog.")
+    if pseudo in PSEUDO_TYPES:
+        return ObjectName(PSEUDO_TYPES[pseudo], pseudo)
     found = find_type_by_name(text)
     return None if found is None else ObjectName(found.oid, str(found.type))
 
@@ -184,6 +189,27 @@ def _schema_of_text(session: Session, text: str) -> ObjectName:
 def _schema_of_oid(session: Session, oid: int) -> ObjectName:
     name = find_relations(session.catalog).schemas.get(oid)
     return ObjectName(oid, quote(name) if name else str(oid) if oid else "-")
+
+
+def _to_regproc(session: Session, text: str) -> ObjectName | None:
+    if _is_oid(text):
+        return _function_of_oid(session, int(text))
+    (wanted,) = _split_names(text)[-1:]
+    return find_type_functions().get(wanted)
+
+
+def _function_of_text(session: Session, text: str) -> ObjectName:
+    found = ObjectName(0, "-") if text == "-" else _to_regproc(session, text)
+    if found is None:
+        raise InvalidInput("function does not exist", sqlstate="42883", name=text)
+    return found
+
+
+def _function_of_oid(session: Session, oid: int) -> ObjectName:
+    for one in find_type_functions().values():
+        if one == oid:
+            return one
+    return ObjectName(oid, str(oid) if oid else "-")
 
 
 def _is_table_visible(session: Session, oid: int) -> bool | None:
@@ -336,6 +362,8 @@ ANSWERS: dict[str, Answer] = {
     "regtype of oid": _type_of_oid,
     "regnamespace of text": _schema_of_text,
     "regnamespace of oid": _schema_of_oid,
+    "regproc of text": _function_of_text,
+    "regproc of oid": _function_of_oid,
     "to_regclass": _to_regclass,
     "to_regtype": _to_regtype,
     "to_regnamespace": _to_regnamespace,
@@ -348,6 +376,7 @@ ANSWERS: dict[str, Answer] = {
     "pg_char_to_encoding": lambda session, name: shared_rows.UTF8 if _is_utf8(name) else -1,
     "pg_encoding_to_char": lambda session, number: _ENCODINGS.get(number, ""),
     "pg_backend_pid": lambda session: session.notifications.process,
+    "pg_advisory_unlock_all": _answer(""),
     "pg_notify": _notify,
     "pg_get_constraintdef": _get_constraint_definition,
     "pg_get_expr": _get_expression,

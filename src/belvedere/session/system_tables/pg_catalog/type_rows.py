@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -9,10 +10,12 @@ from typing import NamedTuple
 from belvedere.plan.functions.core.function import NAMED_TYPES
 from belvedere.session.system_tables.pg_catalog import oids
 from belvedere.session.system_tables.pg_catalog.columns import make_row_builder
-from belvedere.types import Kind, Row, SqlType, array_of, vector_of
+from belvedere.types import Kind, ObjectName, Row, SqlType, array_of, vector_of
 from belvedere.values.type_oids import VECTOR_OIDS, WIRE_TYPES, find_length, read_type_oid
 
 _SYSTEM = oids.SYSTEM_SCHEMA_OIDS["pg_catalog"]
+_UNDERSCORED = frozenset("array date time timestamp timestamptz interval numeric uuid json".split())
+"""Types whose functions have an underscore in their names."""
 _OPERATOR_CLASS_OIDS = 10_000
 _CATEGORY_OF_KIND = {
     Kind.BOOLEAN: "B",
@@ -26,6 +29,7 @@ _CATEGORY_OF_KIND = {
     Kind.REGCLASS: "N",
     Kind.REGTYPE: "N",
     Kind.REGNAMESPACE: "N",
+    Kind.REGPROC: "N",
     Kind.CHAR: "S",
     Kind.VARCHAR: "S",
     Kind.TEXT: "S",
@@ -68,6 +72,8 @@ def _list_types() -> Iterator[CatalogType]:
         yield CatalogType(oid, str(vector), vector, -1, WIRE_TYPES[kind].oid)
 
 
+PSEUDO_TYPES = {"record": 2249, "void": 2278, "trigger": 2279, "event_trigger": 3838}
+"""Types that only functions have, by name."""
 TYPES_BY_OID = {one.oid: one for one in _list_types()}
 _SPELLINGS = {one.name: one for one in TYPES_BY_OID.values()}
 _SPELLINGS |= {str(one.type): one for one in TYPES_BY_OID.values()}
@@ -115,6 +121,26 @@ def find_storage(sql_type: SqlType) -> str:
     return "p"
 
 
+def name_type_function(one: CatalogType, what: str) -> ObjectName:
+    """The function that reads or writes values of a type; what: in, out, recv or send."""
+    prefix = "array" if one.element else one.name
+    return _name_function(f"{prefix}_{what}" if prefix in _UNDERSCORED else f"{prefix}{what}")
+
+
+def _name_function(name: str) -> ObjectName:
+    return ObjectName(oids.hash_name_oid(name), name)
+
+
+@functools.cache
+def find_type_functions() -> dict[str, ObjectName]:
+    named = [
+        name_type_function(one, what)
+        for one in TYPES_BY_OID.values()
+        for what in ("in", "out", "recv", "send")
+    ]
+    return {one.text: one for one in named}
+
+
 def list_types() -> Iterator[Row]:
     build = make_row_builder("pg_type")
     for one in TYPES_BY_OID.values():
@@ -132,10 +158,10 @@ def list_types() -> Iterator[Row]:
             typdelim=",",
             typelem=one.element,
             typarray=one.array,
-            typinput="array_in" if one.element else f"{one.name}in",
-            typoutput="array_out" if one.element else f"{one.name}out",
-            typreceive="array_recv" if one.element else f"{one.name}recv",
-            typsend="array_send" if one.element else f"{one.name}send",
+            typinput=name_type_function(one, "in"),
+            typoutput=name_type_function(one, "out"),
+            typreceive=name_type_function(one, "recv"),
+            typsend=name_type_function(one, "send"),
             typalign="i",
             typstorage=find_storage(one.type),
             typtypmod=-1,
@@ -165,8 +191,9 @@ def list_collations() -> Iterator[Row]:
 
 def list_access_methods() -> Iterator[Row]:
     build = make_row_builder("pg_am")
-    yield build(oid=oids.HEAP_OID, amname="heap", amhandler="heap_tableam_handler", amtype="t")
-    yield build(oid=oids.BTREE_OID, amname="btree", amhandler="bthandler", amtype="i")
+    heap, btree = _name_function("heap_tableam_handler"), _name_function("bthandler")
+    yield build(oid=oids.HEAP_OID, amname="heap", amhandler=heap, amtype="t")
+    yield build(oid=oids.BTREE_OID, amname="btree", amhandler=btree, amtype="i")
 
 
 def find_operator_class(sql_type: SqlType) -> int:

@@ -18,6 +18,7 @@ from belvedere.types import (
     REAL,
     REGCLASS,
     REGNAMESPACE,
+    REGPROC,
     REGTYPE,
     SECOND_DIGITS_MAX,
     SMALLINT,
@@ -72,6 +73,7 @@ _CATALOG_TYPES = {
     "regclass": REGCLASS,
     "regtype": REGTYPE,
     "regnamespace": REGNAMESPACE,
+    "regproc": REGPROC,
     "name": TEXT,
 }
 """Types of the system catalogs: expressions may have them, columns of tables may not."""

@@ -6,7 +6,7 @@ from belvedere.errors import Unsupported
 from belvedere.sql import statements as s
 from belvedere.sql.definitions import Options, QualifiedName
 from belvedere.sql.parse import tree as t
-from belvedere.sql.parse.lexical.lexer import STRING, WORD
+from belvedere.sql.parse.lexical.lexer import QUOTED, STRING, WORD
 from belvedere.sql.parse.lexical.token_cursor import TokenCursor
 from belvedere.sql.parse.queries.types import parse_type
 from belvedere.sql.parse.statement_forms import CopyForm, ExecuteForm
@@ -126,9 +126,10 @@ def parse_set(c: TokenCursor) -> s.SetVariable | s.SetTransaction | s.SetConstra
     if not local:
         c.accept("session")
     if c.accept("time", "zone"):
-        value = None if c.is_any(("default", "local")) else parse_option_value(c)
-        if value is None:
+        if c.is_any(("default", "local")):
             c.next_token()
+            return s.SetVariable("timezone", None, local)
+        value = c.parse_name() if c.token.kind == QUOTED else parse_option_value(c)
         return s.SetVariable("timezone", value, local)
     if c.is_word("session", "authorization"):
         c.next_token()  # after LOCAL

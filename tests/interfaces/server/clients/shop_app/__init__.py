@@ -1,0 +1,1 @@
+"""A small Django app: the tables of a shop."""
