@@ -375,7 +375,7 @@ def _map_elements(element: Function) -> Form:
     return lambda values: [None if value is None else form(value) for value in values]
 
 
-def _map_elements_in_environment(element: Function) -> Form:
+def _map_elements_in_environment(element: Function) -> Callable[..., Any]:
     form = element.python
     assert callable(form)
     return lambda environment, values: [
