@@ -131,7 +131,7 @@ def _set_up(connection: Connection, server: Any, rows: int) -> str | None:
         # Different intervals put the views in different groups: REFRESH of one leaves the others.
         reason = try_statement(
             connection,
-            f"CREATE MATERIALIZED VIEW {_view_name(name)} WITH (maintenance = 'deferred',"
+            f"CREATE MATERIALIZED VIEW {name_view(name)} WITH (maintenance = 'deferred',"
             f" refresh_every = '{3600 + number} s') AS {query}",
         )
         if reason is not None:
@@ -141,7 +141,7 @@ def _set_up(connection: Connection, server: Any, rows: int) -> str | None:
             f"INSERT INTO t SELECT i, i % {PARENTS}, i FROM generate_series(0, {rows - 1}) AS s (i)"
         )
         for name, query in VIEWS.items():
-            server.execute(f"CREATE MATERIALIZED VIEW {_view_name(name)} AS {query}")
+            server.execute(f"CREATE MATERIALIZED VIEW {name_view(name)} AS {query}")
         server.execute("ANALYZE")
     return None
 
@@ -160,9 +160,7 @@ def _measure_cost(
         return time_call(lambda: window.apply_changes(equal, connection.execute))
 
     def time_refresh(name: str) -> float:
-        return time_call(
-            lambda: connection.execute(f"REFRESH MATERIALIZED VIEW {_view_name(name)}")
-        )
+        return time_call(lambda: connection.execute(f"REFRESH MATERIALIZED VIEW {name_view(name)}"))
 
     _, *taken = alternate_rounds(
         EQUAL_CYCLES, time_changes, *[partial(time_refresh, name) for name in costs]
@@ -180,12 +178,12 @@ def _run_cycles(
         if server is not None:
             stack.callback(server.execute, "DROP TABLE t, parents CASCADE")
             for _ in range(EQUAL_CYCLES):
-                there.apply_changes(equal, partial(_in_postgres, server))
+                there.apply_changes(equal, partial(execute_in_postgres, server))
         for share in SHARES:
             third = window.third_of_share(share)
             window.apply_changes(third, connection.execute)
             if server is not None:
-                there.apply_changes(third, partial(_in_postgres, server))
+                there.apply_changes(third, partial(execute_in_postgres, server))
             for name in VIEWS:
                 _measure_view(connection, server, name, rows, share, report)
 
@@ -194,7 +192,7 @@ def _measure_view(
     connection: Connection, server: Any, name: str, rows: int, share: float, report: BenchmarkReport
 ) -> None:
     """Time the refresh of one view, its full recompute, and PostgreSQL's refresh."""
-    refresh = f"REFRESH MATERIALIZED VIEW {_view_name(name)}"
+    refresh = f"REFRESH MATERIALIZED VIEW {name_view(name)}"
     taken = time_call(partial(connection.execute, refresh))
     full = time_call(partial(create_view, connection, "recomputed", VIEWS[name]))
     connection.execute("DROP MATERIALIZED VIEW recomputed")
@@ -232,9 +230,9 @@ def _raw_get(connection: Connection, window: LiveIds, seed: int) -> float:
     return alternate_rounds(8, lambda: time_call(read_all))[0] / GETS * 1e6
 
 
-def _in_postgres(server: Any, text: str, parameters: tuple[int, ...]) -> None:
+def execute_in_postgres(server: Any, text: str, parameters: tuple[int, ...]) -> None:
     server.execute(text.replace("%", "%%").replace("?", "%s"), parameters)
 
 
-def _view_name(view: str) -> str:
+def name_view(view: str) -> str:
     return "v_" + view.replace(" + ", "_")

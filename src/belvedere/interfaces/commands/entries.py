@@ -21,7 +21,7 @@ from belvedere.remote.frames import Request
 
 BY_ROWS = ("store", "ycsb", "queries", "statements")
 BY_CUSTOMERS = ("tpcw",)
-BY_SCALE = ("tpcc", "views", "growth", "vms", "cloudtps", "pnuts", "pipeline", "hbase")
+BY_SCALE = ("tpcc", "views", "growth", "matrix", "vms", "cloudtps", "pnuts", "pipeline", "hbase")
 WORKLOADS = (*BY_ROWS, *BY_CUSTOMERS, *BY_SCALE)
 """Workloads of `belvedere bench`, by what says how large they are."""
 
@@ -34,6 +34,7 @@ MODULES = {
     "tpcw": "tpcw.suite",
     "views": "views.suite",
     "growth": "views.growth",
+    "matrix": "views.refresh_matrix",
     "pipeline": "pipeline.suite",
     "vms": "papers.vms",
     "cloudtps": "papers.cloudtps",
@@ -103,7 +104,8 @@ def bench(
     part: Annotated[
         list[str] | None,
         typer.Option(
-            help="only this part, by its letter (views, growth, tpcc, statements); repeatable"
+            help="only this part, by its letter (views, growth, matrix, tpcc, statements);"
+            " repeatable"
         ),
     ] = None,
     spark: Annotated[
