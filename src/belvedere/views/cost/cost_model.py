@@ -29,7 +29,7 @@ a key whose rows are computed again."""
 STATEMENT_S = 8e-3
 """In DuckDB: a statement."""
 
-GROUPED_S, STORED_ROW_S, COMPARED_S = 0.4e-6, 1.2e-6, 4e-6
+GROUPED_S, STORED_ROW_S, COMPARED_S = 0.4e-6, 1.2e-6, 2.5e-6
 """In DuckDB: a row whose columns are in memory, as those that batches read most often are; a row of
 a table that has to be read from the store first; a row of stored state that is compared."""
 

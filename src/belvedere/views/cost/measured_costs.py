@@ -2,9 +2,9 @@
 
 The estimates of a change or a row are seconds of one machine (`views.cost.cost_model`). Every batch
 that is large enough is measured against them, as a factor for each view and tier; the factor is a
-moving average, so that an outlier is forgotten. A view that was never measured in a tier has the
-factor of that tier for other views, or, where there is none, the factor of all measurements: as
-long as only one tier was measured, the constants decide.
+moving geometric average, so that an outlier counts little and is forgotten. A view that was never
+measured in a tier has the factor of that tier for other views, or, where there is none, the factor
+of all measurements: as long as only one tier was measured, the constants decide.
 
 A tier that is not taken is not measured either. So its factor decays towards the general one, a
 little with each batch for which it was not taken, and it is tried again.
@@ -25,7 +25,8 @@ NEW_SHARE = 0.4
 DECAY_SHARE = 0.03
 """How far the factor of a tier that was not taken decays each time."""
 
-FACTOR_MAX = 30.0
+FACTOR_MAX = 1_000.0
+"""A change of a view whose partitions are large takes that much longer than one of small ones."""
 
 
 class CostFactors:
@@ -48,7 +49,7 @@ class CostFactors:
         found = min(max(taken_s / seconds, 1 / FACTOR_MAX), FACTOR_MAX)
         for key in ((view, way), way, None):
             known = self._factors.get(key)
-            self._factors[key] = found if known is None else known + NEW_SHARE * (found - known)
+            self._factors[key] = found if known is None else known * (found / known) ** NEW_SHARE
 
     def decay_unused_factor(self, view: int, way: MaintenanceTier) -> None:
         """Decay the factor of a tier that a batch could have taken, and did not."""

@@ -28,7 +28,6 @@ from belvedere.catalog.model import View
 from belvedere.execution.duckdb.engine import DuckEngine
 from belvedere.execution.run import Interrupt
 from belvedere.txn.contracts import Reader, RowChange
-from belvedere.txn.history.derived_rows import DerivedRows
 from belvedere.views.cost import cost_model
 from belvedere.views.cost.cost_model import (
     ADDED_CHANGE_S,
@@ -44,12 +43,12 @@ from belvedere.views.maintain.maintainer import ViewMaintainer
 from belvedere.views.maintain.state_entries import StateEntries
 from belvedere.views.state.additions import (
     AdditionRecorder,
-    EmptyReader,
     compute_correcting_additions,
 )
 
-CHANGES_MIN = 5_000
-"""Fewer changes are computed in Python, without estimating costs."""
+CHANGES_MIN, PYTHON_S_MAX = 5_000, 0.1
+"""Fewer changes are computed in Python, without estimating costs, where they are expected to take
+less than so many seconds."""
 
 ROWS_MAX = 5_000_000
 """The most table rows that are read for a batch: DuckDB gets them as columns in memory."""
@@ -192,7 +191,9 @@ class TierSelector:
         seconds = count * estimate_python_change_s(maintainer.tree)
         if self.requested_tier is MaintenanceTier.PYTHON:
             return TierChoice(MaintenanceTier.PYTHON, "set maintenance_tier = python", seconds)
-        if self.requested_tier is None and count < CHANGES_MIN:
+        expected = self.costs.scale_to_measured_seconds
+        cheap = expected(view.id, MaintenanceTier.PYTHON, seconds) < PYTHON_S_MAX
+        if self.requested_tier is None and count < CHANGES_MIN and cheap:
             return TierChoice(MaintenanceTier.PYTHON, _format_change_count(count), seconds)
         refused = self.duckdb_refusal_reason(maintainer)
         if refused is not None:
@@ -365,15 +366,24 @@ class TierSelector:
         started = time.perf_counter()
         with self._borrow_duckdb_engine() as engine:
             found = (
-                maintainer.duckdb_evaluator.sum_all_rows_by_group(engine, reader)
+                maintainer.compute_state_entries(engine, reader, Interrupt())
                 if engine
                 else NOT_OPEN
             )
         if isinstance(found, str):
             return found
-        wanted = DerivedRows(EmptyReader(reader.catalog))
-        maintainer.write_sums_as_additions(found, wanted)
-        recorder.additions += compute_correcting_additions(reader, view, dict(wanted.writes()))
+        rows = None
+        if view.options.keep_changes is None:  # nobody asks what was added
+            rows = maintainer.compute_replacing_writes(reader, found)
+        if rows is None:
+            wanted: dict[bytes, bytes | None] = {
+                key: value
+                for some in found.split_after(b"", STATE_COUNTED_MAX)
+                for key, value in some
+            }
+            recorder.additions += compute_correcting_additions(reader, view, wanted)
+        else:
+            recorder.rows += rows
         taken = time.perf_counter() - started
         seconds = self._estimate_view_refill_s(view, maintainer, span)
         self.costs.record_batch_cost(view.id, MaintenanceTier.REFILL, seconds, taken, changes)

@@ -230,6 +230,7 @@ class _BatchComputation:
         self._end = end
         self._span = PositionSpan(unit.start, end)
         self._additions: list[Addition] = []
+        self._rows: list[Write] = []
         self._failures: dict[int, Error] = {}
         self._seconds: dict[int, float] = {}
         self._choices: dict[int, TierChoice] = {}
@@ -246,6 +247,7 @@ class _BatchComputation:
         ):
             return False
         self._additions += recorder.additions
+        self._rows += recorder.rows
         self._seconds[view.id] = time.perf_counter() - started
         self._choices[view.id] = choice
         return True
@@ -277,6 +279,7 @@ class _BatchComputation:
             )
             _require_storable_keys(view, recorder.additions)
             self._additions += recorder.additions
+            self._rows += recorder.rows
         except Error as error:
             self._failures[view.id] = error
         except Exception as error:  # noqa: BLE001 (an internal error: the other views continue)
@@ -290,7 +293,7 @@ class _BatchComputation:
             self._unit,
             self._end,
             self._reader.catalog,
-            build_state_row_writes(self._reader, self._additions),
+            [*self._rows, *build_state_row_writes(self._reader, self._additions)],
             self._additions,
             self._failures,
             self._seconds,

@@ -127,11 +127,6 @@ class DuckdbBatchEvaluator:
                     self._add_rows_to_sums(sums, found, weight)
         return sums
 
-    def sum_all_rows_by_group(self, engine: DuckEngine, reader: Reader) -> GroupSums | str:
-        """The sums of the view computed from its tables, or why that cannot be done."""
-        found = self.compute_all_rows(engine, reader, Interrupt())
-        return found if isinstance(found, str) else self.sum_rows(found)
-
     def compute_all_rows(
         self, engine: DuckEngine, reader: Reader, interrupt: Interrupt
     ) -> Iterator[Row] | str:

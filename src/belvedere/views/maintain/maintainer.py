@@ -18,6 +18,7 @@ from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput
 from belvedere.execution.duckdb.engine import DuckEngine
 from belvedere.execution.run import Interrupt
+from belvedere.kv.batch import Write
 from belvedere.txn.contracts import (
     Get,
     LockRequest,
@@ -40,7 +41,11 @@ from belvedere.views.delta.delta_tree import DeltaTree
 from belvedere.views.maintain.decoded_changes import DecodedChanges, get_shared_decoded_changes
 from belvedere.views.maintain.duckdb_batch import DuckdbBatchEvaluator
 from belvedere.views.maintain.failed_expression import build_view_error
-from belvedere.views.maintain.state_entries import StateEntries, encode_additions_as_entries
+from belvedere.views.maintain.state_entries import (
+    StateEntries,
+    compute_replacing_writes,
+    encode_additions_as_entries,
+)
 from belvedere.views.operators.auxiliary_readers import AuxiliaryViews
 from belvedere.views.operators.backfill_parts import BackfillPart, build_parts_if_divisible
 from belvedere.views.operators.build import build_delta_operator
@@ -164,6 +169,11 @@ class ViewMaintainer:
             self.write_sums_as_additions(self.duckdb_evaluator.sum_rows(found), recorder)
             entries = encode_additions_as_entries(recorder.additions)
         return entries
+
+    def compute_replacing_writes(self, reader: Reader, entries: StateEntries) -> list[Write] | None:
+        """The writes that turn the stored state into these entries, by columns; None where they
+        have no form by columns."""
+        return compute_replacing_writes(reader, self._stored, entries)
 
     @cached_property
     def duckdb_evaluator(self) -> DuckdbBatchEvaluator:

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 from belvedere.catalog.relation_codecs import CompiledView
 from belvedere.codec import accumulator
 from belvedere.execution.bulk_insert import can_cast_exactly
-from belvedere.kv.batch import Pair
+from belvedere.kv.batch import KEY_BYTES_MAX, Pair, Write
+from belvedere.txn.contracts import Reader
 from belvedere.views.changefeed.entries import Addition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from belvedere.codec.arrow.arrow_to_state import Integers
+
+SCAN_ROWS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,41 @@ class StateEntries:
         from belvedere.codec.arrow.arrow_to_state import split_into_pairs  # heavy
 
         yield from split_into_pairs(*self.columns, rows)
+
+
+def compute_replacing_writes(
+    reader: Reader, stored: CompiledView, wanted: StateEntries
+) -> list[Write] | None:
+    """The writes that turn the stored state of a view into the wanted one, without an object for
+    each entry that stays; None where these are not columns."""
+    import pyarrow.compute as pc  # heavy
+
+    from belvedere.codec.arrow.arrow_to_rows import split_binary  # heavy
+
+    if wanted.columns is None:
+        return None
+    keys, values = wanted.columns
+    if pc.max(pc.binary_length(keys)).as_py() > KEY_BYTES_MAX:
+        return None
+    known_keys, known_values = _read_stored_entries(reader, stored)
+    places = pc.index_in(keys, value_set=known_keys)
+    same = pc.equal(values, known_values.take(places)).fill_null(False)
+    new = pc.invert(same)
+    gone = known_keys.filter(pc.invert(pc.is_in(known_keys, value_set=keys)))
+    writes: list[Write] = [(key, None) for key in split_binary(gone)]
+    writes += zip(split_binary(keys.filter(new)), split_binary(values.filter(new)), strict=True)
+    return writes
+
+
+def _read_stored_entries(reader: Reader, stored: CompiledView) -> tuple[pa.Array, pa.Array]:
+    import pyarrow as pa  # heavy
+
+    found: list[list[pa.Array]] = [[pa.array([], pa.large_binary())] for _ in range(2)]
+    for batch in reader.scan(stored.start, stored.end, batch_rows=SCAN_ROWS):
+        for arrays, column in zip(found, zip(*batch, strict=True), strict=True):
+            arrays.append(pa.array(column, pa.large_binary()))
+    keys, values = (pa.concat_arrays(arrays) for arrays in found)
+    return keys, values
 
 
 def encode_additions_as_entries(additions: Sequence[Addition]) -> StateEntries:

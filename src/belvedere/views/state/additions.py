@@ -28,11 +28,13 @@ class AddOnlyWriter:
 
 
 class AdditionRecorder(AddOnlyWriter):
-    """A Writer that remembers additions one by one, to be made later."""
+    """A Writer that remembers additions one by one, to be made later. `rows` are state rows that
+    replace what is stored."""
 
     def __init__(self, shared: dict[object, object] | None = None) -> None:
         super().__init__(shared)
         self.additions: list[Addition] = []
+        self.rows: list[Write] = []
 
     def add(self, key: bytes, payload: bytes, amounts: tuple[int, ...]) -> None:
         self.additions.append((key, payload, amounts))
