@@ -56,7 +56,7 @@ FOLDERS: dict[str, Order] = {
         ("workload",),
     ),
     "benchmarks": (
-        ("hbase", "papers", "pipeline", "statements", "tpcc", "tpcw", "ycsb"),
+        ("hbase", "papers", "pipeline", "statements", "tpcc", "tpch_views", "tpcw", "ycsb"),
         ("overhead", "queries", "store", "views"),
         ("report", "tpch"),
     ),

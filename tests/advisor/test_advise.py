@@ -156,3 +156,29 @@ def test_html_stands_alone_and_escapes_what_statements_say() -> None:
         assert "<svg" in page
         assert "<script" not in page
         assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+BEST = "SELECT id, total FROM orders ORDER BY total DESC, id LIMIT 10"
+BUSY = "SELECT customer FROM orders GROUP BY customer HAVING sum(total) > 900"
+
+
+def test_whole_queries_and_their_first_rows_are_proposed() -> None:
+    database, session = open_shop()
+    with database:
+        before = [_read_rows(session, text) for text in (BEST, BUSY)]
+        advice = _advise(session, f"-- name: best calls: 10\n{BEST};\n-- name: busy\n{BUSY};\n")
+        kinds = {str(view.candidate.kind) for view in advice.views}
+        assert kinds == {"top-k", "whole query"}
+        for statement in advice.list_ddl():
+            session.execute(statement)
+        for text, rows in zip((BEST, BUSY), before, strict=True):
+            assert "rewritten" in _explain(session, text)
+            assert sorted(_read_rows(session, text)) == sorted(rows)
+
+
+def test_a_query_with_parameters_is_no_view() -> None:
+    database, session = open_shop()
+    with database:
+        advice = _advise(session, BUSY.replace("900", "?") + ";")
+        names = [one.name for one in advice.dismissed] + [v.candidate.name for v in advice.views]
+        assert not any("_answer_" in name or "_top_" in name for name in names)

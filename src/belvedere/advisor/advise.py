@@ -2,7 +2,7 @@
 
 bind the workload      queries, writes, and what is neither
 Synergy's stages       rooted trees, candidate paths, views per query
-candidates             paths, joins, filtered joins, groups, shared joins, indexes
+candidates             paths, joins, filtered joins, groups, whole queries, shared joins, indexes
 prices                 each candidate planned and counted, alone
 choice                 the set that is worth most, within the budget
 the set together       every query planned with all chosen views in the catalog
@@ -18,6 +18,7 @@ from belvedere.advisor.candidates.path_views import list_path_candidates
 from belvedere.advisor.candidates.query_views import list_query_views
 from belvedere.advisor.candidates.shared_views import list_shared_views
 from belvedere.advisor.candidates.table_indexes import list_table_indexes
+from belvedere.advisor.candidates.whole_queries import list_whole_queries
 from belvedere.advisor.choice.choose_views import ChoiceLimits, choose_views
 from belvedere.advisor.choice.dismissals import Dismissal, list_dismissals
 from belvedere.advisor.choice.objective import Choice, Objective, sum_bytes
@@ -125,6 +126,7 @@ def list_candidates(
     if not request.schema_only:
         for query in workload.queries:
             found += list_query_views(catalog, query)
+            found += list_whole_queries(catalog, query)
         found += list_shared_views(catalog, workload.queries)
         found += list_table_indexes(catalog, workload.queries)
     existing = {view.definition for view in catalog.views}

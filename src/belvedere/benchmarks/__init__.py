@@ -6,6 +6,7 @@ In reading order; an entry uses only those before it:
     tpch/      tables, data and queries of TPC-H
     overhead   fixed overhead of a cached statement, of planning a statement, and of the import
     queries    TPC-H through `con.execute`, compared with DuckDB on its own tables
+    tpch_views TPC-H with the views that the advisor chooses
     store      cost of transactions, snapshots, log and recovery, compared with raw rocksdict
     views/     costs and benefits of materialized views
     papers/    the experiments of the papers, at a size for two cores

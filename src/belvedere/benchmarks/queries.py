@@ -95,13 +95,13 @@ def open_systems(
 ) -> Iterator[ComparedSystems]:
     """Open both systems, loaded from the same files."""
     size = compute_sizes(rows)
-    files, path = _write_files(directory, size, seed), directory / "belvedere"
+    files, path = write_files(directory, size, seed), directory / "belvedere"
     with (
         connect(str(path), durability="off", autocommit=True) as ours,
         duckdb.connect(":memory:") as theirs,
     ):
         taken = [
-            _time_work(lambda: _load_belvedere(ours, files)),
+            _time_work(lambda: load_tables(ours, files)),
             _time_work(lambda: _load_duckdb(theirs, files)),
         ]
         if report is not None:
@@ -109,7 +109,7 @@ def open_systems(
         yield ComparedSystems(path, ours, theirs, size)
 
 
-def _write_files(directory: Path, size: TableSizes, seed: int) -> dict[str, list[Path]]:
+def write_files(directory: Path, size: TableSizes, seed: int) -> dict[str, list[Path]]:
     files: dict[str, list[Path]] = {}
     for name, table in generate_tables(size, seed).items():
         files[name] = []
@@ -119,7 +119,7 @@ def _write_files(directory: Path, size: TableSizes, seed: int) -> dict[str, list
     return files
 
 
-def _load_belvedere(connection: Connection, files: dict[str, list[Path]]) -> None:
+def load_tables(connection: Connection, files: dict[str, list[Path]]) -> None:
     for table, parts in files.items():
         connection.execute(schema.create_table(table))
         for file in parts:

@@ -36,6 +36,19 @@ from tests.properties.views.hunt import fresh_schema
 from tests.properties.views.law import MEMORY, STORES, open_manual
 
 VIEWS, QUERIES, CHANGES, ROWS = 5, 20, 30, 12
+WHOLE = (
+    "SELECT x.b, count(*) AS n FROM {t} AS x GROUP BY x.b HAVING count(*) > 1",
+    "SELECT x.a, sum(x.id) * 2 AS n FROM {t} AS x GROUP BY x.a",
+    "SELECT x.id, x.a FROM {t} AS x ORDER BY x.id DESC LIMIT 4",
+    "SELECT x.id FROM {t} AS x WHERE EXISTS (SELECT 1 FROM t0 AS y WHERE y.b = x.b AND y.id > 2)",
+    "SELECT x.id, x.b FROM {t} AS x WHERE x.b > (SELECT avg(y.b) FROM t0 AS y)",
+    "SELECT x.b FROM {t} AS x UNION SELECT y.a FROM t0 AS y WHERE y.a IS NOT NULL",
+    "SELECT x.id, count(*) OVER (PARTITION BY x.b) AS n FROM {t} AS x",
+    "SELECT x.b, count(y.id) AS n FROM {t} AS x LEFT JOIN t0 AS y ON x.b = y.id AND y.a > 0 "
+    "GROUP BY x.b HAVING count(*) > 0",
+)
+"""Queries that are no blocks: views for that very query."""
+
 ISOLATIONS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
 Answer = Counter[tuple[str, ...]] | str
 
@@ -81,6 +94,7 @@ class RewriteCase:
         self._postgres = postgres
         self._store = store
         self._views: list[str] = []
+        self._whole: list[str] = []
 
     def run(self) -> None:
         with open_manual(self._store) as db:
@@ -101,6 +115,7 @@ class RewriteCase:
         for statement in rows.list_first_inserts():
             self._execute(statement)
         views = self._create_views(blocks)
+        self._create_whole_views([table.name for table in tables])
         for _ in range(CHANGES):
             self._execute(rows.random_change())
         queries = [self._random_text(blocks, views) for _ in range(QUERIES)]
@@ -132,7 +147,17 @@ class RewriteCase:
             made.append(block)
         return made
 
+    def _create_whole_views(self, tables: list[str]) -> None:
+        for number, form in enumerate(self._rng.sample(WHOLE, 2)):
+            text = form.format(t=self._rng.choice(tables))
+            self._session.execute(f"CREATE MATERIALIZED VIEW w{number} AS {text}")
+            self._views.append(text)
+            self._whole.append(text)
+
     def _random_text(self, blocks: BlockSource, views: list[RandomBlock]) -> str:
+        if self._rng.random() < 0.15:
+            text = self._rng.choice(self._whole)
+            return text if "ORDER" in text else f"{text} ORDER BY 1"
         text = blocks.random_query(views).sql(self._rng)
         match self._rng.randrange(12):
             case 0:

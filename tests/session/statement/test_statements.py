@@ -363,3 +363,15 @@ def test_value_that_has_no_place_in_its_column_is_shown(
     with pytest.raises(belvedere.DataError) as raised:
         con.execute(text, parameters)
     assert shown in str(raised.value)
+
+
+def test_untyped_values_of_an_ordered_select_take_the_columns_types(
+    con: belvedere.Connection,
+) -> None:
+    copied = "INSERT INTO t SELECT ?, 'x', ? FROM t ORDER BY name DESC LIMIT 1"
+    con.execute(copied, (7, "2.5"))
+    assert [str(x) for x in con.execute("SELECT * FROM t WHERE id = 7").fetchone() or ()] == [
+        "7",
+        "x",
+        "2.50",
+    ]

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pytest
 
+import belvedere
 from belvedere.sql.rules.column_summary import ColumnSummary, summarize_column
 
 RNG = random.Random(7)
@@ -87,3 +88,15 @@ def test_nulls_alone() -> None:
     found = made([None] * 5)
     assert (found.distinct, found.nulls, found.equal_share(1)) == (0.0, 1.0, 0.0)
     assert found.share_below(3, inclusive=True) == 0.0
+
+
+def test_char_columns_are_estimated_by_their_values() -> None:
+    with belvedere.connect(":memory:", autocommit=True) as con:
+        con.execute("CREATE TABLE c (id int PRIMARY KEY, kind char(5) NOT NULL)")
+        con.execute(
+            "INSERT INTO c SELECT g, CASE WHEN g % 4 = 0 THEN 'a' ELSE 'b' END "
+            "FROM generate_series(1, 4000) AS g"
+        )
+        line = con.execute("EXPLAIN SELECT id FROM c WHERE kind = 'b'").fetchall()[0][0]
+        rows = int(line.partition("rows=")[2].partition(")")[0])
+        assert 2_500 < rows < 3_500

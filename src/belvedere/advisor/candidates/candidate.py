@@ -14,6 +14,8 @@ class CandidateKind(enum.StrEnum):
     FILTERED = "filtered join"
     AGGREGATE = "aggregate"
     SHARED = "shared join"
+    WHOLE = "whole query"
+    TOP = "top-k"
     INDEX = "index"
 
 

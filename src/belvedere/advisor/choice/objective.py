@@ -1,6 +1,7 @@
 """What a set of candidates is worth: microseconds saved by queries less those added to writes.
 
 Per query, candidates for different blocks add up, and of those for one block the best one counts;
+a view of the whole query counts in place of them;
 a query never saves more than it takes. Every view of the set is paid by the writes it makes
 costlier. A deferred view costs a share of that, outside of the commits.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from belvedere.advisor.pricing.cost_table import CandidateCost, CostTable
+from belvedere.advisor.pricing.cost_table import WHOLE_SITE, CandidateCost, CostTable
 from belvedere.advisor.pricing.cost_units import DEFERRED_SHARE
 
 DEFERRED_SAVING = 0.5
@@ -72,7 +73,8 @@ class Objective:
             each = saving.saved_us * share / max(len(saving.sites), 1)
             for site in saving.sites:
                 best[site] = max(best.get(site, 0.0), each)
-        return min(sum(best.values()), self.table.query_us[query] * 0.99)
+        whole = best.pop(WHOLE_SITE, 0.0)
+        return min(max(whole, sum(best.values())), self.table.query_us[query] * 0.99)
 
     def slow_write(self, write: str, chosen: Sequence[Choice]) -> float:
         """How many times as long a run of the write takes."""

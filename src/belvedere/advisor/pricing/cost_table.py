@@ -23,13 +23,16 @@ from belvedere.plan import transform
 from belvedere.plan.printer import print_plan
 from belvedere.sql.rules.estimates import estimate_rows
 from belvedere.views.explain.cost_estimate import estimate_entries_and_bytes
-from belvedere.views.rewrite.planner import RewriteChoice, RewritePlanner
+from belvedere.views.rewrite.planner import PlanAlternative, RewriteChoice, RewritePlanner
 
 SAVED_SHARE_MIN = 0.4
 """The share of a query's time that a candidate has to save: estimates are not finer than that."""
 
 INDEX_SITE = "index"
 """Where an index of a table saves: beside any block."""
+
+WHOLE_SITE = "whole"
+"""Where a view saves that answers more than a block: in place of all that answer blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,7 @@ class CandidateEstimator:
         self._units = units
         plain = HypotheticalCatalog(database)
         self._plain = RewritePlanner(plain.registry, plain.statistics)
+        self._plans = {query.name: self._prepare_query(query) for query in workload.queries}
         self._costs = {query.name: self._plan_plain(query) for query in workload.queries}
         self._scales = {query.name: self._find_scale(query) for query in workload.queries}
 
@@ -105,14 +109,15 @@ class CandidateEstimator:
             table.calls[write.name] = write.statement.calls
         return table
 
+    def _prepare_query(self, query: WorkloadQuery) -> PlanAlternative:
+        """The query over tables, planned once for all candidates."""
+        return self._plain.prepare_plan(query.data.plan, self._database.catalog)
+
     def _plan_plain(self, query: WorkloadQuery) -> float:
-        catalog, plan = self._database.catalog, query.data.plan
-        found = self._plain.rewrite_plan(plan, catalog)
-        if found is not None:
-            return found.cost
-        return self._plain.estimate_plan_cost(
-            self._plain.optimize_over_state(plan, catalog), catalog
-        )
+        """The cost of the query with the views that exist."""
+        plain = self._plans[query.name]
+        found = self._plain.rewrite_plan(query.data.plan, self._database.catalog, plain)
+        return plain.cost if found is None else found.cost
 
     def _find_scale(self, query: WorkloadQuery) -> float:
         """How a measured time compares with the estimate, where there is one."""
@@ -155,11 +160,13 @@ class CandidateEstimator:
             optimized = planner.optimize_over_state(query.data.plan, catalog)
             after, sites = planner.estimate_plan_cost(optimized, catalog), frozenset({INDEX_SITE})
         else:
-            found = planner.rewrite_plan(query.data.plan, catalog)
+            found = planner.rewrite_plan(query.data.plan, catalog, self._plans[query.name])
             if found is None or not found.answers:
                 return _find_refusal(found, candidate)
             mine = [one for one in found.answers if one.view.rows.name == candidate.name]
-            after, sites = found.cost, frozenset(_name_site(one.node) for one in mine)
+            exact = any(one.exact for one in mine)
+            sites = frozenset({WHOLE_SITE} if exact else (_name_site(x.node) for x in mine))
+            after = found.cost
         whole = self._convert_cost(query, before)
         saved = whole - self._convert_cost(query, after)
         if saved <= 0:

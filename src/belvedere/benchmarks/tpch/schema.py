@@ -93,6 +93,12 @@ def create_table(table: str) -> str:
     return f"CREATE TABLE {table} ({TABLES[table]})"
 
 
+def list_columns(table: str) -> list[str]:
+    lines = TABLES[table].strip().splitlines()
+    words = [line.split()[0] for line in lines]
+    return [word for word in words if word.islower()]
+
+
 def query_text(number: int, fraction: str) -> str:
     """The text of a query; `fraction` is query 11's share, 0.0001 / scale factor."""
     file = resources.files(__package__) / "queries" / f"q{number:02}.sql"

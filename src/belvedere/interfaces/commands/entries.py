@@ -19,7 +19,7 @@ from belvedere.pipeline.store.spark_session import require_spark_and_java
 from belvedere.remote.client import ask_owner_once, is_reachable
 from belvedere.remote.frames import Request
 
-BY_ROWS = ("store", "ycsb", "queries", "statements")
+BY_ROWS = ("store", "ycsb", "queries", "tpch", "statements")
 BY_CUSTOMERS = ("tpcw",)
 BY_SCALE = ("tpcc", "views", "growth", "matrix", "vms", "cloudtps", "pnuts", "pipeline", "hbase")
 WORKLOADS = (*BY_ROWS, *BY_CUSTOMERS, *BY_SCALE)
@@ -31,6 +31,7 @@ MODULES = {
     "hbase": "hbase.suite",
     "statements": "statements.suite",
     "tpcc": "tpcc.suite",
+    "tpch": "tpch_views",
     "tpcw": "tpcw.suite",
     "views": "views.suite",
     "growth": "views.growth",

@@ -13,6 +13,7 @@ from belvedere.plan.row_repeat import find_repeat_column
 from belvedere.plan.transform import conjuncts
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.statistics import DEFAULT_ROWS
+from belvedere.types import Kind, SqlType
 
 EQUAL = 0.01
 RANGE = 0.3
@@ -22,6 +23,7 @@ OTHER = 0.33
 SEMI = 0.5
 GROUPS = 0.1
 NULLS = 0.05
+CHARACTERS = SqlType(Kind.CHAR)
 LEAST = 0.0001
 MINIMUM = 1.0
 
@@ -46,7 +48,7 @@ def estimate_rows(node: n.Node, context: OptimizerContext) -> float:
             return _estimate_groups(node, context)
         case n.Limit() | n.TopN():
             inner = estimate_rows(node.input, context)
-            count = node.count
+            count = node.count.operand if isinstance(node.count, e.Cast) else node.count
             if isinstance(count, e.Literal) and isinstance(count.value, int):
                 return min(inner, float(max(count.value, 0)))
             return inner
@@ -318,13 +320,17 @@ def _may_be_prefix(pattern: e.Expression) -> bool:
 def _estimate_equal(
     operand: e.Expression, value: e.Expression | None, node: n.Node, context: OptimizerContext
 ) -> float:
+    width = 0
+    if isinstance(operand, e.Cast) and operand.type == CHARACTERS:  # compared without blanks
+        width, operand = operand.operand.type.length or 0, operand.operand
     found = find_origin(operand, node)
     if found is None:
         return EQUAL
     if isinstance(value, e.Literal) and not _is_key(*found, context):
         summary = context.statistics.column_summary(*found)
         if summary is not None:
-            return max(summary.equal_share(value.value), LEAST)
+            wanted = value.value.ljust(width) if isinstance(value.value, str) else value.value
+            return max(summary.equal_share(wanted), LEAST)
     return 1.0 / estimate_column_distinct(found[0], found[1], context)
 
 

@@ -15,22 +15,30 @@ from typing import cast
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import ObjectState, View, ViewKind
+from belvedere.plan import nodes as n
+from belvedere.plan import transform
 from belvedere.plan.fields import Field
+from belvedere.sql.bind.statements.statement import STORED_EXPRESSIONS
+from belvedere.sql.rules.context import OptimizerContext
 from belvedere.views.registry.view_registry import ViewRegistry, list_definition_versions
 from belvedere.views.rewrite.compensate import ViewRows
+from belvedere.views.rewrite.exact_match import ExactDefinition, build_exact_definition
 from belvedere.views.rewrite.lossless_joins import list_required_tables
 from belvedere.views.rewrite.signature import ViewSignature, build_view_signature
+from belvedere.views.rewrite.simplify import simplify_whole_plan
 from belvedere.views.rewrite.view_block import MatchRefusal, ViewBlock, build_view_block
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateView:
-    """A view that queries may read: as a plan names it, and as a block."""
+    """A view that queries may read: as a plan names it, and as a block; where that does not
+    say all, `exact` is its whole definition."""
 
     rows: ViewRows
     block: ViewBlock | MatchRefusal
     required: frozenset[int]
     signature: ViewSignature | None
+    exact: ExactDefinition | None = None
 
 
 class CandidateViews:
@@ -74,16 +82,25 @@ class CandidateViews:
             ]
         )
         rows = ViewRows(view.id, view.name, fields)
-        return make_candidate(rows, build_view_block(definition, catalog), catalog)
+        return make_candidate(rows, definition, catalog)
 
 
-def make_candidate(
-    rows: ViewRows, block: ViewBlock | MatchRefusal, catalog: Catalog
-) -> CandidateView:
+def make_candidate(rows: ViewRows, definition: n.Node, catalog: Catalog) -> CandidateView:
+    block = build_view_block(definition, catalog)
+    exact = None
+    if isinstance(block, MatchRefusal) or _says_too_little(block):
+        context = OptimizerContext(catalog, STORED_EXPRESSIONS)
+        exact = build_exact_definition(simplify_whole_plan(definition, context))
     if isinstance(block, MatchRefusal):
-        return CandidateView(rows, block, frozenset(), None)
+        tables = frozenset() if exact is None else exact.tables
+        return CandidateView(rows, block, tables, None, exact)
     required = list_required_tables(block.block, catalog)
-    return CandidateView(rows, block, required, build_view_signature(block))
+    return CandidateView(rows, block, required, build_view_signature(block), exact)
+
+
+def _says_too_little(view: ViewBlock) -> bool:
+    """Whether a query may repeat the definition and yet not be matched with its block."""
+    return None in view.columns or any(map(transform.has_subplan, view.block.conditions))
 
 
 def is_usable_view(view: View) -> bool:

@@ -1,6 +1,7 @@
 """Query rewriting: the cheapest plan that reads materialized views in place of tables.
 
     simplify     the plan as blocks are found in it: predicates pushed down, sub-queries joined
+    exact match  parts of the plan that repeat a whole definition
     sites        the blocks of the plan
     match        each block with each candidate view that has its tables
     cost         the optimizer's cost of the whole plan with the block answered, over view state
@@ -21,12 +22,7 @@ from belvedere.sql.bind.statements.statement import STORED_EXPRESSIONS
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.optimize import optimize
 from belvedere.sql.rules.plan_cost import LEAST_READ, estimate_statement_cost
-from belvedere.sql.rules.prune_columns import prune_columns
-from belvedere.sql.rules.push_predicates import push_predicates
-from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.rules.statistics import Statistics
-from belvedere.sql.rules.subqueries.decorrelate import decorrelate
-from belvedere.sql.rules.subqueries.inline_ctes import inline_ctes
 from belvedere.views.read.expand_to_state import expand_views_over_state
 from belvedere.views.read.rewrite_to_index import rewrite_to_index_views
 from belvedere.views.registry.view_registry import ViewRegistry
@@ -38,6 +34,7 @@ from belvedere.views.rewrite.block_sites import (
 )
 from belvedere.views.rewrite.candidates import CandidateView, CandidateViews
 from belvedere.views.rewrite.compensate import Compensation, build_compensation
+from belvedere.views.rewrite.exact_match import ExactSites
 from belvedere.views.rewrite.match import align_view, list_leaf_mappings
 from belvedere.views.rewrite.signature import (
     QuerySignature,
@@ -45,6 +42,7 @@ from belvedere.views.rewrite.signature import (
     build_query_signature,
     find_signature_conflict,
 )
+from belvedere.views.rewrite.simplify import simplify_plan, simplify_whole_plan
 from belvedere.views.rewrite.view_block import MatchRefusal
 from belvedere.views.rewrite.view_statistics import ViewStatistics
 
@@ -58,23 +56,15 @@ GROUPS = MatchRefusal("it has groups of rows")
 ROWS = MatchRefusal("it has rows, not groups")
 OTHER_TABLES = MatchRefusal("it joins other tables, which may drop or repeat rows")
 
-_RULES = (
-    inline_ctes,
-    decorrelate,
-    push_predicates,
-    simplify_projects,
-    prune_columns,
-    simplify_projects,
-)
-
 
 @dataclass(frozen=True, slots=True)
 class BlockAnswer:
-    """A block of a plan answered by a view."""
+    """A block of a plan answered by a view; `exact`: a part that repeats its whole definition."""
 
     view: CandidateView
     node: n.Node
     compensation: Compensation
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,25 +112,30 @@ class RewritePlanner:
         self._statistics = statistics
         self._list_candidates = list_candidates or CandidateViews(registry).list_candidates
 
-    def rewrite_plan(self, plan: n.Node, catalog: Catalog) -> RewriteChoice | None:
-        """The cheapest plan over views; None when no view shares a table with the plan."""
+    def rewrite_plan(
+        self, plan: n.Node, catalog: Catalog, plain: PlanAlternative | None = None
+    ) -> RewriteChoice | None:
+        """The cheapest plan over views; None when no view shares a table with the plan. `plain` is
+        the plan without them, where the caller knows it."""
         scans = {node.relation for node in transform.walk_plan(plan) if isinstance(node, n.Scan)}
         candidates = self._list_candidates(catalog, sorted(scans))
         if not candidates or not reads_base_tables_only(plan):
             return None
-        plain = self._prepare_plan(plan, catalog)
+        plain = plain or self.prepare_plan(plan, catalog)
         search = _Search(catalog, [one for one in candidates if one.required <= scans])
         search.refuse_other_tables(one for one in candidates if not one.required <= scans)
+        if not search.candidates:
+            return plain.make_choice(plain, (), search)
         if plain.cost <= LEAST_COST:
             search.refuse_all(f"without views the cost is {plain.cost:.1f}")
             return plain.make_choice(plain, (), search)
         return self._choose_cheapest(plan, plain, catalog, search)
 
-    def _prepare_plan(self, plan: n.Node, catalog: Catalog) -> _PlanAlternative:
+    def prepare_plan(self, plan: n.Node, catalog: Catalog) -> PlanAlternative:
         """The plan, reading views from their state, and its cost."""
         plan = rewrite_to_index_views(plan, catalog)
         optimized = self._optimize_expanded(plan, catalog)
-        return _PlanAlternative(plan, optimized, self.estimate_plan_cost(optimized, catalog))
+        return PlanAlternative(plan, optimized, self.estimate_plan_cost(optimized, catalog))
 
     def optimize_over_state(self, plan: n.Node, catalog: Catalog) -> n.Node:
         """The optimized plan, with views read from their state."""
@@ -158,16 +153,16 @@ class RewritePlanner:
         return OptimizerContext(catalog, STORED_EXPRESSIONS, statistics)
 
     def _choose_cheapest(
-        self, plan: n.Node, plain: _PlanAlternative, catalog: Catalog, search: _Search
+        self, plan: n.Node, plain: PlanAlternative, catalog: Catalog, search: _Search
     ) -> RewriteChoice:
-        simple = self._simplify_plan(plan, catalog) if search.candidates else plan
+        simple = self._simplify_plan(plan, catalog, search)
         best, answers = plain, list[BlockAnswer]()
         found = search.list_answers(simple)
         while found and len(answers) < ROUNDS_MAX:
             chosen = None
             for one in found:
                 made = replace_plan_node(simple, one.node, one.compensation.plan)
-                priced = self._prepare_plan(made, catalog)
+                priced = self.prepare_plan(made, catalog)
                 search.note_cost(one, priced.cost, best.cost)
                 if priced.cost < best.cost:
                     chosen, best = (one, made), priced
@@ -178,21 +173,21 @@ class RewritePlanner:
             found = search.list_answers(simple)
         return best.make_choice(plain, tuple(answers), search)
 
-    def _simplify_plan(self, plan: n.Node, catalog: Catalog) -> n.Node:
-        context = self._make_context(catalog)
-        for rule in _RULES:
-            plan = rule(plan, context)
-        return plan
+    def _simplify_plan(self, plan: n.Node, catalog: Catalog, search: _Search) -> n.Node:
+        simplify = simplify_whole_plan if search.has_exact_definitions else simplify_plan
+        return simplify(plan, self._make_context(catalog))
 
 
 @dataclass(frozen=True, slots=True)
-class _PlanAlternative:
+class PlanAlternative:
+    """A plan, as it reads the state of views, and its cost."""
+
     plan: n.Node
     optimized: n.Node
     cost: float
 
     def make_choice(
-        self, plain: _PlanAlternative, answers: tuple[BlockAnswer, ...], search: _Search
+        self, plain: PlanAlternative, answers: tuple[BlockAnswer, ...], search: _Search
     ) -> RewriteChoice:
         return RewriteChoice(
             self.plan, self.optimized, self.cost, plain.cost, answers, search.list_refused
@@ -217,9 +212,13 @@ class _Search:
             refusal = block if isinstance(block, MatchRefusal) else OTHER_TABLES
             self._reasons[view.rows.name] = refusal
 
+    @property
+    def has_exact_definitions(self) -> bool:
+        return any(one.exact is not None for one in self.candidates)
+
     def list_answers(self, plan: n.Node) -> list[BlockAnswer]:
-        """Every block of the plan that some view answers."""
-        found = []
+        """Every block of the plan that some view answers, and what repeats a whole definition."""
+        found = self._list_exact_answers(plan) if self.has_exact_definitions else []
         for node, block in list_block_sites(plan, self._catalog):
             signature = build_query_signature(block)
             for candidate in self.candidates:
@@ -229,6 +228,15 @@ class _Search:
                 elif self._reasons.get(candidate.rows.name, ROWS) in (ROWS, GROUPS):
                     self._reasons[candidate.rows.name] = made
         return found
+
+    def _list_exact_answers(self, plan: n.Node) -> list[BlockAnswer]:
+        sites = ExactSites(plan)
+        return [
+            BlockAnswer(one, node, made, exact=True)
+            for one in self.candidates
+            if one.exact is not None
+            for node, made in sites.list_answers(one.exact, one.rows)
+        ]
 
     def note_cost(self, answer: BlockAnswer, price: float, cost: float) -> None:
         if price >= cost:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Table
 from belvedere.catalog.relation_codecs import CompiledTable, compiled_table
 from belvedere.codec.compile import compile_function
 from belvedere.execution import row_writes
@@ -81,6 +82,8 @@ def compile_fast_read(catalog: Catalog, node: n.Node) -> FastPathRead | None:
     if values is None:
         return None
     assert isinstance(node, n.Scan)
+    if not isinstance(catalog.get(node.relation), Table):
+        return None  # the state of a view has another layout
     slots = node.slots if columns is None else tuple(node.slots[i] for i in columns)
     table = compiled_table(catalog, node.relation)
     constants, nulls, key = _key_source(table, values, "run.parameters")

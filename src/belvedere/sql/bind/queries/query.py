@@ -242,6 +242,27 @@ def _combine_operands(
     return n.SetOperation(n.SetKind(tree.kind), tree.all, left, right)
 
 
+def _settle_passed_columns(
+    binder: Binder, node: n.Project, types: list[SqlType], at: int | None
+) -> n.Project:
+    """The projection with types for untyped columns that it only passes on, as above a sort by a
+    column that is not shown."""
+    wanted = {
+        one.index: to
+        for one, to in zip(node.expressions, types)
+        if isinstance(one, e.Column) and one.type.kind is Kind.UNKNOWN
+    }
+    if not wanted:
+        return node
+    below = [wanted.get(i, field.type) for i, field in enumerate(node.input.fields)]
+    settled = coerce_columns(binder, node.input, below, at)
+    expressions = tuple(
+        replace(one, type=wanted.get(one.index, one.type)) if isinstance(one, e.Column) else one
+        for one in node.expressions
+    )
+    return replace(node, input=settled, expressions=expressions)
+
+
 def coerce_columns(binder: Binder, node: n.Node, types: list[SqlType], at: int | None) -> n.Node:
     """The node with columns of these types; literals below a Project are read in place."""
     fields = node.fields
@@ -249,6 +270,7 @@ def coerce_columns(binder: Binder, node: n.Node, types: list[SqlType], at: int |
         return node
     made = tuple(n.Field(field.name, wanted) for field, wanted in zip(fields, types))
     if isinstance(node, n.Project):
+        node = _settle_passed_columns(binder, node, types, at)
         inner = [coerce(binder, one, to, IMPLICIT, at) for one, to in zip(node.expressions, types)]
         return replace(node, expressions=tuple(inner), fields=made)
     if isinstance(node, n.Values):
