@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from belvedere.advisor.candidates.candidate import Candidate
 from belvedere.advisor.candidates.path_views import list_path_candidates
+from belvedere.advisor.candidates.query_answers import list_query_answers
 from belvedere.advisor.candidates.query_views import list_query_views
 from belvedere.advisor.candidates.shared_views import list_shared_views
 from belvedere.advisor.candidates.table_indexes import list_table_indexes
-from belvedere.advisor.candidates.whole_queries import list_whole_queries
 from belvedere.advisor.choice.choose_views import ChoiceLimits, choose_views
 from belvedere.advisor.choice.dismissals import Dismissal, list_dismissals
 from belvedere.advisor.choice.objective import Choice, Objective, sum_bytes
@@ -126,7 +126,7 @@ def list_candidates(
     if not request.schema_only:
         for query in workload.queries:
             found += list_query_views(catalog, query)
-            found += list_whole_queries(catalog, query)
+            found += list_query_answers(catalog, query)
         found += list_shared_views(catalog, workload.queries)
         found += list_table_indexes(catalog, workload.queries)
     existing = {view.definition for view in catalog.views}

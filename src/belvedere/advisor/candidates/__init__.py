@@ -6,7 +6,7 @@ In reading order; an entry uses only those before it:
     candidate        a view, or an index of a table
     view_shape       leaves, conditions and ordered columns of a join view
     query_views      views for one query: joins, filtered joins, groups
-    whole_queries    whole queries, and their first rows
+    query_answers    whole queries, and their first rows
     path_views       the views that Synergy's mechanism selects
     shared_views     views for several queries
     table_indexes    indexes, where nothing else is missing

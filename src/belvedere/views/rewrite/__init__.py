@@ -11,7 +11,6 @@ In reading order; an entry uses only those before it:
     derive_columns  expressions of a query over the columns of a view
     roll_up         aggregates of groups from those of finer groups
     compensate      the plan that makes a block's rows from a view's
-    simplify        the forms in which plans are compared
     exact_match     queries that repeat the definition of a view
     block_sites     the blocks of a plan
     signature       sets of columns by which most views are passed over

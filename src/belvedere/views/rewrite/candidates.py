@@ -22,10 +22,13 @@ from belvedere.sql.bind.statements.statement import STORED_EXPRESSIONS
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.views.registry.view_registry import ViewRegistry, list_definition_versions
 from belvedere.views.rewrite.compensate import ViewRows
-from belvedere.views.rewrite.exact_match import ExactDefinition, build_exact_definition
+from belvedere.views.rewrite.exact_match import (
+    ExactDefinition,
+    build_exact_definition,
+    simplify_definition,
+)
 from belvedere.views.rewrite.lossless_joins import list_required_tables
 from belvedere.views.rewrite.signature import ViewSignature, build_view_signature
-from belvedere.views.rewrite.simplify import simplify_whole_plan
 from belvedere.views.rewrite.view_block import MatchRefusal, ViewBlock, build_view_block
 
 
@@ -90,7 +93,7 @@ def make_candidate(rows: ViewRows, definition: n.Node, catalog: Catalog) -> Cand
     exact = None
     if isinstance(block, MatchRefusal) or _says_too_little(block):
         context = OptimizerContext(catalog, STORED_EXPRESSIONS)
-        exact = build_exact_definition(simplify_whole_plan(definition, context))
+        exact = build_exact_definition(simplify_definition(definition, context))
     if isinstance(block, MatchRefusal):
         tables = frozenset() if exact is None else exact.tables
         return CandidateView(rows, block, tables, None, exact)

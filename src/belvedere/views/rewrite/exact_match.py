@@ -23,7 +23,13 @@ from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Field
 from belvedere.plan.functions.core.function import Function
-from belvedere.sql.rules.fold_constants import fold_expression
+from belvedere.sql.rules.context import OptimizerContext
+from belvedere.sql.rules.fold_constants import fold_expression, fold_nulls
+from belvedere.sql.rules.prune_columns import prune_columns
+from belvedere.sql.rules.push_predicates import push_predicates
+from belvedere.sql.rules.simplify_projects import simplify_projects
+from belvedere.sql.rules.subqueries.decorrelate import decorrelate
+from belvedere.sql.rules.subqueries.inline_ctes import inline_ctes
 from belvedere.views.rewrite.compensate import Compensation, ViewRows
 from belvedere.views.rewrite.roll_up import ORDER_DEPENDENT
 
@@ -150,3 +156,39 @@ def make_plan_key(part: Any) -> Hashable:
             return (type(part).__name__, *values)
         case _:
             return part  # type: ignore[no-any-return]
+
+
+# -- the forms in which plans are compared ---------------------------------------------------------
+
+
+_RULES = (
+    inline_ctes,
+    decorrelate,
+    push_predicates,
+    simplify_projects,
+    prune_columns,
+    simplify_projects,
+)
+
+
+def simplify_plan(plan: n.Node, context: OptimizerContext) -> n.Node:
+    """The plan as blocks are found in it."""
+    for rule in _RULES:
+        plan = rule(plan, context)
+    return plan
+
+
+def simplify_definition(plan: n.Node, context: OptimizerContext) -> n.Node:
+    """The plan as it is compared with whole definitions. These are simplified before they are
+    compiled, and a second pass finds something to do in what the first one has joined: two passes
+    give both the same form."""
+    for _ in range(2):
+        plan = _prune_subplans(simplify_plan(fold_nulls(plan, context), context), context)
+    return plan
+
+
+def _prune_subplans(plan: n.Node, context: OptimizerContext) -> n.Node:
+    def prune_subplan(inner: n.Node) -> n.Node:
+        return _prune_subplans(prune_columns(inner, context), context)
+
+    return transform.map_subplans(plan, prune_subplan)

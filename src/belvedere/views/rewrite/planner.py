@@ -34,7 +34,7 @@ from belvedere.views.rewrite.block_sites import (
 )
 from belvedere.views.rewrite.candidates import CandidateView, CandidateViews
 from belvedere.views.rewrite.compensate import Compensation, build_compensation
-from belvedere.views.rewrite.exact_match import ExactSites
+from belvedere.views.rewrite.exact_match import ExactSites, simplify_definition, simplify_plan
 from belvedere.views.rewrite.match import align_view, list_leaf_mappings
 from belvedere.views.rewrite.signature import (
     QuerySignature,
@@ -42,7 +42,6 @@ from belvedere.views.rewrite.signature import (
     build_query_signature,
     find_signature_conflict,
 )
-from belvedere.views.rewrite.simplify import simplify_plan, simplify_whole_plan
 from belvedere.views.rewrite.view_block import MatchRefusal
 from belvedere.views.rewrite.view_statistics import ViewStatistics
 
@@ -174,7 +173,7 @@ class RewritePlanner:
         return best.make_choice(plain, tuple(answers), search)
 
     def _simplify_plan(self, plan: n.Node, catalog: Catalog, search: _Search) -> n.Node:
-        simplify = simplify_whole_plan if search.has_exact_definitions else simplify_plan
+        simplify = simplify_definition if search.has_exact_definitions else simplify_plan
         return simplify(plan, self._make_context(catalog))
 
 

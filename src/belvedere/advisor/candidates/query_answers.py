@@ -16,7 +16,7 @@ from belvedere.plan import transform
 _JOINED = (n.Scan, n.Filter, n.Project, n.Sort)
 
 
-def list_whole_queries(catalog: Catalog, query: WorkloadQuery) -> list[Candidate]:
+def list_query_answers(catalog: Catalog, query: WorkloadQuery) -> list[Candidate]:
     """The query as a view; none where it is a join, which has candidates of its own."""
     nodes = transform.walk_plan(query.data.plan)
     if query.data.parameters or all(map(_is_joined, nodes)):
