@@ -159,7 +159,8 @@ def test_html_stands_alone_and_escapes_what_statements_say() -> None:
 
 
 BEST = "SELECT id, total FROM orders ORDER BY total DESC, id LIMIT 10"
-BUSY = "SELECT customer FROM orders GROUP BY customer HAVING sum(total) > 900"
+BUSY = "SELECT id FROM customers c WHERE NOT EXISTS \
+(SELECT 1 FROM orders o WHERE o.customer = c.id AND o.total > 90)"
 
 
 def test_whole_queries_and_their_first_rows_are_proposed() -> None:
@@ -179,6 +180,6 @@ def test_whole_queries_and_their_first_rows_are_proposed() -> None:
 def test_a_query_with_parameters_is_no_view() -> None:
     database, session = open_shop()
     with database:
-        advice = _advise(session, BUSY.replace("900", "?") + ";")
+        advice = _advise(session, BUSY.replace("90", "?") + ";")
         names = [one.name for one in advice.dismissed] + [v.candidate.name for v in advice.views]
         assert not any("_answer_" in name or "_top_" in name for name in names)

@@ -37,6 +37,8 @@ def list_query_answers(catalog: Catalog, query: WorkloadQuery) -> list[Candidate
 
 
 def _is_joined(node: n.Node) -> bool:
+    if any(map(transform.has_subplan, transform.own_expressions(node))):
+        return False
     if isinstance(node, n.Join):
         return node.kind is n.JoinKind.INNER and not node.lateral
     return isinstance(node, _JOINED)
