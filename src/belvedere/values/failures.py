@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from belvedere.errors import InvalidInput
 
 TEMPLATE_LENGTH_MAX = 10_000
@@ -21,6 +24,22 @@ def out_of_range(kind: str, value: object = None) -> InvalidInput:
     if value is None:
         return InvalidInput("value out of range", sqlstate="22003", type=kind)
     return InvalidInput("value out of range", sqlstate="22003", type=kind, value=show_number(value))
+
+
+@contextmanager
+def name_column_in_errors(column: str) -> Iterator[None]:
+    """Errors inside say for which column a value is too long or out of range."""
+    try:
+        yield
+    except InvalidInput as error:
+        add_column_to_error(error, column)
+        raise
+
+
+def add_column_to_error(error: InvalidInput, column: str) -> None:
+    """Say for which column a value is too long or out of range."""
+    if error.sqlstate in ("22001", "22003") and "column" not in error.facts:
+        error.facts = {"column": column, **error.facts}
 
 
 def show_number(value: object) -> str:

@@ -155,7 +155,7 @@ def checked_float4(value: float) -> float:
     """As `float4`, but a finite value must stay finite and a non-zero one non-zero."""
     rounded = float4(value)
     if (math.isinf(rounded) and not math.isinf(value)) or (rounded == 0 and value != 0):
-        raise out_of_range("real")
+        raise out_of_range("real", f"{value:.6g}")
     return rounded
 
 

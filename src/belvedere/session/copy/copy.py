@@ -9,7 +9,7 @@ runs on; COPY .. FROM STDIN and TO STDOUT use the streams of the session's door.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +37,7 @@ from belvedere.session.statement.parameters import (
 from belvedere.sql import statements as s
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row, SqlType
+from belvedere.values.failures import add_column_to_error, show_number
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -95,13 +96,30 @@ class _CopyLoader:
         slots = {place: slot for slot, place in enumerate(self.columns) if place is not None}
         return [self.table.layout.types[slots[place]] for place in sorted(slots)]
 
-    def insert_file_rows(self, chunk: list[Row]) -> None:
-        """Insert rows whose values are those of the file's columns."""
+    def insert_file_rows(self, chunk: list[Row], lines: Sequence[int] = ()) -> None:
+        """Insert rows whose values are those of the file's columns, of these lines."""
         self.session.interrupt.check()
-        run = self._run.with_ctes({_FILE_ROWS: CteRows(chunk)})
-        rows = [self._widen(row) for row in map(self._make(run), self._each(run))]
+        try:
+            rows = self._make_table_rows(chunk)
+        except InvalidInput as error:
+            for line, row in zip(lines, chunk):
+                if not self._has_table_row(row):
+                    error.facts.setdefault("line", line)
+                    break
+            raise
         self._loader.add_rows(rows)
         self.count += len(rows)
+
+    def _make_table_rows(self, chunk: list[Row]) -> list[Row]:
+        run = self._run.with_ctes({_FILE_ROWS: CteRows(chunk)})
+        return [self._widen(row) for row in map(self._make(run), self._each(run))]
+
+    def _has_table_row(self, row: Row) -> bool:
+        try:
+            self._make_table_rows([row])
+        except InvalidInput:
+            return False
+        return True
 
     def insert_arrow_columns(self, columns: list[Any]) -> bool:
         """Insert Arrow columns of the file as they are; False when they must become rows first."""
@@ -150,8 +168,9 @@ def _load_text_file(intake: _CopyLoader, statement: s.Copy, lines: IO[str]) -> N
                 columns = text_chunks.parse_arrow_columns(chunk, style, in_table)
             if columns is None or not intake.insert_arrow_columns(columns):
                 records = _parse_typed_records(chunk, style, types, names)
-                while rows := list(itertools.islice(records, CHUNK_ROWS)):
-                    intake.insert_file_rows(rows)
+                while some := list(itertools.islice(records, CHUNK_ROWS)):
+                    numbers, rows = zip(*some)
+                    intake.insert_file_rows(list(rows), numbers)
             style = style._replace(header=Header.NONE)
             if any(map(text_format.is_end_marker, chunk.lines)):
                 return
@@ -252,8 +271,8 @@ def _require_existing_file(path: str) -> Path:
 
 def _parse_typed_records(
     chunk: text_chunks.LineChunk, style: TextFormat, types: list[SqlType], names: list[str]
-) -> Iterator[Row]:
-    """Records as values; an error names the line it is in."""
+) -> Iterator[tuple[int, Row]]:
+    """Records as values, each with its line; an error names the line it is in."""
     parsers = [text_parser(one) for one in types]
     for number, record in text_format.read_records(chunk.lines, style, chunk.number, names):
         if len(record) != len(parsers):
@@ -262,9 +281,28 @@ def _parse_typed_records(
         try:
             values = [None if v is None else p(v) for p, v in zip(parsers, record)]
         except InvalidInput as error:
+            _add_failing_field(error, parsers, record, names)
             error.facts.setdefault("line", number)
             raise
-        yield tuple(values)
+        yield number, tuple(values)
+
+
+def _add_failing_field(
+    error: InvalidInput,
+    parsers: list[Callable[[str], Any]],
+    record: Sequence[str | None],
+    names: list[str],
+) -> None:
+    """Say which column of the record has no place for its value, and the value."""
+    fields = [field for field in zip(names, parsers, record) if field[2] is not None]
+    for name, parse, text in fields:
+        try:
+            parse(text or "")
+        except InvalidInput:
+            add_column_to_error(error, name)
+            if error.sqlstate == "22003":
+                error.facts.setdefault("value", show_number(text))
+            return
 
 
 # -- out -------------------------------------------------------------------------------------------

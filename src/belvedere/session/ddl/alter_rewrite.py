@@ -42,6 +42,7 @@ from belvedere.txn.transaction import table_rows
 from belvedere.txn.transaction.sequences import store_last
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Kind, Row
+from belvedere.values.failures import add_column_to_error
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -237,6 +238,14 @@ def _change_type_and_rewrite(
     evaluate = _make_row_evaluator(
         session, transaction, compiled_table(transaction.catalog, table.id), value
     )
+
+    def convert(row: Row) -> Any:
+        try:
+            return evaluate(row)
+        except InvalidInput as error:
+            add_column_to_error(error, column.name)
+            raise
+
     changed = replace(column, type_name=TypeName.from_type(action.type))
     _require_default_fits_type(session, changed)
     slot = column.slot
@@ -248,7 +257,7 @@ def _change_type_and_rewrite(
         transaction,
         edit,
         made,
-        lambda row: (*row[:slot], evaluate(row), *row[slot + 1 :]),
+        lambda row: (*row[:slot], convert(row), *row[slot + 1 :]),
         column,
     )
 
@@ -280,7 +289,7 @@ def _require_default_fits_type(session: Session, column: CatalogColumn) -> None:
                 column=column.name,
             )
     elif column.default is not None:
-        bind.bind_default_expression(session, column.default, column.type)
+        bind.bind_default_expression(session, column)
 
 
 def _add_primary_key_and_rebuild(
@@ -369,7 +378,7 @@ def _make_new_column_evaluator(
             transaction.catalog, table.table, text, column.type
         )
         return _make_row_evaluator(session, transaction, table, bound)
-    default = bind.bind_default_expression(session, column.default or "null", column.type)
+    default = bind.bind_default_expression(session, column)
     return _make_row_evaluator(session, transaction, table, default)
 
 

@@ -53,15 +53,13 @@ def has_null_in_column(
 
 def evaluate_column_default(session: Session, column: d.ColumnClause) -> Any:
     """The value of the column in existing rows: its default, evaluated once."""
-    expression = bind.bind_default_expression(session, column.default or "null", column.type)
+    expression = bind.bind_default_expression(session, column)
     return evaluate_row_expression(session, expression, ())
 
 
 def has_volatile_default(session: Session, column: d.ColumnClause) -> bool:
     """Whether the column's default has to be evaluated for every row."""
-    stack: list[Any] = [
-        bind.bind_default_expression(session, column.default or "null", column.type)
-    ]
+    stack: list[Any] = [bind.bind_default_expression(session, column)]
     while stack:
         item = stack.pop()
         match item:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Table
+from belvedere.catalog.model import CatalogColumn, Table
 from belvedere.errors import InvalidInput
 from belvedere.plan import expressions as e
 from belvedere.session.rights.check_rights import require_statement_rights
 from belvedere.session.statement.parameters import ParameterTypesDiffer, make_exact_converter
 from belvedere.session.statement.python_types import UNTYPED_LIST, Signature, infer_signature
+from belvedere.sql import definitions as d
 from belvedere.sql.bind.binder import LiteralSource
 from belvedere.sql.bind.expressions.stored_expressions import table_fields
 from belvedere.sql.bind.required_rights import RequiredRights
@@ -19,6 +20,7 @@ from belvedere.sql.bind.statements.statement import bind_expression_text, bind_s
 from belvedere.sql.parse.script import ParsedStatement, parse_script
 from belvedere.sql.statements import DataPlan, Explain, Prepare, Statement
 from belvedere.types import TEXT, SqlType, array_of
+from belvedere.values.failures import name_column_in_errors
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -142,8 +144,12 @@ def find_current_schema(session: Session) -> str:
     return "public"
 
 
-def bind_default_expression(session: Session, text: str, sql_type: SqlType) -> e.Expression:
-    return bind_expression_text(session.catalog, text, (), sql_type)
+def bind_default_expression(
+    session: Session, column: CatalogColumn | d.ColumnClause
+) -> e.Expression:
+    """Bind the default of a column, or NULL, as the column stores it."""
+    with name_column_in_errors(column.name):
+        return bind_expression_text(session.catalog, column.default or "null", (), column.type)
 
 
 def bind_row_expression(catalog: Catalog, table: Table, text: str) -> e.Expression:

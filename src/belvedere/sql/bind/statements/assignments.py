@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from belvedere.catalog.model import CatalogColumn, Table
 from belvedere.errors import InvalidInput, Unsupported
@@ -10,10 +12,13 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import operands
 from belvedere.sql.bind.binder import Binder, Env
+from belvedere.sql.bind.expressions.coerce import ASSIGNMENT, coerce
 from belvedere.sql.bind.expressions.stored_expressions import StoredExpressions, live_columns
 from belvedere.sql.bind.expressions.subqueries import bind_subquery
 from belvedere.sql.bind.scope import suggest_names
 from belvedere.sql.parse import tree as t
+from belvedere.types import SqlType
+from belvedere.values.failures import add_column_to_error
 
 Assign = Callable[[e.Expression, int, int], e.Expression]
 
@@ -37,6 +42,30 @@ def bind_set_clauses(
                 )
             found[ordinal] = n.Assignment(ordinal, assign(value, ordinal, clause.value.at))
     return tuple(found.values())
+
+
+def coerce_to_column(
+    binder: Binder, value: e.Expression, target: SqlType, column: str, at: int
+) -> e.Expression:
+    """A value as a column stores it; the error of one that has no place there names the column."""
+    try:
+        assigned = coerce(binder, value, target, ASSIGNMENT, at)
+    except InvalidInput as error:
+        add_column_to_error(error, column)
+        raise
+    if not isinstance(assigned, e.Cast):
+        return assigned
+    cast = assigned.function.python
+    assert callable(cast)
+
+    def cast_for_column(value: Any) -> Any:
+        try:
+            return cast(value)
+        except InvalidInput as error:
+            add_column_to_error(error, column)
+            raise
+
+    return replace(assigned, function=replace(assigned.function, python=cast_for_column))
 
 
 def note_updated_columns(

@@ -23,6 +23,7 @@ from belvedere.sql.bind.statements.create_table_like import expand_likes
 from belvedere.sql.parse.lexical.render import render_tokens
 from belvedere.sql.parse.statement_forms import CreateAsForm
 from belvedere.types import Kind
+from belvedere.values.failures import name_column_in_errors
 
 PUBLIC = "public"
 QualifyName = Callable[[d.QualifiedName], d.QualifiedName]
@@ -120,7 +121,8 @@ def _check_column(
     columns: Sequence[d.ColumnClause],
 ) -> None:
     if column.default is not None:
-        texts.bind_expression(catalog, column.default, (), column.type)
+        with name_column_in_errors(column.name):
+            texts.bind_expression(catalog, column.default, (), column.type)
     if column.identity is not None or column.serial:
         if column.type.kind not in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT):
             raise InvalidInput(
@@ -235,11 +237,13 @@ def _check_alter_action(
             _require_columns([action.name], tuple(fields))
             if action.default is not None:
                 target = next(field.type for field in fields if field.name == action.name)
-                texts.bind_expression(catalog, action.default, (), target)
+                with name_column_in_errors(action.name):
+                    texts.bind_expression(catalog, action.default, (), target)
         case d.SetColumnType():
             _require_columns([action.name], tuple(fields))
             using = action.using or f'"{action.name.replace(chr(34), chr(34) * 2)}"'
-            texts.bind_expression(catalog, using, tuple(fields), action.type)
+            with name_column_in_errors(action.name):
+                texts.bind_expression(catalog, using, tuple(fields), action.type)
         case d.SetColumnNotNull() | d.SetColumnIdentity() | d.DropColumnExpression():
             _require_columns([action.name], tuple(fields))
         case _:

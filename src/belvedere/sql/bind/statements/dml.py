@@ -9,7 +9,7 @@ from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.sql.bind.binder import Binder, Env
-from belvedere.sql.bind.expressions.coerce import ASSIGNMENT, coerce, require_boolean
+from belvedere.sql.bind.expressions.coerce import require_boolean
 from belvedere.sql.bind.expressions.stored_expressions import (
     StoredExpressions,
     live_columns,
@@ -28,6 +28,7 @@ from belvedere.sql.bind.queries.with_clause import bind_ctes, wrap_with_ctes
 from belvedere.sql.bind.scope import CteName, FromRelation, NameScope, make_source_relation
 from belvedere.sql.bind.statements.assignments import (
     bind_set_clauses,
+    coerce_to_column,
     find_column_ordinal,
     note_default_sequences,
     note_updated_columns,
@@ -267,7 +268,7 @@ def assign_to_column(
 ) -> e.Expression:
     """A value as a column stores it."""
     try:
-        return coerce(binder, expression, target, ASSIGNMENT, at)
+        return coerce_to_column(binder, expression, target, name, at)
     except InvalidInput as error:
         if error.sqlstate != "42804":
             raise

@@ -8,10 +8,14 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import conjuncts
 from belvedere.sql.bind.binder import Binder, Env
-from belvedere.sql.bind.expressions.coerce import ASSIGNMENT, coerce, require_boolean
+from belvedere.sql.bind.expressions.coerce import require_boolean
 from belvedere.sql.bind.expressions.stored_expressions import StoredExpressions, live_columns
 from belvedere.sql.bind.scope import CteName, FromRelation, FromSource, NameScope
-from belvedere.sql.bind.statements.assignments import bind_set_clauses, note_updated_columns
+from belvedere.sql.bind.statements.assignments import (
+    bind_set_clauses,
+    coerce_to_column,
+    note_updated_columns,
+)
 from belvedere.sql.parse import tree as t
 
 
@@ -36,7 +40,8 @@ def bind_conflict(
     live = live_columns(table)
 
     def assign_value(value: e.Expression, ordinal: int, at: int) -> e.Expression:
-        return coerce(binder, value, live[ordinal].type, ASSIGNMENT, at)
+        column = live[ordinal]
+        return coerce_to_column(binder, value, column.type, column.name, at)
 
     sets = bind_set_clauses(env, texts, table, tree.updates, assign_value)
     note_updated_columns(binder, table, sets)
