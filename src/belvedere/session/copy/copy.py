@@ -102,10 +102,9 @@ class _CopyLoader:
         try:
             rows = self._make_table_rows(chunk)
         except InvalidInput as error:
-            for line, row in zip(lines, chunk):
-                if not self._has_table_row(row):
-                    error.facts.setdefault("line", line)
-                    break
+            if error.sqlstate.startswith("22"):  # the others show the row
+                failing = (line for line, row in zip(lines, chunk) if not self._has_table_row(row))
+                error.facts.update({"line": line for line in itertools.islice(failing, 1)})
             raise
         self._loader.add_rows(rows)
         self.count += len(rows)
