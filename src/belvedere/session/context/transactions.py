@@ -273,6 +273,13 @@ class TransactionState:
 
     # -- the catalog inside a transaction -----------------------------------------------------
 
+    def require_nothing_open(self, what: str) -> None:
+        """Unsupported for what commits by itself, in a transaction that was begun by BEGIN or that
+        has changes: they must neither be lost nor committed with it."""
+        if self.explicit or (self.open is not None and self.open.changes):
+            self.fail()
+            raise Unsupported(f"{what} inside a transaction", hint="commit first")
+
     def apply_catalog_edit(self, edit: CatalogEdit) -> None:
         """Make a catalog change part of the open transaction, which sees it from now on. Indexes
         and views that it creates are ready when it commits: the commit fills them."""

@@ -104,7 +104,7 @@ class _CopyLoader:
         except InvalidInput as error:
             if error.sqlstate.startswith("22"):  # the others show the row
                 failing = (line for line, row in zip(lines, chunk) if not self._has_table_row(row))
-                error.facts.update({"line": line for line in itertools.islice(failing, 1)})
+                error.facts.setdefault("line", next(failing, None))
             raise
         self._loader.add_rows(rows)
         self.count += len(rows)

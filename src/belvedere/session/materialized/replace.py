@@ -101,6 +101,7 @@ def switch_maintenance_by_rebuild(session: Session, statement: d.Alter) -> Resul
     old = session.catalog.require_relation(View, statement.name.name, schema)
     (action,) = statement.actions
     assert isinstance(action, d.SetOptions)
+    session.transactions.require_nothing_open("alter materialized view")
     options = create.merge_and_check_alter_options(session, old, dict(action.options))
     if [field.type for field in _bind_definition_fields(session.catalog, old)] != [
         c.type for c in old.columns

@@ -25,8 +25,7 @@ def needs_index_view(statement: d.CreateIndex) -> bool:
 
 
 def create_table_index_as_view(session: Session, statement: d.CreateIndex) -> Result:
-    if session.transactions.explicit:
-        raise Unsupported("create index with options inside a transaction", hint="commit first")
+    session.transactions.require_nothing_open("create index with options")
     schema = statement.table.schema or "public"
     table = session.catalog.require_relation(Table, statement.table.name, schema)
     names = _require_index_column_names(statement, table)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Maintenance, View
+from belvedere.errors import Unsupported
 from belvedere.execution.choose_tier import ExecutionChoice, Tier, compile_for_tier
 from belvedere.execution.duckdb.rows import rows_of
 from belvedere.execution.python.compile import compile_plan
@@ -46,6 +47,8 @@ def run_refresh_verify_or_repair(session: Session, statement: d.MaintainView) ->
     view = session.catalog.require_relation(
         View, statement.name.name, statement.name.schema or "public"
     )
+    if session.host.catalog.get(view.id) is None:
+        return _maintain_created_view(session, view, statement.verb)
     match statement.verb:
         case "refresh":
             _refresh_view(session, view)
@@ -55,6 +58,18 @@ def run_refresh_verify_or_repair(session: Session, statement: d.MaintainView) ->
         case _:
             session.host.views.repair_view(view)
             return Result("REPAIR", VERIFY_FIELDS, [verify_view(session, view)], 1)
+
+
+def _maintain_created_view(session: Session, view: View, verb: str) -> Result:
+    """The same for a view that the open transaction has created: it has no rows of its own yet."""
+    if verb != "refresh":
+        raise Unsupported(
+            f"{verb.upper()} of a materialized view that this transaction created",
+            hint="commit first",
+            view=view.name,
+        )
+    add_notice_unless_silenced(session, f'view "{view.name}" is filled by the commit')
+    return Result("REFRESH MATERIALIZED VIEW")
 
 
 def _refresh_view(session: Session, view: View) -> None:

@@ -42,8 +42,7 @@ def find_indexed_view(catalog: Catalog, statement: d.CreateIndex) -> View | None
 
 
 def create_view_index(session: Session, statement: d.CreateIndex, view: View) -> Result:
-    if session.transactions.explicit:
-        raise Unsupported("create index on a view inside a transaction", hint="commit first")
+    session.transactions.require_nothing_open("create index on a view")
     names = _require_index_column_names(statement, view)
     schema = statement.table.schema or "public"
     name = statement.name or f"{view.name}_{'_'.join(names)}_idx"

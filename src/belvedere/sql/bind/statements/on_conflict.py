@@ -18,6 +18,8 @@ from belvedere.sql.bind.statements.assignments import (
 )
 from belvedere.sql.parse import tree as t
 
+_UNREADY_HINT = "commit first: an index serves on conflict when it is filled"
+
 
 def bind_conflict(
     binder: Binder,
@@ -90,10 +92,16 @@ def _find_arbiter(
     for index in binder.catalog.table_indexes(table.id):
         if _is_arbiter(binder, texts, table, index, wanted, condition):
             return index.id, False
-    raise InvalidInput(
+    states = {index.state for index in binder.catalog.table_indexes(table.id)}
+    raise _no_arbiter_error(tree, unready=bool(states - {ObjectState.READY}))
+
+
+def _no_arbiter_error(tree: t.ConflictTree, *, unready: bool) -> InvalidInput:
+    return InvalidInput(
         "there is no unique constraint matching the on conflict specification",
         sqlstate="42P10",
         position=tree.at + 1,
+        hint=_UNREADY_HINT if unready else None,
     )
 
 
@@ -121,6 +129,8 @@ def _find_arbiter_by_name(
         return None, True
     for index in binder.catalog.table_indexes(table.id):
         if index.name == tree.constraint and index.unique:
+            if index.state is not ObjectState.READY:
+                raise _no_arbiter_error(tree, unready=True)
             return index.id, False
     raise InvalidInput(
         "constraint does not exist", sqlstate="42704", position=tree.at + 1, name=tree.constraint
