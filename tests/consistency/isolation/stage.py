@@ -72,7 +72,7 @@ class Stage:
 
     def _start(self, at: int, step: int) -> None:
         who, text, parameters = self.script[step]
-        if not text.startswith(("INSERT", "UPDATE", "DELETE")) and "FOR UPDATE" not in text:
+        if not text.startswith(("INSERT", "UPDATE", "DELETE")) and not text.endswith("FOR UPDATE"):
             self.events.append(Event(at, step, self.engine.execute(who, text, parameters)))
             return
         future = self.pool.submit(self.engine.execute, who, text, parameters)
