@@ -1,8 +1,9 @@
-"""The memory store's files: read whole or refused whole."""
+"""The memory store: its files are read whole or refused whole; a scan costs what is read of it."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,3 +56,49 @@ def test_a_damaged_file_is_not_ingested_and_stays(tmp_path: Path) -> None:
         store.ingest([file])
     assert content(store) == []
     assert file.exists()
+
+
+def test_a_scan_reads_only_what_is_taken_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore([(bytes([i]), b"v") for i in range(200)])
+    read: list[int] = []
+    read_batch = MemoryStore._read_batch
+
+    def count_pairs(self: MemoryStore, scan: Any, rows: int | None) -> list[Any]:
+        found = read_batch(self, scan, rows)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(MemoryStore, "_read_batch", count_pairs)
+    for reverse in (False, True):
+        scan = store.scan(b"", None, reverse=reverse, batch_rows=3)
+        next(scan)
+        del scan
+    assert read == [3, 3]
+    store.write([(b"x", b"new")])
+    assert read == [3, 3], "a scan that nobody reads is forgotten"
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("limit", [None, 4, 7])
+def test_a_scan_shows_what_was_there_when_it_began(
+    reverse: bool, limit: int | None, tmp_path: Path
+) -> None:
+    pairs = [(bytes([i]), b"old") for i in range(10)]
+    file = MemoryStore().sorted_file_writer(tmp_path / "file")
+    file.put(bytes([5, 5]), b"new")
+    path = file.finish()
+    assert path is not None
+    store = MemoryStore(pairs)
+    scans = [
+        store.scan(bytes([1]), bytes([9]), reverse=reverse, limit=limit, batch_rows=2)
+        for _ in range(4)
+    ]
+    seen = [next(scan) for scan in scans]
+    store.write([(bytes([3]), b"new"), (bytes([4]), None), (bytes([4, 4]), b"new")])
+    seen[1] += next(scans[1])
+    store.delete_range(bytes([5]), bytes([7]))
+    seen[2] += next(scans[2])
+    store.ingest([path])
+    expected = pairs[1:9][::-1] if reverse else pairs[1:9]
+    for scan, first in zip(scans, seen):
+        assert [*first, *(pair for batch in scan for pair in batch)] == expected[:limit]

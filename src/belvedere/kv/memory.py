@@ -1,9 +1,10 @@
 """The batch store in memory: the reference twin of every other engine, and the store of `:memory:`.
 
 One SortedDict behind one lock. A batch is checked before it is applied, so it is all or nothing,
-and readers take the lock, so no reader sees half of one. A scan that ends within its first batch
-costs only that batch; a longer one copies the rest of its range at that moment (references, not
-bytes), the simplest way to be consistent without making every writer pay for every open scan.
+and readers take the lock, so no reader sees half of one. A scan reads batch by batch, from the key
+after the last one. It shows what was there when it began: the first write that comes while it is
+open copies the rest of its range for it (references, not bytes) and forgets it, so a scan costs
+what is read of it, and a writer pays for an open scan once.
 
 Nothing survives the process except checkpoints and sorted files (format: sorted_file.py).
 """
@@ -34,13 +35,32 @@ from belvedere.kv.sorted_file import PairFileWriter, read_pair_file
 CHECKPOINT_FILE = "pairs"
 
 
+class _OpenScan:
+    """How far a scan has come. `copied` is the rest, once a write has come in between."""
+
+    __slots__ = ("bounds", "copied", "left", "reverse")
+
+    def __init__(self, start: bytes, end: bytes | None, reverse: bool, limit: int | None) -> None:
+        self.bounds: tuple[bytes, bytes | None] = (start, end)
+        self.reverse = reverse
+        self.left = limit
+        self.copied: Iterator[Pair] | None = None
+
+    def pass_key(self, key: bytes, count: int) -> None:
+        start, end = self.bounds
+        self.bounds = (start, key) if self.reverse else (key + b"\0", end)
+        if self.left is not None:
+            self.left -= count
+
+
 class MemoryStore:
     """A BatchStore whose sync is free and whose contents die with the process."""
 
-    __slots__ = ("__weakref__", "_closed", "_lock", "_pairs")
+    __slots__ = ("__weakref__", "_closed", "_lock", "_pairs", "_scans")
 
     def __init__(self, pairs: Iterable[Pair] = ()) -> None:
         self._pairs: SortedDict[bytes, bytes] = SortedDict(pairs)
+        self._scans: dict[int, _OpenScan] = {}
         self._lock = Lock()
         self._closed = False
         forks.track_handle(self)
@@ -95,6 +115,8 @@ class MemoryStore:
         check_batch(batch)
         with self._lock:
             self._check_open()
+            if self._scans:
+                self._copy_for_scans()
             for key, value in batch:
                 if value is None:
                     self._pairs.pop(key, None)
@@ -105,6 +127,7 @@ class MemoryStore:
         check_bytes(start, end)
         with self._lock:
             self._check_open()
+            self._copy_for_scans()
             for key in list(self._keys_in_range(start, end, reverse=False)):
                 del self._pairs[key]
 
@@ -128,6 +151,7 @@ class MemoryStore:
         pairs = [pair for file in files for pair in read_pair_file(file)]
         with self._lock:
             self._check_open()
+            self._copy_for_scans()
             self._pairs.update(pairs)
         for file in files:
             with map_os_errors(file):
@@ -156,15 +180,39 @@ class MemoryStore:
     def _scan_batches(
         self, start: bytes, end: bytes | None, reverse: bool, limit: int | None, batch_rows: int
     ) -> Iterator[list[Pair]]:
+        scan = _OpenScan(start, end, reverse, limit)
         with self._lock:
             self._check_open()
-            keys = islice(self._keys_in_range(start, end, reverse=reverse), limit)
-            value_of = self._pairs.__getitem__
-            first = [(key, value_of(key)) for key in islice(keys, batch_rows)]
-            rest = [(key, value_of(key)) for key in keys] if len(first) == batch_rows else []
-        if first:
-            yield first
-        for at in range(0, len(rest), batch_rows):
-            with self._lock:
-                self._check_open()
-            yield rest[at : at + batch_rows]
+            batch = self._read_batch(scan, batch_rows)
+            if len(batch) == batch_rows:
+                self._scans[id(scan)] = scan
+        try:
+            while batch:
+                yield batch
+                if len(batch) < batch_rows:
+                    return
+                with self._lock:
+                    self._check_open()
+                    batch = self._read_batch(scan, batch_rows)
+        finally:
+            # Without the lock: a generator may be collected at any moment, also under it.
+            self._scans.pop(id(scan), None)
+
+    def _read_batch(self, scan: _OpenScan, rows: int | None) -> list[Pair]:
+        """The next pairs of a scan, all that are left for None; under the lock."""
+        if scan.copied is not None:
+            return list(islice(scan.copied, rows))
+        if rows is None or (scan.left is not None and scan.left < rows):
+            rows = scan.left
+        found = islice(self._keys_in_range(*scan.bounds, reverse=scan.reverse), rows)
+        value_of = self._pairs.__getitem__
+        batch = [(key, value_of(key)) for key in found]
+        if batch:
+            scan.pass_key(batch[-1][0], len(batch))
+        return batch
+
+    def _copy_for_scans(self) -> None:
+        """Give the open scans what they have not read yet, before it changes; under the lock."""
+        for scan in list(self._scans.values()):
+            scan.copied = iter(self._read_batch(scan, None))
+        self._scans.clear()

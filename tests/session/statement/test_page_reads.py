@@ -12,6 +12,8 @@ import pytest
 from belvedere import failpoints
 from belvedere.interfaces.dbapi import Connection, connect
 from belvedere.interfaces.exceptions import DataError
+from belvedere.session.statement import cached_plans
+from belvedere.session.statement.compiled_statement import CompiledStatement
 
 ROWS = 2000
 
@@ -143,3 +145,36 @@ def test_a_page_is_of_one_moment(tmp_path: Path, durability: str) -> None:
             pages += 1
         writer.join()
     assert not failures
+
+
+@pytest.mark.parametrize("order", ["ORDER BY id", "ORDER BY id DESC", ""])
+def test_a_page_of_a_whole_table_is_what_the_usual_way_gives(con: Connection, order: str) -> None:
+    sql = f"SELECT id, note FROM one {order} LIMIT ?"
+    entry = compile_plan_of(con, sql)
+    one_scan_is_consistent = con._session.host.single_row_commits is not None
+    assert (entry.fast_read is not None) == one_scan_is_consistent
+    con.execute("BEGIN")
+    for changes in (
+        "SELECT 1",
+        "DELETE FROM one WHERE id % 3 = 0",
+        "INSERT INTO one VALUES (1, 'x')",
+    ):
+        con.execute(changes)
+        for limit in (0, 1, 7, 1024, 1025):
+            found = con.execute(sql, (limit,)).fetchall()
+            con.execute("SET tier = 'duckdb'")
+            expected = con.execute(sql.replace("LIMIT ?", "")).fetchall()[:limit]
+            con.execute("SET tier = 'auto'")
+            assert found == expected if order else set(found) <= set(con.execute(_ALL).fetchall())
+            assert len(found) == min(limit, len(con.execute(_ALL).fetchall()))
+    con.execute("ROLLBACK")
+
+
+_ALL = "SELECT id, note FROM one"
+
+
+def compile_plan_of(con: Connection, sql: str) -> CompiledStatement:
+    con.execute(sql, (1,))
+    found = cached_plans.find_plan(con._session, sql, ())
+    assert found is not None
+    return found

@@ -2,10 +2,10 @@
 
     SELECT columns FROM t WHERE key > ? ORDER BY key LIMIT ?
 
-or in descending order: the query behind a list in an application. Like the single-row statements,
-such a plan becomes one function without a Run; it reads one scan, which is consistent by itself, so
-it needs no snapshot. Pages longer than ROWS_MAX take the general path, where they can be cancelled
-and their rows are counted.
+or in descending order, or without a condition: the query behind a list in an application. Like the
+single-row statements, such a plan becomes one function without a Run; it reads one scan, which is
+consistent by itself, so it needs no snapshot. Pages longer than ROWS_MAX take the general path,
+where they can be cancelled and their rows are counted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def compile_page_read(catalog: Catalog, node: n.Node) -> FastPathRead | None:
     if node.count is None or not is_known_value(node.count):
         return None
     inner, scan = projected_columns(node.input)
-    if not isinstance(scan, n.Scan) or not is_one_range(scan):
+    if not isinstance(scan, n.Scan) or not (is_one_range(scan) or _is_whole_table(scan)):
         return None
     if scan.residual is not None or scan.access.index is not None:
         return None
@@ -57,6 +57,10 @@ def projected_columns(node: n.Node) -> tuple[list[int] | None, n.Node]:
         if len(columns) == len(node.expressions):
             return columns, node.input
     return None, node
+
+
+def _is_whole_table(scan: n.Scan) -> bool:
+    return not scan.access.parts and scan.access.range is None
 
 
 def is_one_range(scan: n.Scan) -> bool:
