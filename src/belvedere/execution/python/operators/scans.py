@@ -32,6 +32,7 @@ from belvedere.execution.python.operators.access import (
 )
 from belvedere.execution.python.operators.scan_requests import Narrow, compile_narrowing
 from belvedere.execution.run import Rows, Run
+from belvedere.kv.batch import SCAN_BATCH_ROWS
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -140,10 +141,12 @@ def _compile_full_scan(context: CompileContext, node: n.Scan) -> Rows:
     narrow = compile_narrowing(node, node.residual)
 
     def scan_table(run: Run) -> Iterator[Row]:
-        noticed, read = run.interrupt.count_rows, run.memory.count_read
-        for values in (narrow(run) or run.reader).scan_values(start, end):
-            noticed(len(values))
-            read(len(values))
+        reader = narrow(run) or run.reader
+        if 0 < run.wanted <= FIRST_ROWS[-1]:
+            batches = _scan_ranges(run, ((start, end),), False, reader)
+        else:
+            batches = _scan_values(run, ((start, end),), SCAN_BATCH_ROWS, reader)
+        for values in batches:
             yield from map(decode, values)
 
     return scan_table

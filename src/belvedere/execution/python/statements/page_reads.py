@@ -39,7 +39,7 @@ def compile_page_read(catalog: Catalog, node: n.Node) -> FastPathRead | None:
     if node.count is None or not is_known_value(node.count):
         return None
     inner, scan = projected_columns(node.input)
-    if not isinstance(scan, n.Scan) or not (is_one_range(scan) or _is_whole_table(scan)):
+    if not isinstance(scan, n.Scan) or not (is_one_range(scan) or _is_full_scan(scan)):
         return None
     if scan.residual is not None or scan.access.index is not None:
         return None
@@ -59,7 +59,7 @@ def projected_columns(node: n.Node) -> tuple[list[int] | None, n.Node]:
     return None, node
 
 
-def _is_whole_table(scan: n.Scan) -> bool:
+def _is_full_scan(scan: n.Scan) -> bool:
     return not scan.access.parts and scan.access.range is None
 
 
