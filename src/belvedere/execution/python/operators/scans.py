@@ -141,12 +141,16 @@ def _compile_full_scan(context: CompileContext, node: n.Scan) -> Rows:
     narrow = compile_narrowing(node, node.residual)
 
     def scan_table(run: Run) -> Iterator[Row]:
-        reader = narrow(run) or run.reader
-        if 0 < run.wanted <= FIRST_ROWS[-1]:
-            batches = _scan_ranges(run, ((start, end),), False, reader)
-        else:
-            batches = _scan_values(run, ((start, end),), SCAN_BATCH_ROWS, reader)
-        for values in batches:
+        reader, after, wanted = narrow(run) or run.reader, start, run.wanted
+        if 0 < wanted <= FIRST_ROWS[-1]:
+            pairs = [pair for batch in reader.scan(start, end, limit=wanted) for pair in batch]
+            run.memory.count_read(len(pairs))
+            for _, value in pairs:
+                yield decode(value)
+            if len(pairs) < wanted:
+                return
+            after = pairs[-1][0] + b"\0"
+        for values in _scan_values(run, ((after, end),), SCAN_BATCH_ROWS, reader):
             yield from map(decode, values)
 
     return scan_table
