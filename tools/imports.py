@@ -56,14 +56,14 @@ FOLDERS: dict[str, Order] = {
         ("workload",),
     ),
     "benchmarks": (
-        ("hbase", "papers", "pipeline", "statements", "tpcc", "tpch_views", "tpcw", "ycsb"),
+        ("bulk", "hbase", "papers", "pipeline", "statements", "tpcc", "tpch_views", "tpcw", "ycsb"),
         ("overhead", "queries", "store", "views"),
         ("report", "tpch"),
     ),
     "codec": (
         ("arrow", "printer", "view_state"),
         ("keys", "rows"),
-        ("key_parts", "row_shape", "single_change_record"),
+        ("bulk_record", "key_parts", "row_shape", "single_change_record"),
         ("accumulator", "encoding_errors", "numeric", "record", "row_slots"),
         ("compile", "keyspace", "scalars"),
     ),
@@ -73,7 +73,8 @@ FOLDERS: dict[str, Order] = {
         ("duckdb", "spark"),
         ("python",),
         ("run",),
-        ("bulk_insert", "memory_limit", "row_writes"),
+        ("bulk_insert",),
+        ("memory_limit", "row_writes"),
     ),
     "execution.python": (
         ("few_rows_read",),
@@ -195,7 +196,7 @@ FOLDERS: dict[str, Order] = {
         ("scan_request",),
         ("transaction",),
         ("history",),
-        ("cluster", "contracts", "token"),
+        ("cluster", "contracts", "gc_pause", "token"),
     ),
     "txn.row_atomic": (
         ("hbase_setup",),

@@ -60,6 +60,7 @@ from belvedere.txn.engine import Engine
 from belvedere.txn.row_atomic.engine import CellStoreSetup, RowAtomicEngine
 from belvedere.txn.transaction import foreign_keys
 from belvedere.txn.transaction.locks import RowLockTable
+from belvedere.txn.transaction.retry_locks import acquire_first, locks_to_retry
 from belvedere.txn.transaction.schema_change import apply_edit
 from belvedere.txn.transaction.sequences import Sequences
 from belvedere.txn.transaction.transaction import Transaction
@@ -194,13 +195,13 @@ class Database:
         for attempt in range(self.config.statement_retries_max, -1, -1):
             transaction = self.begin(isolation, at_least=at_least)
             try:
-                transaction.acquire_first(locks)
+                acquire_first(transaction, locks)
                 result = function(transaction)
                 return result, transaction.commit()
             except Retry as lost:
                 if not attempt:
                     raise
-                at_least, locks = lost.lost_to, transaction.locks_to_retry(lost)
+                at_least, locks = lost.lost_to, locks_to_retry(transaction, lost)
             finally:
                 transaction.rollback()
         raise AssertionError("unreachable")

@@ -15,6 +15,7 @@ In reading order; an entry uses only those before it:
     tpcc/      TPC-C through DB-API, compared with sqlite3 and PostgreSQL
     hbase/     a database on HBase, compared with bare calls of its gateways
     statements/  each kind of statement, compared with sqlite3
+    bulk/      statements that change many rows, compared with sqlite3, PostgreSQL and DuckDB
     ycsb       YCSB through `con.execute`, compared with raw rocksdict and with sqlite3
 """
 

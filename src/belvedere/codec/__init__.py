@@ -14,6 +14,7 @@ In reading order; an entry uses only those before it:
     row_shape             offsets of the fields of a row with a given number of slots
     single_change_record  fast decoder of log records of one change, the most frequent kind
     keys                  compound keys as ordered bytes: order(a, b) = order(encode a, encode b)
+    bulk_record           the log record of many changes, encoded by columns
     rows                  rows as bytes: fixed offsets, so that a column is read by itself
     arrow/                rows and log records to Arrow and back
     printer               readable text of any key and value of a store
@@ -26,6 +27,7 @@ SURFACE = (
     "arrow.arrow_to_state",
     "arrow.records_to_arrow",
     "arrow.rows_to_arrow",
+    "bulk_record",
     "compile",
     "keys",
     "keyspace",

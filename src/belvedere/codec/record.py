@@ -16,7 +16,7 @@ the log a chain: a lost or exchanged record is detected.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
 from xxhash import xxh3_64_intdigest
@@ -53,6 +53,10 @@ class Change(NamedTuple):
 
 PlainChange = tuple[int, bytes, bytes | None, bytes | None]
 """A Change, or a tuple of the same: what a commit builds, where each object counts."""
+
+
+HeaderFields = tuple[int, int, int, int, bytes, int]
+"""Position, hash of the record before, catalog version, time, transaction id, change count."""
 
 
 class LogRecord(NamedTuple):
@@ -118,12 +122,23 @@ def encode_record_with_hash(
     """The bytes of a record, and the hash the next one names as that of the record before."""
     try:
         directory, tail = _directory_and_tail(position, changes)
-        length = HEADER_BYTES + len(directory) + len(tail)
-        fields = (position, previous_hash, catalog_version, time, transaction, len(changes))
-        body = _body.pack(length, *fields) + directory + tail
+    except (struct.error, TypeError, ValueError) as error:
+        raise InvalidInput("log record cannot be encoded", detail=str(error)) from error
+    length = HEADER_BYTES + len(directory) + len(tail)
+    fields = (position, previous_hash, catalog_version, time, transaction, len(changes))
+    return seal_record(length, fields, directory, (tail,))
+
+
+def seal_record(
+    length: int, fields: HeaderFields, directory: bytes, tail: Iterable[bytes]
+) -> tuple[bytes, int]:
+    """A record of this length from its parts, and its hash."""
+    transaction = fields[4]
+    try:
         if len(transaction) != TRANSACTION_BYTES:
             raise InvalidInput("transaction id must have 16 bytes", found=len(transaction))
-    except (struct.error, TypeError, ValueError) as error:
+        body = b"".join([_body.pack(length, *fields), directory, *tail])
+    except (struct.error, TypeError) as error:
         raise InvalidInput("log record cannot be encoded", detail=str(error)) from error
     digest = xxh3_64_intdigest(body)
     return _hash.pack(digest) + body, digest
@@ -146,7 +161,7 @@ def encode_single_change(
         kind, old = INSERT, b""
     if new is None:
         if kind == INSERT:
-            _refuse_empty_change(position)
+            refuse_empty_change(position)
         kind, new = DELETE, b""
     key_end = len(stored_key) - ROW_PREFIX_BYTES
     old_end = key_end + len(old)
@@ -207,7 +222,7 @@ def _directory_and_tail(position: int, changes: Sequence[PlainChange]) -> tuple[
     for relation, key, old, new in changes:
         if old is None:
             if new is None:
-                _refuse_empty_change(position)
+                refuse_empty_change(position)
             kind, old = INSERT, b""
         else:
             kind = UPDATE if new is not None else DELETE
@@ -220,5 +235,5 @@ def _directory_and_tail(position: int, changes: Sequence[PlainChange]) -> tuple[
     return b"".join(entries), b"".join(parts)
 
 
-def _refuse_empty_change(position: int) -> NoReturn:
+def refuse_empty_change(position: int) -> NoReturn:
     raise InvalidInput("a change needs an old or a new row", log_position=position)

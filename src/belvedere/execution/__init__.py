@@ -2,9 +2,9 @@
 
 In reading order; an entry uses only those before it:
 
-    bulk_insert   bulk insert of many new rows of one table, for COPY and large INSERTs
     memory_limit  limits of a statement in the Python tier: bytes of rows held, rows read
     row_writes    writes of single rows, with the actions of the foreign keys that refer to them
+    bulk_insert   bulk insert of many new rows of one table, for COPY and large INSERTs
     run           one execution of a plan: reader, parameters, outer rows, cancellation
     python/       the Python engine: a plan becomes generated functions and closures over rows
     duckdb/       the DuckDB engine: a plan becomes SQL text over columnar copies of tables

@@ -14,7 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from belvedere import interrupts
 from belvedere.catalog.relation_codecs import CompiledTable
+from belvedere.execution.memory_limit import Memory
+from belvedere.execution.row_writes import BATCH_ROWS
+from belvedere.txn.gc_pause import pause_cycle_collector
 from belvedere.txn.transaction.table_rows import duplicate_key_violation, null_violation
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import TIMED_KINDS, Kind, Row, SqlType
@@ -22,6 +26,8 @@ from belvedere.types import TIMED_KINDS, Kind, Row, SqlType
 if TYPE_CHECKING:
     import pyarrow as pa
 
+INTEGERS = frozenset((Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT))
+"""Kinds whose keys are made by columns."""
 ROWS_MIN = 500
 """Fewer rows than this are inserted one by one."""
 
@@ -29,8 +35,9 @@ ROWS_MIN = 500
 class BulkLoader:
     """Inserts new rows of one table in one transaction, in batches of any size."""
 
-    def __init__(self, transaction: Transaction, table: CompiledTable) -> None:
+    def __init__(self, transaction: Transaction, table: CompiledTable, memory: Memory) -> None:
         self._transaction = transaction
+        self._memory = memory
         self._table = table
         self._project = table.layout.projector(table.table.primary_key)
         self._last = self._last_key()
@@ -42,7 +49,8 @@ class BulkLoader:
             for row in rows:
                 if row[slot] is None:
                     raise null_violation(table, name, [row[one.slot] for one in table.live_columns])
-        self._insert_values(list(map(table.encode, rows)))
+        with pause_cycle_collector():
+            self._insert_values(list(map(table.key_of, rows)), list(map(table.encode, rows)))
 
     def add_columns(self, batch: pa.RecordBatch) -> None:
         """Adds a batch with a column for every slot. InvalidInput when Arrow cannot cast a column:
@@ -55,16 +63,32 @@ class BulkLoader:
                 first = column.is_null().index(True).as_py()
                 row = [batch.column(one.slot)[first].as_py() for one in self._table.live_columns]
                 raise null_violation(self._table, name, row)
-        self._insert_values(arrow_to_rows(self._table.layout, batch))
+        with pause_cycle_collector():
+            values = arrow_to_rows(self._table.layout, batch)
+            self._insert_values(self._encode_keys(batch, values), values)
 
-    def _insert_values(self, values: list[bytes]) -> None:
+    def _encode_keys(self, batch: pa.RecordBatch, values: list[bytes]) -> list[bytes]:
+        """The keys of the rows of a batch, whose stored forms are `values`."""
+        from belvedere.codec.arrow.arrow_to_rows import split_binary  # heavy
+        from belvedere.codec.arrow.arrow_to_state import arrow_to_keys  # heavy
+
+        codec = self._table.key
+        if all(type_.kind in INTEGERS for type_ in codec.types):
+            columns = [batch.column(slot) for slot in self._table.table.primary_key]
+            found = arrow_to_keys(codec, columns)
+            if found is not None:
+                return split_binary(found)
+        return list(map(codec.encode, map(self._project, values)))
+
+    def _insert_values(self, keys: list[bytes], values: list[bytes]) -> None:
         if not values:
             return
-        keys = list(map(self._table.key.encode, map(self._project, values)))
         self._require_unused_keys(keys, values)
-        write = self._transaction.write
-        for key, value in zip(keys, values):
-            write(key, None, value)
+        self._memory.reserve_changes(values)
+        for at in range(0, len(keys), BATCH_ROWS):
+            interrupts.check_statement()
+            some = keys[at : at + BATCH_ROWS]
+            self._transaction.write_many(some, [None] * len(some), values[at : at + BATCH_ROWS])
 
     def _require_unused_keys(self, keys: list[bytes], values: list[bytes]) -> None:
         if len(set(keys)) < len(keys):
@@ -73,10 +97,10 @@ class BulkLoader:
                 if key in seen:
                     raise duplicate_key_violation(self._table, self._table.decode(value))
                 seen.add(key)
-        if self._last is None or min(keys) > self._last:
-            self._last = max(keys)
+        last, self._last = self._last, max(keys)
+        if last is None or min(keys) > last:
             return
-        self._last = max(self._last, *keys)
+        self._last = max(last, self._last)
         self._transaction.fetch_ahead(keys)
         for found, value in zip(self._transaction.multi_get(keys), values):
             if found is not None:

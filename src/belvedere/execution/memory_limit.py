@@ -14,8 +14,9 @@ estimate was wrong, and DuckDB runs the statement from the start (`RowLimitExcee
 from __future__ import annotations
 
 import itertools
+import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from belvedere.errors import Unavailable
 from belvedere.types import Row
@@ -24,6 +25,13 @@ CHUNK_ROWS = 64
 MEASURED_ROWS = 8
 """Of so many rows that are held, one is measured."""
 LIMIT_BYTES = 1024 * 1024 * 1024
+CHANGE_BYTES = 800
+ROW_COPIES = 6
+"""A changed row, until it is committed: its key, its lock and its entries in dictionaries; its old
+and new form in the transaction, the log record and the batch of the store."""
+CHANGES_BYTES_MAX = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+"""What the changes of a statement may take: half of the machine's memory, or the limit of the
+statement where that is more. They are the data, and cannot be spilled."""
 _OVERHEAD_BYTES = 100  # of an entry in a dictionary, about
 
 
@@ -32,7 +40,7 @@ class RowLimitExceeded(Exception):
 
 
 class Memory:
-    __slots__ = ("_work", "limit_bytes", "result_bytes_max", "used_bytes")
+    __slots__ = ("_changed_bytes", "_work", "limit_bytes", "result_bytes_max", "used_bytes")
 
     def __init__(
         self,
@@ -46,6 +54,7 @@ class Memory:
         self.limit_bytes = limit_bytes
         self.used_bytes = used_bytes
         self._work = work
+        self._changed_bytes = 0
         self.result_bytes_max = result_bytes_max
 
     def for_subquery(self) -> Memory:
@@ -91,6 +100,14 @@ class Memory:
         """Whether there is room for `count` rows of this row's size."""
         return self.used_bytes + _estimate_bytes(count, row) <= self.limit_bytes
 
+    def reserve_changes(self, stored: Sequence[bytes]) -> None:
+        """Reserves what a transaction needs until it has committed the changes of rows, by the
+        lengths of their stored forms; 53200 beyond the limit."""
+        self._changed_bytes += CHANGE_BYTES * len(stored) + ROW_COPIES * sum(map(len, stored))
+        limit_bytes = max(self.limit_bytes, CHANGES_BYTES_MAX)
+        if self._changed_bytes > limit_bytes:
+            raise over_limit(limit_bytes, self._changed_bytes)
+
     def _reserve_all(self, rows: list[Row]) -> None:
         """Reserves memory for these rows, by the sizes of one in every few of them."""
         measured = rows if len(rows) < MEASURED_ROWS else rows[::MEASURED_ROWS]
@@ -110,10 +127,13 @@ def _estimate_bytes(count: int, row: Iterable[object]) -> int:
     return count * (_OVERHEAD_BYTES + sum(map(sys.getsizeof, row)))
 
 
-def over_limit(limit_bytes: int) -> Unavailable:
-    return Unavailable(
+def over_limit(limit_bytes: int, needed_bytes: int | None = None) -> Unavailable:
+    error = Unavailable(
         "statement needs more memory than it may use",
         sqlstate="53200",
         hint="raise memory_limit_mb of the connection, or ask for less at a time",
         limit_mb=limit_bytes // 2**20,
     )
+    if needed_bytes is not None:
+        error.facts["needed_mb"] = -(-needed_bytes // 2**20)
+    return error

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from belvedere import interrupts
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.foreign_key_graph import child_foreign_keys
 from belvedere.catalog.model import ForeignKey, ReferentialAction
 from belvedere.catalog.relation_codecs import CompiledTable, compiled_index, compiled_table
 from belvedere.errors import Corruption, InvalidInput, Unsupported
 from belvedere.txn.contracts import Reader
+from belvedere.txn.gc_pause import pause_cycle_collector
 from belvedere.txn.transaction import table_rows as stored
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
 
+BATCH_ROWS = 4096
+"""Rows of a statement that are locked and written together, between looks for its cancellation."""
 ACTIONS = frozenset(ReferentialAction) - {ReferentialAction.NO_ACTION}
 
 
@@ -102,6 +106,44 @@ def delete_stored(
     for key, stored_form, row in found:
         stored.delete_stored_row(txn, table, key, row, stored_form)
     _apply_delete_actions(txn, table, [row for _, _, row in found])
+
+
+def replace_many(
+    txn: Transaction,
+    table: CompiledTable,
+    keys: list[bytes],
+    stored_forms: list[bytes],
+    olds: list[Row],
+    news: list[Row],
+) -> None:
+    """Replace rows of one statement by rows with the same keys; nothing that other tables refer to
+    with an action changes. NOT NULL was checked."""
+    with pause_cycle_collector():
+        for at in range(0, len(keys), BATCH_ROWS):
+            interrupts.check_statement()
+            here = slice(at, at + BATCH_ROWS)
+            after = news[here] if table.table.foreign_keys else ()
+            stored.lock_roots(txn, table, keys[here], olds[here], after)
+            encoded = list(map(table.encode, news[here]))
+            txn.write_many(keys[here], stored_forms[here], encoded)
+
+
+def delete_many(
+    txn: Transaction,
+    table: CompiledTable,
+    keys: list[bytes],
+    stored_forms: list[bytes],
+    rows: list[Row],
+) -> None:
+    """Remove rows of one statement; actions come after all of them."""
+    with pause_cycle_collector():
+        for at in range(0, len(keys), BATCH_ROWS):
+            interrupts.check_statement()
+            here = slice(at, at + BATCH_ROWS)
+            stored.lock_roots(txn, table, keys[here], rows[here])
+            some = keys[here]
+            txn.write_many(some, stored_forms[here], [None] * len(some))
+    _apply_delete_actions(txn, table, rows)
 
 
 def _apply_delete_actions(txn: Transaction, table: CompiledTable, rows: Sequence[Row]) -> None:

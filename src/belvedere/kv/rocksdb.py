@@ -38,11 +38,11 @@ from belvedere.kv.batch import (
     BULK_BATCH_ROWS,
     KEY_BYTES_MAX,
     SCAN_BATCH_ROWS,
-    VALUE_BYTES_MAX,
     Pair,
     SortedFileWriter,
     Write,
     check_bytes,
+    check_lengths,
     check_pair,
     check_scan,
 )
@@ -206,9 +206,7 @@ class RocksStore:
                     native[key] = value
             # A batch smaller than the smallest limit holds nothing over any limit.
             if native.size_in_bytes() > KEY_BYTES_MAX:
-                for key, value in batch:
-                    if len(key) > KEY_BYTES_MAX or (value and len(value) > VALUE_BYTES_MAX):
-                        check_pair(key, value)
+                check_lengths(batch)
             self._write(native)
             if sync:
                 self._flush_wal(True)

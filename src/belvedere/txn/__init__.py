@@ -5,6 +5,7 @@ In reading order; an entry uses only those before it:
     cluster        what a store that several processes use shows of them
     contracts      contracts of the layer: readers, writers, participants, commit protocols, log
     token          position tokens: authenticated log positions, valid in other connections
+    gc_pause       a pause of Python's cycle collector while many changes are made
     history/       past states of rows: undo index, readers at a position, undo by the log
     transaction/   a transaction: its snapshot, its writes, its locks, the rows of its tables
     scan_request   what a scan needs of a table's rows, for stores that can leave out the rest
@@ -21,6 +22,7 @@ SURFACE = (
     "batch_atomic.replay",
     "contracts",
     "engine",
+    "gc_pause",
     "history.derived_rows",
     "history.merge_scan",
     "history.readers",
@@ -34,6 +36,7 @@ SURFACE = (
     "token",
     "transaction.foreign_keys",
     "transaction.locks",
+    "transaction.retry_locks",
     "transaction.root_keys",
     "transaction.schema_change",
     "transaction.sequences",

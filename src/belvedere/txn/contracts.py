@@ -18,6 +18,7 @@ bytes 1-5, so one argument identifies relation and row.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
@@ -73,6 +74,17 @@ class RowChange(NamedTuple):
         return int.from_bytes(self.key[1:5])
 
 
+def collect_changes(
+    keys: Sequence[bytes],
+    olds: Sequence[bytes | None],
+    news: Sequence[bytes | None],
+    seen: int,
+) -> Iterator[tuple[bytes, RowChange]]:
+    """Keys with their changes, without a Python frame for each."""
+    fields = zip(keys, olds, news, repeat(seen), strict=False)
+    return zip(keys, map(new_tuple, repeat(RowChange), fields), strict=False)
+
+
 class KeyRange(NamedTuple):
     """start <= key < end."""
 
@@ -102,6 +114,18 @@ nearly every lock is one."""
 
 def request_of(lock: OwnedLock) -> LockRequest:
     return LockRequest(ROOT, lock) if isinstance(lock, bytes) else lock
+
+
+def locked_resource(lock: OwnedLock) -> tuple[str, bytes]:
+    """What is locked, whether shared or not."""
+    return request_of(lock)[:2]
+
+
+class TransactionSavepoint(NamedTuple):
+    """How long the journal was, and how many locks were held, when it was set."""
+
+    journal: int
+    locks: int
 
 
 class Reader(Protocol):

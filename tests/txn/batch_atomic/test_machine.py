@@ -37,8 +37,9 @@ from belvedere.txn.contracts import (
     SNAPSHOT,
     Isolation,
     LockRequest,
+    TransactionSavepoint,
 )
-from belvedere.txn.transaction.transaction import Transaction, TransactionSavepoint
+from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import TEXT, Row
 from tests.mutations.registry import mutated
 from tests.txn.shop import column, entries, pairs, scan, table, table_of

@@ -17,7 +17,7 @@ from belvedere.execution.python.operators import (
     virtual_tables,
     windows,
 )
-from belvedere.execution.python.statements import dml
+from belvedere.execution.python.statements import bulk_writes, dml
 from belvedere.execution.run import Rows
 from belvedere.plan import nodes as n
 
@@ -95,8 +95,10 @@ def _compile_rare_node(context: CompileContext, node: n.Node) -> Rows:
         case n.Insert():
             return dml.compile_insert(context, node)
         case n.Update():
-            return dml.compile_update(context, node)
+            bulk = bulk_writes.compile_bulk_update(context, node)
+            return bulk or dml.compile_update(context, node)
         case n.Delete():
-            return dml.compile_delete(context, node)
+            bulk = bulk_writes.compile_bulk_delete(context, node)
+            return bulk or dml.compile_delete(context, node)
         case _:
             raise Unsupported("plan node outside of a delta plan", node=type(node).__name__)

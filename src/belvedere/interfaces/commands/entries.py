@@ -19,7 +19,7 @@ from belvedere.pipeline.store.spark_session import require_spark_and_java
 from belvedere.remote.client import ask_owner_once, is_reachable
 from belvedere.remote.frames import Request
 
-BY_ROWS = ("store", "ycsb", "queries", "tpch", "statements")
+BY_ROWS = ("store", "ycsb", "queries", "tpch", "statements", "bulk")
 BY_CUSTOMERS = ("tpcw",)
 BY_SCALE = ("tpcc", "views", "growth", "matrix", "vms", "cloudtps", "pnuts", "pipeline", "hbase")
 WORKLOADS = (*BY_ROWS, *BY_CUSTOMERS, *BY_SCALE)
@@ -28,6 +28,7 @@ WORKLOADS = (*BY_ROWS, *BY_CUSTOMERS, *BY_SCALE)
 ON_SPARK = {"vms": "papers.vms_spark"}
 ON_DATABASE = ("tpcw", "hbase")
 MODULES = {
+    "bulk": "bulk.suite",
     "hbase": "hbase.suite",
     "statements": "statements.suite",
     "tpcc": "tpcc.suite",
@@ -105,7 +106,7 @@ def bench(
     part: Annotated[
         list[str] | None,
         typer.Option(
-            help="only this part, by its letter (views, growth, matrix, tpcc, statements);"
+            help="only this part, by its letter (views, growth, matrix, tpcc, statements, bulk);"
             " repeatable"
         ),
     ] = None,

@@ -21,9 +21,9 @@ from belvedere.session.context.database_contract import DatabaseContract
 from belvedere.session.context.freshness import Freshness, FreshnessKind, parse_freshness
 from belvedere.session.context.notifications import NotificationMark, SessionNotifications
 from belvedere.session.context.settings import SessionSettings
-from belvedere.txn.contracts import Isolation, Reader
+from belvedere.txn.contracts import Isolation, Reader, TransactionSavepoint
 from belvedere.txn.transaction.schema_change import apply_edit
-from belvedere.txn.transaction.transaction import Transaction, TransactionSavepoint
+from belvedere.txn.transaction.transaction import Transaction
 from belvedere.views.registry.created_objects import backfill_created_objects
 from belvedere.views.state.build_state import select_builds
 

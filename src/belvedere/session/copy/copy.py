@@ -81,8 +81,8 @@ class _CopyLoader:
         self.session = session
         self.table = compiled_table(catalog, insert.relation)
         self.columns = _map_slots_to_file_columns(insert, self.table)
-        self._loader = BulkLoader(transaction, self.table)
         self._run = session.make_run_context(transaction, ())
+        self._loader = BulkLoader(transaction, self.table, self._run.memory)
         self._each = compile_plan(catalog, insert.input)
         context = CompileContext(catalog, lambda inner: compile_plan(catalog, inner))
         self._make = row_maker(context, insert, self.table)

@@ -18,9 +18,10 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation_codecs import compiled_index
 from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.session.context.result import Result
-from belvedere.txn.contracts import LockRequest, RowChange
+from belvedere.txn.contracts import LockRequest, RowChange, TransactionSavepoint
 from belvedere.txn.transaction.foreign_keys import ForeignKeyParticipant
-from belvedere.txn.transaction.transaction import DEADLOCK, Transaction, TransactionSavepoint
+from belvedere.txn.transaction.retry_locks import DEADLOCK, acquire_first, locks_to_retry
+from belvedere.txn.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -56,7 +57,7 @@ def _run_in_own_transaction(
             state.floor = seen  # what the race was lost to is not to come
             raise
         try:
-            transaction.acquire_first(locks)
+            acquire_first(transaction, locks)
             transaction.begin_first_statement()
             result = _run_with_restarts(session, transaction, changes, action, restarts)
             if session.autocommit:
@@ -69,7 +70,7 @@ def _run_in_own_transaction(
                 if session.autocommit:
                     state.rollback()
                 raise
-            locks = transaction.locks_to_retry(lost)
+            locks = locks_to_retry(transaction, lost)
             state.rollback()
             state.floor = max(state.floor, lost.lost_to)
         except BaseException:

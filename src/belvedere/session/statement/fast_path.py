@@ -22,6 +22,7 @@ from belvedere.session.statement.attempts import check_immediate_constraints
 from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.session.statement.parameters import ParameterTypesDiffer
 from belvedere.txn.contracts import LockRequest, Reader
+from belvedere.txn.transaction.retry_locks import acquire_first, locks_to_retry
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -179,7 +180,7 @@ def run_own_write(
         transaction.lock_wait_ms = state.lock_wait_ms
         try:
             if locks:
-                transaction.acquire_first(locks)
+                acquire_first(transaction, locks)
             if transaction.catalog is not entry.catalog or state.is_read_only_by_default:
                 transaction.rollback()
                 return session.run_with_timeout(
@@ -198,7 +199,7 @@ def run_own_write(
             if attempts < 0:
                 raise
             state.floor = max(state.floor, lost.lost_to)
-            locks = transaction.locks_to_retry(lost)
+            locks = locks_to_retry(transaction, lost)
         except BaseException:
             record.errors += 1
             raise

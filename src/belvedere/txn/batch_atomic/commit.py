@@ -23,13 +23,13 @@ from belvedere import failpoints
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.codec import keyspace
-from belvedere.codec.record import encode_record_with_hash, encode_single_change
+from belvedere.codec.record import encode_single_change
 from belvedere.config import Config
 from belvedere.errors import Corruption, Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.batch import BatchStore, Write
+from belvedere.txn.batch_atomic import log_chunks
 from belvedere.txn.batch_atomic.created_objects import derive_rows_and_backfill
 from belvedere.txn.batch_atomic.group_sync import GroupSync, unknown_outcome
-from belvedere.txn.batch_atomic.log_chunks import CHUNK_BYTES, split_record
 from belvedere.txn.batch_atomic.visibility import Visibility
 from belvedere.txn.contracts import (
     CommitResult,
@@ -46,6 +46,7 @@ from belvedere.txn.contracts import (
     Snapshot,
     new_tuple,
 )
+from belvedere.txn.gc_pause import pause_cycle_collector
 from belvedere.txn.history.derived_rows import DerivedRows
 from belvedere.txn.history.readers import NewestReader, OverlayReader, SnapshotReader
 
@@ -122,7 +123,10 @@ class BatchCommit:
             if catalog is not intent[1][2]:
                 self._require_same_objects(intent, catalog)
             time = self._clock_us()
-            batch, position = self._append_transaction(intent[0], intent[2], time, own=1)
+            append = self._append_transaction
+            if len(intent[2]) >= log_chunks.COLUMNS_CHANGES_MIN:
+                append = pause_cycle_collector()(append)
+            batch, position = append(intent[0], intent[2], time, own=1)
         finally:
             self._section.release()
         self._wait_until_durable(batch, position)
@@ -239,12 +243,9 @@ class BatchCommit:
             or (group is not None and group.failure is not None)
         ):
             self._section.release()
-            self._raise_refusal()
-
-    def _raise_refusal(self) -> None:
-        if self._shut:
-            raise Unavailable("the database is closed", sqlstate="08003")
-        self.require_writable()
+            if self._shut:
+                raise Unavailable("the database is closed", sqlstate="08003")
+            self.require_writable()
 
     def _wait_for_section(self) -> None:
         if not self._section.acquire(timeout=self._section_wait_s):
@@ -283,12 +284,11 @@ class BatchCommit:
             batch = [(key, new) for key, _, new, _ in changes]
             if CATALOG_PREFIX in prefixes:
                 catalog = apply_catalog_changes(catalog, changes)
-            logged = [(int.from_bytes(k[1:PREFIX]), k[PREFIX:], o, n) for k, o, n, _ in changes]
-            record, digest = encode_record_with_hash(
-                position, last_hash, catalog.version, time, transaction, logged
+            record, digest = log_chunks.encode_changes(
+                position, last_hash, catalog.version, time, transaction, changes
             )
-        if len(record) > CHUNK_BYTES:
-            batch += split_record(position, record)
+        if len(record) > log_chunks.CHUNK_BYTES:
+            batch += log_chunks.split_record(position, record)
         else:
             batch.append((LOG_KEY.pack(keyspace.LOG, position), record))
         cached: Any = catalog.derived_cache.get(prefixes)

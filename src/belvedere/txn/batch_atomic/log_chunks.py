@@ -1,4 +1,4 @@
-"""Chunks of log records that are too large for one value: splitting, assembling, deleting.
+"""Records of transactions of several changes, and chunks of those that are too large for one value.
 
 A record is split into chunks of at most `CHUNK_BYTES`. The first is stored under the record's log
 key; the others under the key family `piece`, with the same position. All are written in the one
@@ -8,16 +8,41 @@ total length and its hash covers all chunks, so a lost or exchanged chunk is det
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from belvedere.codec import keyspace
-from belvedere.codec.record import record_length, record_position
+from belvedere.codec.record import encode_record_with_hash, record_length, record_position
 from belvedere.errors import InvalidInput
 from belvedere.kv.batch import BatchStore, Write
+from belvedere.txn.contracts import RowChange
 
 CHUNK_BYTES = 256 * 1024
 """Far below the maximum length of a value: a store reads entire blocks, so a seek to the record
 after a large one would read the large one too."""
+
+
+COLUMNS_CHANGES_MIN = 500
+"""Records of fewer changes are encoded change by change."""
+
+
+def encode_changes(
+    position: int,
+    previous_hash: int,
+    catalog_version: int,
+    time: int,
+    transaction: bytes,
+    changes: Sequence[RowChange],
+) -> tuple[bytes, int]:
+    """The record of a transaction, and its hash."""
+    header = (position, previous_hash, catalog_version, time, transaction)
+    if len(changes) < COLUMNS_CHANGES_MIN:
+        prefix = keyspace.ROW_PREFIX_BYTES
+        logged = [(int.from_bytes(k[1:prefix]), k[prefix:], o, n) for k, o, n, _ in changes]
+        return encode_record_with_hash(*header, logged)
+    from belvedere.codec.bulk_record import encode_many_changes  # heavy
+
+    keys, olds = [key for key, _, _, _ in changes], [old for _, old, _, _ in changes]
+    return encode_many_changes(*header, keys, olds, [new for _, _, new, _ in changes])
 
 
 def split_record(position: int, record: bytes) -> list[Write]:

@@ -6,6 +6,7 @@ In reading order; an entry uses only those before it:
     root_keys      root keys: the key of a hierarchy's top row, locked before a write
     ended_reader   the reader of a transaction that has ended
     transaction    a transaction: snapshot, writes, locks, savepoints, commit
+    retry_locks    locks that another attempt takes first, after a lost race
     foreign_keys   foreign keys as participants of commits that touch their tables
     schema_change  catalog changes in a transaction: objects as rows of the catalog relation
     sequences      sequences and hidden row ids: numbers from logged ranges

@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
@@ -84,6 +84,22 @@ class RowLockTable:
         mine = (owner, False)
         if self._queues.setdefault(key, mine) is not mine:
             self._acquire_resource(owner, key, False, wait_ms)
+
+    def acquire_roots(
+        self,
+        owner: Owner,
+        keys: Sequence[bytes],
+        held: dict[OwnedLock, None],
+        wait_ms: int | None = None,
+    ) -> None:
+        """The exclusive locks of many root keys, except those in `held`, to which each is added as
+        soon as it is granted."""
+        mine, claim = (owner, False), self._queues.setdefault
+        for key in keys:
+            if key not in held:
+                if claim(key, mine) is not mine:
+                    self._acquire_resource(owner, key, False, wait_ms)
+                held[key] = None
 
     def is_root_held(self, key: bytes) -> bool:
         return key in self._queues

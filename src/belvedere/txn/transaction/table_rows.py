@@ -6,7 +6,7 @@ executor has evaluated what needs expressions (CHECK, defaults) before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from belvedere.catalog.relation_codecs import CompiledTable
@@ -124,6 +124,22 @@ def _lock_root(transaction: Transaction, table: CompiledTable, key: bytes, row: 
     if root is not None:
         key = root(key, row, transaction)
     transaction.lock_root(key)
+
+
+def lock_roots(
+    transaction: Transaction,
+    table: CompiledTable,
+    keys: Sequence[bytes],
+    olds: Sequence[Row],
+    news: Sequence[Row] = (),
+) -> None:
+    """Lock the roots of many rows, before and after a change that keeps their keys."""
+    root = root_finder(transaction.catalog, table.table.id)
+    if root is None:
+        transaction.lock_roots(keys)
+        return
+    found = [root(key, row, transaction) for rows in (olds, news) for key, row in zip(keys, rows)]
+    transaction.lock_roots(list(dict.fromkeys(found)))
 
 
 def _used_key_error(

@@ -8,12 +8,12 @@ read of a derived relation; the final ones are made in the commit section from t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Self
+from itertools import repeat
+from typing import Self
 
 from sortedcontainers import SortedList
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.errors import Retry
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
 from belvedere.txn.contracts import (
     ROOT,
@@ -29,6 +29,9 @@ from belvedere.txn.contracts import (
     Reader,
     RowChange,
     Snapshot,
+    TransactionSavepoint,
+    collect_changes,
+    locked_resource,
     new_tuple,
     request_of,
 )
@@ -38,18 +41,10 @@ from belvedere.txn.history.readers import OverlayReader, values_only
 from belvedere.txn.transaction.ended_reader import ENDED_READER, ended_error
 from belvedere.txn.transaction.locks import RowLockTable
 
-DEADLOCK = "40P01"
 NO_READS: frozenset[bytes] = frozenset()
 _NO_CHANGES: dict[bytes, RowChange] = {}  # these are shared and never added to
 _NO_ROWS: dict[bytes, bytes | None] = {}
 _NO_RANGES: list[KeyRange] = []
-
-
-class TransactionSavepoint(NamedTuple):
-    """How long the journal was, and how many locks were held, when it was set."""
-
-    journal: int
-    locks: int
 
 
 class Transaction:
@@ -255,6 +250,13 @@ class Transaction:
                 self._locks.acquire_root(self.id, key, self.lock_wait_ms)
             self._held[key] = None
 
+    def lock_roots(self, keys: Sequence[bytes]) -> None:
+        if self.ended or self._carried is not None:
+            for key in keys:
+                self.lock_root(key)
+        else:
+            self._locks.acquire_roots(self.id, keys, self._held, self.lock_wait_ms)
+
     def _is_carried(self, lock: OwnedLock) -> bool:
         """Whether an earlier attempt of the statement has taken this lock: it is then held."""
         if self._carried is None or lock not in self._carried:
@@ -271,18 +273,6 @@ class Transaction:
         that is locked but not written."""
         if key not in self._changes:
             self._protocol.require_unchanged(key, self.snapshot)
-
-    def locks_to_retry(self, lost: Retry) -> tuple[LockRequest, ...]:
-        """The locks another attempt should take first; none after a deadlock, which they caused."""
-        return () if lost.sqlstate == DEADLOCK else tuple(sorted(self.held_locks))
-
-    def acquire_first(self, requests: Sequence[LockRequest]) -> None:
-        """Take these locks before anything is read, then a new snapshot: another attempt after a
-        lost race cannot lose again to a holder of them, who published before it released."""
-        for request in requests:
-            self.acquire_lock(request)
-        if requests:
-            self.renew_snapshot()
 
     def write(self, key: bytes, old: bytes | None, new: bytes | None) -> None:
         """Replace `old`, which the caller read by this transaction, by `new` (None: absent)."""
@@ -309,6 +299,22 @@ class Transaction:
         del self._changes[key]
         if self._order is not None:
             self._order.remove(key)
+
+    def write_many(
+        self, keys: Sequence[bytes], olds: Sequence[bytes | None], news: Sequence[bytes | None]
+    ) -> None:
+        """`write` of many rows, no key twice, each with an old or a new row."""
+        if self.ended or self._unpreviewed is not None or not self._changes.keys().isdisjoint(keys):
+            for change in zip(keys, olds, news, strict=True):
+                self.write(*change)
+            return
+        for key in keys:
+            self._protocol.require_unchanged(key, self.snapshot)
+        self._changes.update(collect_changes(keys, olds, news, self.snapshot.batch))
+        if self._journal is not None:
+            self._journal += zip(keys, repeat(None))
+        if self._order is not None:
+            self._order.update(keys)
 
     def require_stable(self, start: bytes, end: bytes) -> None:
         """Let the commit fail with Retry when another one changes something in the range."""
@@ -418,8 +424,8 @@ class Transaction:
 
     def _release_unless_held(self, locks: Iterable[OwnedLock]) -> None:
         """Release these, except where the same is also held in another mode."""
-        held = {_locked_resource(lock) for lock in self._held}
-        self._locks.release(self.id, [one for one in locks if _locked_resource(one) not in held])
+        held = {locked_resource(lock) for lock in self._held}
+        self._locks.release(self.id, [one for one in locks if locked_resource(one) not in held])
 
     def _discard_preview(self) -> None:
         self._derived, self._unpreviewed = _NO_ROWS, None
@@ -493,8 +499,3 @@ class Transaction:
             self.commit()
         else:
             self.rollback()
-
-
-def _locked_resource(lock: OwnedLock) -> tuple[str, bytes]:
-    """What is locked, whether shared or not."""
-    return request_of(lock)[:2]

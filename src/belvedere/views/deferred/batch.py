@@ -23,11 +23,11 @@ from belvedere.catalog.model import ObjectState, View
 from belvedere.errors import Error, InvalidInput, Unavailable
 from belvedere.kv.batch import KEY_BYTES_MAX, Write
 from belvedere.txn.contracts import ChangeLog, CommitProtocol, Reader, RowChange
+from belvedere.txn.gc_pause import pause_cycle_collector
 from belvedere.views.changefeed.entries import Addition
 from belvedere.views.cost.maintenance_tier import MaintenanceTier
 from belvedere.views.cost.row_counts import PositionSpan
 from belvedere.views.cost.tier_selector import TierChoice
-from belvedere.views.maintain.gc_pause import pause_cycle_collector
 from belvedere.views.maintain.log_window import (
     LogWindow,
     RecordLookahead,

@@ -113,6 +113,9 @@ class IndexParticipant:
         """Nothing: `writes` has checked uniqueness."""
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        if len(changes) >= COLUMNS_ROWS_MIN and not self.unique:
+            self._replace_many_entries(changes, writer)
+            return
         removed: set[bytes] = set()
         added: list[tuple[bytes, bytes]] = []
         prefix = self._prefix
@@ -133,6 +136,23 @@ class IndexParticipant:
             self._require_unique_keys(added, removed, reader)
         for key, value in added:
             writer.put(key, value)
+
+    def _replace_many_entries(self, changes: Sequence[RowChange], writer: Writer) -> None:
+        """`writes` of an index that is not unique, of many changes: entries by columns."""
+        own = [
+            change
+            for change in changes
+            if change[0].startswith(self._prefix)
+            and not self._has_equal_index_columns(change[1], change[2])
+        ]
+        before = dict(self.build_index_entries([old for _, old, _, _ in own if old is not None]))
+        after = dict(self.build_index_entries([new for _, _, new, _ in own if new is not None]))
+        for key in before:
+            if key not in after:
+                writer.delete(key)
+        for key, value in after.items():
+            if before.get(key) != value:
+                writer.put(key, value)
 
     def single_row_writes(self, prefix: bytes) -> SingleRowWrites | None:
         if prefix != self._prefix:

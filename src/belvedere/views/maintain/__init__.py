@@ -6,7 +6,6 @@ In reading order; an entry uses only those before it:
     state_entries      the whole state of a view as sorted entries
     duckdb_batch     the delta of a large batch by DuckDB, in columns
     failed_expression  the error of a view that cannot be maintained: view, expression, row
-    gc_pause         a pause of Python's cycle collector during a maintenance batch
     log_window       a window of the log, read, decoded and consolidated once for all views
     maintainer       the maintenance of one view: changes of its tables to additions to state
 """

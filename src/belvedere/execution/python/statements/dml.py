@@ -183,7 +183,8 @@ def compile_insert(context: CompileContext, node: n.Insert) -> Rows:
 
         def apply_inserts(txn: Transaction) -> None:
             if upsert is None and len(made) >= bulk_insert.ROWS_MIN:
-                bulk_insert.BulkLoader(txn, table).add_rows([widen(row) for row in made])
+                loader = bulk_insert.BulkLoader(txn, table, run.memory)
+                loader.add_rows([widen(row) for row in made])
                 return
             if len(changed) > 1:
                 txn.fetch_ahead(table.key_of(widen(new)) for _, new in changed)

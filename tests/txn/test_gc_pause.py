@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from belvedere.txn.gc_pause import pause_cycle_collector
 from belvedere.views.deferred import batch
-from belvedere.views.maintain.gc_pause import pause_cycle_collector
 from tests.views.sql import opened
 
 
