@@ -47,7 +47,11 @@ def encode_many_changes(
     if bool((absent[0] & absent[1]).any()):
         refuse_empty_change(position)
     kinds[absent[0]], kinds[absent[1]] = INSERT, DELETE
-    parts = [key[ROW_PREFIX_BYTES:] for key in stored_keys], _fill_absent(olds), _fill_absent(news)
+    parts = (
+        [key[ROW_PREFIX_BYTES:] for key in stored_keys],
+        _replace_absent(olds),
+        _replace_absent(news),
+    )
     ends = np.cumsum(np.column_stack([_count_bytes(part) for part in parts]))
     length = HEADER_BYTES + ENTRY_BYTES * count + int(ends[-1])
     if length > RECORD_BYTES_MAX:
@@ -74,7 +78,7 @@ def _find_absent(rows: Column) -> npt.NDArray[np.bool_]:
     return np.fromiter([row is None for row in rows], np.bool_, len(rows))
 
 
-def _fill_absent(rows: Column) -> Sequence[bytes]:
+def _replace_absent(rows: Column) -> Sequence[bytes]:
     return [b"" if row is None else row for row in rows]
 
 

@@ -108,7 +108,7 @@ def load_table(place: Place, name: str, rows: int) -> None:
     )
 
 
-def _fill_target(place: Place, variant: Variant) -> None:
+def _load_target(place: Place, variant: Variant) -> None:
     """Rows that the last round has deleted come back."""
     [(found,)] = place.peer.execute("SELECT count(*) FROM target").fetchall()
     if found < 2 * place.rows:
@@ -171,10 +171,10 @@ def _insert_values(place: Place) -> None:
 PLAIN = VARIANTS[:1]
 
 TASKS = (
-    Task("UPDATE of all rows", 2, "sqlite3", 3, _fill_target, _update_all),
-    Task("UPDATE of a range", 1, "sqlite3", 3, _fill_target, _update_range),
-    Task("UPDATE, scattered", 1, "sqlite3", 3, _fill_target, _update_scattered),
-    Task("DELETE of a range", 1, "sqlite3", 3, _fill_target, _delete_range),
+    Task("UPDATE of all rows", 2, "sqlite3", 3, _load_target, _update_all),
+    Task("UPDATE of a range", 1, "sqlite3", 3, _load_target, _update_range),
+    Task("UPDATE, scattered", 1, "sqlite3", 3, _load_target, _update_scattered),
+    Task("DELETE of a range", 1, "sqlite3", 3, _load_target, _delete_range),
     Task("INSERT .. SELECT", COPIED, "PostgreSQL", 2, _empty_target, _insert_select),
     Task("COPY", COPIED, "PostgreSQL", 2, _empty_target, _copy_file),
     Task("executemany", 2, "sqlite3", None, _empty_target, _insert_many, VARIANTS, ("DuckDB",)),
