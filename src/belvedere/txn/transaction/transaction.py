@@ -423,8 +423,7 @@ class Transaction:
             self._release_unless_held(taken)
 
     def _release_unless_held(self, locks: Iterable[OwnedLock]) -> None:
-        """Release these, except where the same is also held in another mode."""
-        held = {locked_resource(lock) for lock in self._held}
+        held = {locked_resource(lock) for lock in self._held}  # perhaps in another mode
         self._locks.release(self.id, [one for one in locks if locked_resource(one) not in held])
 
     def _discard_preview(self) -> None:
