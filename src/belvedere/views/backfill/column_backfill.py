@@ -17,10 +17,10 @@ from belvedere.errors import Error
 from belvedere.execution.run import Interrupt
 from belvedere.kv.batch import Pair
 from belvedere.txn.contracts import CommitProtocol, Reader
+from belvedere.txn.gc_pause import pause_cycle_collector
 from belvedere.views.backfill.backfill_plan import BY_COLUMNS, PlannedBackfill, ResumePoint
 from belvedere.views.backfill.backfill_views import GROUPS_MAX, BuildControl
 from belvedere.views.cost.tier_selector import TierSelector
-from belvedere.views.maintain.gc_pause import pause_cycle_collector
 from belvedere.views.state.backfill_progress import BackfillProgress
 from belvedere.views.state.state_update import StateUpdate, commit_unread_state
 

@@ -21,11 +21,11 @@ from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.codec import keyspace
 from belvedere.kv.batch import BULK_BATCH_ROWS, Write
 from belvedere.txn.contracts import Reader
+from belvedere.txn.gc_pause import pause_cycle_collector
 from belvedere.views.backfill.backfill_views import BuildControl, open_newest_reader
 from belvedere.views.backfill.column_backfill import FILE_ENTRIES_MAX
 from belvedere.views.backfill.contracts import HostDatabase
 from belvedere.views.indexes.entries import IndexParticipant
-from belvedere.views.maintain.gc_pause import pause_cycle_collector
 from belvedere.views.maintain.state_entries import StateEntries
 from belvedere.views.state.backfill_progress import (
     BackfillProgress,
