@@ -13,7 +13,7 @@ from belvedere.database import Database, restore_backup
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.kv.batch import BatchStore
 from belvedere.kv.memory import MemoryStore
-from belvedere.txn.batch_atomic import commit, log_chunks
+from belvedere.txn.batch_atomic import log_chunks
 from belvedere.txn.batch_atomic.replay import replay_records
 from tests.txn.shop import create_shop, put, scan
 
@@ -23,7 +23,6 @@ SMALL = 300
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_chunks, "CHUNK_BYTES", SMALL)
-    monkeypatch.setattr(commit, "CHUNK_BYTES", SMALL)
 
 
 def put_products(db: Database, first: int, count: int) -> None:
