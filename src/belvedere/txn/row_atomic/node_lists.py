@@ -12,15 +12,13 @@ from belvedere.txn.row_atomic.node import Node, node_of
 
 
 def list_nodes(node: Node) -> Step[list[NodeStatus]]:
-    """Every node whose heartbeat is in the store and that is not known to be gone, by number."""
+    """Every node whose heartbeat is in the store, by number."""
     found = []
     now = yield Now()
     for row, cells in (yield CellScan(layout.HEARTBEATS, layout.HEARTBEATS + b"\xff" * 9)):
         stored = value_of(cells, layout.BEAT)
         assert stored is not None
         beat = layout.decode(Heartbeat, stored, row)
-        if beat == layout.GONE:
-            continue
         other = int.from_bytes(row[1:])
         stale = locks.is_heartbeat_stale(node, other, beat, now)
         silent = now - node.heard[other][1]

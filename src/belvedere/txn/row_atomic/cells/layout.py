@@ -136,11 +136,6 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True, gc=False):
     snapshots_from: int
 
 
-GONE = Heartbeat(-1, 2**63 - 1, -1)
-"""Stands for the heartbeat of a node that was silent for the lease: all its attempts are over. One
-that was only slow writes its own again."""
-
-
 class RowWrite(msgspec.Struct, frozen=True, array_like=True):
     """One row's new cells. `kind`: PUT, DELETE, ADD (a delta) or SET (a fold). `born`: since which
     position the row exists (0: since this write); cells that are older belong to an earlier life of
