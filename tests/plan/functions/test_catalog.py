@@ -77,8 +77,9 @@ def catalog(postgres: Postgres) -> dict[Key, list[tuple[str, bool, str, str]]]:
 
 
 def _short(name: str) -> str:
-    # PostgreSQL's internal types for names and for stored expressions are text here.
-    name = {"name": "text", "_name": "_text", "pg_node_tree": "text"}.get(name, name)
+    # PostgreSQL's internal types for names and for stored expressions are text here; so is void.
+    text = {"name": "text", "_name": "_text", "pg_node_tree": "text", "void": "text"}
+    name = text.get(name, name)
     return name[1:] + "[]" if name.startswith("_") else name
 
 

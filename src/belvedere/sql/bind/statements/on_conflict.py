@@ -89,11 +89,15 @@ def _find_arbiter(
     condition = None
     if tree.target_where is not None:
         condition = binder.rules.expression(env, tree.target_where)
-    for index in binder.catalog.table_indexes(table.id):
-        if _is_arbiter(binder, texts, table, index, wanted, condition):
+    matching = [
+        index
+        for index in binder.catalog.table_indexes(table.id)
+        if _matches_target(binder, texts, table, index, wanted, condition)
+    ]
+    for index in matching:
+        if index.state is ObjectState.READY:
             return index.id, False
-    states = {index.state for index in binder.catalog.table_indexes(table.id)}
-    raise _no_arbiter_error(tree, unready=bool(states - {ObjectState.READY}))
+    raise _no_arbiter_error(tree, unready=bool(matching))
 
 
 def _no_arbiter_error(tree: t.ConflictTree, *, unready: bool) -> InvalidInput:
@@ -105,7 +109,7 @@ def _no_arbiter_error(tree: t.ConflictTree, *, unready: bool) -> InvalidInput:
     )
 
 
-def _is_arbiter(
+def _matches_target(
     binder: Binder,
     texts: StoredExpressions,
     table: Table,
@@ -113,7 +117,7 @@ def _is_arbiter(
     wanted: set[e.Expression],
     condition: e.Expression | None,
 ) -> bool:
-    if not index.unique or index.state is not ObjectState.READY:
+    if not index.unique or index.state is ObjectState.DROPPED:
         return False
     parts = {texts.bind_key_part(binder.catalog, table, part) for part in index.parts}
     if parts != wanted:
