@@ -122,6 +122,7 @@ class RewriteCase:
         for text in queries:
             self._note_rewriting(text)
             self._compare(text, "after the history")
+        self._compare_whole_queries("after the history")
         for isolation in ISOLATIONS:
             if isolation == "SERIALIZABLE" and self._store == "cells":
                 continue
@@ -130,6 +131,7 @@ class RewriteCase:
             self._execute(rows.random_change())
         for text in rng.sample(queries, 4):
             self._compare(text, "after the transactions")
+        self._compare_whole_queries("after the transactions")
 
     def _create_views(self, blocks: BlockSource) -> list[RandomBlock]:
         made = []
@@ -148,16 +150,18 @@ class RewriteCase:
         return made
 
     def _create_whole_views(self, tables: list[str]) -> None:
-        for number, form in enumerate(self._rng.sample(WHOLE, 2)):
-            text = form.format(t=self._rng.choice(tables))
+        rng = random.Random(self._seed)  # of their own: the blocks of a seed stay the same
+        for number, form in enumerate(rng.sample(WHOLE, 2)):
+            text = form.format(t=rng.choice(tables))
             self._session.execute(f"CREATE MATERIALIZED VIEW w{number} AS {text}")
             self._views.append(text)
             self._whole.append(text)
 
+    def _compare_whole_queries(self, place: str) -> None:
+        for text in self._whole:
+            self._compare(text if "ORDER" in text else f"{text} ORDER BY 1", place)
+
     def _random_text(self, blocks: BlockSource, views: list[RandomBlock]) -> str:
-        if self._rng.random() < 0.15:
-            text = self._rng.choice(self._whole)
-            return text if "ORDER" in text else f"{text} ORDER BY 1"
         text = blocks.random_query(views).sql(self._rng)
         match self._rng.randrange(12):
             case 0:
@@ -177,6 +181,7 @@ class RewriteCase:
         for number, text in enumerate(queries):
             self._execute_in_transaction(rows.random_change(), number)
             self._compare(text, f"inside a transaction, {isolation}")
+        self._compare_whole_queries(f"inside a transaction, {isolation}")
         end = self._rng.choice(("COMMIT", "ROLLBACK"))
         self._session.execute(end)
         if self._postgres is not None:
