@@ -10,6 +10,7 @@ between the worker sleeps: a commit wakes it only when nothing was pending.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import NamedTuple
@@ -29,6 +30,8 @@ arrive between two steps: many changes of one row then consolidate to one."""
 SLOW_POLL_S = 0.05
 FAILURE_WAIT_S = 1.0
 """How long to wait after a step that failed altogether."""
+
+_log = logging.getLogger("belvedere.views")
 
 
 class WorkerPlan(NamedTuple):
@@ -129,23 +132,33 @@ class MaintenanceWorker:
         self._woken.set()
 
     def _run_loop(self) -> None:
-        pace, deferred = MaintenanceScheduler(), self._deferred
+        pace = MaintenanceScheduler()
         while not self._stopped.is_set():
-            position, now = deferred.sample_published_position(), deferred.clock()
-            schedules = deferred.group_schedules()
-            plan = pace.plan_due_groups(schedules, deferred.reached, position, now)
-            due, again_at = plan.due, deferred.find_next_retry_time()
-            if again_at is not None and again_at <= now:
-                due |= deferred.groups_to_retry
-            if due:
-                self._advance_due_groups(due)
-                spent = deferred.clock() - now
-                pace.record_step_end(
-                    due & schedules.keys(), schedules, deferred.clock(), spent, position
-                )
-                self._rest_to_cap_share(spent)
-            elif not self._sleep_until_due(plan, again_at, position, now):
-                return
+            try:
+                if not self._run_round(pace):
+                    return
+            except Exception:  # noqa: BLE001 (logged; the thread continues)
+                if self._ended():
+                    return
+                _log.exception("views are not maintained: the store does not answer; tried again")
+                self._stopped.wait(FAILURE_WAIT_S)
+
+    def _run_round(self, pace: MaintenanceScheduler) -> bool:
+        """Advance the groups that are due, or sleep until one is; False when the store closes."""
+        deferred = self._deferred
+        position, now = deferred.sample_published_position(), deferred.clock()
+        schedules = deferred.group_schedules()
+        plan = pace.plan_due_groups(schedules, deferred.reached, position, now)
+        due, again_at = plan.due, deferred.find_next_retry_time()
+        if again_at is not None and again_at <= now:
+            due |= deferred.groups_to_retry
+        if not due:
+            return self._sleep_until_due(plan, again_at, position, now)
+        self._advance_due_groups(due)
+        spent = deferred.clock() - now
+        pace.record_step_end(due & schedules.keys(), schedules, deferred.clock(), spent, position)
+        self._rest_to_cap_share(spent)
+        return True
 
     def _advance_due_groups(self, due: frozenset[int]) -> None:
         try:
