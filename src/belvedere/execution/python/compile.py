@@ -42,7 +42,10 @@ def compile_with_other_tier(
         compiled = (elsewhere(inner) if elsewhere else None) or _compile_node(context, inner)
         return compiled if wrap is None else wrap(inner, compiled)
 
-    context = CompileContext(catalog, compile_node, fuses=elsewhere is None and wrap is None)
+    counts = wrap is not None
+    context = CompileContext(
+        catalog, compile_node, fuses=elsewhere is None and not counts, counts_rows=counts
+    )
     return compile_node(node)
 
 

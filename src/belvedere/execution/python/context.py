@@ -24,11 +24,13 @@ BindRun = Callable[[Run], Callable[..., Any]]
 
 @dataclass(frozen=True, slots=True)
 class CompileContext:
-    """`plan` compiles an input or a sub-query. `fuses`: operators may merge with their inputs."""
+    """`plan` compiles an input or a sub-query. `fuses`: operators may merge with their inputs.
+    `counts_rows`: EXPLAIN ANALYZE counts the rows of every node."""
 
     catalog: Catalog
     plan: Callable[[n.Node], Rows]
     fuses: bool = True
+    counts_rows: bool = False
 
     def value_of(self, expression: e.Expression) -> BindRun:
         source = GeneratedFunction()

@@ -96,6 +96,8 @@ def _compile_read(context: CompileContext, node: n.Update | n.Delete) -> ReadSto
     scan, table = node.input, compiled_table(context.catalog, node.relation)
     if not isinstance(scan, n.Scan) or scan.relation != node.relation:
         return None
+    if context.counts_rows:  # those of the scan too
+        return None
     access = scan.access
     if access.index is not None or access.reverse or (access.full_key and access.range is None):
         return None
