@@ -16,7 +16,6 @@ import itertools
 import os
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -56,7 +55,7 @@ from belvedere.txn.contracts import (
     Participant,
     Reader,
 )
-from belvedere.txn.engine import Engine
+from belvedere.txn.engine import Engine, read_clock_us
 from belvedere.txn.row_atomic.engine import CellStoreSetup, RowAtomicEngine
 from belvedere.txn.transaction import foreign_keys
 from belvedere.txn.transaction.locks import RowLockTable
@@ -76,7 +75,7 @@ from belvedere.views.indexes.entries import (
 from belvedere.views.indexes.participants import build_non_view_participants
 from belvedere.views.registry.view_registry import Bind, ViewRegistry, refuse_view_definitions
 from belvedere.views.service import ViewService
-from belvedere.views.state.build_state import select_builds
+from belvedere.views.state.build_state import list_new_builds
 
 MEMORY = ":memory:"
 _SUFFIX = struct.Struct(">Q")
@@ -99,7 +98,7 @@ class Database:
         config: Config,
         *,
         random: Callable[[int], bytes] = os.urandom,
-        clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+        clock_us: Callable[[], int] = read_clock_us,
         compile_expression: CompileExpression = refuse_index_expression,
         bind: Bind = refuse_view_definitions,
     ) -> None:
@@ -242,7 +241,7 @@ class Database:
             edit = CatalogEdit(transaction.catalog)
             result = change(edit)
             changed = apply_edit(transaction, edit)
-            made[:] = [i.id for i in select_builds(changed.values()) if i.id >= edit.first_id]
+            made[:] = list_new_builds(changed, edit.first_id)
             keys[:] = foreign_keys.added_foreign_keys(edit.before, changed.values())
             return result
 

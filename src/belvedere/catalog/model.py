@@ -15,7 +15,8 @@ Invariants
 from __future__ import annotations
 
 import enum
-from functools import cached_property
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
 
 import msgspec
 
@@ -337,6 +338,7 @@ NAMELESS = (Head, Schema, Role, AccessList, DefaultPrivileges)
 """Objects that are not relations: their names, if they have any, are looked up elsewhere."""
 Relation = Table | Index | View
 
+DECODED_MAX = 512  # objects that are kept decoded
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(AnyObject)
 
@@ -345,6 +347,13 @@ def encode(item: AnyObject) -> bytes:
     return _encoder.encode(item)
 
 
+def encode_all(items: Iterable[AnyObject | None]) -> list[bytes | None]:
+    return [None if item is None else _encoder.encode(item) for item in items]
+
+
+@lru_cache(DECODED_MAX)
 def decode(data: bytes) -> AnyObject:
+    """The object with this encoding. It is immutable, so all readers of one version share it: a
+    change of the catalog is decoded once, however many steps of its commit look at it."""
     item: AnyObject = _decoder.decode(data)
     return item

@@ -123,7 +123,9 @@ class Session:
     def catalog(self) -> Catalog:
         """The catalog that the next statement sees."""
         transaction = self.transactions.open
-        return self.host.catalog if transaction is None else transaction.catalog
+        return (
+            self.host.visibility.published_snapshot if transaction is None else transaction
+        ).catalog
 
     @property
     def notices(self) -> Notices:

@@ -6,6 +6,7 @@ It has two implementations: `txn/batch_atomic/engine.py` for batch-atomic stores
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -25,6 +26,11 @@ from belvedere.txn.contracts import (
 )
 from belvedere.txn.transaction.locks import RowLockTable
 from belvedere.txn.transaction.transaction import Transaction
+
+
+def read_clock_us() -> int:
+    """The time that a commit notes in its record, in microseconds since 1970."""
+    return time.time_ns() // 1000
 
 
 class BeginTransaction(Protocol):

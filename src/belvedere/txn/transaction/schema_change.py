@@ -17,8 +17,8 @@ def apply_edit(transaction: Transaction, edit: CatalogEdit) -> dict[int, model.A
     """Write what the edit changed, which is returned by id (None: removed). It takes effect, for
     all sessions at once, with the commit."""
     changed = edit.changed_objects()
+    rows = model.encode_all(changed.values())
     keys = [CATALOG_KEY.encode((id_,)) for id_ in changed]
-    rows = [None if item is None else model.encode(item) for item in changed.values()]
     for key, old, new in zip(keys, transaction.multi_get(keys), rows):
         transaction.write(key, old, new)
     if failpoints.armed:

@@ -36,6 +36,7 @@ from belvedere.views.backfill.backfill_plan import (
     plan_row_backfill,
 )
 from belvedere.views.changefeed.entries import Addition
+from belvedere.views.cost.row_counts import RowCounts
 from belvedere.views.delta.delta_tree import collect_relations
 from belvedere.views.maintain.maintainer import ViewMaintainer
 from belvedere.views.operators.backfill_parts import KeyList
@@ -66,6 +67,14 @@ class BuildControl:
     sleep: Callable[[float], None] = time.sleep
     rows: int = 0
     backfilled_ids: set[int] = field(default_factory=set)
+    row_counts: dict[int, float] = field(default_factory=dict)
+
+    def count_rows_once(self, counts: RowCounts, relation: int) -> float:
+        """About how many rows a relation has; counted once for all that is built together."""
+        found = self.row_counts.get(relation)
+        if found is None:
+            found = self.row_counts[relation] = counts.count_rows(relation)
+        return found
 
     def report_rows_and_throttle(self, rows: int, spent_s: float) -> None:
         """Report rows read, in so much time: checks for a stop, and sleeps to keep the share."""
@@ -107,7 +116,11 @@ def backfill_views(
 
 
 def plan_view_backfill(
-    registry: MaintainerProvider, maintainer: ViewMaintainer, *, begun: str | None
+    registry: MaintainerProvider,
+    maintainer: ViewMaintainer,
+    build: BuildControl,
+    *,
+    begun: str | None,
 ) -> BackfillPlan:
     """How a view is backfilled; one whose backfill has `begun` keeps the plan of this name."""
     if begun is not None:
@@ -115,7 +128,8 @@ def plan_view_backfill(
         return BackfillPlan(BY_COLUMNS, None) if by_columns else plan_row_backfill(maintainer)
     driving = maintainer.driving_table
     tables = collect_relations(maintainer.tree) if driving is None else (driving,)
-    rows = sum(map(registry.tiers.row_counts.count_rows, tables))
+    counts = registry.tiers.row_counts
+    rows = sum([build.count_rows_once(counts, table) for table in tables])
     if registry.tiers.backfills_by_columns(maintainer, rows):
         return BackfillPlan(BY_COLUMNS, None)
     return plan_row_backfill(maintainer, small=rows <= ROWS_MAX)

@@ -55,15 +55,15 @@ class BatchAtomicBackfill:
             state = read_backfill_state(newest, item.id)
             if state.has_ended:  # in the scan of another one, or before the process died
                 return (item,)
-            begun = self._resume_or_discard(newest, item, state)
+            begun = self._resume_or_discard(newest, item, state, build)
             with self._open_backfill_reader(newest, item, begun) as reader:
-                together = self._plan_views_of_same_scan(newest, item, among, reader, begun)
+                together = self._plan_views_of_same_scan(newest, item, among, reader, begun, build)
                 self.backfill_views(together, reader, begun, build)
         return [one.view for one in together]
 
     def _backfill_index(self, index: Index, build: BuildControl) -> None:
         host, tiers = self._host, self._host.registry.tiers
-        if tiers.prefers_columns(tiers.row_counts.count_rows(index.table)):
+        if tiers.prefers_columns(build.count_rows_once(tiers.row_counts, index.table)):
             if backfill_index_by_files(host, index, build):
                 return
         backfill_index(host.engine, host.catalog, index, host.compile_expression)
@@ -97,7 +97,7 @@ class BatchAtomicBackfill:
             self._host.engine.erase_range(*key_list_range(id_))
 
     def _resume_or_discard(
-        self, reader: Reader, view: View, state: BackfillState
+        self, reader: Reader, view: View, state: BackfillState, build: BuildControl
     ) -> ResumePoint | None:
         """The point an interrupted backfill had reached; None where none was saved, or where this
         program would backfill the view in another way. What was saved is then erased."""
@@ -106,7 +106,7 @@ class BatchAtomicBackfill:
             return None
         if position is not None and not progress.is_at_start:
             name = progress.plan_name
-            if self._plan_backfill(reader, view, begun=name).plan.name == name:
+            if self._plan_backfill(reader, view, build, begun=name).plan.name == name:
                 return ResumePoint(position, name, progress.phase, progress.after)
         self._discard_partial_backfill(view)
         return None
@@ -145,11 +145,12 @@ class BatchAtomicBackfill:
         among: Sequence[View],
         reader: Reader,
         begun: ResumePoint | None,
+        build: BuildControl,
     ) -> list[PlannedBackfill]:
         """The view, and others that are backfilled by the same walk of the same table, from the
         same place."""
         name = None if begun is None else begun.plan_name
-        first = self._plan_backfill(reader, view, begun=name)
+        first = self._plan_backfill(reader, view, build, begun=name)
         found = [first]
         for one in among if first.plan.table is not None else ():
             if one.id == view.id:
@@ -157,15 +158,17 @@ class BatchAtomicBackfill:
             state = read_backfill_state(newest, one.id)
             if state.has_ended:
                 continue
-            other = self._plan_backfill(reader, one, begun=name)
+            other = self._plan_backfill(reader, one, build, begun=name)
             if other.plan.table == first.plan.table:
-                if self._resume_or_discard(newest, one, state) == begun:
+                if self._resume_or_discard(newest, one, state, build) == begun:
                     found.append(other)
         return found
 
-    def _plan_backfill(self, reader: Reader, view: View, *, begun: str | None) -> PlannedBackfill:
+    def _plan_backfill(
+        self, reader: Reader, view: View, build: BuildControl, *, begun: str | None
+    ) -> PlannedBackfill:
         registry = self._host.registry
         maintainer = registry.get_view_maintainer(reader.catalog, view)
         return PlannedBackfill(
-            view, maintainer, plan_view_backfill(registry, maintainer, begun=begun)
+            view, maintainer, plan_view_backfill(registry, maintainer, build, begun=begun)
         )

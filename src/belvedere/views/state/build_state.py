@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import AnyObject, Index, ObjectState, View
@@ -20,6 +20,15 @@ def select_builds(objects: Iterable[AnyObject | None]) -> tuple[Index | View, ..
     return tuple(
         [item for item in objects if isinstance(item, Index | View) and is_unfinished_build(item)]
     )
+
+
+def list_new_builds(changed: Mapping[int, AnyObject | None], first_id: int) -> list[int]:
+    """The ids, from `first_id` on, of the unfinished builds that a change of the catalog began."""
+    return [
+        id_
+        for id_, item in changed.items()
+        if id_ >= first_id and isinstance(item, Index | View) and is_unfinished_build(item)
+    ]
 
 
 def is_unfinished_build(item: Index | View | None) -> bool:
