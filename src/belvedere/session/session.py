@@ -122,10 +122,8 @@ class Session:
     @property
     def catalog(self) -> Catalog:
         """The catalog that the next statement sees."""
-        transaction = self.transactions.open
-        return (
-            self.host.visibility.published_snapshot if transaction is None else transaction
-        ).catalog
+        source = self.transactions.open or self.host.visibility.published_snapshot
+        return source.catalog
 
     @property
     def notices(self) -> Notices:
