@@ -61,10 +61,10 @@ FOLDERS: dict[str, Order] = {
         ("report", "tpch"),
     ),
     "codec": (
-        ("arrow", "printer", "view_state"),
+        ("arrow", "exact_order", "printer", "view_state"),
         ("keys", "rows"),
         ("bulk_record", "key_parts", "row_shape", "single_change_record"),
-        ("accumulator", "encoding_errors", "numeric", "record", "row_slots"),
+        ("accumulator", "encoding_errors", "long_values", "numeric", "record", "row_slots"),
         ("compile", "keyspace", "scalars"),
     ),
     "execution": (

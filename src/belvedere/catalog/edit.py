@@ -307,6 +307,7 @@ class CatalogEdit:
                 hidden=hidden,
                 state=ObjectState.READY if is_new else ObjectState.BUILDING,
                 maintenance=wanted.maintenance,
+                digests=True,
             )
         )
         return id_
@@ -416,6 +417,7 @@ class CatalogEdit:
                 group=0
                 if wanted.maintenance is model.Maintenance.IMMEDIATE
                 else self.allocate_id(),
+                digests=True,
             )
         )
         return id_

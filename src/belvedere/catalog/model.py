@@ -177,6 +177,7 @@ class Index(CatalogObject, frozen=True, omit_defaults=True, tag="index", kw_only
     hidden: bool = False  # created by the system to serve a foreign key
     state: ObjectState = ObjectState.READY
     maintenance: Maintenance = Maintenance.IMMEDIATE
+    digests: bool = False  # its keys keep long values by a digest; False: it is older than these
     dropped_at: int = 0
 
 
@@ -202,7 +203,8 @@ class View(CatalogObject, frozen=True, omit_defaults=True, tag="view", kw_only=T
 
     It is stored as linear state (codec.view_state): rows of `stored` columns, the first
     `key_columns` of them the key, each with `amounts` numbers, the first of which counts rows.
-    `orders` gives (descending, nulls first) of the first key columns.
+    `orders` gives (descending, nulls first) of the first key columns. `digests`: keys keep long
+    values by a digest (`codec.long_values`); a view that is older than these does not.
 
     `supporting_objects` are the indexes and auxiliary views that its maintenance reads; they are
     dropped with the last view that has them. `auxiliary_views` are those that hold the parts of
@@ -228,6 +230,7 @@ class View(CatalogObject, frozen=True, omit_defaults=True, tag="view", kw_only=T
     maintenance: Maintenance = Maintenance.IMMEDIATE
     stored_options: dict[str, str] = msgspec.field(name="options", default_factory=dict)
     state: ObjectState = ObjectState.BUILDING
+    digests: bool = False
     dropped_at: int = 0
 
     @cached_property

@@ -10,7 +10,7 @@ Each is compiled once per object and catalog, and cached in `Catalog.compiled_re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import CatalogColumn, Index, KeyPart, Table, View
 from belvedere.codec import keyspace
 from belvedere.codec.keys import KeyCodec, KeyColumn
+from belvedere.codec.long_values import LongValues, choose_cut
 from belvedere.codec.rows import RowLayout, Slot
 from belvedere.codec.view_state import StateLayout
 from belvedere.errors import Corruption
@@ -167,11 +168,13 @@ def _compile_index(index: Index, table: Table) -> CompiledIndex:
     columns += [KeyColumn(table.columns[slot].type) for slot in table.primary_key]
     included = [table.columns[slot].type for slot in index.include]
     types = [column.type for column in columns] + included
+    layout = RowLayout(tuple(Slot(type_, None) for type_ in types))
+    long = _plan_long_values(index, columns, layout)
     return CompiledIndex(
         index=index,
-        key=KeyCodec(tuple(columns), prefix),
-        unique_key=KeyCodec(tuple(columns[: len(index.parts)]), prefix),
-        layout=RowLayout(tuple(Slot(type_, None) for type_ in types)),
+        key=KeyCodec(tuple(columns), prefix, long),
+        unique_key=KeyCodec(tuple(columns[: len(index.parts)]), prefix, long),
+        layout=layout,
         part_count=len(index.parts),
         primary_key=tuple(range(len(index.parts), len(columns))),
         start=start,
@@ -190,14 +193,25 @@ def _compile_view(view: View) -> CompiledView:
         for column, (descending, first) in zip(view.stored, orders)
     )
     payload = RowLayout(tuple(Slot(column.type, None) for column in view.stored))
+    layout = StateLayout(payload, view.amounts)
     return CompiledView(
         view=view,
-        key=KeyCodec(key, keyspace.row_prefix(view.id)),
-        layout=StateLayout(payload, view.amounts),
+        key=KeyCodec(key, keyspace.row_prefix(view.id), _plan_long_values(view, key, layout)),
+        layout=layout,
         payload=payload,
         start=start,
         end=end,
     )
+
+
+def _plan_long_values(
+    relation: Index | View, columns: Sequence[KeyColumn], layout: RowLayout | StateLayout
+) -> LongValues | None:
+    """How the keys of the relation keep long values; None: it has none, or keeps them whole."""
+    cut = choose_cut(tuple(column.type for column in columns)) if relation.digests else None
+    if cut is None:
+        return None
+    return LongValues(cut, layout.projector(tuple(range(len(columns)))))
 
 
 def _build_key_column(part: KeyPart, table: Table) -> KeyColumn:

@@ -15,6 +15,9 @@ A column is a tag byte and, unless it is NULL, a payload:
 
 A descending column is the same with every byte inverted, tag included.
 
+Bytes that are longer than the `cut` of the codec, if it has one, are their beginning and a digest
+of all of them (`codec.long_values`).
+
 In the source below `{v}` is the value, `{head}` the constant bytes before the payload (tag, and for
 the first column the prefix of the codec), `{p}` the position of the payload in `key`.
 """
@@ -27,6 +30,7 @@ from datetime import date
 from typing import Any
 
 from belvedere.codec import scalars
+from belvedere.codec.long_values import DIGEST_MARK, shorten_value, show_shortened
 from belvedere.codec.numeric import INVERTED, decode_numeric, encode_numeric
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.types import Kind, SqlType
@@ -62,7 +66,10 @@ CONSTANTS: dict[str, Any] = {
         *_FROM_INTEGER.values(),
     )
 } | {
+    "DIGEST_MARK": DIGEST_MARK,
     "date": date,
+    "shorten_value": shorten_value,
+    "show_shortened": show_shortened,
     "INVERTED": INVERTED,
     "encode_numeric": encode_numeric,
     "decode_numeric": decode_numeric,
@@ -89,7 +96,7 @@ class KeyPartSource:
     payload: str = ""
 
 
-def key_part_of(sql_type: SqlType, descending: bool) -> KeyPartSource:
+def key_part_of(sql_type: SqlType, descending: bool, cut: int | None = None) -> KeyPartSource:
     """The source for a column; refuses types without an order."""
     match sql_type.kind:
         case Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT:
@@ -99,7 +106,7 @@ def key_part_of(sql_type: SqlType, descending: bool) -> KeyPartSource:
         case Kind.REAL | Kind.DOUBLE:
             return _float_part(descending)
         case Kind.CHAR | Kind.VARCHAR | Kind.TEXT | Kind.BYTEA:
-            return _bytes_part(sql_type, descending)
+            return _bytes_part(sql_type, descending, cut)
         case Kind.NUMERIC:
             return _numeric_part(sql_type, descending)
         case Kind.BOOLEAN:
@@ -158,23 +165,29 @@ def _float_part(descending: bool) -> KeyPartSource:
     )
 
 
-def _bytes_part(sql_type: SqlType, descending: bool) -> KeyPartSource:
+def _bytes_part(sql_type: SqlType, descending: bool, cut: int | None) -> KeyPartSource:
     is_text = sql_type.kind is not Kind.BYTEA
     strip = '.rstrip(" ")' if sql_type.kind is Kind.CHAR else ""
     pad = f".ljust({sql_type.length})" if sql_type.kind is Kind.CHAR and sql_type.length else ""
     end = r'b"\xff\xff"' if descending else r'b"\0\0"'
     invert = ".translate(INVERTED)" if descending else ""
+    shorten = () if cut is None else (f"if len(x) > {cut}: x = shorten_value(x, {cut})",)
+    given = f"x.decode(){pad}" if is_text else "x"
+    shown = f"show_shortened(x){'' if is_text else '.encode()'}"
     return KeyPartSource(
         prepare=(
             f"x = {{v}}{strip}.encode()" if is_text else "x = {v}",
             r'if 0 in x: x = x.replace(b"\0", b"\0\xff")',
+            *shorten,
         ),
         payload=f"x{invert} + {end}",
         read=(
             f"e = key.index({end}, p)",
             f"x = key[p:e]{invert}",
-            r'if 0 in x: x = x.replace(b"\0\xff", b"\0")',
-            f"{{v}} = x.decode(){pad}" if is_text else "{v} = x",
+            f"if DIGEST_MARK in x: {{v}} = {shown}",
+            "else:",
+            r'    if 0 in x: x = x.replace(b"\0\xff", b"\0")',
+            f"    {{v}} = {given}",
             "p = e + 2",
         ),
     )

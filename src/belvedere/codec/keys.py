@@ -13,7 +13,8 @@ NULLs come last ascending and first descending unless the column says otherwise,
 
 Invariants: no encoding is a prefix of another one of the same columns; all keys that agree in the
 first k columns are one range; values that are equal in SQL are equal bytes (1.0 and 1.00, 0.0 and
--0.0, 'a' and 'a ' as CHAR, one month and 30 days), so decoding gives back the canonical one.
+-0.0, 'a' and 'a ' as CHAR, one month and 30 days), so decoding gives back the canonical one. A
+codec with `long` keeps long values by a digest, which has no order: `codec.long_values`.
 
     KeyCodec((KeyColumn(BIGINT), KeyColumn(TEXT))).encode((7, "a"))
     01 80 00 00 00 00 00 00 07  01 61 00 00
@@ -31,6 +32,7 @@ from belvedere.codec.compile import compile_function, indent
 from belvedere.codec.encoding_errors import DECODE_ERRORS, ENCODE_ERRORS, raise_invalid_value
 from belvedere.codec.key_parts import CONSTANTS, KeyPartSource, key_part_of
 from belvedere.codec.keyspace import next_prefix
+from belvedere.codec.long_values import LongValues
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.types import Kind, Row, SqlType
 
@@ -65,13 +67,22 @@ class KeyColumn:
 class KeyCodec:
     """The keys of one relation. Immutable; its functions are compiled on first use."""
 
-    def __init__(self, columns: tuple[KeyColumn, ...], prefix: bytes = b"") -> None:
+    def __init__(
+        self, columns: tuple[KeyColumn, ...], prefix: bytes = b"", long: LongValues | None = None
+    ) -> None:
         self.columns = columns
         self.prefix = prefix
+        self.long = long
         self.types = tuple(column.type for column in columns)
-        self._parts = tuple(key_part_of(column.type, column.descending) for column in columns)
+        cut = None if long is None else long.cut
+        self._parts = tuple(key_part_of(one.type, one.descending, cut) for one in columns)
         self._prefix_encoders: dict[int, Callable[[Row], bytes]] = {}
         self._column_encoders: dict[int, Callable[[Any], bytes]] = {}
+
+    @cached_property
+    def exact(self) -> KeyCodec:
+        """The same keys with every value whole: what a store may not take, but in order."""
+        return self if self.long is None else KeyCodec(self.columns, self.prefix)
 
     @cached_property
     def encode(self) -> Callable[[Row], bytes]:
@@ -188,7 +199,7 @@ class KeyCodec:
         """Tag and payload of one column, without prefix and neighbours."""
         encoder = self._column_encoders.get(index)
         if encoder is None:
-            encoder = KeyCodec((self.columns[index],)).encode_first
+            encoder = KeyCodec((self.columns[index],), long=self.long).encode_first
             self._column_encoders[index] = encoder
         return encoder(value)
 

@@ -46,6 +46,8 @@ def arrow_to_keys(codec: KeyCodec, columns: Sequence[pa.Array]) -> pa.Array | No
     """The keys of these columns as a binary array; None where a column has no form here."""
     if not columns or len(columns) != len(codec.columns):
         return None
+    if codec.long is not None and _has_long_value(columns, codec.long.entry_bytes):
+        return None
     parts: list[pa.Array] = []
     fixed = [np.tile(np.frombuffer(codec.prefix, np.uint8), (len(columns[0]), 1))]
     for column, array in zip(codec.columns, columns):
@@ -60,6 +62,15 @@ def arrow_to_keys(codec: KeyCodec, columns: Sequence[pa.Array]) -> pa.Array | No
         fixed = []
     parts += [matrix_to_binary(np.hstack(fixed))] if fixed else []
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, _NOTHING)
+
+
+def _has_long_value(columns: Sequence[pa.Array], limit: int) -> bool:
+    """Whether a key may keep a text of these columns by its digest."""
+    return any(
+        (pc.max(pc.binary_length(array)).as_py() or 0) > limit
+        for array in columns
+        if pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
+    )
 
 
 def _encode_column(column: KeyColumn, array: pa.Array) -> pa.Array | None:

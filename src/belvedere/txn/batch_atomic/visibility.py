@@ -14,10 +14,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
+from typing import Any
 
 from belvedere import failpoints
+from belvedere.catalog.catalog import Catalog
 from belvedere.errors import InvalidInput
-from belvedere.kv.batch import BatchStore, Write
+from belvedere.kv.batch import KEY_BYTES_MAX, BatchStore, Write
 from belvedere.txn.contracts import RowChange, Rows, Snapshot
 from belvedere.txn.history.readers import SnapshotReader
 from belvedere.txn.history.undo_index import UndoIndex
@@ -110,12 +112,12 @@ class Visibility:
                 failpoints.hit("commit.before_write")
             try:
                 self.store.write(batch)
-            except InvalidInput:
+            except InvalidInput as error:
                 # Refused, so nothing is there. After any other failure the batch may be there, and
                 # stays hidden.
                 if observed:
                     self.undo.withdraw_batch(successor.batch)
-                raise
+                raise _name_refused_relation(error, batch, successor.catalog) from error
             if failpoints.armed:
                 failpoints.hit("commit.after_write")
             self.written = successor
@@ -194,3 +196,16 @@ class Visibility:
         with self._moved:
             self.has_ended = True
             self._moved.notify_all()
+
+
+def _name_refused_relation(
+    error: InvalidInput, batch: Sequence[Write], catalog: Catalog
+) -> InvalidInput:
+    """The error of a key that is too long, with the relation that the key is of."""
+    longest, _ = max(batch, key=lambda write: len(write[0]))
+    if len(longest) <= KEY_BYTES_MAX:
+        return error
+    relation = catalog.objects.get(int.from_bytes(longest[1:5]))
+    named = {} if relation is None else {type(relation).__name__.lower(): relation.name}
+    facts: dict[str, Any] = named | error.facts
+    return InvalidInput(error.message, sqlstate=error.sqlstate, **facts)

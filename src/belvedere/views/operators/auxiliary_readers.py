@@ -7,12 +7,13 @@ They are read at the state of the reader, which shows auxiliary views as it show
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation_codecs import compiled_view
 from belvedere.codec import accumulator
+from belvedere.codec.exact_order import read_first_entry, sort_runs
 from belvedere.execution.python.context import row_keys
 from belvedere.plan.fields import Field
 from belvedere.txn.contracts import Reader
@@ -114,7 +115,9 @@ class AuxiliaryRowsReader:
         last: Row | None = None
         if count <= 0:
             return found
-        for state in _scan_states(reader, *self._range):
+        pairs = reader.scan(*self._range, batch_rows=_BATCH_ROWS)
+        batches = ([state for _, state in batch] for batch in pairs)
+        for state in chain.from_iterable(sort_runs(self._key, batches, reverse=False)):
             payload, amounts = accumulator.decode(state)
             values = self._canonical_keys(self._values(payload)) if ties else ()
             if len(found) >= count and (not ties or values != last):
@@ -129,10 +132,8 @@ class AuxiliaryRowsReader:
         these."""
         start, end = self._key.not_null_range(key)
         assert end is not None
-        for batch in reader.scan(start, end, reverse=largest, limit=1):
-            for _, state in batch:
-                return self._values(accumulator.decode(state)[0])[-1]
-        return None
+        state = read_first_entry(self._key, reader.scan, start, end, reverse=largest)
+        return None if state is None else self._values(accumulator.decode(state)[0])[-1]
 
 
 def build_key_fields(kept: AuxiliaryRows) -> tuple[Field, ...]:

@@ -22,11 +22,13 @@ class FirstRowsReader:
         columns: tuple[int, ...],
         index_id: int,
         width: int,
+        groups: int,
         *,
         descending: bool,
     ) -> None:
-        """`width` is the number of indexed columns, of the group and of its order."""
-        self._places = IndexPlaces(catalog, relation, columns, index_id, width)
+        """`width` is the number of indexed columns, of the group and of its order, and `groups`
+        that of the group alone."""
+        self._places = IndexPlaces(catalog, relation, columns, index_id, width, groups)
         self._descending = descending
 
     def read_first_rows(self, reader: Reader, keys: list[Row]) -> list[Row]:
@@ -55,5 +57,6 @@ def build_first_rows_reader(catalog: Catalog, tree: Recompute) -> FirstRowsReade
         wanted.columns,
         index.id,
         len(slots),
+        len(wanted.groups),
         descending=wanted.descending,
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation_codecs import compiled_index, compiled_table
+from belvedere.codec.exact_order import find_run
+from belvedere.codec.keyspace import next_prefix
 from belvedere.txn.contracts import Reader
 from belvedere.types import Row
 
@@ -12,18 +14,27 @@ class IndexPlaces:
     """Reads `columns` of the rows of a table by their places in an index."""
 
     def __init__(
-        self, catalog: Catalog, relation: int, columns: tuple[int, ...], index_id: int, width: int
+        self,
+        catalog: Catalog,
+        relation: int,
+        columns: tuple[int, ...],
+        index_id: int,
+        width: int,
+        groups: int,
     ) -> None:
-        """`width` is the number of indexed columns that make a place."""
+        """`width` is the number of indexed columns that make a place; the first `groups` of them
+        are not for their order."""
         index, table = compiled_index(catalog, index_id), compiled_table(catalog, relation)
         self.place_of_entry = index.layout.projector(tuple(range(width)))
-        self._prefix_range = index.key.prefix_range
+        self._key, self._groups = index.key, groups
         self._primary = index.layout.projector(index.primary_key)
         self._row_key = table.key.encode
         self._project = table.layout.projector(columns)
 
     def find_range(self, prefix: Row) -> tuple[bytes, bytes]:
-        start, end = self._prefix_range(prefix)
+        """The keys of a place. Those that the index cannot tell apart by order are one place."""
+        run = find_run(self._key, prefix, self._groups)
+        start, end = self._key.prefix_range(prefix) if run is None else (run, next_prefix(run))
         assert end is not None
         return start, end
 

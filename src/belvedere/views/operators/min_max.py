@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index
 from belvedere.catalog.relation_codecs import CompiledIndex, compiled_index
+from belvedere.codec.exact_order import read_first_entry
 from belvedere.txn.contracts import Reader
 from belvedere.types import Row
 from belvedere.views.delta.min_max import MinMaxQuery
@@ -54,7 +55,7 @@ class _IndexEnd:
             start = after
         else:
             end = nulls
-        entry = read_first_or_last_entry(reader, start, end, reverse=self._largest)
+        entry = read_first_entry(self._index.key, reader.scan, start, end, reverse=self._largest)
         return None if entry is None else self._value(entry)[0]
 
     def _prefix_key_range(self, key: Row) -> tuple[bytes, bytes]:

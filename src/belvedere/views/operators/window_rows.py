@@ -46,7 +46,9 @@ class WindowRowsReader:
     def __init__(self, catalog: Catalog, query: WindowRowsQuery, index_id: int) -> None:
         table, width = compiled_table(catalog, query.relation), len(query.slots)
         self._query = query
-        self._places = IndexPlaces(catalog, query.relation, query.columns, index_id, width)
+        self._places = IndexPlaces(
+            catalog, query.relation, query.columns, index_id, width, query.partition
+        )
         fields = [Field("place", table.table.columns[slot].type) for slot in query.slots]
         self._canonical = row_keys(tuple(fields))
         reach = query.reach or (0, 0)

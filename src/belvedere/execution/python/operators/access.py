@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from belvedere.codec.exact_order import find_exact_ranges, has_long_bound
 from belvedere.codec.keys import KeyCodec
 from belvedere.execution.python.context import BindRun, CompileContext
 from belvedere.execution.python.expressions.expression_source import ExpressionWriter
@@ -49,8 +50,11 @@ def compile_ranges(context: CompileContext, access: paths.Access, codec: KeyCode
         limits = None if bounds is None else bounds(run, row)
         if bounds is not None and limits is None:
             return []
-        found = {}
+        found: dict[bytes, bytes] = {}
         for prefix in combinations(run, row):
+            if limits is not None and has_long_bound(codec, len(prefix), limits):
+                found |= find_exact_ranges(codec, run.reader.scan, prefix, limits)
+                continue
             start, end = _bounded_range(codec, prefix, limits)
             assert end is not None, "a relation's keys have a prefix"
             found[start] = end

@@ -20,13 +20,14 @@ from belvedere.catalog.relation_codecs import (
     compiled_relation,
     compiled_table,
 )
+from belvedere.codec.exact_order import sort_runs
+from belvedere.codec.keys import KeyCodec
 from belvedere.errors import Corruption
 from belvedere.execution.python.context import CompileContext
 from belvedere.execution.python.expressions.expression_source import ExpressionWriter
 from belvedere.execution.python.expressions.generated_function import GeneratedFunction
 from belvedere.execution.python.operators.access import (
     KeyRange,
-    RangesOf,
     compile_keys,
     compile_ranges,
 )
@@ -47,6 +48,7 @@ FIRST_ROWS = (64, 256, 1024)
 EntriesToRows = Callable[[Run, Iterator[Sequence[bytes]]], Iterator[Row]]
 """Batches of stored values, of a relation or of an index, to rows."""
 
+PutInOrder = Callable[[Iterator[Sequence[bytes]]], Iterator[Sequence[bytes]]]
 Fetch = Callable[[Run, Row], Iterator[Row]]
 """Rows for a run and, in an index nested loop, a left row."""
 
@@ -63,7 +65,7 @@ class TableDecoder:
 def compile_scan(context: CompileContext, node: n.Scan) -> Rows:
     access = node.access
     rows: Rows
-    if access.kind is paths.AccessKind.FULL and access.index is None and not access.reverse:
+    if _is_plain_full_scan(context, node):
         rows = _compile_full_scan(context, node)
     else:
         fetch = compile_fetch(context, node, access)
@@ -72,6 +74,13 @@ def compile_scan(context: CompileContext, node: n.Scan) -> Rows:
             return fetch(run, run.outer)
 
     return rows if node.residual is None else _compile_filter(context, node.residual, rows)
+
+
+def _is_plain_full_scan(context: CompileContext, node: n.Scan) -> bool:
+    access = node.access
+    if access.kind is not paths.AccessKind.FULL or access.index is not None or access.reverse:
+        return False
+    return not access.ordered or compiled_relation(context.catalog, node.relation).key.long is None
 
 
 def compile_scan_after(
@@ -85,11 +94,12 @@ def compile_scan_after(
     if access.index is None:
         compiled = compiled_relation(context.catalog, node.relation)
         entries_to_rows = _make_decoder(compiled.layout.projector(node.slots))
-        ranges = compile_ranges(context, access, compiled.key)
+        key = compiled.key
     else:
         index = compiled_index(context.catalog, access.index)
         entries_to_rows = _make_entry_reader(context, node, access, index)
-        ranges = compile_ranges(context, access, index.key)
+        key = index.key
+    ranges, put_in_order = compile_ranges(context, access, key), _choose_order(access, key)
 
     def rows_after(run: Run, skipped: int) -> Iterator[Row]:
         found = ranges(run, run.outer)
@@ -97,7 +107,7 @@ def compile_scan_after(
             batches = _scan_ranges(run, found, reverse=True, reader=run.reader)
         else:
             batches = _scan_values(run, found, SKIP_ROWS, run.reader)
-        return entries_to_rows(run, _drop_first(batches, skipped))
+        return entries_to_rows(run, _drop_first(put_in_order(batches), skipped))
 
     return rows_after
 
@@ -131,8 +141,8 @@ def compile_fetch(context: CompileContext, node: n.Scan, access: paths.Access) -
     decode = compiled.layout.projector(node.slots)
     if access.full_key and access.range is None:
         return _fetch_by_keys(context, access, decode, node)
-    ranges = compile_ranges(context, access, compiled.key)
-    return _fetch_by_ranges(ranges, decode, access.reverse, compile_narrowing(node, node.residual))
+    narrow = compile_narrowing(node, node.residual)
+    return _fetch_by_ranges(context, access, compiled.key, decode, narrow)
 
 
 def _compile_full_scan(context: CompileContext, node: n.Scan) -> Rows:
@@ -189,15 +199,27 @@ def _get_rows(run: Run, keys: list[bytes], decode: Callable[[bytes], Row]) -> It
 
 
 def _fetch_by_ranges(
-    ranges: RangesOf, decode: Callable[[bytes], Row], reverse: bool, narrow: Narrow
+    context: CompileContext,
+    access: paths.Access,
+    key: KeyCodec,
+    decode: Callable[[bytes], Row],
+    narrow: Narrow,
 ) -> Fetch:
-    decode_batches = _make_decoder(decode)
+    ranges, put_in_order = compile_ranges(context, access, key), _choose_order(access, key)
+    decode_batches, reverse = _make_decoder(decode), access.reverse
 
     def fetch_rows(run: Run, row: Row) -> Iterator[Row]:
-        reader = narrow(run) or run.reader
-        return decode_batches(run, _scan_ranges(run, ranges(run, row), reverse, reader))
+        batches = _scan_ranges(run, ranges(run, row), reverse, narrow(run) or run.reader)
+        return decode_batches(run, put_in_order(batches))
 
     return fetch_rows
+
+
+def _choose_order(access: paths.Access, key: KeyCodec) -> PutInOrder:
+    """What gives the entries of a scan in the order that the plan needs."""
+    if key.long is None or not (access.ordered or access.reverse):
+        return lambda batches: batches
+    return lambda batches: sort_runs(key, batches, reverse=access.reverse)
 
 
 def _make_decoder(decode: Callable[[bytes], Row]) -> EntriesToRows:
@@ -251,7 +273,10 @@ def _scan_values(
 def _fetch_by_index(context: CompileContext, node: n.Scan, access: paths.Access) -> Fetch:
     assert access.index is not None
     index = compiled_index(context.catalog, access.index)
-    ranges = compile_ranges(context, access, index.key)
+    ranges, put_in_order = (
+        compile_ranges(context, access, index.key),
+        _choose_order(access, index.key),
+    )
     read_entries = _make_entry_reader(context, node, access, index)
     unique = index.index.unique and access.full_key and _has_only_equalities(access)
     if unique and not access.covering:
@@ -259,7 +284,7 @@ def _fetch_by_index(context: CompileContext, node: n.Scan, access: paths.Access)
 
     def fetch_rows(run: Run, row: Row) -> Iterator[Row]:
         batches = _scan_ranges(run, ranges(run, row), access.reverse, run.reader)
-        return read_entries(run, batches)
+        return read_entries(run, put_in_order(batches))
 
     return fetch_rows
 

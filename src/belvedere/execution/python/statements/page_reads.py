@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation_codecs import compiled_relation
+from belvedere.codec.long_values import is_long
 from belvedere.execution.python.operators.access import compile_ranges
 from belvedere.execution.python.statements.point_statements import (
     FastPathRead,
@@ -29,6 +30,7 @@ from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
 
 ROWS_MAX = 1024
+LITERAL_BYTES = 64
 
 
 def compile_page_read(catalog: Catalog, node: n.Node) -> FastPathRead | None:
@@ -41,7 +43,7 @@ def compile_page_read(catalog: Catalog, node: n.Node) -> FastPathRead | None:
     inner, scan = projected_columns(node.input)
     if not isinstance(scan, n.Scan) or not (is_one_range(scan) or _is_full_scan(scan)):
         return None
-    if scan.residual is not None or scan.access.index is not None:
+    if scan.residual is not None or scan.access.index is not None or _has_long_literal(scan):
         return None
     slots = scan.slots
     for columns in (inner, outer):
@@ -82,20 +84,32 @@ def is_one_range(scan: n.Scan) -> bool:
     return all(map(is_known_value, values))
 
 
+def _has_long_literal(scan: n.Scan) -> bool:
+    """Whether a bound in the text is so long that keys may keep it by a digest."""
+    limits = () if scan.access.range is None else (scan.access.range.low, scan.access.range.high)
+    values = [limit.value for limit in limits if limit is not None]
+    return any(isinstance(one, e.Literal) and is_long(one.value, LITERAL_BYTES) for one in values)
+
+
 def _compile_range_read(
     catalog: Catalog, scan: n.Scan, slots: tuple[int, ...], count: e.Expression
 ) -> FastPathRead:
     context, compiled = plain_context(catalog), compiled_relation(catalog, scan.relation)
     wanted_of, project = context.value_of(count), compiled.layout.projector(slots)
     ranges, reverse = compile_ranges(context, scan.access, compiled.key), scan.access.reverse
+    limit = None if compiled.key.long is None else compiled.key.long.entry_bytes
 
     def read_page(reader: Reader, run: FastPathRun) -> list[Row] | None:
         wanted = wanted_of(run)(())  # type: ignore[arg-type]
         if wanted is None or not 0 < wanted <= ROWS_MAX:
             return None
+        if limit is not None and any(is_long(value, limit) for value in run.parameters):
+            return None
         rows: list[Row] = []
         for start, end in ranges(run, ()):  # type: ignore[arg-type]
             for values in _scan_batches(reader, start, end, reverse, wanted):
+                if limit is not None and max(map(len, values), default=0) > limit:
+                    return None
                 rows += map(project, values)
                 if len(rows) >= wanted:
                     return rows[:wanted]
