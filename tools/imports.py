@@ -61,10 +61,10 @@ FOLDERS: dict[str, Order] = {
         ("report", "tpch"),
     ),
     "codec": (
-        ("arrow", "exact_order", "printer", "view_state"),
+        ("arrow", "printer", "view_state"),
         ("keys", "rows"),
         ("bulk_record", "key_parts", "row_shape", "single_change_record"),
-        ("accumulator", "encoding_errors", "long_values", "numeric", "record", "row_slots"),
+        ("accumulator", "encoding_errors", "numeric", "record", "row_slots"),
         ("compile", "keyspace", "scalars"),
     ),
     "execution": (
@@ -196,7 +196,7 @@ FOLDERS: dict[str, Order] = {
         ("scan_request",),
         ("transaction",),
         ("history",),
-        ("cluster", "contracts", "gc_pause", "token"),
+        ("cluster", "contracts", "exact_order", "gc_pause", "token"),
     ),
     "txn.row_atomic": (
         ("hbase_setup",),

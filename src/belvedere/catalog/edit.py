@@ -396,13 +396,13 @@ class CatalogEdit:
         self.put(msgspec.structs.replace(item, state=state))
 
     def create_view(self, wanted: ViewDefinition) -> int:
-        schema = self._require_free_name(wanted.name, wanted.schema)
+        immediate = wanted.maintenance is model.Maintenance.IMMEDIATE
         id_ = self.allocate_id()
         self.put(
             View(
                 id=id_,
                 name=wanted.name,
-                schema=schema,
+                schema=self._require_free_name(wanted.name, wanted.schema),
                 definition=wanted.definition,
                 columns=build_view_columns(wanted.columns),
                 inputs=wanted.inputs,
@@ -414,9 +414,7 @@ class CatalogEdit:
                 supporting_objects=wanted.supporting_objects,
                 maintenance=wanted.maintenance,
                 stored_options=wanted.stored_options,
-                group=0
-                if wanted.maintenance is model.Maintenance.IMMEDIATE
-                else self.allocate_id(),
+                group=0 if immediate else self.allocate_id(),
                 digests=True,
             )
         )

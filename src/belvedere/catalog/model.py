@@ -204,7 +204,7 @@ class View(CatalogObject, frozen=True, omit_defaults=True, tag="view", kw_only=T
     It is stored as linear state (codec.view_state): rows of `stored` columns, the first
     `key_columns` of them the key, each with `amounts` numbers, the first of which counts rows.
     `orders` gives (descending, nulls first) of the first key columns. `digests`: keys keep long
-    values by a digest (`codec.long_values`); a view that is older than these does not.
+    values by a digest (`codec.scalars`); a view that is older than these does not.
 
     `supporting_objects` are the indexes and auxiliary views that its maintenance reads; they are
     dropped with the last view that has them. `auxiliary_views` are those that hold the parts of

@@ -18,8 +18,8 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import CatalogColumn, Index, KeyPart, Table, View
 from belvedere.codec import keyspace
 from belvedere.codec.keys import KeyCodec, KeyColumn
-from belvedere.codec.long_values import LongValues, choose_cut
 from belvedere.codec.rows import RowLayout, Slot
+from belvedere.codec.scalars import LongValues, choose_cut
 from belvedere.codec.view_state import StateLayout
 from belvedere.errors import Corruption
 from belvedere.types import Row, SqlType

@@ -7,7 +7,6 @@ In reading order; an entry uses only those before it:
     scalars               single values to the integers and bytes of keys and rows, and back
     accumulator           the value of linear view state: a payload set once, integers summed
     encoding_errors       diagnosis of values that could not be encoded
-    long_values           long values in keys: a beginning, and a digest of all of it
     numeric               NUMERIC as ordered bytes: equal numbers have equal bytes at any scale
     record                the log record: everything one transaction changed, in one value
     row_slots             generated source of one row slot: how each type is stored in a row
@@ -15,7 +14,6 @@ In reading order; an entry uses only those before it:
     row_shape             offsets of the fields of a row with a given number of slots
     single_change_record  fast decoder of log records of one change, the most frequent kind
     keys                  compound keys as ordered bytes: order(a, b) = order(encode a, encode b)
-    exact_order           the exact order of entries whose keys keep long values by a digest
     bulk_record           the log record of many changes, encoded by columns
     rows                  rows as bytes: fixed offsets, so that a column is read by itself
     arrow/                rows and log records to Arrow and back
@@ -31,10 +29,8 @@ SURFACE = (
     "arrow.rows_to_arrow",
     "bulk_record",
     "compile",
-    "exact_order",
     "keys",
     "keyspace",
-    "long_values",
     "printer",
     "record",
     "row_slots",

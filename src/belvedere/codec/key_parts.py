@@ -16,7 +16,7 @@ A column is a tag byte and, unless it is NULL, a payload:
 A descending column is the same with every byte inverted, tag included.
 
 Bytes that are longer than the `cut` of the codec, if it has one, are their beginning and a digest
-of all of them (`codec.long_values`).
+of all of them (`codec.scalars`).
 
 In the source below `{v}` is the value, `{head}` the constant bytes before the payload (tag, and for
 the first column the prefix of the codec), `{p}` the position of the payload in `key`.
@@ -30,8 +30,8 @@ from datetime import date
 from typing import Any
 
 from belvedere.codec import scalars
-from belvedere.codec.long_values import DIGEST_MARK, shorten_value, show_shortened
 from belvedere.codec.numeric import INVERTED, decode_numeric, encode_numeric
+from belvedere.codec.scalars import DIGEST_MARK, shorten_value, show_shortened
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.types import Kind, SqlType
 

@@ -14,7 +14,7 @@ NULLs come last ascending and first descending unless the column says otherwise,
 Invariants: no encoding is a prefix of another one of the same columns; all keys that agree in the
 first k columns are one range; values that are equal in SQL are equal bytes (1.0 and 1.00, 0.0 and
 -0.0, 'a' and 'a ' as CHAR, one month and 30 days), so decoding gives back the canonical one. A
-codec with `long` keeps long values by a digest, which has no order: `codec.long_values`.
+codec with `long` keeps long values by a digest, which has no order: `codec.scalars`.
 
     KeyCodec((KeyColumn(BIGINT), KeyColumn(TEXT))).encode((7, "a"))
     01 80 00 00 00 00 00 00 07  01 61 00 00
@@ -32,7 +32,7 @@ from belvedere.codec.compile import compile_function, indent
 from belvedere.codec.encoding_errors import DECODE_ERRORS, ENCODE_ERRORS, raise_invalid_value
 from belvedere.codec.key_parts import CONSTANTS, KeyPartSource, key_part_of
 from belvedere.codec.keyspace import next_prefix
-from belvedere.codec.long_values import LongValues
+from belvedere.codec.scalars import LongValues
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.types import Kind, Row, SqlType
 

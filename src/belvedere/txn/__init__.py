@@ -5,6 +5,7 @@ In reading order; an entry uses only those before it:
     cluster        what a store that several processes use shows of them
     contracts      contracts of the layer: readers, writers, participants, commit protocols, log
     token          position tokens: authenticated log positions, valid in other connections
+    exact_order    the exact order of entries whose keys keep long values by a digest
     gc_pause       a pause of Python's cycle collector while many changes are made
     history/       past states of rows: undo index, readers at a position, undo by the log
     transaction/   a transaction: its snapshot, its writes, its locks, the rows of its tables
@@ -22,6 +23,7 @@ SURFACE = (
     "batch_atomic.replay",
     "contracts",
     "engine",
+    "exact_order",
     "gc_pause",
     "history.derived_rows",
     "history.merge_scan",

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation_codecs import compiled_view
 from belvedere.codec import accumulator
-from belvedere.codec.exact_order import read_first_entry, sort_runs
 from belvedere.execution.python.context import row_keys
 from belvedere.plan.fields import Field
 from belvedere.txn.contracts import Reader
+from belvedere.txn.exact_order import read_first_entry, sort_runs
 from belvedere.types import Row
 from belvedere.views.compile.auxiliary_containment import (
     locate_contained_calls,

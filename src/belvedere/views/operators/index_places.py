@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation_codecs import compiled_index, compiled_table
-from belvedere.codec.exact_order import find_run
 from belvedere.codec.keyspace import next_prefix
 from belvedere.txn.contracts import Reader
+from belvedere.txn.exact_order import find_run
 from belvedere.types import Row
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index
 from belvedere.catalog.relation_codecs import CompiledIndex, compiled_index
-from belvedere.codec.exact_order import read_first_entry
 from belvedere.txn.contracts import Reader
+from belvedere.txn.exact_order import read_first_entry
 from belvedere.types import Row
 from belvedere.views.delta.min_max import MinMaxQuery
 from belvedere.views.operators.exists import read_first_or_last_entry

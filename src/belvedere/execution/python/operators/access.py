@@ -12,13 +12,13 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from belvedere.codec.exact_order import find_exact_ranges, has_long_bound
 from belvedere.codec.keys import KeyCodec
 from belvedere.execution.python.context import BindRun, CompileContext
 from belvedere.execution.python.expressions.expression_source import ExpressionWriter
 from belvedere.execution.python.expressions.generated_function import GeneratedFunction
 from belvedere.execution.run import Run
 from belvedere.plan import access as paths
+from belvedere.txn.exact_order import find_exact_ranges, has_long_bound
 from belvedere.types import Row
 
 KeyRange = tuple[bytes, bytes]

@@ -20,7 +20,6 @@ from belvedere.catalog.relation_codecs import (
     compiled_relation,
     compiled_table,
 )
-from belvedere.codec.exact_order import sort_runs
 from belvedere.codec.keys import KeyCodec
 from belvedere.errors import Corruption
 from belvedere.execution.python.context import CompileContext
@@ -38,6 +37,7 @@ from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.txn.contracts import Reader
+from belvedere.txn.exact_order import sort_runs
 from belvedere.types import Row
 
 FETCH_ROWS = 256

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation_codecs import compiled_relation
-from belvedere.codec.long_values import is_long
+from belvedere.codec.scalars import is_long
 from belvedere.execution.python.operators.access import compile_ranges
 from belvedere.execution.python.statements.point_statements import (
     FastPathRead,

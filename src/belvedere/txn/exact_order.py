@@ -1,4 +1,4 @@
-"""The exact order of entries whose keys keep long values by a digest (`codec.long_values`).
+"""The exact order of entries whose keys keep long values by a digest (`codec.scalars`).
 
 Entries that share the beginning of a long value are a run: they lie together, in no order. An entry
 has the whole value, so that a run can be sorted, and compared with a bound, by its exact keys. All
@@ -12,7 +12,7 @@ from typing import Any
 
 from belvedere.codec.keys import KeyCodec, KeyRange
 from belvedere.codec.keyspace import next_prefix
-from belvedere.codec.long_values import DIGEST_BYTES, DIGEST_MARK, is_long
+from belvedere.codec.scalars import DIGEST_BYTES, DIGEST_MARK, is_long
 from belvedere.types import Row
 
 Pairs = Iterable[Sequence[tuple[bytes, bytes]]]
