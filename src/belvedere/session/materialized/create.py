@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import CatalogEdit
-from belvedere.catalog.model import Maintenance, ObjectState, View, ViewKind
+from belvedere.catalog.model import AnyObject, Maintenance, ObjectState, View, ViewKind
 from belvedere.catalog.view_options import SCHEDULE_NAMES, ViewOptions, check_options, form_of
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import nodes as n
@@ -269,8 +269,6 @@ def merge_and_check_alter_options(
     session: Session, view: View, given: dict[str, str]
 ) -> ViewOptions:
     """The options of a view after ALTER."""
-    if session.transactions.explicit:
-        raise Unsupported("alter materialized view inside a transaction", hint="commit first")
     if view.kind is ViewKind.INDEX:
         raise Unsupported("options of an index", hint="drop it and create it again")
     # With what no user writes: a view that is to replace another is refused here.
@@ -296,18 +294,30 @@ def _merge_option_texts(before: dict[str, str], given: dict[str, str]) -> dict[s
 
 
 def expand_views_of_transaction(session: Session, plan: n.Node) -> n.Node:
-    """The plan with views that the open transaction creates, which have no state yet, replaced by
-    their definitions."""
+    """The plan with the views of the open transaction replaced by their definitions."""
+    catalog, own = session.catalog, list_views_of_transaction(session)
+    read = list_views_read_by_plan(catalog, plan) if own else []
+    plans = {
+        view.id: bind_query_as_written(hide_later_columns(catalog, view), view.definition)
+        for view in read
+        if view.id in own
+    }
+    return expand_some_views(plan, plans) if plans else plan
+
+
+def list_views_of_transaction(session: Session) -> set[int]:
+    """Views that the open transaction creates, which have no state yet, or lets be maintained in
+    another way, for which its commit makes the state ready."""
     catalog, published = session.catalog, session.host.catalog
-    own = [
-        view
-        for view in list_views_read_by_plan(catalog, plan)
-        if view.state is ObjectState.BUILDING and published.get(view.id) is None
-    ]
-    if not own:
-        return plan
-    plans = {view.id: bind_query_as_written(catalog, view.definition) for view in own}
-    return expand_some_views(plan, plans)
+    if catalog is published:
+        return set()
+    return {v.id for v in catalog.views if _has_state_after_commit(v, published.get(v.id))}
+
+
+def _has_state_after_commit(view: View, published: AnyObject | None) -> bool:
+    if published is None:
+        return view.state is ObjectState.BUILDING
+    return isinstance(published, View) and published.maintenance is not view.maintenance
 
 
 def expand_views_to_state(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:

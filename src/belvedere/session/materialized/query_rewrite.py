@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
+from belvedere.session.materialized.create import list_views_of_transaction
 from belvedere.sql.statements import DataPlan
 from belvedere.views.rewrite.planner import RewriteChoice
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def find_rewriting(session: Session, data: DataPlan) -> RewriteChoice | None:
     """What views do for a statement; None: none of them has to do with it, or rewriting is off.
     Statements that write find their rows in the tables themselves."""
-    if data.changes or not session.settings.rewrite:
+    if data.changes or not session.settings.rewrite or list_views_of_transaction(session):
         return None
     return session.shared.rewrites.rewrite_plan(data.plan, session.catalog)
 

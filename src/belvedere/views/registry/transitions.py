@@ -119,7 +119,9 @@ class ViewTransitionParticipant:
                 self._apply_pending_log(old, new, reader, writer)
                 self._leave_maintenance_group(old, reader, writer)
             elif new.state is ObjectState.READY and follows_log(new):
-                self._join_maintenance_group(old, new, reader, writer, given)
+                touched = any(change.relation in new.inputs for change in changes)
+                start = reader.position + (not touched)
+                self._join_maintenance_group(old, new, start, reader, writer, given)
             start_or_end_changefeed(old, new, reader, writer)
 
     def _join_created_view(
@@ -147,13 +149,20 @@ class ViewTransitionParticipant:
             put_watermark(writer, view.id, at)
 
     def _join_maintenance_group(
-        self, old: View, new: View, reader: Reader, writer: Writer, given: dict[int, int]
+        self,
+        old: View,
+        new: View,
+        start: int,
+        reader: Reader,
+        writer: Writer,
+        given: dict[int, int],
     ) -> None:
-        """Join a deferred view to its group, unless it is a member already."""
+        """Join a deferred view to its group, unless it is a member already. `start`: the position
+        that an immediate view has, which does not take the changes of this commit."""
         was_there = follows_log(old) and old.state is ObjectState.READY
         if was_there and old.group == new.group:
             return
-        at = read_applied_position(reader, old) if follows_log(old) else reader.position + 1
+        at = read_applied_position(reader, old) if follows_log(old) else start
         assert at is not None, "what follows the log has a watermark"
         if was_there:
             self._leave_maintenance_group(old, reader, writer)
