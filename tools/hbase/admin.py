@@ -70,6 +70,10 @@ class HBaseAdmin:
         for region in admin.getRegions(self._name(table)):
             admin.move(region.getEncodedNameAsBytes())
 
+    def count_live_servers(self) -> int:
+        """Region servers that the master holds to be alive."""
+        return len(self._open_admin().getClusterMetrics().getLiveServerMetrics())
+
     def _open_admin(self) -> Any:
         if self._admin is None:
             hbase = self._gateway.jvm.org.apache.hadoop.hbase

@@ -47,6 +47,19 @@ class HBaseCluster:
         port = str(self.gateway_ports[number])
         self._start(f"gateway{number}", GATEWAY, "start", "-p", port, "--bind", "127.0.0.1")
 
+    def restart_ended_servers(self, servers: int) -> list[str]:
+        """Start every region server again that has ended, by a kill or by itself: one that was
+        paused for longer than its session ends. Returns their names."""
+        ended = [
+            number
+            for number in range(servers)
+            if (process := self.running.get(f"server{number}")) is None
+            or process.poll() is not None
+        ]
+        for number in ended:
+            self.start_server(number)
+        return [f"server{number}" for number in ended]
+
     def kill(self, name: str) -> None:
         """kill -9, and wait until the process is gone."""
         process = self.running.pop(name)

@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import belvedere
@@ -23,9 +24,11 @@ from tests.hbase.faults import judge
 from tools.hbase.cluster import HBaseCluster, start_cluster
 
 WRITERS = 4
+SERVERS = 2
 STEPS = 7
 IDS_PER_WRITER = 1_000_000
 PAUSE_SECONDS = 2.5
+PROGRESS_SECONDS_MAX = 300
 LOGS = Path(__file__).resolve().parents[3] / "build" / "hbase-faults"
 FIND_ACCOUNT = "SELECT id FROM belvedere.tables WHERE name = 'account'"
 
@@ -80,8 +83,11 @@ class FaultRun:
     def kill_server(self) -> None:
         number = self.counts["kill_server"] % 2
         self.cluster.kill(f"server{number}")
+        self._wait_until(
+            lambda: self.admin.count_live_servers() < SERVERS, "nobody misses the region server"
+        )
         self._wait_for_progress()
-        self.cluster.start_server(number)
+        self._restore_servers()
         self._wait_for_progress()
 
     def kill_gateway(self) -> None:
@@ -95,6 +101,7 @@ class FaultRun:
         time.sleep(PAUSE_SECONDS)
         self.cluster.resume("server0")
         self._wait_for_progress()
+        self._restore_servers()
 
     def split_region(self) -> None:
         """Split the rows of accounts, a different one every time."""
@@ -110,13 +117,31 @@ class FaultRun:
 
     def _wait_for_progress(self) -> None:
         """Until some transfer that began after this was acknowledged."""
-        before, deadline = self._count_acknowledged(), time.monotonic() + 120
-        while self._count_acknowledged() < before + WRITERS:
-            assert time.monotonic() < deadline, "writers make no progress"
+        before = self._count_acknowledged()
+        self._wait_until(
+            lambda: self._count_acknowledged() >= before + WRITERS, "writers make no progress"
+        )
+
+    def _restore_servers(self) -> None:
+        """Until the master knows all region servers again. Without it, the next fault could take
+        the last one that there is: a paused server may find its session expired, and ends."""
+        self._wait_until(self._are_servers_back, "a region server does not come back")
+
+    def _are_servers_back(self) -> bool:
+        started = self.cluster.restart_ended_servers(SERVERS)
+        self.counts["servers started again"] += len(started)
+        return not started and self.admin.count_live_servers() == SERVERS
+
+    def _wait_until(self, is_so: Callable[[], bool], otherwise: str) -> None:
+        deadline = time.monotonic() + PROGRESS_SECONDS_MAX
+        while not is_so():
+            if self.failure is not None:
+                raise self.failure
+            assert time.monotonic() < deadline, otherwise
             time.sleep(0.1)
 
     def _count_acknowledged(self) -> int:
-        return len(judge.read_notes(self._directory.glob("*.notes"))["ack"])
+        return len(judge.read_notes(self._directory.glob("*.notes")).told["ack"])
 
     def _check_all_the_time(self) -> None:
         try:
@@ -145,7 +170,7 @@ def main() -> int:
     faults += ["split_region", "move_regions"] * options.moves
     random.Random(options.seed).shuffle(faults)
     with tempfile.TemporaryDirectory(prefix="belvedere-faults-") as scratch:
-        cluster = start_cluster(LOGS)
+        cluster = start_cluster(LOGS, servers=SERVERS)
         try:
             run = FaultRun(cluster, Path(scratch))
             with belvedere.connect(run.url, autocommit=True) as con:

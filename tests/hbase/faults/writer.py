@@ -1,9 +1,11 @@
-"""A process that transfers money until it is stopped or dies.
+"""A process that transfers money and places orders until it is stopped or dies.
 
-A transfer is one transaction: two balances, one row that says so, one shared counter. Before and
-after each it writes a line to its notes: `try`, then `ack` and the position, `no` (told that it did
-not happen) or `unknown`. `--die-at N` kills the process, like kill -9, at the N-th request of a
-commit that changes something, before it is sent or after it was carried out.
+A transfer is one transaction: two balances, one shared counter, and one row that says so, with the
+number that the counter then had. Every third transaction is an order with its lines instead. Before
+and after each the process writes a line to its notes: `try`, then `ack`, `no` (told that it did not
+happen) or `unknown`, with the id and the time, which all processes of a machine share. `--die-at N`
+kills the process, like kill -9, at the N-th request of a commit that changes something, before it
+is sent or after it was carried out.
 
     python -m tests.hbase.faults.writer URL NOTES FIRST_ID [--die-at N [--after]]
 """
@@ -24,6 +26,8 @@ from belvedere.kv.cell import is_mutation
 from belvedere.kv.hbase.store import HBaseCells
 
 ACCOUNTS = 20
+PRODUCTS = 5
+LINES = 3
 TRANSFERS_BEFORE_DEATH = 3
 RETRY_SECONDS = 0.2
 
@@ -62,10 +66,15 @@ def transfer_until_stopped(url: str, notes: TextIO, first: int) -> None:
     choose = random.Random(first)
     for id_ in itertools.count(first):
         connection = connect_when_possible(url)
-        source, target = choose.sample(range(ACCOUNTS), 2)
-        print(f"try {id_}", file=notes, flush=True)
-        print(attempt_transfer(connection, id_, source, target), id_, file=notes, flush=True)
+        pair = choose.sample(range(ACCOUNTS), 2)
+        attempt = attempt_order if id_ % 3 == 0 else attempt_transfer
+        _write_note(notes, "try", id_)
+        _write_note(notes, attempt(connection, id_, *pair), id_)
         transfers_done.number += 1
+
+
+def _write_note(notes: TextIO, kind: str, id_: int) -> None:
+    print(kind, id_, time.monotonic(), file=notes, flush=True)
 
 
 def connect_when_possible(url: str) -> belvedere.Connection:
@@ -83,11 +92,34 @@ _connection: belvedere.Connection | None = None
 
 def attempt_transfer(con: belvedere.Connection, id_: int, source: int, target: int) -> str:
     """One try. What a caller may conclude: `ack`, `no` or `unknown`."""
+    changes: list[tuple[str, tuple[int, ...]]] = [
+        ("UPDATE account SET balance = balance - 1 WHERE id = ?", (source,)),
+        ("UPDATE account SET balance = balance + 1 WHERE id = ?", (target,)),
+        ("UPDATE counter SET n = n + 1 WHERE id = 0", ()),
+        (
+            "INSERT INTO transfer SELECT ?, ?, ?, n FROM counter WHERE id = 0",
+            (id_, source, target),
+        ),
+    ]
+    return _attempt_changes(con, changes)
+
+
+def attempt_order(con: belvedere.Connection, id_: int, customer: int, other: int) -> str:
+    """One try of an order with its lines."""
+    changes: list[tuple[str, tuple[int, ...]]] = [
+        ("INSERT INTO purchase VALUES (?, ?)", (id_, customer))
+    ]
+    changes += [
+        ("INSERT INTO line VALUES (?, ?, ?)", (id_, number, (other + number) % PRODUCTS))
+        for number in range(LINES)
+    ]
+    return _attempt_changes(con, changes)
+
+
+def _attempt_changes(con: belvedere.Connection, changes: list[tuple[str, tuple[int, ...]]]) -> str:
     try:
-        for account, amount in ((source, -1), (target, 1)):
-            con.execute("UPDATE account SET balance = balance + ? WHERE id = ?", (amount, account))
-        con.execute("UPDATE counter SET n = n + 1 WHERE id = 0")
-        con.execute("INSERT INTO transfer VALUES (?, ?, ?)", (id_, source, target))
+        for statement, parameters in changes:
+            con.execute(statement, parameters)
         con.commit()
     except belvedere.OperationalError as error:
         con.rollback()
