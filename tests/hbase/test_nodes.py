@@ -96,6 +96,19 @@ def test_nodes_and_regions_are_system_tables(url: str) -> None:
         assert one.execute("SELECT * FROM belvedere.node_locks").fetchall() == []
 
 
+def test_lease_and_grace_are_those_of_the_database(url: str) -> None:
+    shown = "SELECT DISTINCT lease_seconds, grace_seconds FROM belvedere.nodes"
+    with (
+        belvedere.connect(f"{url}?lease_ms=20000&grace_ms=8000") as one,
+        belvedere.connect(other_node(url)) as two,
+    ):
+        assert one.execute(shown).fetchall() == two.execute(shown).fetchall() == [(20.0, 8.0)]
+        with pytest.raises(belvedere.ProgrammingError, match="another lease or grace"):
+            belvedere.connect(f"{url}?lease_ms=10000")
+        with pytest.raises(belvedere.ProgrammingError, match="may not take that long"):
+            belvedere.connect(f"{url}?timeout_ms=4800")
+
+
 def test_a_node_tends_the_database_and_nobody_notices_but_by_its_size(
     url: str, hbase_admin: HBaseAdmin
 ) -> None:

@@ -25,6 +25,9 @@ ZOOKEEPER = "org.apache.zookeeper.server.ZooKeeperServerMain"
 REGION_SERVER = "org.apache.hadoop.hbase.regionserver.HRegionServer"
 HEAP_MB = 384
 SESSION_MS = 3000
+GATEWAY_RPC_MS = 600
+"""How long a gateway waits for a region server before it asks again: short, so that conditional
+writes are sent twice, and answered False although the first was carried out."""
 
 
 @dataclass(slots=True)
@@ -45,7 +48,8 @@ class HBaseCluster:
 
     def start_gateway(self, number: int) -> None:
         port = str(self.gateway_ports[number])
-        self._start(f"gateway{number}", GATEWAY, "start", "-p", port, "--bind", "127.0.0.1")
+        hasty = f"-Dhbase.rpc.timeout={GATEWAY_RPC_MS}"
+        self._start(f"gateway{number}", GATEWAY, hasty, "start", "-p", port, "--bind", "127.0.0.1")
 
     def restart_ended_servers(self, servers: int) -> list[str]:
         """Start every region server again that has ended, by a kill or by itself: one that was

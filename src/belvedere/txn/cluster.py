@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 class NodeStatus(NamedTuple):
     """A process that uses, or used, the store. `silent_seconds` is how long its heartbeat has not
-    changed, as far as this process has seen; `alive`: for less than the lease."""
+    changed, as far as this process has seen; `alive`: for less than the lease. Lease and grace are
+    those of the database."""
 
     node: int
     beat: int
@@ -15,6 +16,8 @@ class NodeStatus(NamedTuple):
     alive: bool
     silent_seconds: float
     oldest_snapshot: int | None
+    lease_seconds: float
+    grace_seconds: float
 
 
 class NodeLock(NamedTuple):

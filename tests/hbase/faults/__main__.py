@@ -27,7 +27,9 @@ WRITERS = 4
 SERVERS = 2
 STEPS = 7
 IDS_PER_WRITER = 1_000_000
-PAUSE_SECONDS = 2.5
+PAUSE_SECONDS = (1.5, 1.5, 4.0)
+"""Longer than the gateways wait for a region server, so that they ask again for what it has done;
+the last one longer than its session too, so that others have its regions when it goes on."""
 PROGRESS_SECONDS_MAX = 300
 LOGS = Path(__file__).resolve().parents[3] / "build" / "hbase-faults"
 FIND_ACCOUNT = "SELECT id FROM belvedere.tables WHERE name = 'account'"
@@ -98,7 +100,7 @@ class FaultRun:
 
     def pause_server(self) -> None:
         self.cluster.pause("server0")
-        time.sleep(PAUSE_SECONDS)
+        time.sleep(PAUSE_SECONDS[self.counts["pause_server"] % len(PAUSE_SECONDS)])
         self.cluster.resume("server0")
         self._wait_for_progress()
         self._restore_servers()

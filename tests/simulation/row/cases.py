@@ -18,7 +18,12 @@ from tests.simulation.row.judges import (
 )
 
 ON_DEMAND = frozenset(
-    ("three transactions, more of them", "reader helps, in full", "late cells, vacuum, in full")
+    (
+        "three transactions, more of them",
+        "reader helps, in full",
+        "late cells, vacuum, in full",
+        "swept, death, in full",
+    )
 )
 FAULTS = {
     "lock": (layout.LOCKS,),
@@ -33,7 +38,7 @@ def all_cases() -> dict[str, Case]:
     config = p.settings()
     groups: tuple[Callable[[NodeSettings], list[Case]], ...]
     groups = (core_cases, parallel_lock_cases, group_cases, fault_cases, reader_cases)
-    groups += (forget_cases, ddl_and_fold_cases)
+    groups += (sweep_cases, forget_cases, ddl_and_fold_cases)
     return {case.name: case for group in groups for case in group(config)}
 
 
@@ -117,6 +122,21 @@ def reader_cases(c: NodeSettings) -> list[Case]:
         Case("reader helps", {}, helped, lists(), positions_max=2, ordered=True, switches_max=3),
         Case("reader helps, in full", {}, helped, lists(), positions_max=2, ordered=True),
         Case("anyone closes", {}, (a, r, q), check_lists({"a": "x"}, "x"), positions_max=3),
+    ]
+
+
+def sweep_cases(c: NodeSettings) -> list[Case]:
+    """A sweep notes a node as gone that is dead, or only slow, and goes on."""
+    both = (("a", p.beat_and_append(1, "a", c)), ("b", p.sweep_and_append(2, "b", c)))
+    lost: dict[str, Any] = {"faults": 1, "faulty": ("a",), "fault_on": (layout.HEARTBEATS,)}
+    dying: dict[str, Any] = {"deaths": 1, "mortal": ("a",)}
+    all_of_it: dict[str, Any] = {"positions_max": 3, "sweeps": True}
+    few = {**all_of_it, "switches_max": 3}
+    return [
+        Case("swept", {}, both, lists(), **few),
+        Case("swept, death", {}, both, lists(), **dying, **few),
+        Case("swept, death, in full", {}, both, lists(), **dying, **all_of_it),
+        Case("swept, late heartbeat", {}, both, lists(), ordered=True, **lost, **few),
     ]
 
 

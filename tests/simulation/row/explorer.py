@@ -80,6 +80,7 @@ class Case:
     positions_max: int = 4
     forgets: bool = False
     changes_catalog: bool = False
+    sweeps: bool = False
     ordered: bool = False
     switches_max: int | None = None
 
@@ -382,7 +383,7 @@ class Explorer:
             return not self.case.changes_catalog
         if operation.row == layout.FLOOR_ROW or operation.as_of is not None:
             return not self.case.forgets
-        return operation.row.startswith(layout.HEARTBEATS)
+        return operation.row.startswith(layout.HEARTBEATS) and not self.case.sweeps
 
     def _process_moves(
         self, state: State, i: int, mortal: bool = True

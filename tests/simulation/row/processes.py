@@ -8,19 +8,21 @@ from nowhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from belvedere.errors import Retry, Unavailable
-from belvedere.kv.cell import BeginWork, Mutate, Put, Step, WorkExpired
+from belvedere.kv.cell import BeginWork, Mutate, Put, ReplyLost, Step, WorkExpired
 from belvedere.txn.row_atomic import advance, catalog_barrier, read_rows
 from belvedere.txn.row_atomic.cells import data_cells, layout
 from belvedere.txn.row_atomic.cells.layout import RowWrite
 from belvedere.txn.row_atomic.commit import CommitRequest, commit_transaction, prepare_commit
 from belvedere.txn.row_atomic.group_commit import GroupMember, complete_group
 from belvedere.txn.row_atomic.housekeeping.fold import fold_row
+from belvedere.txn.row_atomic.housekeeping.sweep import sweep_locks
 from belvedere.txn.row_atomic.housekeeping.vacuum import vacuum_and_trim
 from belvedere.txn.row_atomic.locks import AttemptLocks, RowLock
-from belvedere.txn.row_atomic.node import Node, NodeSettings
+from belvedere.txn.row_atomic.node import Node, NodeSettings, send_heartbeat
 from tests.simulation.row.explorer import Outcome
 from tests.txn.row_atomic.steps import change_version
 
@@ -235,6 +237,30 @@ def forget_and_append(id_: int, name: str, config: NodeSettings) -> Callable[[],
 
     def start() -> Step[Outcome]:
         yield from forgetter(id_, config)()
+        return (yield from append_newest(id_ + 1, name, "x", config)())
+
+    return start
+
+
+def beat_and_append(id_: int, name: str, config: NodeSettings) -> Callable[[], Step[Outcome]]:
+    """A node that is heard of once, before it writes."""
+
+    def start() -> Step[Outcome]:
+        with suppress(ReplyLost, WorkExpired):
+            yield from send_heartbeat(Node(id_, config))
+        return (yield from append_newest(id_, name, "x", config)())
+
+    return start
+
+
+def sweep_and_append(id_: int, name: str, config: NodeSettings) -> Callable[[], Step[Outcome]]:
+    """Sweeps up after everybody, who is noted as gone, then writes itself."""
+
+    def start() -> Step[Outcome]:
+        try:
+            yield from sweep_locks(Node(id_, config))
+        except WorkExpired:
+            return ("aborted",)
         return (yield from append_newest(id_ + 1, name, "x", config)())
 
     return start

@@ -17,12 +17,15 @@ from belvedere.kv.cell import CellScan, Step
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.kv.doubles.cells_faults import FaultyCells
 from belvedere.txn.contracts import LockRequest, Participant, Reader, RowChange, Writer
+from belvedere.txn.row_atomic import advance, locks, node_lists
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.engine import CellStoreSetup, HeartbeatThread
 from belvedere.txn.row_atomic.housekeeping import sweep
-from belvedere.txn.row_atomic.node import NodeSettings
+from belvedere.txn.row_atomic.locks import AttemptLocks, RowLock
+from belvedere.txn.row_atomic.node import Node, NodeSettings, join_store, send_heartbeat
 from belvedere.txn.transaction.transaction import Transaction
 from tests.txn.row_atomic.nodes import cells, commits, open_as, open_node
+from tests.txn.row_atomic.steps import Bench, root
 from tests.txn.shop import create_shop, delete, entries, get, insert, scan, update
 
 SETTINGS = NodeSettings(lease_seconds=3.0, lock_poll_seconds=0.002, close_seconds_min=0.01)
@@ -340,7 +343,7 @@ def test_a_parent_is_not_removed_while_a_child_is_committed_and_not_settled() ->
     node.close()
 
 
-def test_a_node_that_is_closed_is_gone_and_one_that_was_killed_stays_listed() -> None:
+def test_a_node_that_is_closed_is_gone_and_one_that_was_killed_stays_listed_for_the_lease() -> None:
     store = MemoryCells()
     first = Database.on_cells(CellStoreSetup(store, SETTINGS))
     closed = Database.on_cells(CellStoreSetup(store, SETTINGS))
@@ -351,6 +354,33 @@ def test_a_node_that_is_closed_is_gone_and_one_that_was_killed_stays_listed() ->
     closed.close()
     assert {node.node for node in first.engine.list_nodes()} == listed - {closed_id}
     first.close()
+
+
+def test_a_node_that_is_silent_for_the_lease_is_gone_for_all_until_it_is_heard_again() -> None:
+    bench = Bench(lease_seconds=10.0)
+    one, two, slow = (bench.run(join_store(bench.settings)) for _ in range(3))
+
+    def listed(by: Node) -> set[int]:
+        return {each.node for each in bench.run(node_lists.list_nodes(by))}
+
+    bench.run(sweep.sweep_locks(one))
+    bench.now += 9.0
+    for node in (one, two):
+        bench.run(send_heartbeat(node))
+    bench.run(sweep.sweep_locks(one))
+    assert listed(one) == {one.id, two.id, slow.id}, "not yet for the lease"
+    bench.now += 2.0
+    bench.run(sweep.sweep_locks(one))
+    newcomer = bench.run(join_store(bench.settings))
+    assert listed(newcomer) == {one.id, two.id, newcomer.id}, "it need not wait for the lease"
+    late = AttemptLocks(slow.start_attempt(), 0)
+    bench.run(locks.take_locks(slow, late, [RowLock(root("x"))], advance.finish_attempt))
+    [(row, holder)] = bench.run(sweep.held_locks())
+    assert bench.run(locks.is_expired(newcomer, row, holder))
+    bench.run(send_heartbeat(slow))
+    assert not bench.run(locks.is_expired(newcomer, row, holder)), "it was only slow"
+    bench.run(sweep.sweep_locks(newcomer))
+    assert listed(newcomer) == {one.id, two.id, slow.id, newcomer.id}
 
 
 def test_a_clock_set_back_an_hour_dates_records_and_changes_nothing_else() -> None:

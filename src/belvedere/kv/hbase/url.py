@@ -4,6 +4,8 @@ Every host is a Thrift2 gateway of the same HBase. Options:
 
     connections   connections of this process to each gateway, at most
     timeout_ms    how long one request may take
+    lease_ms      for a new database: how long a process may be silent before others take it for dead
+    grace_ms      for a new database: how long a request may be on its way
 """
 
 from __future__ import annotations
@@ -18,7 +20,12 @@ SCHEME = "hbase://"
 PORT_DEFAULT = 9090
 _NAMESPACE = re.compile(r"[A-Za-z0-9_]+")
 _RESERVED = ("hbase", "default")
-_BOUNDS = {"connections": (1, 1000), "timeout_ms": (50, 600_000)}
+_BOUNDS = {
+    "connections": (1, 1000),
+    "timeout_ms": (50, 600_000),
+    "lease_ms": (1000, 3_600_000),
+    "grace_ms": (500, 600_000),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,8 @@ class HBaseUrl:
     namespace: str
     connections: int = 8
     timeout_ms: int = 2_500
+    lease_ms: int | None = None
+    grace_ms: int | None = None
 
     @property
     def timeout_seconds(self) -> float:

@@ -443,13 +443,15 @@ TABLES: dict[tuple[str, str], SystemTable] = {
     ),
     (DATABASE, "nodes"): SystemTable(
         _make_fields(
-            "node beat here alive silent_seconds oldest_snapshot",
+            "node beat here alive silent_seconds oldest_snapshot lease_seconds grace_seconds",
             node=BIGINT,
             beat=BIGINT,
             here=BOOLEAN,
             alive=BOOLEAN,
             silent_seconds=DOUBLE,
             oldest_snapshot=BIGINT,
+            lease_seconds=DOUBLE,
+            grace_seconds=DOUBLE,
         ),
         _list_nodes,
     ),

@@ -8,14 +8,18 @@ Gateways must give up on a request within the grace too (`hbase.client.operation
 
 from __future__ import annotations
 
+import time
+
 from belvedere.codec import keyspace
-from belvedere.errors import InvalidInput
+from belvedere.errors import InvalidInput, Unavailable
+from belvedere.kv.cell import Driver, ReplyLost, WorkExpired
 from belvedere.kv.hbase.store import HBaseCells
 from belvedere.kv.hbase.tables import TableLayout, list_regions
-from belvedere.kv.hbase.url import parse_url
+from belvedere.kv.hbase.url import HBaseUrl, parse_url
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.engine import CellStoreSetup
 from belvedere.txn.row_atomic.node import NodeSettings
+from belvedere.txn.row_atomic.stored_settings import agree_on_settings
 
 LOG_REGIONS = 4
 """Regions of the log: its lanes are spread over them, and so over region servers."""
@@ -41,9 +45,33 @@ def build_table_layout(settings: NodeSettings) -> TableLayout:
 def open_hbase(
     url: str, *, create: bool = True, settings: NodeSettings | None = None
 ) -> CellStoreSetup:
-    """The store at a URL, for a node. It is closed with the node."""
+    """The store at a URL, for a node. It is closed with the node. `settings`: instead of those that
+    the database keeps, for tests."""
     wanted = parse_url(url)
-    settings = settings or NodeSettings(snapshot_seconds_max=SNAPSHOT_SECONDS_MAX)
+    defaults = NodeSettings(snapshot_seconds_max=SNAPSHOT_SECONDS_MAX)
+    store = HBaseCells(wanted, build_table_layout(settings or defaults), create=create)
+    try:
+        settings = settings or _load_settings(store, wanted, defaults)
+        _require_timeout_below_grace(wanted, settings)
+    except BaseException:
+        store.close()
+        raise
+    return CellStoreSetup(
+        store, settings, close=store.close, list_regions=lambda: list_regions(store.exchange)
+    )
+
+
+def _load_settings(store: HBaseCells, wanted: HBaseUrl, defaults: NodeSettings) -> NodeSettings:
+    for _ in range(defaults.tries_max):
+        driver = Driver(store, time.monotonic, time.sleep, defaults.work_seconds_max)
+        try:
+            return driver.run_step(agree_on_settings(defaults, wanted.lease_ms, wanted.grace_ms))
+        except (ReplyLost, WorkExpired):
+            continue
+    raise Unavailable("the store does not answer", sqlstate="08006")
+
+
+def _require_timeout_below_grace(wanted: HBaseUrl, settings: NodeSettings) -> None:
     limit = settings.grace_seconds - settings.work_seconds_max
     if wanted.timeout_seconds >= limit:
         raise InvalidInput(
@@ -53,7 +81,3 @@ def open_hbase(
             timeout_ms=wanted.timeout_ms,
             below_ms=round(limit * 1000),
         )
-    store = HBaseCells(wanted, build_table_layout(settings), create=create)
-    return CellStoreSetup(
-        store, settings, close=store.close, list_regions=lambda: list_regions(store.exchange)
-    )

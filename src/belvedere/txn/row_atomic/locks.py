@@ -279,7 +279,10 @@ def is_node_silent(node: Node, other: int) -> Step[bool]:
 
 
 def is_heartbeat_stale(node: Node, other: int, beat: Heartbeat | None, now: float) -> bool:
-    """Whether a node's heartbeat did not change for the lease, on our own clock."""
+    """Whether a node's heartbeat did not change for the lease, on our own clock or on that of
+    another node, which has said so."""
+    if beat == layout.GONE:
+        return True
     heard = node.heard.get(other)
     if heard is None or heard[0] != beat:
         node.heard[other] = heard = (beat, now)

@@ -12,18 +12,22 @@ from belvedere.txn.row_atomic.node import Node, node_of
 
 
 def list_nodes(node: Node) -> Step[list[NodeStatus]]:
-    """Every node whose heartbeat is in the store, by number."""
+    """Every node whose heartbeat is in the store and that is not known to be gone, by number."""
     found = []
     now = yield Now()
     for row, cells in (yield CellScan(layout.HEARTBEATS, layout.HEARTBEATS + b"\xff" * 9)):
         stored = value_of(cells, layout.BEAT)
         assert stored is not None
         beat = layout.decode(Heartbeat, stored, row)
+        if beat == layout.GONE:
+            continue
         other = int.from_bytes(row[1:])
         stale = locks.is_heartbeat_stale(node, other, beat, now)
         silent = now - node.heard[other][1]
         snapshot = beat.snapshots_from if beat.snapshots_from >= 0 else None
-        found.append(NodeStatus(other, beat.beat, other == node.id, not stale, silent, snapshot))
+        limits = node.settings.lease_seconds, node.settings.grace_seconds
+        here = other == node.id
+        found.append(NodeStatus(other, beat.beat, here, not stale, silent, snapshot, *limits))
     return found
 
 

@@ -8,6 +8,7 @@
 | 0x20 floor | f | Floors: what readers and log readers may no longer ask for |
 | 0x20 catalog | v | the catalog version |
 | 0x20 identity | i | the store's identity: format, id and the secret of its tokens |
+| 0x20 settings | s | StoredSettings: what all nodes have to agree on |
 | 0x21 kind, key | h | a lock: LockValue. No cell: free |
 | 0x22 lane, position | o, v, a | the log: owner (attempt, or abort), framed Record, applied flag |
 | 0x23 attempt, number | v | a part of a record too large for one cell |
@@ -50,6 +51,7 @@ POSITION_ROW = SYSTEM + b"position"
 FLOOR_ROW = SYSTEM + b"floor"
 CATALOG_ROW = SYSTEM + b"catalog"
 IDENTITY_ROW = SYSTEM + b"identity"
+SETTINGS_ROW = SYSTEM + b"settings"
 
 NUMBER = b"n"
 POSITIONS = b"p"
@@ -63,6 +65,7 @@ APPLIED = b"a"
 OUTCOME = b"p"
 BEAT = b"b"
 IDENTITY = b"i"
+SETTINGS = b"s"
 CONSUMED = b"p"
 
 ONLY = 1
@@ -134,6 +137,19 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True, gc=False):
     beat: int
     attempts_from: int
     snapshots_from: int
+
+
+GONE = Heartbeat(-1, 2**63 - 1, -1)
+"""Stands for the heartbeat of a node that was silent for the lease: all its attempts are over. One
+that was only slow writes its own again."""
+
+
+class StoredSettings(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Settings of a database that its nodes have to agree on, written when it is made."""
+
+    lanes: int
+    lease_ms: int
+    grace_ms: int
 
 
 class RowWrite(msgspec.Struct, frozen=True, array_like=True):
