@@ -4,7 +4,7 @@ Every host is a Thrift2 gateway of the same HBase. Options:
 
     connections   connections of this process to each gateway, at most
     timeout_ms    how long one request may take
-    lease_ms      for a new database: how long a process may be silent before others take it for dead
+    lease_ms      for a new database: how long a process may be silent and not taken for dead
     grace_ms      for a new database: how long a request may be on its way
 """
 
