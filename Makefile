@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up themselves; `make` is what to run before a commit.
 .DEFAULT_GOAL := check
-.PHONY: bench check demo format hbase-down hbase-faults hbase-test hbase-up hbase-url help lint long setup test
+.PHONY: bench check demo demo-cluster format hbase-down hbase-faults hbase-test hbase-up hbase-url help lint long setup test
 BIN := .venv/bin
 
 help: ## list the targets
@@ -11,6 +11,9 @@ setup: ## build .venv from requirements.lock; does nothing when that is done
 
 demo: setup ## show what Belvedere does
 	$(BIN)/belvedere demo
+
+demo-cluster: setup ## two nodes and Spark on one HBase; a node and a writer are killed
+	$(BIN)/python -m tools.hbase.demo
 
 check: lint ## format, lint, types, tidy and fast tests, in about a minute
 	$(BIN)/python -m tools.run_tests --fast

@@ -9,5 +9,8 @@ In reading order; an entry uses only those before it:
     admin       what only HBase's own client can do: splits, moves, flushes, compactions
     single      ZooKeeper, master, region server and gateway in one JVM
     cluster     the same in several JVMs, which can be killed, paused and started again
+    demo_writer a process of the demo that writes orders
+    demo_spark  the orders of the demo, summed by Spark
+    demo        the demo of a cluster: nodes, writers and Spark, and a kill -9 of each kind
     __main__    up, url and down for the Makefile
 """

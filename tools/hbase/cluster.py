@@ -51,18 +51,17 @@ class HBaseCluster:
         hasty = f"-Dhbase.rpc.timeout={GATEWAY_RPC_MS}"
         self._start(f"gateway{number}", GATEWAY, hasty, "start", "-p", port, "--bind", "127.0.0.1")
 
-    def restart_ended_servers(self, servers: int) -> list[str]:
-        """Start every region server again that has ended, by a kill or by itself: one that was
-        paused for longer than its session ends. Returns their names."""
+    def restart_ended_servers(self) -> int:
+        """Start every region server again that has ended by itself, as one does that was paused, or
+        got no processor, for longer than its session; how many those were."""
         ended = [
-            number
-            for number in range(servers)
-            if (process := self.running.get(f"server{number}")) is None
-            or process.poll() is not None
+            name
+            for name, process in self.running.items()
+            if name.startswith("server") and process.poll() is not None
         ]
-        for number in ended:
-            self.start_server(number)
-        return [f"server{number}" for number in ended]
+        for name in ended:
+            self.start_server(int(name.removeprefix("server")))
+        return len(ended)
 
     def kill(self, name: str) -> None:
         """kill -9, and wait until the process is gone."""

@@ -80,7 +80,7 @@ class FaultRun:
         number = self.counts["kill_writer"]
         after = ["--after"] if number // STEPS % 2 else []
         doomed = self.start_writer("--die-at", str(number % STEPS + 1), *after)
-        doomed.wait(120)
+        self._wait_until(lambda: doomed.poll() is not None, "a writer does not come to its end")
 
     def kill_server(self) -> None:
         number = self.counts["kill_server"] % 2
@@ -89,7 +89,8 @@ class FaultRun:
             lambda: self.admin.count_live_servers() < SERVERS, "nobody misses the region server"
         )
         self._wait_for_progress()
-        self._restore_servers()
+        self.cluster.start_server(number)
+        self._wait_for_servers()
         self._wait_for_progress()
 
     def kill_gateway(self) -> None:
@@ -103,7 +104,7 @@ class FaultRun:
         time.sleep(PAUSE_SECONDS[self.counts["pause_server"] % len(PAUSE_SECONDS)])
         self.cluster.resume("server0")
         self._wait_for_progress()
-        self._restore_servers()
+        self._wait_for_servers()
 
     def split_region(self) -> None:
         """Split the rows of accounts, a different one every time."""
@@ -124,15 +125,12 @@ class FaultRun:
             lambda: self._count_acknowledged() >= before + WRITERS, "writers make no progress"
         )
 
-    def _restore_servers(self) -> None:
+    def _wait_for_servers(self) -> None:
         """Until the master knows all region servers again. Without it, the next fault could take
-        the last one that there is: a paused server may find its session expired, and ends."""
-        self._wait_until(self._are_servers_back, "a region server does not come back")
-
-    def _are_servers_back(self) -> bool:
-        started = self.cluster.restart_ended_servers(SERVERS)
-        self.counts["servers started again"] += len(started)
-        return not started and self.admin.count_live_servers() == SERVERS
+        the last one that there is."""
+        self._wait_until(
+            lambda: self.admin.count_live_servers() == SERVERS, "a region server does not come back"
+        )
 
     def _wait_until(self, is_so: Callable[[], bool], otherwise: str) -> None:
         deadline = time.monotonic() + PROGRESS_SECONDS_MAX
@@ -140,6 +138,7 @@ class FaultRun:
             if self.failure is not None:
                 raise self.failure
             assert time.monotonic() < deadline, otherwise
+            self.counts["servers started again"] += self.cluster.restart_ended_servers()
             time.sleep(0.1)
 
     def _count_acknowledged(self) -> int:

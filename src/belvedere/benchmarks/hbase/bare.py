@@ -45,6 +45,10 @@ class BareGateway:
                 return count
             start = rows[-1].row + b"\x00"
 
+    def scan_some(self, start: bytes, end: bytes, count: int) -> Any:
+        """The first rows of a range, in one call."""
+        return self._call(requests.scan_call(self.table, CellScan(start, end), count))
+
     def _call(self, call: GatewayCall) -> Any:
         deadline = time.monotonic() + SECONDS_MAX
         self._connection.send_call(call.name, call.arguments, deadline)

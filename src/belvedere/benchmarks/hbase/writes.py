@@ -23,6 +23,7 @@ from belvedere.txn.row_atomic.commit_protocol import RowCommit
 
 THREADS = 16
 PROCESSES = (1, 2, 4)
+ROWS_PER_PROCESS = 10
 LOCK_ROWS = (10, 100, 1000)
 NOWHERE = b"\x10\xff\xff\xff\xfe"
 """Rows of a relation that does not exist, for bare puts."""
@@ -177,12 +178,14 @@ def measure_processes(url: str, sizes: Sizes, report: BenchmarkReport) -> None:
         report.add(Figure(f"commits/s, {processes} processes", rate, "1/s", "", base))
 
 
-def process_rate(url: str, processes: int, count: int) -> float:
+def process_rate(
+    url: str, processes: int, count: int, module: str = "belvedere.benchmarks.hbase.shop"
+) -> float:
     """Commits a second of processes that begin at the same time, by the slowest."""
-    command = [sys.executable, "-m", "belvedere.benchmarks.hbase.shop", url]
+    command = [sys.executable, "-m", module, url]
     workers = [
         subprocess.Popen(
-            [*command, str(number * 10), str(count)],
+            [*command, str(number * ROWS_PER_PROCESS), str(count)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

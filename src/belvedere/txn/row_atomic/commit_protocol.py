@@ -109,7 +109,7 @@ class RowCommit:
         self._mutex = threading.Lock()
         self.round_trips = 0
         self.settling_round_trips = 0
-        self.node = self.run_step(nodes.join_store(settings))
+        self.node = self.run_repeatable(lambda: nodes.join_store(settings))
         settling = self._run_settling if settles_in_background else None
         self._reads_ahead = settles_in_background
         self._group = GroupCommit(self.run_step, self.node, settling)
