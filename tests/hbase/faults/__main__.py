@@ -3,16 +3,17 @@
 A cluster of two region servers and two gateways, four writers, a reader that checks every moment,
 and one fault after another: a writer killed at a step of its commit, a region server or a gateway
 killed, a region server paused beyond the timeout of requests, a region split or moved. Ends with
-`held` and the counts, or with the first thing that does not hold.
+`held` and the counts, or with the first thing that does not hold. The writers' notes stay beside
+the logs, in build/hbase-faults.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -170,19 +171,21 @@ def main() -> int:
     faults += ["kill_gateway"] * options.gateways + ["pause_server"] * options.pauses
     faults += ["split_region", "move_regions"] * options.moves
     random.Random(options.seed).shuffle(faults)
-    with tempfile.TemporaryDirectory(prefix="belvedere-faults-") as scratch:
-        cluster = start_cluster(LOGS, servers=SERVERS)
-        try:
-            run = FaultRun(cluster, Path(scratch))
-            with belvedere.connect(run.url, autocommit=True) as con:
-                judge.make_tables(con)
-                [(id_,)] = con.execute(FIND_ACCOUNT).fetchall()
-                run.account_prefix = b"\x10" + id_.to_bytes(4)
-                run.run_faults(faults)
-                ended = judge.check_end(con, Path(scratch).glob("*.notes"))
-            run.admin.close()
-        finally:
-            cluster.stop()
+    notes = LOGS / "notes"
+    shutil.rmtree(notes, ignore_errors=True)
+    notes.mkdir(parents=True)
+    cluster = start_cluster(LOGS, servers=SERVERS)
+    try:
+        run = FaultRun(cluster, notes)
+        with belvedere.connect(run.url, autocommit=True) as con:
+            judge.make_tables(con)
+            [(id_,)] = con.execute(FIND_ACCOUNT).fetchall()
+            run.account_prefix = b"\x10" + id_.to_bytes(4)
+            run.run_faults(faults)
+            ended = judge.check_end(con, notes.glob("*.notes"))
+        run.admin.close()
+    finally:
+        cluster.stop()
     print("held:", dict(ended), dict(run.counts))
     return 0
 
