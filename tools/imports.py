@@ -206,7 +206,7 @@ FOLDERS: dict[str, Order] = {
         ("catalog_barrier", "group_commit", "required_locks"),
         ("commit", "housekeeping", "reader"),
         ("advance", "read_rows"),
-        ("locks", "log_rows", "stored_settings"),
+        ("locks", "log_rows"),
         ("node",),
         ("cells", "isolation"),
     ),

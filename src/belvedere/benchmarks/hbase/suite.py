@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from rich.progress import Progress
 
-from belvedere.benchmarks.hbase import dashboard, mixed, reads, writes
+from belvedere.benchmarks.hbase import dashboard, operation_mix, reads, writes
 from belvedere.benchmarks.hbase.bare import BareGateway
 from belvedere.benchmarks.hbase.shop import Sizes, load_shop, require_empty
 from belvedere.benchmarks.report.measurements import BenchmarkReport
@@ -66,7 +66,7 @@ def _measure_all(
         lambda: reads.measure_join(con, sizes, report),
         lambda: writes.measure_threads(url, sizes, report),
         lambda: writes.measure_processes(url, sizes, report),
-        lambda: mixed.measure_mix(url, item, sizes, report),
+        lambda: operation_mix.measure_mix(url, item, sizes, report),
         lambda: dashboard.measure_dashboard(con, url, sizes, report),
     ]
     with Progress() as progress:

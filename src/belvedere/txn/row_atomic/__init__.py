@@ -9,8 +9,7 @@ In reading order; an entry uses only those before it:
 
     cells/           how rows of tables and of the protocol are laid out in cells
     isolation        which isolation levels a row-atomic store has
-    node             the in-memory state of one node
-    stored_settings  settings that all nodes of a store agree on, kept in it
+    node             the in-memory state of one node, and the settings that all agree on
     locks            lock rows: taken, stamped, released and broken by conditional writes
     log_rows         log rows: one row a position, written once: a record or an abort marker
     advance          advancing the decided and applied positions, by any node, for all nodes

@@ -18,8 +18,7 @@ from belvedere.kv.hbase.tables import TableLayout, list_regions
 from belvedere.kv.hbase.url import HBaseUrl, parse_url
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.engine import CellStoreSetup
-from belvedere.txn.row_atomic.node import NodeSettings
-from belvedere.txn.row_atomic.stored_settings import agree_on_settings
+from belvedere.txn.row_atomic.node import NodeSettings, agree_on_settings
 
 LOG_REGIONS = 4
 """Regions of the log: its lanes are spread over them, and so over region servers."""

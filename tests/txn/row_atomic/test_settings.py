@@ -9,8 +9,7 @@ import pytest
 from belvedere.errors import InvalidInput
 from belvedere.kv.cell import BeginWork, CheckAndMutate, Get, Operation, execute_operation
 from belvedere.txn.row_atomic.cells import layout
-from belvedere.txn.row_atomic.node import NodeSettings
-from belvedere.txn.row_atomic.stored_settings import WORK_SHARE, agree_on_settings
+from belvedere.txn.row_atomic.node import WORK_SHARE, NodeSettings, agree_on_settings
 from tests.txn.row_atomic.nodes import open_node
 from tests.txn.row_atomic.steps import Bench
 
