@@ -30,6 +30,16 @@ NAMES = {
     "commits/s, 1 processes",
     "commits/s, 2 processes",
     "commits/s, 4 processes",
+    *(
+        f"{kind} of the mix at 100/s, {threads} threads, to a bare call"
+        for kind in ("read", "update", "scan")
+        for threads in (1, 50)
+    ),
+    *(
+        f"dashboard, {mode}, {processes} processes"
+        for mode in ("no view", "synchronous", "asynchronous")
+        for processes in (1, 2, 4)
+    ),
 }
 
 

@@ -25,7 +25,7 @@ ZOOKEEPER = "org.apache.zookeeper.server.ZooKeeperServerMain"
 REGION_SERVER = "org.apache.hadoop.hbase.regionserver.HRegionServer"
 HEAP_MB = 384
 SESSION_MS = 3000
-GATEWAY_RPC_MS = 600
+GATEWAY_RPC_MS = 1000
 """How long a gateway waits for a region server before it asks again: short, so that conditional
 writes are sent twice, and answered False although the first was carried out."""
 

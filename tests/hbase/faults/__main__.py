@@ -28,7 +28,7 @@ WRITERS = 4
 SERVERS = 2
 STEPS = 7
 IDS_PER_WRITER = 1_000_000
-PAUSE_SECONDS = (1.5, 1.5, 4.0)
+PAUSE_SECONDS = (1.7, 1.7, 4.0)
 """Longer than the gateways wait for a region server, so that they ask again for what it has done;
 the last one longer than its session too, so that others have its regions when it goes on."""
 PROGRESS_SECONDS_MAX = 300
