@@ -81,6 +81,7 @@ class FaultRun:
         number = self.counts["kill_writer"]
         after = ["--after"] if number // STEPS % 2 else []
         doomed = self.start_writer("--die-at", str(number % STEPS + 1), *after)
+        self._writers.append(doomed)
         self._wait_until(lambda: doomed.poll() is not None, "a writer does not come to its end")
 
     def kill_server(self) -> None:
