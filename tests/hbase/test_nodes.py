@@ -103,9 +103,9 @@ def test_lease_and_grace_are_those_of_the_database(url: str) -> None:
         belvedere.connect(other_node(url)) as two,
     ):
         assert one.execute(shown).fetchall() == two.execute(shown).fetchall() == [(20.0, 8.0)]
-        with pytest.raises(belvedere.ProgrammingError, match="another lease or grace"):
+        with pytest.raises(belvedere.DataError, match="another lease or grace"):
             belvedere.connect(f"{url}?lease_ms=10000")
-        with pytest.raises(belvedere.ProgrammingError, match="may not take that long"):
+        with pytest.raises(belvedere.DataError, match="may not take that long"):
             belvedere.connect(f"{url}?timeout_ms=4800")
 
 
