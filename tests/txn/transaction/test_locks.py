@@ -209,6 +209,24 @@ def test_a_wait_ends_at_its_deadline_and_the_queue_goes_on(workers: Workers) -> 
     table.release(b"3", [SHARED_A])
 
 
+def test_a_request_that_must_not_wait_never_enters_the_queue(
+    table: RowLockTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it were there, a shared request of another thread would wait behind it."""
+    queued: list[object] = []
+    monkeypatch.setattr(RowLockTable, "_enqueue_request", lambda *given: queued.append(given))
+    table.acquire(b"1", SHARED_A)
+    for request in (A, LockRequest("root", b"a")):
+        with pytest.raises(Unavailable) as refused:
+            table.acquire(b"2", request, wait_ms=0)
+        assert refused.value.sqlstate == "55P03"
+    assert not queued
+    assert table.acquire(b"3", SHARED_A) is False
+    table.release(b"1", [SHARED_A])
+    table.release(b"3", [SHARED_A])
+    assert table.list_locks() == []
+
+
 def test_a_victim_leaves_the_queue_to_those_behind_it(workers: Workers) -> None:
     table = workers.table
     table.acquire(b"1", SHARED_A)
@@ -273,7 +291,7 @@ def test_every_kind_is_counted_and_shown(workers: Workers) -> None:
     with pytest.raises(Unavailable):
         table.acquire(b"3", A, wait_ms=0)
     assert table.acquired_counts == {"root": 2, "table": 1}, "what was refused was not acquired"
-    assert table.waited == {"root": 2}
+    assert table.waited == {"root": 1}, "who must not wait never waits"
     table.release(b"2", [SHARED_A])
 
 

@@ -122,7 +122,9 @@ class RowLockTable:
                 queue.granted.append(mine)
                 self._acquired[_kind_of(resource)] += 1
                 return False
-            self._enqueue_request(mine, resource, queue, waits=wait_ms != 0)
+            if wait_ms == 0:  # not even for a moment: others would wait behind it
+                raise _timeout_error(resource, queue, 0)
+            self._enqueue_request(mine, resource, queue)
         self._wait_for_grant(mine, resource, wait_ms)
         return True
 
@@ -133,15 +135,12 @@ class RowLockTable:
             self._acquired[_kind_of(resource)] += 1
         return found
 
-    def _enqueue_request(
-        self, mine: _Request, resource: Resource, queue: _Queue, *, waits: bool
-    ) -> None:
-        """`waits`: it may stay in the queue; otherwise it closes no circle."""
+    def _enqueue_request(self, mine: _Request, resource: Resource, queue: _Queue) -> None:
         mine.wake = threading.Event()
         queue.waiting.append(mine)
         self._waits_on[mine.owner] = resource
         self.waited[_kind_of(resource)] += 1
-        cycle = self._find_cycle(mine.owner) if waits else None
+        cycle = self._find_cycle(mine.owner)
         if cycle:
             self._leave_queue(mine, resource, queue)
             self.deadlocks += 1
@@ -166,16 +165,8 @@ class RowLockTable:
             if mine.wake.is_set():
                 return
             queue = self._ensure_queue(resource, self._queues[resource])
-            holders = ", ".join(r.owner.hex()[-8:] for r in queue.granted)
             self._leave_queue(mine, resource, queue)
-        raise Unavailable(
-            "lock wait timed out",
-            sqlstate="55P03",
-            detail=f"held by {holders}",
-            hint="try again, or raise lock_timeout",
-            kind=_kind_of(resource),
-            wait_ms=limit_ms,
-        )
+            raise _timeout_error(resource, queue, limit_ms)
 
     def _abandon_request(self, mine: _Request, resource: Resource) -> None:
         with self._mutex:
@@ -274,6 +265,18 @@ def _wait_interruptibly(wake: threading.Event, seconds: float) -> bool:
 
 def _resource_of(request: LockRequest) -> Resource:
     return request.key if request.kind == ROOT else (request.kind, request.key)
+
+
+def _timeout_error(resource: Resource, queue: _Queue, wait_ms: int) -> Unavailable:
+    holders = ", ".join(request.owner.hex()[-8:] for request in queue.granted)
+    return Unavailable(
+        "lock wait timed out",
+        sqlstate="55P03",
+        detail=f"held by {holders}",
+        hint="try again, or raise lock_timeout",
+        kind=_kind_of(resource),
+        wait_ms=wait_ms,
+    )
 
 
 def _kind_of(resource: Resource) -> str:
