@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -129,3 +130,34 @@ def test_the_error_is_kept_with_the_view(con: belvedere.Connection) -> None:
         con.execute("REFRESH MATERIALIZED VIEW v")
     (error,) = con.execute("SELECT error FROM belvedere.views WHERE name = 'v'").fetchone()
     assert "10 / a with a = 0, for the row (id) = (2) of t" in error
+
+
+@pytest.mark.parametrize("autocommit", [True, False], ids=["online", "in a transaction"])
+@pytest.mark.parametrize(
+    "query", ["SELECT id, 10 / a AS q FROM t", "SELECT sum(10 / a) AS q FROM t"]
+)
+def test_an_error_while_create_fills_names_view_expression_and_row(
+    tmp_path: Path, query: str, autocommit: bool
+) -> None:
+    with belvedere.connect(tmp_path / "store", autocommit=True, durability="off") as con:
+        con.execute("CREATE TABLE t (id int PRIMARY KEY, a int)")
+        con.execute("INSERT INTO t SELECT n, n - 7 FROM generate_series(1, 1001) AS s (n)")
+        con.autocommit = autocommit
+        if not autocommit:
+            con.execute("BEGIN")
+        with pytest.raises(belvedere.DataError) as caught:
+            con.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        con.rollback()
+        assert str(caught.value) == (
+            "division by zero (view=v)\n"
+            "detail: the view computes 10 / a with a = 0, for the row (id) = (7) of t"
+        )
+        assert con.execute("SELECT count(*) FROM belvedere.views").fetchall() == [(0,)]
+
+
+def test_an_error_while_create_fills_names_the_view_where_no_row_fails_alone() -> None:
+    with belvedere.connect(":memory:", autocommit=True) as con:
+        con.execute("CREATE TABLE t (id int PRIMARY KEY, a int)")
+        con.execute("INSERT INTO t VALUES (1, 0)")
+        with pytest.raises(belvedere.DataError, match=r"^division by zero \(view=v\)$"):
+            con.execute("CREATE MATERIALIZED VIEW v AS SELECT id, 1 / sum(a) OVER () AS q FROM t")

@@ -20,7 +20,7 @@ from belvedere import interrupts
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Index, ObjectState, View
 from belvedere.codec import keyspace
-from belvedere.errors import Unavailable
+from belvedere.errors import InvalidInput, Unavailable
 from belvedere.kv.batch import Write
 from belvedere.txn.contracts import Reader
 from belvedere.views.backfill.backfill_views import BuildControl
@@ -141,9 +141,20 @@ class BackfillDriver:
         if item.id in build.backfilled_ids:
             return
         others = self._list_views_made_with(item) if among is None else among
-        for view in self.store.backfill_index_or_view(item, others, build):
+        try:
+            filled = self.store.backfill_index_or_view(item, others, build)
+        except InvalidInput as error:
+            raise self._name_failed_view(item, error) from error
+        for view in filled:
             self._deferred.catch_up_unit_of_view(view)
             build.backfilled_ids.add(view.id)
+
+    def _name_failed_view(self, item: Index | View, error: InvalidInput) -> InvalidInput:
+        if isinstance(item, Index):
+            return error
+        with self._host.begin() as reader:
+            maintainer = self._host.registry.get_view_maintainer(reader.catalog, item)
+            return maintainer.build_fill_error(reader, error)
 
     def _list_views_made_with(self, item: Index | View) -> list[View]:
         made = [one for one in self._host.catalog.views if one.version == item.version]

@@ -19,6 +19,7 @@ from itertools import islice
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.catalog.relation_codecs import compiled_table
+from belvedere.codec import keyspace
 from belvedere.errors import Error, InvalidInput
 from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.python.context import CompileContext
@@ -48,6 +49,7 @@ JOINED_ROWS_MAX = 10_000
 """How many joined rows are looked at."""
 
 SHOWN_MAX = 64
+FILL_BATCH_ROWS = 1_000
 
 
 def build_view_error(
@@ -59,9 +61,30 @@ def build_view_error(
         return error
     failed = _find_failed_expression(catalog, compiled, step, error)
     if failed is not None:
-        detail: str | None = failed.describe(catalog)
-    else:
-        detail = _describe_only_change(catalog, view, step.changes)
+        return _add_view(catalog, view, error, failed.describe(catalog))
+    return _add_view(catalog, view, error, _describe_only_change(catalog, view, step.changes))
+
+
+def build_fill_error(
+    catalog: Catalog, view: View, compiled: MaintenancePlan, reader: Reader, error: InvalidInput
+) -> InvalidInput:
+    """The same for an error while the view is filled from its tables: every row is looked at as if
+    it were inserted."""
+    if error.facts.keys() & {"view", "index"}:
+        return error
+    for table in view.inputs:
+        for batch in reader.scan(*keyspace.relation_range(table), batch_rows=FILL_BATCH_ROWS):
+            rows = [RowChange(key, None, value) for key, value in batch]
+            step = DeltaStep(rows, reader, lambda *_: (), reader)
+            failed = _find_failed_expression(catalog, compiled, step, error)
+            if failed is not None:
+                return _add_view(catalog, view, error, failed.describe(catalog))
+    return _add_view(catalog, view, error, None)
+
+
+def _add_view(
+    catalog: Catalog, view: View, error: InvalidInput, detail: str | None
+) -> InvalidInput:
     details = [one for one in (detail, error.detail) if one]
     named = InvalidInput(
         error.message, sqlstate=error.sqlstate, detail="; ".join(details) or None, hint=error.hint

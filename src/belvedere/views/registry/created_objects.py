@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index, View
 from belvedere.codec import keyspace
+from belvedere.errors import InvalidInput
 from belvedere.txn.contracts import Reader, RowChange, Rows
 from belvedere.txn.history.derived_rows import DerivedRows
 from belvedere.txn.history.readers import OverlayReader
@@ -33,7 +34,11 @@ def backfill_created_objects(
         if isinstance(item, Index):
             _backfill_index(registry, item, seen, writer)
         elif isinstance(item, View):
-            registry.get_view_maintainer(catalog, item).backfill_state(seen, writer)
+            maintainer = registry.get_view_maintainer(catalog, item)
+            try:
+                maintainer.backfill_state(seen, writer)
+            except InvalidInput as error:
+                raise maintainer.build_fill_error(seen, error) from error
         rows.update(writer.rows)
     return rows
 
