@@ -19,6 +19,7 @@ from belvedere.views.deferred.batch import (
     find_view_unit,
     write_batch_if_valid,
 )
+from belvedere.views.maintain.maintainer import ViewMaintainer
 from belvedere.views.state.additions import AdditionRecorder, build_state_row_writes
 from tests.properties.views.law import open_manual, stored_state
 from tests.views.sql import Store, opened
@@ -170,6 +171,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured_costs, "CHANGES_MIN", math.inf)
     monkeypatch.setattr(row_counts, "SHARE", math.inf)
     monkeypatch.setattr(tier_selector, "CHANGES_MIN", CHANGES_MIN // 100)
+    monkeypatch.setattr(tier_selector, "COLUMN_CHANGES_MIN", CHANGES_MIN // 100)
     monkeypatch.setattr(cost_model, "STATEMENT_S", cost_model.STATEMENT_S / 1000)
 
 
@@ -189,7 +191,7 @@ def test_the_size_of_a_batch_decides(small: None) -> None:
         large(store, rows)
         for name in ("sums", "ends", "floats"):
             store.run(f"REFRESH MATERIALIZED VIEW {name}")
-        assert last_batch(store, "sums").startswith("refill: at least")
+        assert last_batch(store, "sums") == f"duckdb: {rows} changes, by columns"
         assert last_batch(store, "ends").startswith("refill: at least")
         assert "exact in Python only" in last_batch(store, "floats")
         store.run("UPDATE t SET v = v + 1 WHERE id <= 10")
@@ -199,8 +201,14 @@ def test_the_size_of_a_batch_decides(small: None) -> None:
         assert all(store.verified().values())
 
 
+@pytest.fixture
+def without_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No batch is added up by columns, as where one of its views cannot be."""
+    monkeypatch.setattr(ViewMaintainer, "covers_by_columns", lambda *_: False)
+
+
 def test_a_batch_that_is_large_and_yet_small_beside_its_table_is_added_up_by_duckdb(
-    small: None,
+    small: None, without_columns: None
 ) -> None:
     with opened() as store:
         made(store, {"sums": ALL["sums"]})
@@ -258,7 +266,7 @@ def test_explain_says_who_works_out_batches_and_why() -> None:
             return [row[0] for row in store.run(f"EXPLAIN MATERIALIZED VIEW {name}")]
 
         (told,) = [line for line in lines("sums") if line.startswith("batches: ")]
-        assert told.startswith("batches: Python; added up by DuckDB from about ")
+        assert told.startswith("batches: Python; added up by columns from about ")
         assert "computed anew by DuckDB from about " in told
         assert "batches: Python: sums of floats and of squares are exact in Python only" in lines(
             "floats"
@@ -269,7 +277,9 @@ def test_explain_says_who_works_out_batches_and_why() -> None:
         assert "batches: refill where it can be, set maintenance_tier" in lines("sums")
 
 
-def test_a_way_that_was_slower_than_expected_is_left_for_another(small: None) -> None:
+def test_a_way_that_was_slower_than_expected_is_left_for_another(
+    small: None, without_columns: None
+) -> None:
     with opened() as store:
         made(store, {"sums": ALL["sums"]})
         large(store, 4 * FEW)
@@ -330,7 +340,10 @@ def test_a_batch_that_was_worked_out_twice_is_written_once(way: MaintenanceTier)
                 assert unit is not None
                 batches = [*compute_unit_batches(db.views.registry, db.log, reader, [unit])]
                 again = [*compute_unit_batches(db.views.registry, db.log, reader, [unit])]
-                assert batches[0].rows == build_state_row_writes(reader, batches[0].additions)
+                db.views.registry.tiers.requested_tier = MaintenanceTier.PYTHON
+                (rows,) = compute_unit_batches(db.views.registry, db.log, reader, [unit])
+                assert batches[0].rows == rows.rows
+                assert rows.rows == build_state_row_writes(reader, rows.additions)
             assert [one.choices[store.view("sums").id].tier for one in batches] == [way]
             assert [write_batch_if_valid(db.commits, one) for one in batches + again] == [
                 True,

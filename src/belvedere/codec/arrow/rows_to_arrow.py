@@ -92,7 +92,7 @@ class EncodedRows:
 
     __slots__ = ("_alike", "_joined", "_layout")
 
-    def __init__(self, layout: RowLayout, values: list[bytes]) -> None:
+    def __init__(self, layout: RowLayout, values: list[bytes] | pa.Array) -> None:
         self._layout = layout
         self._joined = JoinedValues(values)
         self._alike = False  # all rows are known to be complete, with all slots
@@ -123,15 +123,28 @@ class EncodedRows:
 
 
 class JoinedValues:
-    """Many values in one buffer, with the start and the length of each."""
+    """Many values in one buffer, with the start and the length of each. A binary array without
+    NULLs is that already."""
 
-    def __init__(self, values: list[bytes]) -> None:
+    def __init__(self, values: list[bytes] | pa.Array) -> None:
+        if isinstance(values, pa.Array):
+            self._use_array(values)
+            return
         data = b"".join(values)
         self.buffer = pa.py_buffer(data)
         self.bytes: Bytes = np.frombuffer(data, np.uint8)
         self.lengths: Integers = np.fromiter(map(len, values), np.int64, len(values))
         ends = np.cumsum(self.lengths)
         self.starts: Integers = ends - self.lengths
+
+    def _use_array(self, values: pa.Array) -> None:
+        width = np.int64 if pa.types.is_large_binary(values.type) else np.int32
+        _, offsets, data = values.buffers()
+        bounds = np.frombuffer(offsets, width)[values.offset :][: len(values) + 1]
+        self.buffer = pa.py_buffer(b"") if data is None else data
+        self.bytes = np.frombuffer(self.buffer, np.uint8)
+        self.starts = bounds[:-1].astype(np.int64)
+        self.lengths = np.diff(bounds).astype(np.int64)
 
     def select_values(self, members: Integers) -> JoinedValues:
         """The values with these indexes, joined again."""

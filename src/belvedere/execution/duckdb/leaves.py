@@ -93,7 +93,21 @@ class StoredDelta(Sequence[Any]):
         )
 
 
+class ColumnDelta(tuple[Any, ...]):
+    """Rows for a Changes leaf that are columns c0.. already."""
+
+    table: pa.Table
+
+    @classmethod
+    def of_table(cls, table: pa.Table) -> ColumnDelta:
+        made = cls()
+        made.table = table
+        return made
+
+
 def _delta_table(rows: Sequence[Any], types: list[SqlType]) -> pa.Table:
+    if isinstance(rows, ColumnDelta):
+        return rows.table
     if isinstance(rows, StoredDelta) and rows.values:
         return rows.to_table()
     return _convert_rows(list(rows), types)

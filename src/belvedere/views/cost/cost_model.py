@@ -36,6 +36,9 @@ a table that has to be read from the store first; a row of stored state that is 
 ADDED_CHANGE_S = 2 * GROUPED_S
 """A change that DuckDB adds up: there is an old row of it and a new one."""
 
+COLUMN_CHANGE_S = 1e-6
+"""A change that is added up by columns, from the log to the written entry."""
+
 UNMEASURED_CHANGE_S = RECOMPUTE_S
 """A change of a view that was never measured is taken for the dearest kind."""
 
@@ -55,6 +58,11 @@ def estimate_python_change_s(tree: DeltaTree) -> float:
 def estimate_duckdb_sums_s(changes: float, partner_rows: float) -> float:
     """A batch added up by DuckDB: a statement for old rows, one for new."""
     return 2 * STATEMENT_S + (changes + partner_rows) * ADDED_CHANGE_S
+
+
+def estimate_duckdb_columns_s(changes: float, partner_rows: float) -> float:
+    """A batch added up by columns: one statement, and no change decoded in Python."""
+    return STATEMENT_S + changes * COLUMN_CHANGE_S + partner_rows * GROUPED_S
 
 
 def estimate_duckdb_refill_s(rows: float, stored: float) -> float:

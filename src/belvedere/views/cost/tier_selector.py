@@ -5,8 +5,9 @@ Sizes decide. A change costs Python microseconds and nothing else; DuckDB
 row:
 
     python    changes x the cost of one, by the kind of the view
-    duckdb    a statement for old rows and one for new, and the rows of the tables these are joined
-              with
+    duckdb    by columns from the log to the written entry, where all views of a batch allow it: a
+              statement, and the rows of the tables that changed ones are joined with; else a
+              statement for old rows and one for new ones, decoded in Python
     refill    a statement, the rows of all the view's tables, and its stored state; where all views
               of a batch are refilled, the log does not even have to be decoded
 
@@ -22,7 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from belvedere.catalog.model import View
 from belvedere.execution.duckdb.engine import DuckEngine
@@ -31,6 +32,7 @@ from belvedere.txn.contracts import Reader, RowChange
 from belvedere.views.cost import cost_model
 from belvedere.views.cost.cost_model import (
     ADDED_CHANGE_S,
+    estimate_duckdb_columns_s,
     estimate_duckdb_refill_s,
     estimate_duckdb_sums_s,
     estimate_python_change_s,
@@ -45,6 +47,12 @@ from belvedere.views.state.additions import (
     AdditionRecorder,
     compute_correcting_additions,
 )
+
+if TYPE_CHECKING:
+    from belvedere.views.maintain.logged_columns import LoggedColumns
+
+COLUMN_CHANGES_MIN = 1_000
+"""Fewer changes are not added up by columns."""
 
 CHANGES_MIN, PYTHON_S_MAX = 5_000, 0.1
 """Fewer changes are computed in Python, without estimating costs, where they are expected to take
@@ -147,26 +155,42 @@ class TierSelector:
     ) -> float:
         """With fewer logged changes than this the view is not refilled, however small it and its
         tables are, which nobody has asked yet."""
-        return self._break_even_changes_at_cost(view, maintainer, estimate_duckdb_refill_s(0, 0))
+        return self._break_even_changes_at_cost(view, maintainer, estimate_duckdb_refill_s(0, 0), 0)
 
     def refill_break_even_changes(
         self, view: View, maintainer: ViewMaintainer, span: PositionSpan
     ) -> float:
-        """From how many logged changes on a refill is cheaper than decoding them."""
+        """From how many logged changes on a refill is cheaper than taking them in."""
+        rows = self._estimate_row_total(collect_relations(maintainer.tree), span)
         return self._break_even_changes_at_cost(
-            view, maintainer, self._estimate_view_refill_s(view, maintainer, span)
+            view, maintainer, self._estimate_view_refill_s(view, maintainer, span), rows
         )
 
     def _break_even_changes_at_cost(
-        self, view: View, maintainer: ViewMaintainer, seconds: float
+        self, view: View, maintainer: ViewMaintainer, seconds: float, rows: float
     ) -> float:
+        """The same for a refill of so many seconds once the columns of its tables, of so many rows,
+        are brought up to date: change by change, or read anew where that is cheaper."""
         least = self.refill_min_changes
         if least == math.inf or self.duckdb_refusal_reason(maintainer) is not None:
             return math.inf
         if self.requested_tier is MaintenanceTier.REFILL:
             return least
         expected = self.costs.scale_to_measured_seconds
-        each = expected(view.id, MaintenanceTier.PYTHON, cost_model.DECODE_S) + min(
+        each = self._estimate_logged_change_s(view, maintainer)
+        if maintainer.covers_by_columns():
+            columns = expected(view.id, MaintenanceTier.DUCKDB, cost_model.COLUMN_CHANGE_S)
+            each = min(each, columns)
+        refill = MaintenanceTier.REFILL
+        anew = expected(view.id, refill, seconds + rows * cost_model.STORED_ROW_S) / each
+        gain = each - expected(view.id, refill, cost_model.DECODE_S)
+        by_change = expected(view.id, refill, seconds) / gain if gain > 0 else math.inf
+        return max(least, min(anew, by_change))
+
+    def _estimate_logged_change_s(self, view: View, maintainer: ViewMaintainer) -> float:
+        """A logged change that is decoded in Python, then added up there or by DuckDB."""
+        expected = self.costs.scale_to_measured_seconds
+        return expected(view.id, MaintenanceTier.PYTHON, cost_model.DECODE_S) + min(
             expected(view.id, MaintenanceTier.PYTHON, estimate_python_change_s(maintainer.tree)),
             expected(
                 view.id,
@@ -174,7 +198,24 @@ class TierSelector:
                 ADDED_CHANGE_S if maintainer.duckdb_evaluator.can_sum_changes else math.inf,
             ),
         )
-        return max(least, expected(view.id, MaintenanceTier.REFILL, seconds) / each)
+
+    def column_break_even_changes(self, view: View, maintainer: ViewMaintainer) -> float:
+        """From how many logged changes on it is cheaper to add them up by columns, where they are
+        joined with nothing."""
+        if (
+            self.requested_tier not in (None, MaintenanceTier.DUCKDB)
+            or self.duckdb_refusal_reason(maintainer) is not None
+            or not maintainer.covers_by_columns()
+        ):
+            return math.inf
+        if self.requested_tier is MaintenanceTier.DUCKDB:
+            return 1
+        expected = self.costs.scale_to_measured_seconds
+        gain_s = self._estimate_logged_change_s(view, maintainer) - expected(
+            view.id, MaintenanceTier.DUCKDB, cost_model.COLUMN_CHANGE_S
+        )
+        fixed_s = expected(view.id, MaintenanceTier.DUCKDB, estimate_duckdb_columns_s(0, 0))
+        return max(COLUMN_CHANGES_MIN, fixed_s / gain_s) if gain_s > 0 else math.inf
 
     def choose_tier(
         self,
@@ -275,7 +316,10 @@ class TierSelector:
         if refused is not None:
             return f"batches: Python: {refused}"
         parts = []
-        if maintainer.duckdb_evaluator.can_sum_changes:
+        columns = self.column_break_even_changes(view, maintainer)
+        if columns < math.inf:
+            parts.append(f"added up by columns from about {columns:.0f} changes on")
+        elif maintainer.duckdb_evaluator.can_sum_changes:
             expected = self.costs.scale_to_measured_seconds
             python_s = expected(
                 view.id, MaintenanceTier.PYTHON, estimate_python_change_s(maintainer.tree)
@@ -351,6 +395,38 @@ class TierSelector:
                 return found
             maintainer.write_sums_as_additions(found, recorder)
         return None
+
+    def record_column_additions(
+        self,
+        view: View,
+        maintainer: ViewMaintainer,
+        logged: LoggedColumns,
+        reader: Reader,
+        recorder: AdditionRecorder,
+        span: PositionSpan,
+    ) -> TierChoice | str:
+        """Record the state rows after the changes of a log range, by columns; or why that is not
+        possible, or not cheaper."""
+        count = logged.count_changes(view.inputs)
+        partners = set(collect_relations(maintainer.tree)) - logged.relations
+        rows = self._estimate_row_total(partners, span) if partners else 0
+        seconds = estimate_duckdb_columns_s(count, rows)
+        expected = self.costs.scale_to_measured_seconds
+        by_rows_s = count * self._estimate_logged_change_s(view, maintainer)
+        if self.requested_tier is None and by_rows_s < expected(
+            view.id, MaintenanceTier.DUCKDB, seconds
+        ):
+            return "rows are cheaper"
+        started = time.perf_counter()
+        with self._borrow_duckdb_engine() as engine:
+            found = maintainer.compute_column_writes(engine, logged, reader) if engine else NOT_OPEN
+        if isinstance(found, str):
+            return found
+        recorder.rows += found
+        taken = time.perf_counter() - started
+        self.costs.record_batch_cost(view.id, MaintenanceTier.DUCKDB, seconds, taken, count)
+        reason = f"{_format_change_count(count)}, by columns"
+        return TierChoice(MaintenanceTier.DUCKDB, reason, seconds)
 
     def record_refill_additions(
         self,

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import ObjectState, View
@@ -46,6 +46,9 @@ from belvedere.views.state.watermarks import (
     read_maintenance_epoch,
     read_watermark,
 )
+
+if TYPE_CHECKING:
+    from belvedere.views.maintain.logged_columns import LoggedColumns
 
 POSITIONS_MAX = 100_000
 """The longest batch, in positions, of views whose deltas read only the changed rows."""
@@ -123,6 +126,8 @@ def compute_unit_batches(
     through = reader.position
     records = RecordLookahead(log.read_bytes(after, through))
     refilled = _compute_refill_batches(registry, reader, behind, maintainers, records)
+    if refilled is None:
+        refilled = _compute_column_batches(registry, reader, behind, maintainers, records)
     if refilled is not None:
         yield from refilled
         return
@@ -194,6 +199,47 @@ def _compute_refill_batches(
     return batches
 
 
+def _compute_column_batches(
+    registry: MaintainerProvider,
+    reader: Reader,
+    units: Sequence[MaintenanceUnit],
+    maintainers: dict[int, ViewMaintainer | Error],
+    records: RecordLookahead,
+) -> list[MaintenanceBatch] | None:
+    """Batches that add up the log by columns, for all views of the units; None where that is not
+    cheaper than decoding it, or not possible."""
+    tiers = registry.tiers
+    least = max(
+        (
+            tiers.column_break_even_changes(view, maintainer)
+            if isinstance(maintainer := maintainers[view.id], ViewMaintainer)
+            else math.inf
+            for unit in units
+            for view in unit.views
+        ),
+        default=math.inf,
+    )
+    if not records.has_at_least_changes(least) or not records.buffer_until(reader.position):
+        return None
+    from belvedere.views.maintain.logged_columns import LoggedColumns  # heavy
+
+    logged: dict[int, LoggedColumns] = {}
+    batches = []
+    for unit in units:
+        if unit.start not in logged:
+            given = records.read_batches_until(reader.position)
+            logged[unit.start] = LoggedColumns(given, unit.start, reader.position)
+        work = _BatchComputation(registry, reader, reader, unit, reader.position)
+        for view in unit.views:
+            maintainer = maintainers[view.id]
+            assert isinstance(maintainer, ViewMaintainer)
+            if not work.try_columns(view, maintainer, logged[unit.start]):
+                return None
+        inputs = {relation for view in unit.views for relation in view.inputs}
+        batches.append(work.build_batch(logged[unit.start].count_changes(inputs)))
+    return batches
+
+
 def _get_maintainer_or_error(
     registry: MaintainerProvider, catalog: Catalog, view: View
 ) -> ViewMaintainer | Error:
@@ -247,6 +293,18 @@ class _BatchComputation:
         ):
             return False
         self._additions += recorder.additions
+        self._rows += recorder.rows
+        self._seconds[view.id] = time.perf_counter() - started
+        self._choices[view.id] = choice
+        return True
+
+    def try_columns(self, view: View, maintainer: ViewMaintainer, logged: LoggedColumns) -> bool:
+        recorder, started = AdditionRecorder(), time.perf_counter()
+        choice = self._tier_selector.record_column_additions(
+            view, maintainer, logged, self._reader, recorder, self._span
+        )
+        if isinstance(choice, str):
+            return False
         self._rows += recorder.rows
         self._seconds[view.id] = time.perf_counter() - started
         self._choices[view.id] = choice

@@ -1,11 +1,14 @@
 """The delta of a large batch by DuckDB: the same sums as the Python operators, by columns.
 
+    by columns the old rows of the batch and the new ones are columns with a weight, straight from
+               the log; the statement gives the rows or groups that go and come, and these are
+               encoded by columns too
     summed     the old rows of the batch and the new ones are a table each, and what they add to the
                groups is one GROUP BY over each: sums of the new minus sums of the old
     refilled   the view is recomputed at the position the batch ends at, and compared with the
                stored state; the difference is what the batch adds, whatever the batch was
 
-Both give exactly what Python gives, or are refused with a reason: floats are added up exactly in
+All give exactly what Python gives, or are refused with a reason: floats are added up exactly in
 Python only, and plans that DuckDB has no exact form of, or fails on, stay there too. Ties are
 broken as the view breaks them (`views.delta.tie_break`). A view without an exact form is refused
 until its definition is compiled again; one whose values DuckDB fails on is tried again with the
@@ -15,12 +18,14 @@ next batch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation_codecs import CompiledView, compiled_table
-from belvedere.errors import Error
+from belvedere.errors import Error, Unsupported
 from belvedere.execution.duckdb.engine import DuckEngine
 from belvedere.execution.python.expressions.outer_references import walk_plan
 from belvedere.execution.run import Interrupt, Run
@@ -32,10 +37,11 @@ from belvedere.plan.functions.core.function import Function, Volatility
 from belvedere.plan.functions.registry import resolve
 from belvedere.plan.representation import lacks_canonical_key
 from belvedere.txn.contracts import Reader, RowChange
-from belvedere.types import Kind, Row
+from belvedere.types import INTEGER, Kind, Row
 from belvedere.values.decimals import EXACT
 from belvedere.views.codegen.group_sums import GroupSums
 from belvedere.views.compile.compile_view import MaintenancePlan
+from belvedere.views.compile.distinct_rows import has_distinct_rows
 from belvedere.views.delta.delta_plan import changes_leaf_id
 from belvedere.views.delta.delta_tree import LinearCore
 from belvedere.views.delta.linear_aggregates import (
@@ -49,6 +55,12 @@ from belvedere.views.delta.linear_core import CoreBranch
 from belvedere.views.delta.sessionless_run import ENVIRONMENT, NO_SERVICES
 from belvedere.views.delta.tie_break import with_total_order
 from belvedere.views.maintain.state_entries import StateEntries, encode_columns_as_entries
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from belvedere.views.maintain.column_additions import ColumnAdditions
+    from belvedere.views.maintain.logged_columns import LoggedColumns
 
 _EXACT_OF_FLOATS = frozenset(("+", "-", "*", "/", "abs"))
 """Functions of floats that give the same result in every engine."""
@@ -94,6 +106,7 @@ class DuckdbBatchEvaluator:
         if self.refusal is None and self._group is not None:
             self._amounts = _build_amount_columns(self._group)
         self._leaf_plans: list[_ChangedLeafPlan] | None = None
+        self._weighted_plans: list[_ChangedLeafPlan] | None = None
 
     @property
     def can_sum_changes(self) -> bool:
@@ -103,7 +116,22 @@ class DuckdbBatchEvaluator:
             self.refusal is None and self._group is not None and isinstance(self._tree, LinearCore)
         )
 
-    # -- the two ways -------------------------------------------------------------------------
+    def covers_by_columns(self, stored: CompiledView, changed: frozenset[int]) -> bool:
+        """Whether changes of these tables are added up by columns: the view is a linear core, its
+        rows have keys by columns, and in no join two occurrences of a table change together."""
+        from belvedere.codec.arrow.arrow_to_state import EXACT_KINDS  # heavy
+
+        return (
+            self.refusal is None
+            and isinstance(self._tree, LinearCore)
+            and all(slot.type.kind in EXACT_KINDS for slot in stored.view.stored)
+            and all(
+                sum(not leaf.constant and leaf.relation in changed for leaf in branch.leaves) < 2
+                for branch in self._tree.branches
+            )
+        )
+
+    # -- the three ways -------------------------------------------------------------------------
 
     def sum_changes_by_group(
         self, engine: DuckEngine, changes: Sequence[RowChange], reader: Reader
@@ -113,7 +141,9 @@ class DuckdbBatchEvaluator:
         from belvedere.execution.duckdb.leaves import StoredDelta  # heavy
 
         sums: GroupSums = {}
-        for side in self._build_changed_leaf_plans():
+        if self._leaf_plans is None:
+            self._leaf_plans = self._build_changed_leaf_plans(weighted=False)
+        for side in self._leaf_plans:
             mine = [change for change in changes if change.relation == side.relation]
             layout = compiled_table(self._catalog, side.relation).layout
             for weight, some in ((-1, [one.old for one in mine]), (1, [one.new for one in mine])):
@@ -126,6 +156,51 @@ class DuckdbBatchEvaluator:
                         return found
                     self._add_rows_to_sums(sums, found, weight)
         return sums
+
+    def compute_weighted_rows(
+        self, engine: DuckEngine, logged: LoggedColumns, reader: Reader
+    ) -> pa.Table | str:
+        """The rows that the changes of a log range add to the view or take from it, as columns: the
+        view's row or group, the weight, the amounts. Or why they cannot be computed. `reader` may
+        show the tables that are joined with changed ones before or after them."""
+        import pyarrow as pa  # heavy
+
+        from belvedere.execution.duckdb.leaves import ColumnDelta  # heavy
+        from belvedere.execution.duckdb.rows import TableRows  # heavy
+
+        if self._weighted_plans is None:
+            self._weighted_plans = self._build_changed_leaf_plans(weighted=True)
+        parts: list[pa.Table] = []
+        for side in self._weighted_plans:
+            if side.relation not in logged.relations:
+                continue
+            layout = compiled_table(self._catalog, side.relation).layout
+            try:
+                given = ColumnDelta.of_table(
+                    logged.weighted_rows(side.relation, layout, side.slots)
+                )
+            except Unsupported as error:  # a value that Arrow cannot represent
+                return str(error)
+            found = self._run_plan(
+                engine, side.plan, reader, {changes_leaf_id(side.number): given}, Interrupt()
+            )
+            if isinstance(found, str):
+                return found
+            if not isinstance(found, TableRows):
+                return "its rows are not columns"
+            parts.append(found.table)
+        return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+
+    def encode_weighted_rows(self, stored: CompiledView, table: pa.Table) -> ColumnAdditions | None:
+        """These rows as additions to the view's state; None where they have no form by columns."""
+        from belvedere.views.maintain.column_additions import encode_weighted_rows  # heavy
+
+        return encode_weighted_rows(stored, table, self._amount_scales)
+
+    @cached_property
+    def has_distinct_rows(self) -> bool:
+        """Whether no two stored rows are equal."""
+        return self._group is None and has_distinct_rows(self._tree.plan, self._catalog)
 
     def compute_all_rows(
         self, engine: DuckEngine, reader: Reader, interrupt: Interrupt
@@ -148,8 +223,11 @@ class DuckdbBatchEvaluator:
 
         if not isinstance(rows, TableRows):
             return None
-        scales = None if self._group is None else [one and one.scale for one in self._amounts]
-        return encode_columns_as_entries(stored, rows.table, scales)
+        return encode_columns_as_entries(stored, rows.table, self._amount_scales)
+
+    @property
+    def _amount_scales(self) -> list[int | None] | None:
+        return None if self._group is None else [one and one.scale for one in self._amounts]
 
     def _run_plan(
         self,
@@ -193,23 +271,24 @@ class DuckdbBatchEvaluator:
 
     # -- plans --------------------------------------------------------------------------------
 
-    def _build_changed_leaf_plans(self) -> list[_ChangedLeafPlan]:
-        if self._leaf_plans is None:
-            assert isinstance(self._tree, LinearCore)
-            self._leaf_plans = [
-                _ChangedLeafPlan(
-                    leaf.relation,
-                    leaf.slots,
-                    at,
-                    self._build_group_by_plan(_build_changed_branch_plan(branch, at)),
-                )
-                for branch in self._tree.branches
-                for at, leaf in enumerate(branch.leaves)
-                if leaf.constant is None
-            ]
-        return self._leaf_plans
+    def _build_changed_leaf_plans(self, *, weighted: bool) -> list[_ChangedLeafPlan]:
+        assert isinstance(self._tree, LinearCore)
+        build = _build_weighted_branch_plan if weighted else _build_changed_branch_plan
+        return [
+            _ChangedLeafPlan(
+                leaf.relation,
+                leaf.slots,
+                at,
+                self._build_group_by_plan(build(branch, at), weighted=weighted),
+            )
+            for branch in self._tree.branches
+            for at, leaf in enumerate(branch.leaves)
+            if leaf.constant is None
+        ]
 
-    def _build_group_by_plan(self, plan: n.Node) -> n.Node:
+    def _build_group_by_plan(self, plan: n.Node, *, weighted: bool = False) -> n.Node:
+        """`weighted`: the last column of the plan is the weight, and rows of each weight are summed
+        by themselves."""
         group = self._group
         if group is None:
             if isinstance(plan, n.Scan):  # which is no statement by itself
@@ -217,9 +296,27 @@ class DuckdbBatchEvaluator:
                 return n.Project(plan, tuple(columns), plan.fields)
             return plan
         calls = tuple(one.call for one in self._amounts if one is not None)
-        fields = [Field(f"group {i}", one.type) for i, one in enumerate(group.groups)]
+        groups = group.groups
+        if weighted:
+            groups += (e.Column(len(plan.fields) - 1, INTEGER, "weight"),)
+        fields = [Field(f"group {i}", one.type) for i, one in enumerate(groups)]
         fields += [Field(f"amount {i}", call.type) for i, call in enumerate(calls)]
-        return n.Aggregate(plan, group.groups, calls, tuple(fields))
+        return n.Aggregate(plan, groups, calls, tuple(fields))
+
+
+def _build_weighted_branch_plan(branch: CoreBranch, changed: int) -> n.Node:
+    """The plan of a branch, with one leaf replaced by the changed rows and their weight, which is
+    the last column of the result."""
+    leaf = branch.leaves[changed]
+    at = leaf.column_range.stop
+    places = {i: i + (i >= at) for i in range(branch.row_width)}
+    leaves = [
+        one if one.offset < at else replace(one, offset=one.offset + 1) for one in branch.leaves
+    ]
+    leaves[changed] = replace(leaf, fields=(*leaf.fields, Field("weight", INTEGER)))
+    columns = (*transform.renumber_all(branch.columns, places), e.Column(at, INTEGER, "weight"))
+    conditions = transform.renumber_all(branch.conditions, places)
+    return _build_changed_branch_plan(CoreBranch(tuple(leaves), conditions, columns), changed)
 
 
 def _build_changed_branch_plan(branch: CoreBranch, changed: int) -> n.Node:

@@ -107,6 +107,19 @@ class RecordLookahead:
             size += sum(map(len, batch))
         return self.counted_changes >= changes
 
+    def buffer_until(self, position: int) -> bool:
+        """Read ahead to a position; False when that is more than is read ahead."""
+        size = sum(len(data) for batch in self._buffered for data in batch)
+        while not self._buffered or record_position(self._buffered[-1][-1]) < position:
+            if size >= PEEKED_BYTES_MAX:
+                return False
+            batch = next(self._batches, None)
+            if batch is None:
+                break
+            self._buffered.append(batch)
+            size += sum(map(len, batch))
+        return True
+
     def read_batches_until(self, position: int) -> Iterator[list[bytes]]:
         """All the records up to a position."""
         for batch in itertools.chain(self._buffered, self._batches):

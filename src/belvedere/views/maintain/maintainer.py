@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
@@ -57,6 +58,9 @@ from belvedere.views.operators.operator import (
     get_derivation_cache,
 )
 from belvedere.views.state.additions import AdditionRecorder
+
+if TYPE_CHECKING:
+    from belvedere.views.maintain.logged_columns import LoggedColumns
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
 
@@ -178,6 +182,36 @@ class ViewMaintainer:
         """The writes that turn the stored state into these entries, by columns; None where they
         have no form by columns."""
         return compute_replacing_writes(reader, self._stored, entries)
+
+    def covers_by_columns(self, changed: frozenset[int] = frozenset()) -> bool:
+        """Whether changes of these tables are added up by columns. Nobody asks then what was
+        added, so a view that keeps its changes has none."""
+        return self._view.options.keep_changes is None and self.duckdb_evaluator.covers_by_columns(
+            self._stored, changed
+        )
+
+    def compute_column_writes(
+        self, engine: DuckEngine, logged: LoggedColumns, reader: Reader
+    ) -> list[Write] | str:
+        """The state rows after the changes of a log range, by columns; or why they cannot be
+        computed so. `reader` shows the state before them."""
+        from belvedere.views.maintain import column_additions as adding  # heavy
+
+        if not self.covers_by_columns(logged.relations):
+            return "tables of one join changed together"
+        found = self.duckdb_evaluator.compute_weighted_rows(engine, logged, reader)
+        if isinstance(found, str):
+            return found
+        if not found.num_rows:
+            return []
+        added = self.duckdb_evaluator.encode_weighted_rows(self._stored, found)
+        if added is None:
+            writes = None
+        elif self.duckdb_evaluator.has_distinct_rows:
+            writes = adding.build_distinct_writes(added)
+        else:
+            writes = adding.build_added_writes(reader, self._stored, added)
+        return "a value has no form by columns" if writes is None else writes
 
     @cached_property
     def duckdb_evaluator(self) -> DuckdbBatchEvaluator:

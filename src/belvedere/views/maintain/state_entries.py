@@ -107,13 +107,12 @@ def encode_columns_as_entries(
     from belvedere.codec.arrow.arrow_to_rows import arrow_to_row_array  # heavy
 
     width = len(stored.view.stored)
-    columns = [_combine_chunks(table.column(at)) for at in range(width)]
+    columns = [combine_chunks(table.column(at)) for at in range(width)]
     if not table.num_rows:
         return StateEntries()
-    for slot, array in zip(stored.view.stored, columns, strict=True):
-        if slot.type.kind not in form.EXACT_KINDS or not can_cast_exactly(slot.type, array.type):
-            return None
-    amounts = _read_amounts(table, width, scales)
+    if not can_encode_by_columns(stored, columns):
+        return None
+    amounts = read_amounts(table, width, scales)
     keys = None if amounts is None else form.arrow_to_keys(stored.key, columns)
     if amounts is None or keys is None:
         return None
@@ -125,7 +124,17 @@ def encode_columns_as_entries(
     return StateEntries(columns=(keys, form.encode_state_values(rows, amounts)))
 
 
-def _combine_chunks(column: pa.ChunkedArray) -> pa.Array:
+def can_encode_by_columns(stored: CompiledView, columns: Sequence[pa.Array]) -> bool:
+    """Whether the columns of a view's state have exact keys and payloads by columns."""
+    from belvedere.codec.arrow.arrow_to_state import EXACT_KINDS  # heavy
+
+    return all(
+        slot.type.kind in EXACT_KINDS and can_cast_exactly(slot.type, array.type)
+        for slot, array in zip(stored.view.stored, columns, strict=True)
+    )
+
+
+def combine_chunks(column: pa.ChunkedArray) -> pa.Array:
     found = column.combine_chunks()
     return found.chunk(0) if hasattr(found, "chunk") else found
 
@@ -151,7 +160,7 @@ def _merge_equal_keys(
     return keys.take(places), order.take(places), np.add.reduceat(amounts, starts, axis=0)
 
 
-def _read_amounts(
+def read_amounts(
     table: pa.Table, width: int, scales: Sequence[int | None] | None
 ) -> Integers | None:
     """The amounts as a matrix; None when one does not fit into eight bytes."""
@@ -165,7 +174,7 @@ def _read_amounts(
         if scale is None:
             found.append(np.zeros(table.num_rows, np.int64))
             continue
-        units = _read_units(_combine_chunks(table.column(next(given))), scale)
+        units = _read_units(combine_chunks(table.column(next(given))), scale)
         if units is None:
             return None
         found.append(units)
