@@ -4,6 +4,8 @@ In reading order; an entry uses only those before it:
 
     decoded_changes  the changes of a step as decoded rows, shared by all views of a step
     state_entries      the whole state of a view as sorted entries
+    logged_columns   the changes of a log range as Arrow columns with weights
+    column_additions   what a batch adds, encoded, summed and applied by columns
     duckdb_batch     the delta of a large batch by DuckDB, in columns
     failed_expression  the error of a view that cannot be maintained: view, expression, row
     log_window       a window of the log, read, decoded and consolidated once for all views
