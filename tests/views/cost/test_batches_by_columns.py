@@ -123,6 +123,16 @@ def test_a_text_with_a_byte_that_ends_keys_is_told_apart(store: Store) -> None:
     assert last_batch(store, "b").endswith("by columns")
 
 
+def test_long_texts_which_keys_have_by_a_digest_go_by_rows(store: Store) -> None:
+    create_two(store, "SELECT s, count(*) AS c FROM t GROUP BY s")
+    store.run("UPDATE t SET s = repeat('long', 20000) || id % 2 WHERE id < 30")
+    refresh_both(store)
+    assert not last_batch(store, "b").endswith("by columns")
+    store.run("UPDATE t SET s = 'short' WHERE id < 10")
+    refresh_both(store)
+    assert set(store.verified().values()) == {True}
+
+
 def test_a_view_that_keeps_its_changes_is_told_what_was_added(store: Store) -> None:
     create_deferred(store, "c", "rows", ", keep_changes = '100'")
     store.run("SET maintenance_tier = duckdb", "UPDATE t SET v = 9 WHERE id = 4")
