@@ -154,7 +154,7 @@ class BackfillDriver:
             return error
         with self._host.begin() as reader:
             maintainer = self._host.registry.get_view_maintainer(reader.catalog, item)
-            return maintainer.build_fill_error(reader, error)
+            return maintainer.build_backfill_error(reader, error)
 
     def _list_views_made_with(self, item: Index | View) -> list[View]:
         made = [one for one in self._host.catalog.views if one.version == item.version]

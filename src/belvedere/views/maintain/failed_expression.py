@@ -65,7 +65,7 @@ def build_view_error(
     return _add_view(catalog, view, error, _describe_only_change(catalog, view, step.changes))
 
 
-def build_fill_error(
+def build_backfill_error(
     catalog: Catalog, view: View, compiled: MaintenancePlan, reader: Reader, error: InvalidInput
 ) -> InvalidInput:
     """The same for an error while the view is filled from its tables: every row is looked at as if

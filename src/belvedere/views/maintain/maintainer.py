@@ -41,7 +41,7 @@ from belvedere.views.compile.compile_view import MaintenancePlan
 from belvedere.views.delta.delta_tree import DeltaTree
 from belvedere.views.maintain.decoded_changes import DecodedChanges, get_shared_decoded_changes
 from belvedere.views.maintain.duckdb_batch import DuckdbBatchEvaluator
-from belvedere.views.maintain.failed_expression import build_fill_error, build_view_error
+from belvedere.views.maintain.failed_expression import build_backfill_error, build_view_error
 from belvedere.views.maintain.state_entries import (
     StateEntries,
     compute_replacing_writes,
@@ -160,9 +160,9 @@ class ViewMaintainer:
         self.add_output_rows(self._source.compute_all_rows(reader), sums)
         self.write_sums_as_additions(sums, writer)
 
-    def build_fill_error(self, reader: Reader, error: InvalidInput) -> InvalidInput:
+    def build_backfill_error(self, reader: Reader, error: InvalidInput) -> InvalidInput:
         """The error of a fill from these tables with the view, the expression and the row."""
-        return build_fill_error(self._catalog, self._view, self._compiled, reader, error)
+        return build_backfill_error(self._catalog, self._view, self._compiled, reader, error)
 
     def compute_state_entries(
         self, engine: DuckEngine, reader: Reader, interrupt: Interrupt

@@ -38,7 +38,7 @@ def backfill_created_objects(
             try:
                 maintainer.backfill_state(seen, writer)
             except InvalidInput as error:
-                raise maintainer.build_fill_error(seen, error) from error
+                raise maintainer.build_backfill_error(seen, error) from error
         rows.update(writer.rows)
     return rows
 
