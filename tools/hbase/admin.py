@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from typing import Any
 
@@ -14,6 +15,8 @@ GATEWAY = "org.apache.hadoop.hbase.thrift2.ThriftServer"
 ADMIN_SECONDS_MAX = 60
 _callers: list[HBaseAdmin] = []
 """Those that have called a main method: their connections last as long as this process."""
+
+logging.getLogger("py4j").setLevel(logging.CRITICAL)  # JVMs are killed: calls to them then fail
 
 
 class HBaseAdmin:
