@@ -74,7 +74,7 @@ FOLDERS: dict[str, Order] = {
         ("python",),
         ("run",),
         ("bulk_insert",),
-        ("memory_limit", "row_writes"),
+        ("foreign", "memory_limit", "row_writes"),
     ),
     "execution.python": (
         ("few_rows_read",),
@@ -110,7 +110,7 @@ FOLDERS: dict[str, Order] = {
         ("cell_filter",),
     ),
     "kv.hbase": (
-        ("store",),
+        ("store", "table_scan"),
         ("side_by_side",),
         ("tables",),
         ("exchange",),

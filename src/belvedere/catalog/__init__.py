@@ -4,6 +4,7 @@ In reading order; an entry uses only those before it:
 
     view_options       the options of a materialized view (WITH ..), parsed once
     model              the catalog's objects: their in-memory and stored form, one struct a kind
+    foreign_options    the options of foreign servers, foreign tables and their columns, checked
     catalog            the catalog at one version: an immutable index over its objects
     definitions        definitions of tables, indexes, sequences and views, before they get ids
     definition_rules   validation of single definitions, and default names of objects
@@ -22,6 +23,7 @@ SURFACE = (
     "describe",
     "edit",
     "foreign_key_graph",
+    "foreign_options",
     "model",
     "relation_codecs",
     "rights.builtin_roles",

@@ -20,6 +20,8 @@ from belvedere.catalog.model import (
     AccessList,
     AnyObject,
     DefaultPrivileges,
+    ForeignServer,
+    ForeignTable,
     Head,
     Index,
     ObjectState,
@@ -34,13 +36,14 @@ from belvedere.errors import InvalidInput
 
 PUBLIC_ID = 10
 
-T = TypeVar("T", Table, Index, Sequence, PlainView, View)
+T = TypeVar("T", Table, Index, Sequence, PlainView, ForeignTable, View)
 
 _KIND_NAMES = {
     Table: ("table", "42P01"),
     Index: ("index", "42704"),
     Sequence: ("sequence", "42P01"),
     PlainView: ("view", "42P01"),
+    ForeignTable: ("foreign table", "42P01"),
     View: ("materialized view", "42P01"),
 }
 
@@ -146,6 +149,11 @@ class Catalog:
     def roles(self) -> dict[str, Role]:
         """By name; roles have a name space of their own."""
         return {o.name: o for o in self.objects.values() if isinstance(o, Role)}
+
+    @cached_property
+    def foreign_servers(self) -> dict[str, ForeignServer]:
+        """By name; servers have a name space of their own."""
+        return {o.name: o for o in self.objects.values() if isinstance(o, ForeignServer)}
 
     @cached_property
     def access_lists(self) -> dict[int, AccessList]:

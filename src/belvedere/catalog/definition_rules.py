@@ -8,7 +8,7 @@ from belvedere.catalog.definitions import (
     KeyPartDefinition,
     SequenceDefinition,
 )
-from belvedere.catalog.model import Index, Table, TypeName, View
+from belvedere.catalog.model import AnyObject, Index, Table, TypeName
 from belvedere.errors import InvalidInput
 from belvedere.types import Kind, SqlType
 
@@ -135,7 +135,7 @@ def require_root(table: Table) -> None:
     )
 
 
-def dependents_error(item: Table | Index | View, users: list[str]) -> InvalidInput:
+def dependents_error(item: AnyObject, users: list[str]) -> InvalidInput:
     """The error 2BP01: other objects depend on this one, and CASCADE was not given."""
     return InvalidInput(
         "other objects depend on it",

@@ -8,6 +8,7 @@ from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.model import (
     CATALOG_RELATION,
     SEQUENCE_RELATION,
+    ForeignTable,
     Index,
     PlainView,
     Sequence,
@@ -92,7 +93,9 @@ def _describe_view(catalog: Catalog, view: View) -> RelationDescription:
     )
 
 
-def qualified_name(catalog: Catalog, item: Table | Index | View | PlainView | Sequence) -> str:
+def qualified_name(
+    catalog: Catalog, item: Table | Index | View | PlainView | ForeignTable | Sequence
+) -> str:
     """The object's name, prefixed with its schema unless that is public."""
     schema = next(schema.name for schema in catalog.schemas if schema.id == item.schema)
     return item.name if schema == "public" else f"{schema}.{item.name}"

@@ -196,6 +196,26 @@ class PlainView(CatalogObject, frozen=True, omit_defaults=True, tag="plain view"
     columns: tuple[CatalogColumn, ...] = ()
 
 
+class ForeignServer(
+    CatalogObject, frozen=True, omit_defaults=True, tag="foreign server", kw_only=True
+):
+    """Where foreign tables are. Its options are those of `catalog.foreign_options`."""
+
+    wrapper: str = "hbase"
+    options: dict[str, str] = {}
+
+
+class ForeignTable(
+    CatalogObject, frozen=True, omit_defaults=True, tag="foreign table", kw_only=True
+):
+    """A table of a server that others write. `column_options` are by slot."""
+
+    columns: tuple[CatalogColumn, ...]
+    server: int
+    options: dict[str, str] = {}
+    column_options: tuple[dict[str, str], ...] = ()
+
+
 class View(CatalogObject, frozen=True, omit_defaults=True, tag="view", kw_only=True, dict=True):
     """A materialized view. `inputs` are the tables it is made of, `widths` the number of columns
     each had when the view was defined (its definition sees no later ones); `reads` the views that
@@ -332,12 +352,14 @@ AnyObject = (
     | Index
     | Sequence
     | PlainView
+    | ForeignServer
+    | ForeignTable
     | View
     | Role
     | AccessList
     | DefaultPrivileges
 )
-NAMELESS = (Head, Schema, Role, AccessList, DefaultPrivileges)
+NAMELESS = (Head, Schema, Role, AccessList, DefaultPrivileges, ForeignServer)
 """Objects that are not relations: their names, if they have any, are looked up elsewhere."""
 Relation = Table | Index | View
 

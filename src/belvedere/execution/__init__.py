@@ -4,6 +4,7 @@ In reading order; an entry uses only those before it:
 
     memory_limit  limits of a statement in the Python tier: bytes of rows held, rows read
     row_writes    writes of single rows, with the actions of the foreign keys that refer to them
+    foreign/      rows of foreign tables: tables of an HBase that others write
     bulk_insert   bulk insert of many new rows of one table, for COPY and large INSERTs
     run           one execution of a plan: reader, parameters, outer rows, cancellation
     python/       the Python engine: a plan becomes generated functions and closures over rows
@@ -20,6 +21,7 @@ SURFACE = (
     "duckdb.engine",
     "duckdb.leaves",
     "duckdb.rows",
+    "foreign.foreign_rows",
     "memory_limit",
     "python.compile",
     "python.context",
@@ -28,6 +30,7 @@ SURFACE = (
     "python.expressions.outer_references",
     "python.few_rows_read",
     "python.operators.access",
+    "python.operators.foreign_scans",
     "python.statements.dml",
     "python.statements.few_rows_writes",
     "python.statements.page_reads",

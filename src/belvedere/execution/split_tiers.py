@@ -40,6 +40,7 @@ _NEVER_A_STATEMENT = (
     n.Scan,
     n.Values,
     n.VirtualScan,
+    n.ForeignScan,
     n.TableFunction,
     n.CteScan,
     n.Insert,

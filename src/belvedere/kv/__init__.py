@@ -29,6 +29,7 @@ SURFACE = (
     "hbase.exchange",
     "hbase.requests",
     "hbase.store",
+    "hbase.table_scan",
     "hbase.tables",
     "hbase.url",
     "memory",

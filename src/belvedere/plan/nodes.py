@@ -6,7 +6,7 @@ weights may be negative. Nodes are immutable; rules build new ones.
 
 | node | rows out |
 |---|---|
-| Scan, VirtualScan, Values, TableFunction, CteScan | leaves |
+| Scan, VirtualScan, ForeignScan, Values, TableFunction, CteScan | leaves |
 | Changes, State | leaves of delta plans |
 | Filter, Project, Sort, Limit, TopN, Distinct, Lock | of one input |
 | Aggregate | groups, then aggregates, then grouping() values |
@@ -72,6 +72,18 @@ class VirtualScan:
     schema: str
     name: str
     fields: Fields
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignScan:
+    """Rows of a foreign table; `slots` are the columns to read, `filter` is the condition on the
+    scanned row."""
+
+    relation: int
+    name: str
+    slots: tuple[int, ...]
+    fields: Fields
+    filter: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,6 +410,7 @@ class With:
 Node = (
     Scan
     | VirtualScan
+    | ForeignScan
     | Values
     | TableFunction
     | CteScan

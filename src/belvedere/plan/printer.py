@@ -61,6 +61,8 @@ class _PlanPrinter(ExpressionPrinter):
                 return self.scan(node)
             case n.VirtualScan():
                 return f"VirtualScan {node.schema}.{node.name}"
+            case n.ForeignScan():
+                return self.foreign_scan(node)
             case n.Values():
                 rows = ", ".join(f"({self.expression_list(row)})" for row in node.rows[:20])
                 more = f", .. {len(node.rows)} rows" if len(node.rows) > 20 else ""
@@ -144,6 +146,11 @@ class _PlanPrinter(ExpressionPrinter):
             residual = node.residual
             text += f" residual {self.expression(residual) if residual is not None else 'none'}"
         return text
+
+    def foreign_scan(self, node: n.ForeignScan) -> str:
+        names = ", ".join(field.name for field in node.fields)
+        text = f"ForeignScan {node.name} ({names})"
+        return text if node.filter is None else f"{text} filter {self.expression(node.filter)}"
 
     def access_path(self, access: paths.Access) -> str:
         words = [access.kind.value]

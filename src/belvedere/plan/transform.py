@@ -116,6 +116,7 @@ def inputs(node: n.Node) -> tuple[n.Node, ...]:
         case (
             n.Scan()
             | n.VirtualScan()
+            | n.ForeignScan()
             | n.Values()
             | n.TableFunction()
             | n.CteScan()
@@ -150,6 +151,7 @@ def with_inputs(node: n.Node, new: tuple[n.Node, ...]) -> n.Node:
         case (
             n.Scan()
             | n.VirtualScan()
+            | n.ForeignScan()
             | n.Values()
             | n.TableFunction()
             | n.CteScan()
@@ -174,6 +176,7 @@ def rebuild_expressions(node: n.Node, change: OnExpression) -> n.Node:
 _EXPRESSION_FIELDS: dict[type[Any], tuple[str, ...]] = {
     n.Scan: ("access", "filter", "residual"),
     n.VirtualScan: (),
+    n.ForeignScan: ("filter",),
     n.Values: ("rows",),
     n.TableFunction: ("calls",),
     n.CteScan: (),

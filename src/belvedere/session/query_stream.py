@@ -144,7 +144,7 @@ def _iterate_rows(entry: CompiledStatement, run: Any) -> Iterator[Row]:
 def _is_generated(node: n.Node) -> bool:
     """Whether Python computes each row of the plan when it is fetched, holding no others."""
     match node:
-        case n.Scan() | n.Values() | n.TableFunction() | n.VirtualScan():
+        case n.Scan() | n.Values() | n.TableFunction() | n.VirtualScan() | n.ForeignScan():
             return True
         case n.Filter() | n.Project() | n.Limit():
             return _is_generated(node.input)

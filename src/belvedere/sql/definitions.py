@@ -167,6 +167,34 @@ class CreateSchema(msgspec.Struct, frozen=True):
     if_not_exists: bool = False
 
 
+class CreateServer(msgspec.Struct, frozen=True):
+    name: str
+    wrapper: str
+    options: Options = ()
+    if_not_exists: bool = False
+
+
+class DropServer(msgspec.Struct, frozen=True):
+    names: tuple[str, ...]
+    if_exists: bool = False
+    cascade: bool = False
+
+
+class ForeignColumnClause(NamedTuple):
+    name: str
+    type: SqlType
+    not_null: bool = False
+    options: Options = ()
+
+
+class CreateForeignTable(msgspec.Struct, frozen=True):
+    name: QualifiedName
+    columns: tuple[ForeignColumnClause, ...]
+    server: str
+    options: Options = ()
+    if_not_exists: bool = False
+
+
 class ViewColumn(NamedTuple):
     name: str
     type: SqlType
@@ -298,7 +326,8 @@ AlterAction = (
 
 
 class Alter(msgspec.Struct, frozen=True):
-    """`kind` is 'table', 'index', 'view', 'materialized view', 'sequence' or 'schema'."""
+    """`kind` is 'table', 'foreign table', 'index', 'view', 'materialized view', 'sequence' or
+    'schema'."""
 
     kind: str
     name: QualifiedName
@@ -435,6 +464,9 @@ Definition = (
     | CreateIndex
     | CreateSequence
     | CreateSchema
+    | CreateServer
+    | DropServer
+    | CreateForeignTable
     | CreateRole
     | AlterRole
     | DropRole

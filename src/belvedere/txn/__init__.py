@@ -30,6 +30,8 @@ SURFACE = (
     "history.readers",
     "row_atomic.cells.data_cells",
     "row_atomic.cells.layout",
+    "row_atomic.cells.table_cells",
+    "row_atomic.cells.table_filters",
     "row_atomic.commit_protocol",
     "row_atomic.engine",
     "row_atomic.hbase_setup",

@@ -89,7 +89,9 @@ def _bind_statement(
     bound = bind_statement(found[0].tree, catalog)
     if not isinstance(bound, DataPlan):
         raise Unsupported("neither a query nor a change of rows", sqlstate="0A000")
-    if any(isinstance(node, n.VirtualScan) for node in transform.walk_plan(bound.plan)):
+    if any(
+        isinstance(node, n.VirtualScan | n.ForeignScan) for node in transform.walk_plan(bound.plan)
+    ):
         raise Unsupported("a query of system tables")
     if bound.changes:
         return _make_write(statement, bound)

@@ -19,6 +19,7 @@ from belvedere.catalog.catalog import PUBLIC_ID
 from belvedere.catalog.model import (
     PUBLIC_ROLE,
     AnyObject,
+    ForeignTable,
     Grant,
     Head,
     PlainView,
@@ -58,7 +59,7 @@ _ORDER = "".join(NAMES)
 def classify_object(item: AnyObject) -> str | None:
     """The kind of object that a grant is about; None: it has no privileges of its own."""
     match item:
-        case Table() | View() | PlainView():
+        case Table() | ForeignTable() | View() | PlainView():
             return "table"
         case Sequence():
             return "sequence"

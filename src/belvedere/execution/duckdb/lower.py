@@ -156,7 +156,7 @@ class DuckLowering:
                 return build_select(OpenSelect(columns_of(alias, types), f"{name} AS {alias}"))
             case n.VirtualScan() | n.Changes():
                 return self.add_leaf(node)
-            case n.TableFunction() if dependence_of(node).nearest is None:
+            case n.TableFunction() | n.ForeignScan() if dependence_of(node).nearest is None:
                 return self.add_leaf(node)
             case n.Aggregate():
                 return lower_aggregate(self, node, outer)

@@ -9,6 +9,7 @@ from belvedere.errors import Unsupported
 from belvedere.execution.python.context import CompileContext
 from belvedere.execution.python.operators import (
     aggregates,
+    foreign_scans,
     joins,
     row_operators,
     scans,
@@ -91,6 +92,8 @@ def _compile_rare_node(context: CompileContext, node: n.Node) -> Rows:
             return row_operators.compile_table_function(context, node)
         case n.VirtualScan():
             return virtual_tables.compile_virtual_scan(node)
+        case n.ForeignScan():
+            return foreign_scans.compile_foreign_scan(context, node)
         case n.Lock():
             return row_operators.compile_lock(context, node)
         case n.Changes():

@@ -14,6 +14,8 @@ from belvedere.catalog.model import (
     AccessList,
     AnyObject,
     DefaultPrivileges,
+    ForeignServer,
+    ForeignTable,
     Head,
     Index,
     PlainView,
@@ -94,7 +96,9 @@ def _object_lines(catalog: Catalog, item: AnyObject) -> Iterator[str]:
         yield f"role {print_name(item.name)} (id {item.id})"
     if isinstance(item, AccessList):
         yield f"access list of {item.object} (id {item.id}, owner {item.owner})"
-    if isinstance(item, Head | Schema | Role | AccessList | DefaultPrivileges):
+    if isinstance(item, ForeignServer):
+        yield f"server {print_name(item.name)} (id {item.id}, {item.wrapper})"
+    if isinstance(item, Head | Schema | Role | AccessList | DefaultPrivileges | ForeignServer):
         return
     name = print_name(qualified_name(catalog, item))
     match item:
@@ -110,6 +114,8 @@ def _object_lines(catalog: Catalog, item: AnyObject) -> Iterator[str]:
             yield f"{unique}index {name} (relation {item.id}, {item.state}) on {table} ({parts})"
         case Sequence():
             yield f"sequence {name} (id {item.id})"
+        case ForeignTable():
+            yield f"foreign table {name} (id {item.id}, server {item.server})"
         case PlainView():
             yield f"plain view {name} (id {item.id})"
             yield f"  as {item.definition}"

@@ -4,6 +4,7 @@
     tables, each with its rows      without foreign keys, so that rows may be in any order
     indexes, foreign keys, roots    checked against the rows inserted before
     next numbers of sequences
+    foreign servers and tables
     views, then indexes of views    each after its inputs; CREATE backfills them
 
 `belvedere shell NEW.db -f SCRIPT` runs it. Positions, the log and tokens are not part of it: use
@@ -21,6 +22,8 @@ from belvedere.catalog.model import (
     SEQUENCE_RELATION,
     CatalogColumn,
     ForeignKey,
+    ForeignServer,
+    ForeignTable,
     Index,
     KeyPart,
     PlainView,
@@ -44,7 +47,8 @@ from belvedere.sql.parse.script import parse_script
 from belvedere.types import BIGINT, Kind, Row, SqlType
 from belvedere.values.quoting import quote_literal
 
-T = TypeVar("T", Sequence, PlainView)
+T = TypeVar("T", Sequence, PlainView, ForeignServer, ForeignTable)
+Named = Table | Index | Sequence | PlainView | ForeignTable | View
 
 ROWS_PER_INSERT = 200
 PUBLIC = "public"
@@ -73,6 +77,7 @@ def dump_sql(db: DumpSource, limit: int | None = None) -> Iterator[str]:
         yield from _alter_references(catalog, table)
         yield from _alter_sequences(catalog, table)
     yield from _restart_sequences(db)
+    yield from _create_foreign_objects(catalog)
     for view in _order_views(catalog):
         yield _create_view(catalog, view)
     yield from (
@@ -256,6 +261,34 @@ def _restart_sequences(db: DumpSource) -> Iterator[str]:
             yield f"ALTER SEQUENCE {name} RESTART WITH {following};"
 
 
+# -- foreign tables --------------------------------------------------------------------------------
+
+
+def _create_foreign_objects(catalog: Catalog) -> Iterator[str]:
+    for server in _objects_of_type(catalog, ForeignServer):
+        yield (
+            f"CREATE SERVER {quote(server.name)} FOREIGN DATA WRAPPER {quote(server.wrapper)}"
+            f"{_options_clause(server.options)};"
+        )
+    for table in _objects_of_type(catalog, ForeignTable):
+        columns = [
+            f"  {quote(column.name)} {column.type}{_options_clause(options)}"
+            + (" NOT NULL" if column.not_null else "")
+            for column, options in zip(table.columns, table.column_options)
+        ]
+        listed = ",\n".join(columns)
+        server_name = quote(catalog.objects[table.server].name)
+        yield (
+            f"CREATE FOREIGN TABLE {_qualified_name(catalog, table)} (\n{listed}\n)"
+            f" SERVER {server_name}{_options_clause(table.options)};"
+        )
+
+
+def _options_clause(options: dict[str, str]) -> str:
+    said = [f"{quote(name)} {quote_literal(value)}" for name, value in options.items()]
+    return f" OPTIONS ({', '.join(said)})" if said else ""
+
+
 # -- views -----------------------------------------------------------------------------------------
 
 
@@ -325,11 +358,11 @@ def _objects_of_type(catalog: Catalog, kind: type[T]) -> list[T]:
     return sorted(found, key=lambda item: item.id)
 
 
-def _qualified_name(catalog: Catalog, item: Table | Index | Sequence | PlainView | View) -> str:
+def _qualified_name(catalog: Catalog, item: Named) -> str:
     return _schema_prefix(catalog, item) + quote(item.name)
 
 
-def _schema_prefix(catalog: Catalog, item: Table | Index | Sequence | PlainView | View) -> str:
+def _schema_prefix(catalog: Catalog, item: Named) -> str:
     """The quoted schema with a dot; empty for `public`."""
     schema = next(one.name for one in catalog.schemas if one.id == item.schema)
     return "" if schema == PUBLIC else f"{quote(schema)}."

@@ -9,7 +9,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import PlainView, Table, View
+from belvedere.catalog.model import ForeignTable, PlainView, Table, View
 from belvedere.interfaces.shell.commands import COMMANDS
 from belvedere.plan.functions import functions_by_name
 
@@ -62,7 +62,8 @@ def _relation_names(catalog: Catalog) -> set[str]:
     return {
         item.name
         for item in catalog.objects.values()
-        if isinstance(item, Table | View | PlainView) and getattr(item, "state", "") != "dropped"
+        if isinstance(item, Table | View | PlainView | ForeignTable)
+        and getattr(item, "state", "") != "dropped"
     }
 
 

@@ -1,4 +1,4 @@
-r"""Descriptions of what exists: \d, \dt, \dv, \dm, \di, \ds, with + more of each.
+r"""Descriptions of what exists: \d, \dt, \dv, \dm, \di, \ds, \det, with + more of each.
 
 They read the catalog of the session, and what is measured (\d+) from the system tables.
 """
@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.describe import qualified_name
-from belvedere.catalog.model import Index, Maintenance, PlainView, Sequence, Table, View
+from belvedere.catalog.model import (
+    ForeignServer,
+    ForeignTable,
+    Index,
+    Maintenance,
+    PlainView,
+    Sequence,
+    Table,
+    View,
+)
 from belvedere.catalog.view_options import SCHEDULE_NAMES
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.shell.render import OutputFormat, render
@@ -27,14 +36,19 @@ _KINDS = {
     PlainView: "view",
     Sequence: "sequence",
     Index: "index",
+    ForeignTable: "foreign table",
 }
+Described = Table | View | PlainView | ForeignTable | Sequence | Index
+"""What has a name in a schema."""
+
 _LISTED: dict[str, tuple[type, ...]] = {
-    "\\d": (Table, View, PlainView, Sequence),
+    "\\d": (Table, View, PlainView, ForeignTable, Sequence),
     "\\dt": (Table,),
     "\\dv": (PlainView,),
     "\\dm": (View,),
     "\\di": (Index, View),
     "\\ds": (Sequence,),
+    "\\det": (ForeignTable,),
 }
 """What each command lists; an index of a view, or a deferred one, is stored as a view."""
 
@@ -57,7 +71,7 @@ def _list_relations(shell: Shell, name: str, pattern: str, more: bool) -> None:
         (names[item.schema], item.name, _describe_kind(item), *_list_details(catalog, item, more))
         for item in catalog.objects.values()
         if isinstance(item, _LISTED[name])
-        and isinstance(item, Table | View | PlainView | Sequence | Index)
+        and isinstance(item, Described)
         and catalog.find_relation(item.name, names[item.schema]) is item
         and _is_listed(item, name)
         and _matches(pattern, names[item.schema], item.name)
@@ -67,7 +81,7 @@ def _list_relations(shell: Shell, name: str, pattern: str, more: bool) -> None:
     shell.page_output(render(fields, rows, shell.format, expanded=shell.expanded, null=""))
 
 
-def _is_listed(item: Table | View | PlainView | Sequence | Index, name: str) -> bool:
+def _is_listed(item: Described, name: str) -> bool:
     """Whether users see it, and under this command: an index stored as a view is an index."""
     if isinstance(item, Index):
         return not item.hidden
@@ -83,7 +97,7 @@ def _matches(pattern: str, schema: str, name: str) -> bool:
     )
 
 
-def _describe_kind(item: Table | View | PlainView | Sequence | Index) -> str:
+def _describe_kind(item: Described) -> str:
     return "index" if isinstance(item, View) and item.index is not None else _KINDS[type(item)]
 
 
@@ -97,6 +111,8 @@ def _list_details(catalog: Catalog, item: object, more: bool) -> list[str]:
         case View():
             of = ", ".join(_input_names(catalog, item))
             details = _describe_maintenance(item)
+        case ForeignTable():
+            of = catalog.objects[item.server].name
         case Table():
             readers = [view for view in catalog.views if item.id in view.inputs]
             names = sorted(view.name for view in readers if _is_listed(view, "\\dm"))
@@ -123,7 +139,7 @@ def _describe_relation(shell: Shell, written: str, more: bool) -> bool:
     except InvalidInput as error:
         shell.print_error(str(error))
         return False
-    if not isinstance(item, Table | View | PlainView | Index | Sequence):
+    if not isinstance(item, Described):
         shell.print_error(f"there is no relation {written}")
         return False
     lines = _describe_lines(catalog, item)
@@ -133,9 +149,7 @@ def _describe_relation(shell: Shell, written: str, more: bool) -> bool:
     return True
 
 
-def _describe_lines(
-    catalog: Catalog, item: Table | View | PlainView | Index | Sequence
-) -> list[str]:
+def _describe_lines(catalog: Catalog, item: Described) -> list[str]:
     head = f"{_describe_kind(item)} {item.name}"
     match item:
         case Index():
@@ -156,9 +170,26 @@ def _describe_lines(
             ]
         case PlainView():
             return [head, *_column_lines(item), "definition:", f"  {item.definition}"]
+        case ForeignTable():
+            return [head, *_column_lines(item), *_foreign_lines(catalog, item)]
 
 
-def _column_lines(item: Table | View | PlainView) -> list[str]:
+def _foreign_lines(catalog: Catalog, table: ForeignTable) -> list[str]:
+    server = catalog.get(table.server)
+    assert isinstance(server, ForeignServer)
+    shown = [(column.name, options) for column, options in zip(table.columns, table.column_options)]
+    return [
+        f"server: {server.name}",
+        f"options: {_list_options(table.options)}",
+        *(f"  {name}: {_list_options(options)}" for name, options in shown if options),
+    ]
+
+
+def _list_options(options: dict[str, str]) -> str:
+    return ", ".join(f"{name} '{value}'" for name, value in options.items())
+
+
+def _column_lines(item: Table | View | PlainView | ForeignTable) -> list[str]:
     fields = tuple(Field(n, TEXT) for n in ("column", "type", "nullable", "default"))
     rows: list[Row] = []
     for column in item.columns:

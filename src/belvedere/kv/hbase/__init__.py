@@ -12,4 +12,5 @@ In reading order; an entry uses only those before it:
     tables        the HBase tables of a database: made, checked, chosen by key
     side_by_side  the operations of a `Many` as calls
     store         the CellStore
+    table_scan    scans of tables that others write, in any column family
 """

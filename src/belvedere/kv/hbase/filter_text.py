@@ -13,17 +13,21 @@ from belvedere.kv.cell_filter import AllOf, CellComparison, CellFilter
 _OPERATORS = {"=": b"=", "<>": b"!=", "<": b"<", "<=": b"<=", ">": b">", ">=": b">="}
 
 
-def filter_text(wanted: CellFilter, family: bytes) -> bytes:
+def filter_text(wanted: CellFilter, family: bytes | None) -> bytes:
+    """Without a family, columns are `family:qualifier`."""
     if isinstance(wanted, CellComparison):
         return _comparison_text(wanted, family)
     joint = b" AND " if isinstance(wanted, AllOf) else b" OR "
     return b"(" + joint.join(filter_text(each, family) for each in wanted.filters) + b")"
 
 
-def _comparison_text(wanted: CellComparison, family: bytes) -> bytes:
+def _comparison_text(wanted: CellComparison, family: bytes | None) -> bytes:
+    qualifier = wanted.column
+    if family is None:
+        family, _, qualifier = wanted.column.partition(b":")
     arguments = (
         _quote(family),
-        _quote(wanted.column),
+        _quote(qualifier),
         _OPERATORS[wanted.operator],
         _quote(b"binary:" + wanted.value),
         b"false" if wanted.passes_missing else b"true",

@@ -4,7 +4,8 @@ In reading order; an entry uses only those before it:
 
     column_dependencies  checks, generated columns and index parts that name a column
     existing_rows        existing rows in DDL: defaults; NOT NULL, CHECK and foreign-key checks
-    plain_views          plain views as dependents of the tables and columns that they name
+    plain_views          CREATE VIEW, and plain views as dependents of what they name
+    foreign_tables       CREATE and DROP of foreign servers and foreign tables
     rename_in_views      rewriting of view definitions after a renamed table or column
     grants               GRANT, REVOKE and default privileges as changes of access lists
     owners               owners of objects: OWNER TO, REASSIGN OWNED, DROP OWNED

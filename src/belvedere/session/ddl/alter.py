@@ -9,7 +9,7 @@ import msgspec
 from belvedere.catalog import definitions as wanted
 from belvedere.catalog.definition_rules import require_column
 from belvedere.catalog.edit import CatalogEdit
-from belvedere.catalog.model import PlainView, Sequence, Table, TypeName, View
+from belvedere.catalog.model import ForeignTable, PlainView, Sequence, Table, TypeName, View
 from belvedere.catalog.table_rewrite import has_primary_key
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.ddl import column_dependencies, existing_rows
@@ -44,6 +44,8 @@ def apply_alter_statement(session: Session, edit: CatalogEdit, statement: d.Alte
         if statement.if_exists:
             return
         raise InvalidInput("relation does not exist", sqlstate="42P01", name=str(statement.name))
+    if isinstance(found, ForeignTable):
+        raise Unsupported("ALTER of a foreign table", hint="drop it and create it again")
     if isinstance(found, View) and found.part:
         raise Unsupported("ALTER of an auxiliary view", hint="it is kept for others as it is")
     for action in statement.actions:

@@ -10,20 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from belvedere.catalog import definitions as wanted
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.foreign_key_graph import child_foreign_keys
 from belvedere.catalog.model import (
-    CatalogColumn,
+    ForeignTable,
     Index,
     ObjectState,
     PlainView,
     Sequence,
     Table,
-    TypeName,
     View,
     ViewKind,
 )
@@ -44,7 +41,16 @@ from belvedere.session.ddl.alter import (
     apply_table_action,
     build_column_definition,
 )
-from belvedere.session.ddl.plain_views import refuse_or_drop_invalid_views
+from belvedere.session.ddl.foreign_tables import (
+    create_foreign_table,
+    create_server,
+    drop_foreign_table,
+    drop_servers,
+)
+from belvedere.session.ddl.plain_views import (
+    create_or_replace_plain_view,
+    refuse_or_drop_invalid_views,
+)
 from belvedere.session.ddl.schemas import create_schema, drop_schema
 from belvedere.session.ddl.sequences import alter_sequence, create_sequence
 from belvedere.session.materialized import replace, table_index_views, verify, view_indexes
@@ -61,6 +67,7 @@ _CLASSES: dict[str, type] = {
     "index": Index,
     "sequence": Sequence,
     "view": PlainView,
+    "foreign table": ForeignTable,
     "materialized view": View,
 }
 
@@ -100,9 +107,11 @@ def _dispatch_ddl_statement(session: Session, statement: Any) -> Result:
             return _create_object(
                 session, "CREATE SCHEMA", lambda edit: create_schema(edit, statement)
             )
+        case d.CreateServer() | d.DropServer() | d.CreateForeignTable():
+            return _change_foreign_objects(session, statement)
         case d.CreateView():
             return _create_object(
-                session, "CREATE VIEW", lambda edit: _create_or_replace_plain_view(edit, statement)
+                session, "CREATE VIEW", lambda edit: create_or_replace_plain_view(edit, statement)
             )
         case d.CreateMaterializedView():
             return replace.create_or_replace_view(session, statement)
@@ -294,43 +303,6 @@ def create_index(edit: CatalogEdit, statement: d.CreateIndex) -> None:
     )
 
 
-def _create_or_replace_plain_view(edit: CatalogEdit, statement: d.CreateView) -> None:
-    schema = statement.name.schema or PUBLIC
-    found = edit.catalog.find_relation(statement.name.name, schema)
-    columns = tuple(
-        CatalogColumn(column.name, TypeName.from_type(column.type), slot)
-        for slot, column in enumerate(statement.columns)
-    )
-    if found is not None:
-        if not (statement.or_replace and isinstance(found, PlainView)):
-            raise InvalidInput(
-                "relation already exists", sqlstate="42P07", name=statement.name.name
-            )
-        _require_columns_only_added(found, columns)
-        edit.put(msgspec.structs.replace(found, definition=statement.query, columns=columns))
-        return
-    edit.put(
-        PlainView(
-            id=edit.allocate_id(),
-            name=statement.name.name,
-            schema=edit.catalog.schema_id(schema),
-            definition=statement.query,
-            columns=columns,
-        )
-    )
-
-
-def _require_columns_only_added(view: PlainView, columns: tuple[CatalogColumn, ...]) -> None:
-    """CREATE OR REPLACE may only add columns at the end."""
-    for old, new in zip(view.columns, columns):
-        if old.name != new.name or old.type != new.type:
-            raise InvalidInput(
-                "cannot change a column of a view", sqlstate="42P16", column=old.name
-            )
-    if len(columns) < len(view.columns):
-        raise InvalidInput("cannot drop columns from a view", sqlstate="42P16", name=view.name)
-
-
 # -- drop ------------------------------------------------------------------------------------------
 
 
@@ -359,6 +331,30 @@ def drop_objects(edit: CatalogEdit, statement: d.Drop) -> None:
     refuse_or_drop_invalid_views(before, edit, cascade=statement.cascade)
 
 
+def _change_foreign_objects(
+    session: Session, statement: d.CreateServer | d.DropServer | d.CreateForeignTable
+) -> Result:
+    match statement:
+        case d.CreateServer():
+            return _create_object(
+                session, "CREATE SERVER", lambda edit: create_server(edit, statement)
+            )
+        case d.CreateForeignTable():
+            return _create_object(
+                session, "CREATE FOREIGN TABLE", lambda edit: create_foreign_table(edit, statement)
+            )
+        case d.DropServer():
+            return _change_catalog(
+                session, "DROP SERVER", lambda edit: _drop_servers_and_views(edit, statement)
+            )
+
+
+def _drop_servers_and_views(edit: CatalogEdit, statement: d.DropServer) -> None:
+    before = edit.catalog
+    drop_servers(edit, statement)
+    refuse_or_drop_invalid_views(before, edit, cascade=statement.cascade)
+
+
 def _require_not_auxiliary(catalog: Catalog, item: Any) -> None:
     """2BP01 for an index or auxiliary view that was made for views: it goes with the last."""
     users = [view for view in catalog.views if item.id in view.supporting_objects]
@@ -380,6 +376,8 @@ def _drop_catalog_object(edit: CatalogEdit, found: Any, cascade: bool) -> None:
             edit.drop_sequence(found.id)
         case PlainView():
             edit.drop_plain_view(found.id)
+        case ForeignTable():
+            drop_foreign_table(edit, found, cascade=cascade)
         case Index():
             if found.constraint:
                 raise InvalidInput(
@@ -402,6 +400,9 @@ def _drop_catalog_object(edit: CatalogEdit, found: Any, cascade: bool) -> None:
 def _truncate_tables(session: Session, statement: d.Truncate) -> Result:
     """Delete row by row: every change is logged, so that views and log readers stay correct."""
     catalog = session.catalog
+    for name in statement.names:
+        if isinstance(catalog.find_relation(name.name, name.schema or PUBLIC), ForeignTable):
+            raise Unsupported("TRUNCATE of a foreign table", table=name.name)
     tables = [
         catalog.require_relation(Table, name.name, name.schema or PUBLIC)
         for name in statement.names

@@ -20,6 +20,7 @@ from belvedere.catalog.model import (
     AccessList,
     AnyObject,
     DefaultPrivileges,
+    ForeignTable,
     Grant,
     PlainView,
     Table,
@@ -150,14 +151,14 @@ def _change_object(
     owner = find_object_owner(edit.catalog, item)
     grants = _apply_change(grants, statement, grantor, grantees, allowed, owner)
     put_access_list(edit, _find_access_list(edit, item), grants)
-    if statement.revokes and isinstance(item, Table | View | PlainView):
+    if statement.revokes and isinstance(item, Table | ForeignTable | View | PlainView):
         _revoke_from_columns(edit, statement, item, grantor, grantees, allowed)
 
 
 def _revoke_from_columns(
     edit: CatalogEdit,
     statement: d.GrantPrivileges,
-    item: Table | View | PlainView,
+    item: Table | ForeignTable | View | PlainView,
     grantor: int,
     grantees: list[int],
     letters: str,
@@ -183,7 +184,7 @@ def _change_column(
     letters: str,
 ) -> None:
     item, name = target
-    if not isinstance(item, Table | View | PlainView):
+    if not isinstance(item, Table | ForeignTable | View | PlainView):
         raise InvalidInput("column privileges are only of tables and views", sqlstate="0LP01")
     slots = [c.slot for c in item.columns if c.name == name and not c.dropped and not c.hidden]
     if not slots:

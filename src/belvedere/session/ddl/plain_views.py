@@ -1,4 +1,4 @@
-"""Plain views as dependents: a catalog change may not remove what their text names.
+"""CREATE VIEW, and plain views as dependents: a catalog change may not remove what they name.
 
 A plain view is bound again whenever it is read, so binding it under the changed catalog shows
 whether it is still valid.
@@ -6,12 +6,54 @@ whether it is still valid.
 
 from __future__ import annotations
 
+import msgspec
+
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import CatalogEdit
-from belvedere.catalog.model import CatalogColumn, PlainView, Table
+from belvedere.catalog.model import CatalogColumn, PlainView, Table, TypeName
 from belvedere.errors import InvalidInput, Unsupported
+from belvedere.sql import definitions as d
 from belvedere.sql.bind.statements.statement import bind_statement
 from belvedere.sql.parse.script import parse_script
+
+PUBLIC = "public"
+
+
+def create_or_replace_plain_view(edit: CatalogEdit, statement: d.CreateView) -> None:
+    schema = statement.name.schema or PUBLIC
+    found = edit.catalog.find_relation(statement.name.name, schema)
+    columns = tuple(
+        CatalogColumn(column.name, TypeName.from_type(column.type), slot)
+        for slot, column in enumerate(statement.columns)
+    )
+    if found is not None:
+        if not (statement.or_replace and isinstance(found, PlainView)):
+            raise InvalidInput(
+                "relation already exists", sqlstate="42P07", name=statement.name.name
+            )
+        _require_columns_only_added(found, columns)
+        edit.put(msgspec.structs.replace(found, definition=statement.query, columns=columns))
+        return
+    edit.put(
+        PlainView(
+            id=edit.allocate_id(),
+            name=statement.name.name,
+            schema=edit.catalog.schema_id(schema),
+            definition=statement.query,
+            columns=columns,
+        )
+    )
+
+
+def _require_columns_only_added(view: PlainView, columns: tuple[CatalogColumn, ...]) -> None:
+    """CREATE OR REPLACE may only add columns at the end."""
+    for old, new in zip(view.columns, columns):
+        if old.name != new.name or old.type != new.type:
+            raise InvalidInput(
+                "cannot change a column of a view", sqlstate="42P16", column=old.name
+            )
+    if len(columns) < len(view.columns):
+        raise InvalidInput("cannot drop columns from a view", sqlstate="42P16", name=view.name)
 
 
 def refuse_or_drop_invalid_views(

@@ -9,7 +9,17 @@ import msgspec
 
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.edit import CatalogEdit
-from belvedere.catalog.model import Head, Index, PlainView, Role, Schema, Sequence, Table, View
+from belvedere.catalog.model import (
+    ForeignTable,
+    Head,
+    Index,
+    PlainView,
+    Role,
+    Schema,
+    Sequence,
+    Table,
+    View,
+)
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.sql import definitions as d
 
@@ -42,7 +52,7 @@ def drop_schema(
             name=name,
         )
     # Views are dropped before the tables they read, so that each is dropped once.
-    for item in sorted(inside, key=lambda item: isinstance(item, Table)):
+    for item in sorted(inside, key=lambda item: isinstance(item, Table | ForeignTable)):
         current = edit.catalog.get(item.id)
         if current is not None and not is_dropped(current):
             drop(edit, current, True)
@@ -51,13 +61,13 @@ def drop_schema(
 
 def _list_schema_objects(
     catalog: Catalog, schema: int
-) -> list[Table | View | PlainView | Sequence]:
+) -> list[Table | ForeignTable | View | PlainView | Sequence]:
     """The objects of a schema, without indexes and column sequences, which follow their tables."""
     fed = {c.sequence for table in catalog.tables for c in table.columns if not c.dropped}
     return [
         item
         for item in catalog.objects.values()
-        if isinstance(item, Table | View | PlainView | Sequence)
+        if isinstance(item, Table | ForeignTable | View | PlainView | Sequence)
         and item.schema == schema
         and not is_dropped(item)
         and item.id not in fed

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from belvedere.errors import Unsupported
 from belvedere.execution.choose_tier import Tier
+from belvedere.execution.python.operators.foreign_scans import describe_foreign_scan
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import nodes as n
 from belvedere.plan.fields import Field
 from belvedere.plan.printer import print_plan
+from belvedere.plan.transform import walk_plan
 from belvedere.session.context.result import Result
 from belvedere.session.explain import view
 from belvedere.session.materialized import freshness_policy
@@ -64,6 +66,7 @@ def run_explain(session: Session, statement: s.Explain, parameters: Sequence[Any
         return text
 
     lines = print_plan(data.plan, note=build_node_annotation).splitlines() + lines
+    lines += _describe_foreign_scans(session, data, parameters)
     lines.append(f"tier: {choice.tier} ({choice.reason})")
     if choice.tier is Tier.DUCKDB:
         lines += _describe_duckdb_split(session, data, parameters)
@@ -72,6 +75,16 @@ def run_explain(session: Session, statement: s.Explain, parameters: Sequence[Any
     lines += freshness_policy.describe_deferred_reads(session, entry)
     lines += view.describe_write_effects(session, data.plan)
     return Result("EXPLAIN", PLAN, [(line,) for line in lines], len(lines))
+
+
+def _describe_foreign_scans(
+    session: Session, data: s.DataPlan, parameters: Sequence[Any]
+) -> list[str]:
+    given = tuple(parameters) or (None,) * len(data.parameters)
+    reader = session.shared.get_published_reader()
+    run = session.make_run_context(reader, given)
+    scans = [node for node in walk_plan(data.plan) if isinstance(node, n.ForeignScan)]
+    return [describe_foreign_scan(session.catalog, scan, run) for scan in scans]
 
 
 def _compile_with_node_timing(

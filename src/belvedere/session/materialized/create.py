@@ -28,7 +28,8 @@ from belvedere.sql.rules.subqueries.decorrelate import decorrelate
 from belvedere.sql.statements import DataPlan
 from belvedere.views.backfill.backfill_views import BuildControl
 from belvedere.views.compile.compile_view import (
-    find_undetermined_function,
+    find_foreign_table,
+    find_undetermined_part,
     find_zone_dependent_function,
 )
 from belvedere.views.compile.defined_view import BoundDefinition, NewView
@@ -119,6 +120,7 @@ def create_materialized_view(
             return Result("CREATE MATERIALIZED VIEW")
         return _await_build_or_create(session, statement)
     _require_maintainable_query(statement)
+    _require_no_schedule_of_foreign(statement)
     _require_zone_independent_query(session, statement.plan)
     if inside:
         _create_view_in_transaction(session, statement, replaces)
@@ -129,9 +131,9 @@ def create_materialized_view(
         ):
             new = build_new_view(session, statement)
             session.host.views.create_views([replace(new, replaces=replaces)])
-    function = find_undetermined_function(statement.plan)
-    if function is not None:
-        said = f"depends on {function}: its rows are those of the last change of a table or REFRESH"
+    part = find_undetermined_part(statement.plan)
+    if part is not None:
+        said = f"depends on {part}: its rows are those of the last change of a table or REFRESH"
         add_notice_unless_silenced(session, f'view "{name}" {said}')
     return Result("CREATE MATERIALIZED VIEW")
 
@@ -204,6 +206,18 @@ def _require_maintainable_query(statement: d.CreateMaterializedView) -> None:
         raise Unsupported(
             "a materialized view with no data",
             hint="WITH (backfill = 'later') leaves the filling to `belvedere pipeline backfill`",
+        )
+
+
+def _require_no_schedule_of_foreign(statement: d.CreateMaterializedView) -> None:
+    """Refuse a schedule of what no log says has changed."""
+    table = find_foreign_table(statement.plan)
+    given = [name for name, _ in statement.options if name in SCHEDULE_NAMES]
+    if table is not None and given:
+        raise Unsupported(
+            f"{given[0]} of a view over a foreign table",
+            hint="REFRESH MATERIALIZED VIEW computes it again",
+            table=table,
         )
 
 

@@ -77,11 +77,11 @@ def _refresh_view(session: Session, view: View) -> None:
     computed again, with its indexes: no change of a table says that now() went on."""
     if view.maintenance is Maintenance.DEFERRED:
         view_indexes.refresh_view_and_indexes(session, view)
-    function = session.host.views.find_undetermined_function(view)
-    if function is not None:
+    part = session.host.views.find_undetermined_part(view)
+    if part is not None:
         for one in (view, *view_indexes.list_view_indexes(session.catalog, view)):
             session.host.views.repair_view(one)
-        said = f"depends on {function}: its rows are those of now, until the next REFRESH or change"
+        said = f"depends on {part}: its rows are those of now, until the next REFRESH or change"
         add_notice_unless_silenced(session, f'view "{view.name}" {said}')
     elif view.maintenance is Maintenance.IMMEDIATE:
         add_notice_unless_silenced(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from belvedere.catalog.model import (
     AnyObject,
+    ForeignTable,
     Head,
     Index,
     PlainView,
@@ -23,6 +24,8 @@ def name_kind(item: AnyObject) -> str:
             return "materialized view" if item.kind is ViewKind.USER else "index"
         case PlainView():
             return "view"
+        case ForeignTable():
+            return "foreign table"
         case Index():
             return "index"
         case Sequence():

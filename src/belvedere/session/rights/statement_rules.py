@@ -116,6 +116,13 @@ def _check_create_schema(check: RightsCheck, statement: d.CreateSchema) -> None:
         raise permission_denied(check.catalog.head)
 
 
+def _check_foreign(
+    check: RightsCheck, statement: d.CreateServer | d.DropServer | d.CreateForeignTable
+) -> None:
+    """A server is reached with the rights of who runs this program."""
+    raise not_allowed("create or drop what is on other servers", hint="only a superuser may")
+
+
 def _check_alter(check: RightsCheck, statement: d.Alter) -> None:
     if statement.kind == "schema":
         item: AnyObject | None = check.find_schema(statement.name.name)
@@ -275,6 +282,9 @@ RULES: dict[type, Rule] = {
     d.CreateIndex: _check_create_index,
     d.CreateSequence: _check_create_sequence,
     d.CreateSchema: _check_create_schema,
+    d.CreateServer: _check_foreign,
+    d.DropServer: _check_foreign,
+    d.CreateForeignTable: _check_foreign,
     d.CreateView: _check_create_view,
     d.CreateMaterializedView: _check_create_view,
     d.Alter: _check_alter,

@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import CatalogColumn, Index, PlainView, Sequence, Table, View
+from belvedere.catalog.model import (
+    CatalogColumn,
+    ForeignTable,
+    Index,
+    PlainView,
+    Sequence,
+    Table,
+    View,
+)
 from belvedere.catalog.rights.builtin_roles import name_role
 from belvedere.errors import InvalidInput
 from belvedere.plan.fields import Field, Fields
@@ -17,6 +25,7 @@ from belvedere.plan.functions import text_formatter
 from belvedere.session.system_tables import views_table
 from belvedere.session.system_tables.pg_catalog import tables as pg_catalog
 from belvedere.session.system_tables.pg_catalog.columns import load_catalog_tables
+from belvedere.session.system_tables.pg_catalog.foreign_objects import INFORMATION_TABLES
 from belvedere.session.system_tables.pg_catalog.functions import CatalogAnswers
 from belvedere.session.system_tables.pg_catalog.privileges import can_see
 from belvedere.types import (
@@ -115,6 +124,8 @@ def _list_tables_and_views(session: Session) -> Iterator[Row]:
     for item in catalog.objects.values():
         if isinstance(item, Table) and catalog.find_relation(item.name, names[item.schema]) is item:
             yield DATABASE, names[item.schema], item.name, "BASE TABLE", "YES"
+        elif isinstance(item, ForeignTable):
+            yield DATABASE, names[item.schema], item.name, "FOREIGN", "NO"
         elif isinstance(item, PlainView | View):
             hidden = isinstance(item, View) and item.part  # only in belvedere.views
             if catalog.find_relation(item.name, names[item.schema]) is item and not hidden:
@@ -128,7 +139,9 @@ def _list_columns(session: Session) -> Iterator[Row]:
     catalog = session.catalog
     names = _map_schema_ids_to_names(catalog)
     for item in catalog.objects.values():
-        if not isinstance(item, Table | View | PlainView) or (isinstance(item, View) and item.part):
+        if not isinstance(item, Table | ForeignTable | View | PlainView):
+            continue
+        if isinstance(item, View) and item.part:
             continue
         if catalog.find_relation(item.name, names[item.schema]) is not item:
             continue
@@ -402,6 +415,10 @@ TABLES: dict[tuple[str, str], SystemTable] = {
         ),
         _list_sequences,
     ),
+    **{
+        (INFORMATION, name): SystemTable(_make_fields(columns), rows)
+        for name, (columns, rows) in INFORMATION_TABLES.items()
+    },
     (DATABASE, "tables"): SystemTable(
         _make_fields(
             "schema name id rows_estimate indexes partitions",

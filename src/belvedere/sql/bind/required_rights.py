@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from belvedere.catalog.model import PlainView, Table, View
+from belvedere.catalog.model import ForeignTable, PlainView, Table, View
 
 
 @dataclass(slots=True)
@@ -56,7 +56,11 @@ class RequiredRights:
         self.role: int | None = None
 
     def add_relation(
-        self, item: Table | View | PlainView, privilege: str, *, always: bool = True
+        self,
+        item: Table | ForeignTable | View | PlainView,
+        privilege: str,
+        *,
+        always: bool = True,
     ) -> RelationUse:
         slots = tuple(column.slot for column in item.columns if not column.dropped)
         use = RelationUse(item.id, privilege, slots, self.role, always)

@@ -69,7 +69,7 @@ def _estimate_other(node: n.Node, context: OptimizerContext) -> float:
             return estimate_rows(node.body, context)
         case n.TableFunction():
             return _estimate_series(node)
-        case n.VirtualScan() | n.CteScan() | n.Changes():
+        case n.VirtualScan() | n.ForeignScan() | n.CteScan() | n.Changes():
             return 100.0
         case n.Project() | n.Window() | n.Sort() | n.Lock() | n.Insert() | n.Update() | n.Delete():
             return estimate_rows(node.input, context)

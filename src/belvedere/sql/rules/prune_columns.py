@@ -37,7 +37,7 @@ def prune_columns(plan: n.Node, context: OptimizerContext) -> n.Node:
 def _prune_node(node: n.Node, needed: set[int]) -> tuple[n.Node, Places]:
     """The node without columns that are not needed (some may stay), and the new indexes."""
     match node:
-        case n.Scan() | n.State():
+        case n.Scan() | n.State() | n.ForeignScan():
             return _prune_scan(node, needed)
         case n.Project():
             return _prune_project(node, needed)
@@ -95,7 +95,7 @@ def _number_columns(kept: list[int]) -> Places:
     return {old: new for new, old in enumerate(kept)}
 
 
-def _prune_scan(node: n.Scan | n.State, needed: set[int]) -> tuple[n.Node, Places]:
+def _prune_scan(node: n.Scan | n.State | n.ForeignScan, needed: set[int]) -> tuple[n.Node, Places]:
     used = set(needed)
     if node.filter is not None:
         used |= columns_of(node.filter)
@@ -108,8 +108,9 @@ def _prune_scan(node: n.Scan | n.State, needed: set[int]) -> tuple[n.Node, Place
         slots=tuple([node.slots[i] for i in kept]),
         fields=tuple([node.fields[i] for i in kept]),
         filter=_move_optional(node.filter, places),
-        residual=_move_optional(node.residual, places),
     )
+    if not isinstance(made, n.ForeignScan) and not isinstance(node, n.ForeignScan):
+        made = replace(made, residual=_move_optional(node.residual, places))
     return made, places
 
 

@@ -43,7 +43,7 @@ def _push_down(node: n.Node, conditions: Conditions) -> n.Node:
             return _push_down(
                 node.input, factor_disjunctions(conjuncts(node.condition)) + conditions
             )
-        case n.Scan() | n.State():
+        case n.Scan() | n.State() | n.ForeignScan():
             return _push_to_scan(node, conditions)
         case n.Project():
             return _push_through_project(node, conditions)
@@ -74,13 +74,16 @@ def add_filter(node: n.Node, conditions: Conditions) -> n.Node:
     return n.Filter(node, condition)
 
 
-def _push_to_scan(node: n.Scan | n.State, conditions: Conditions) -> n.Node:
+def _push_to_scan(node: n.Scan | n.State | n.ForeignScan, conditions: Conditions) -> n.Node:
     """Conditions with sub-queries stay above: an executor may run those otherwise."""
     inside = [one for one in conditions if not has_subplan(one) and not is_volatile(one)]
     above = [one for one in conditions if not any(one is x for x in inside)]
     if inside:
         whole = conjunction(conjuncts(node.filter) + inside)
-        node = replace(node, filter=whole, residual=whole)
+        if isinstance(node, n.ForeignScan):
+            node = replace(node, filter=whole)
+        else:
+            node = replace(node, filter=whole, residual=whole)
     return add_filter(node, above)
 
 

@@ -304,6 +304,11 @@ def require_deterministic(plan: n.Node) -> None:
         raise unsupported_construct_error(
             f"function {name}", "its result depends on more than the rows"
         )
+    table = find_foreign_table(plan)
+    if table is not None:
+        raise unsupported_construct_error(
+            f"foreign table {table}", "changes of its rows are not in the log"
+        )
     _refuse_sequences_and_parameters(plan)
 
 
@@ -314,6 +319,19 @@ def find_undetermined_function(plan: n.Node) -> str | None:
         if not (stable and arguments and not function.environment):
             return function.name
     return None
+
+
+def find_foreign_table(plan: n.Node) -> str | None:
+    """The name of a foreign table that the plan reads; None without one."""
+    scans = (item for item, _ in walk_plan(plan, 0) if isinstance(item, n.ForeignScan))
+    return next((scan.name for scan in scans), None)
+
+
+def find_undetermined_part(plan: n.Node) -> str | None:
+    """What makes the rows depend on more than tables whose changes are logged, in words; None:
+    nothing."""
+    table = find_foreign_table(plan)
+    return find_undetermined_function(plan) if table is None else f"foreign table {table}"
 
 
 def find_zone_dependent_function(plan: n.Node) -> str | None:

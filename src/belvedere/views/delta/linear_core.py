@@ -173,5 +173,7 @@ def describe_node(node: n.Node) -> str:
             return "recursive query"
         case n.VirtualScan():
             return "system table"
+        case n.ForeignScan():
+            return f"foreign table {node.name}"
         case _:
             return type(node).__name__.lower()

@@ -23,7 +23,7 @@ from belvedere.views.compile.auxiliary_views import (
     define_auxiliary_limit_rows,
     define_set_operation_counts,
 )
-from belvedere.views.compile.compile_view import MaintenancePlan, find_undetermined_function
+from belvedere.views.compile.compile_view import MaintenancePlan, find_undetermined_part
 from belvedere.views.delta.delta_plan import (
     DeltaTerm,
     build_delta_terms,
@@ -242,8 +242,8 @@ def _estimate_key_recompute_reads(tree: Recompute) -> ChangeCost:
 def describe_incrementality(tree: DeltaTree) -> str:
     """Whether the view is incremental, and how."""
     if isinstance(tree, FullRecompute):
-        function = find_undetermined_function(tree.plan)
-        more = "" if function is None else f" and REFRESH, because it depends on {function}"
+        part = find_undetermined_part(tree.plan)
+        more = "" if part is None else f" and REFRESH, because it depends on {part}"
         return f"not incremental: computed again as a whole at every change{more}"
     worst = max((_rank_recompute_extent(one) for one in walk_tree(tree)), default=0)
     return (

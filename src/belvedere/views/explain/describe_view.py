@@ -27,7 +27,7 @@ from belvedere.views.compile.auxiliary_views import (
     define_auxiliary_limit_rows,
     define_set_operation_counts,
 )
-from belvedere.views.compile.compile_view import MaintenancePlan
+from belvedere.views.compile.compile_view import MaintenancePlan, find_foreign_table
 from belvedere.views.delta.delta_plan import DeltaTerm, build_delta_terms
 from belvedere.views.delta.delta_tree import (
     Apply,
@@ -136,8 +136,18 @@ def _describe_delta_tree(catalog: Catalog, tree: DeltaTree) -> Iterator[str]:
         case Recompute():
             yield from _describe_recompute_operator(catalog, tree)
         case FullRecompute():
-            yield "computed again as a whole when a row of any of its tables changes"
+            yield from _describe_full_recompute(tree)
             yield from _indent_lines(iter(print_plan(tree.plan).splitlines()))
+
+
+def _describe_full_recompute(tree: FullRecompute) -> Iterator[str]:
+    foreign = find_foreign_table(tree.plan)
+    if foreign is None:
+        yield "computed again as a whole when a row of any of its tables changes"
+    elif tree.relations:
+        yield "computed again as a whole when a row of any of its own tables changes"
+    if foreign is not None:
+        yield f"and by REFRESH: changes of foreign table {foreign} are not in the log"
 
 
 def _describe_linear_core(catalog: Catalog, tree: LinearCore) -> Iterator[str]:

@@ -50,7 +50,7 @@ class ExactDefinition:
 def build_exact_definition(plan: n.Node) -> ExactDefinition | None:
     """None: the definition leaves open which rows it has, or in which order its aggregates see
     theirs, or its rows are the first ones by columns that it does not show."""
-    if any(isinstance(one, n.VirtualScan) for one in transform.walk_plan(plan)):
+    if any(isinstance(one, n.VirtualScan | n.ForeignScan) for one in transform.walk_plan(plan)):
         return None
     tables = frozenset(
         [one.relation for one in transform.walk_plan(plan) if isinstance(one, n.Scan)]

@@ -9,6 +9,7 @@ In reading order; an entry uses only those before it:
     spill           external merge sort: sorted runs in temporary files, merged when read
     window_frames   window frames: which rows of its partition each row sees
     scan_requests   what scans need of their rows, in the form that stores understand
+    foreign_scans   rows of foreign tables
     scans           rows of a relation through each access path
     set_operations  set operations, CTEs and recursion
     sort            sorting

@@ -34,7 +34,7 @@ Narrow = Callable[[Run], NarrowReader | None]
 
 def compile_narrowing(node: n.Scan, condition: e.Expression | None) -> Narrow:
     """The reader to scan with, None when it is simply that of the run."""
-    build = None if condition is None else _compile_condition(condition, node.slots)
+    build = None if condition is None else compile_condition(condition, node.slots)
 
     def narrow_reader(run: Run) -> NarrowReader | None:
         wanted = None if build is None else build(run)
@@ -45,15 +45,16 @@ def compile_narrowing(node: n.Scan, condition: e.Expression | None) -> Narrow:
 
 def has_store_condition(node: n.Scan, condition: e.Expression | None) -> bool:
     """Whether a store could leave out rows by this condition."""
-    return condition is not None and _compile_condition(condition, node.slots) is not None
+    return condition is not None and compile_condition(condition, node.slots) is not None
 
 
-def _compile_condition(condition: e.Expression, slots: tuple[int, ...]) -> ConditionOf | None:
+def compile_condition(condition: e.Expression, slots: tuple[int, ...]) -> ConditionOf | None:
+    """What a store can make of a condition; None: nothing."""
     match condition:
         case e.And(operands):
             return _compile_all(operands, slots)
         case e.Or(operands):
-            return _compile_any([_compile_condition(each, slots) for each in operands])
+            return _compile_any([compile_condition(each, slots) for each in operands])
         case e.Column(index, sql_type) if sql_type.kind is Kind.BOOLEAN:
             return _always(SlotComparison(slots[index], "=", True))
         case e.Not(e.Column(index)):
@@ -75,7 +76,7 @@ def _always(condition: RowCondition) -> ConditionOf:
 
 
 def _compile_all(operands: tuple[e.Expression, ...], slots: tuple[int, ...]) -> ConditionOf | None:
-    found = [_compile_condition(each, slots) for each in operands]
+    found = [compile_condition(each, slots) for each in operands]
     parts = [each for each in found if each is not None]
     if not parts:
         return None

@@ -8,6 +8,7 @@ In reading order; an entry uses only those before it:
     privileges       access lists as text, has_table_privilege and its relatives
     definitions      objects as SQL text
     type_rows        types, collations, operator classes
+    foreign_objects  foreign servers and foreign tables, in information_schema too
     class_rows       relations, columns, defaults, indexes, sequences
     constraint_rows  constraints
     shared_rows      schemas, the database, roles, functions

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from belvedere.catalog.model import ObjectState, Sequence, Table, View
+from belvedere.catalog.model import ForeignTable, ObjectState, Sequence, Table, View
 from belvedere.session.system_tables.pg_catalog import oids
 from belvedere.session.system_tables.pg_catalog.columns import make_row_builder
 from belvedere.session.system_tables.pg_catalog.definitions import describe_default
+from belvedere.session.system_tables.pg_catalog.foreign_objects import print_options
 from belvedere.session.system_tables.pg_catalog.privileges import print_grants
 from belvedere.session.system_tables.pg_catalog.relations import (
     IndexKey,
@@ -40,7 +41,7 @@ def list_classes(relations: Relations) -> Iterator[Row]:
             relnamespace=one.schema_oid,
             relowner=oids.find_role_oid(relations.find_owner(one)),
             relam={"i": oids.BTREE_OID, "r": oids.HEAP_OID, "m": oids.HEAP_OID}.get(one.kind, 0),
-            relfilenode=0 if one.kind == "v" else one.oid,
+            relfilenode=0 if one.kind in "vf" else one.oid,
             reltuples=-1.0,
             relhasindex=one.oid in relations.indexes_by_relation,
             relpersistence="p",
@@ -51,7 +52,7 @@ def list_classes(relations: Relations) -> Iterator[Row]:
             relhastriggers=keys,
             relispopulated=populated,
             relacl=_print_access_list(relations, one),
-            relreplident="n" if one.kind in "iSv" or one.schema == "pg_catalog" else "d",
+            relreplident="n" if one.kind in "iSvf" or one.schema == "pg_catalog" else "d",
         )
 
 
@@ -90,6 +91,8 @@ def _describe_column(relations: Relations, one: Relation, column: ShownColumn) -
     if stored.dropped:
         name = f"........pg.dropped.{column.number}........"
         return known | {"attname": name, "atttypid": 0, "attisdropped": True}
+    if isinstance(one.item, ForeignTable):
+        known["attfdwoptions"] = print_options(one.item.column_options[stored.slot])
     return known | {
         "attacl": _print_column_grants(relations, one, stored.slot),
         "attnotnull": stored.not_null,

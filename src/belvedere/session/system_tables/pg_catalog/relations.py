@@ -15,6 +15,7 @@ from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.model import (
     OWNER_ROLE,
     CatalogColumn,
+    ForeignTable,
     Index,
     PlainView,
     Sequence,
@@ -72,8 +73,8 @@ class Relation(NamedTuple):
     name: str
     schema: str
     schema_oid: int
-    kind: str  # PostgreSQL's letter: r, v, m, i, S
-    item: Table | Index | Sequence | PlainView | View | None
+    kind: str  # PostgreSQL's letter: r, v, m, i, S, f
+    item: Table | Index | Sequence | PlainView | ForeignTable | View | None
     columns: tuple[ShownColumn, ...]
     shape: IndexShape | None = None
 
@@ -133,6 +134,8 @@ class Relations:
                     yield self._make_index(item)
                 case Sequence():
                     yield self._make_relation(item, "S", _SEQUENCE_COLUMNS)
+                case ForeignTable():
+                    yield self._make_relation(item, "f", number_columns(item.columns))
                 case PlainView():
                     yield self._make_relation(item, "v", number_columns(item.columns))
                 case View() if item.kind is ViewKind.USER and item.replaces is None:
@@ -142,7 +145,7 @@ class Relations:
 
     def _make_relation(
         self,
-        item: Table | Index | Sequence | PlainView | View,
+        item: Table | Index | Sequence | PlainView | ForeignTable | View,
         kind: str,
         columns: tuple[ShownColumn, ...],
         index: IndexShape | None = None,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from belvedere.catalog.catalog import Catalog, is_dropped
-from belvedere.catalog.model import AnyObject, PlainView, Table, View
+from belvedere.catalog.model import AnyObject, ForeignTable, PlainView, Table, View
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -47,11 +47,10 @@ INFORMATION_SCHEMA = frozenset(
     """
     administrable_role_authorizations applicable_roles attributes character_sets
     check_constraint_routine_usage collation_character_set_applicability collations
-    column_column_usage column_domain_usage column_options column_privileges column_udt_usage
+    column_column_usage column_domain_usage column_privileges column_udt_usage
     constraint_column_usage constraint_table_usage data_type_privileges domain_constraints
     domain_udt_usage domains element_types enabled_roles foreign_data_wrapper_options
-    foreign_data_wrappers foreign_server_options foreign_servers foreign_table_options
-    foreign_tables information_schema_catalog_name parameters role_column_grants
+    information_schema_catalog_name parameters role_column_grants
     role_routine_grants role_table_grants role_udt_grants role_usage_grants routine_column_usage
     routine_privileges routine_routine_usage routine_sequence_usage routine_table_usage routines
     sql_features sql_implementation_info sql_parts sql_sizing table_privileges transforms
@@ -174,6 +173,9 @@ def bind_named_relation(binder: Binder, name: tuple[str, ...], at: int) -> FromR
         case Table() | View():
             relation = _make_stored_relation(found, own, schema)
             return note_relation_use(binder, relation, found, "r")
+        case ForeignTable():
+            relation = _make_foreign_relation(found, own, schema)
+            return note_relation_use(binder, relation, found, "r")
         case PlainView():
             relation = _bind_plain_view(binder, found, schema)
             return note_relation_use(binder, relation, found, "r")
@@ -188,7 +190,7 @@ def bind_named_relation(binder: Binder, name: tuple[str, ...], at: int) -> FromR
 def note_relation_use(
     binder: Binder,
     relation: FromRelation,
-    item: Table | View | PlainView,
+    item: Table | ForeignTable | View | PlainView,
     privilege: str,
     *,
     always: bool = True,
@@ -223,7 +225,7 @@ def split_name(binder: Binder, name: tuple[str, ...], at: int) -> tuple[str, str
 
 
 def unknown_table_error(catalog: Catalog, name: str, at: int) -> InvalidInput:
-    kinds = (Table, View, PlainView)
+    kinds = (Table, ForeignTable, View, PlainView)
     live = [o for o in catalog.objects.values() if isinstance(o, kinds) and not is_dropped(o)]
     names = [o.name for o in live if not (isinstance(o, View) and o.part)]
     return InvalidInput(
@@ -257,6 +259,13 @@ def _make_stored_relation(found: Table | View, own: str, schema: str) -> FromRel
         _stored_relations.clear()
     _stored_relations[id(found), schema] = (found, relation)
     return relation
+
+
+def _make_foreign_relation(found: ForeignTable, own: str, schema: str) -> FromRelation:
+    fields = tuple([n.Field(column.name, column.type) for column in found.columns])
+    names = tuple([column.name for column in found.columns])
+    node = n.ForeignScan(found.id, own, tuple(range(len(fields))), fields)
+    return make_source_relation(node, own, names, schema)
 
 
 def _bind_plain_view(binder: Binder, view: PlainView, schema: str) -> FromRelation:

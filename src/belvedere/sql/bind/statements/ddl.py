@@ -69,7 +69,7 @@ def _qualify_definition(tree: d.Definition, schema: str) -> d.Definition:
             return replace(tree, names=tuple([qualify_name(one) for one in tree.names]))
         case d.CreateIndex():
             return replace(tree, table=qualify_name(tree.table))
-        case d.CreateSequence() | d.AlterSequence() | d.MaintainView():
+        case d.CreateSequence() | d.AlterSequence() | d.MaintainView() | d.CreateForeignTable():
             return replace(tree, name=qualify_name(tree.name))
         case _:
             return tree

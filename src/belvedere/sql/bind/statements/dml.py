@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from belvedere.catalog.model import CatalogColumn, PlainView, Table, View
+from belvedere.catalog.model import CatalogColumn, ForeignTable, PlainView, Table, View
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -66,6 +66,8 @@ def find_target_table(binder: Binder, name: tuple[str, ...], at: int) -> Table:
     found = find_object(binder, schema, own)
     if isinstance(found, Table):
         return found
+    if isinstance(found, ForeignTable):
+        raise Unsupported("change of a foreign table", position=at + 1, table=own)
     if isinstance(found, PlainView):
         raise Unsupported("change of a view", position=at + 1, hint="change its base table")
     if isinstance(found, View):

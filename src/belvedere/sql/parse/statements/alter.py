@@ -28,7 +28,12 @@ def parse_alter(
         return parse_default_privileges(c)
     if c.is_any(ROLE_WORDS):
         return parse_alter_role(c)
+    at = c.token.start
     kind = parse_object_kind(c, "alter")
+    if kind == "foreign table":
+        raise Unsupported(
+            "ALTER FOREIGN TABLE", position=at + 1, hint="drop it and create it again"
+        )
     if_exists = c.accept("if", "exists")
     c.accept("only")
     name = d.QualifiedName(None, c.parse_name()) if kind == "schema" else parse_qualified_name(c)

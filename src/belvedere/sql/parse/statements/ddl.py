@@ -15,13 +15,18 @@ from belvedere.sql.parse.statements.ddl_clauses import (
     parse_with_options,
     read_expression_text,
 )
+from belvedere.sql.parse.statements.foreign import (
+    parse_create_foreign,
+    parse_create_server,
+    parse_drop_server,
+)
 from belvedere.sql.parse.statements.grants import parse_drop_owned
 from belvedere.sql.parse.statements.roles import ROLE_WORDS, parse_create_role, parse_drop_role
 
 _MISSING = frozenset(
     """
-    aggregate cast collation conversion database domain event extension foreign function group
-    language operator policy procedure publication rule server statistics subscription
+    aggregate cast collation conversion database domain event extension function group
+    language operator policy procedure publication rule statistics subscription
     tablespace text transform trigger type access
     """.split()
 )
@@ -51,6 +56,12 @@ def parse_create(c: TokenCursor) -> d.Definition | CreateAsForm:
     if c.accept("schema"):
         if_not_exists = c.accept("if", "not", "exists")
         return d.CreateSchema(c.parse_name(), if_not_exists)
+    if c.accept("server"):
+        return parse_create_server(c)
+    if c.accept("foreign"):
+        return parse_create_foreign(c)
+    if c.is_word("user", "mapping"):
+        raise Unsupported("CREATE USER MAPPING", position=at + 1)
     if c.is_any(ROLE_WORDS):
         return parse_create_role(c)
     if c.is_word("recursive", "view"):
@@ -145,12 +156,14 @@ def _parse_index_part(c: TokenCursor) -> d.IndexPart:
 # -- DROP, TRUNCATE, REFRESH -----------------------------------------------------------------------
 
 
-def parse_drop(c: TokenCursor) -> d.Drop | d.DropRole | d.DropOwned:
+def parse_drop(c: TokenCursor) -> d.Drop | d.DropRole | d.DropOwned | d.DropServer:
     c.expect("drop")
     if c.is_word("owned"):
         return parse_drop_owned(c)
     if c.is_any(ROLE_WORDS):
         return parse_drop_role(c)
+    if c.accept("server"):
+        return parse_drop_server(c)
     kind = parse_object_kind(c, "drop")
     if kind == "index":
         c.accept("concurrently")
@@ -163,6 +176,11 @@ def parse_object_kind(c: TokenCursor, verb: str) -> str:
     """The kind of object that ALTER or DROP is about."""
     if c.accept("materialized", "view"):
         return "materialized view"
+    if c.accept("foreign", "table"):
+        return "foreign table"
+    if c.is_any(("foreign", "server")):
+        words = {"foreign": "foreign data wrapper"}.get(c.token.text, c.token.text)
+        raise Unsupported(f"{verb} {words}".upper(), position=c.token.start + 1)
     for kind in ("table", "index", "view", "sequence", "schema"):
         if c.accept(kind):
             return kind

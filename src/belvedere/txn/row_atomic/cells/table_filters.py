@@ -44,28 +44,32 @@ NOT_NULL = "not null"
 ColumnOf = Callable[[int], CellColumn]
 
 
-def build_filter(condition: RowCondition, column_of: ColumnOf) -> CellFilter | None:
+def build_filter(
+    condition: RowCondition, column_of: ColumnOf, lowest: bytes = b"\x00"
+) -> CellFilter | None:
     """None: no cell says anything about it. Of an AND, what can be filtered by; of an OR all or
-    nothing."""
+    nothing. `lowest` is the least value of a cell."""
     match condition:
         case AllConditions(conditions):
-            found = [build_filter(each, column_of) for each in conditions]
+            found = [build_filter(each, column_of, lowest) for each in conditions]
             kept = tuple(each for each in found if each is not None)
             return AllOf(kept) if len(kept) > 1 else (kept[0] if kept else None)
         case AnyCondition(conditions):
-            found = [build_filter(each, column_of) for each in conditions]
+            found = [build_filter(each, column_of, lowest) for each in conditions]
             some = tuple(each for each in found if each is not None)
             return AnyOf(some) if some and len(some) == len(found) else None
         case SlotComparison(slot):
-            return _compare_column(condition, column_of(slot))
+            return _compare_column(condition, column_of(slot), lowest)
 
 
-def _compare_column(condition: SlotComparison, column: CellColumn) -> CellFilter | None:
+def _compare_column(
+    condition: SlotComparison, column: CellColumn, lowest: bytes
+) -> CellFilter | None:
     def compare(name: str, value: bytes) -> CellComparison:
         return CellComparison(column.name, name, value, column.missing is not None)
 
     if condition.operator == NOT_NULL:
-        return compare(">=", b"\x00")
+        return compare(">=", lowest)
     kind = column.type.kind
     if kind not in SIGNED_KINDS | FLOAT_KINDS | ORDERED_KINDS:
         return None
