@@ -130,11 +130,7 @@ def _dispatch_ddl_statement(session: Session, statement: Any) -> Result:
                 session, "ALTER SEQUENCE", lambda edit: alter_sequence(session, edit, statement)
             )
         case d.Drop():
-            tag, before = f"DROP {statement.kind.upper()}", session.catalog
-            result = _change_catalog(session, tag, lambda edit: drop_objects(edit, statement))
-            for notice in build_cascade_notices(before, session.catalog, statement):
-                add_notice_unless_silenced(session, notice)
-            return result
+            return _drop_with_notices(session, statement)
         case d.Truncate():
             return _truncate_tables(session, statement)
         case d.CreateTableAs():
@@ -304,6 +300,14 @@ def create_index(edit: CatalogEdit, statement: d.CreateIndex) -> None:
 
 
 # -- drop ------------------------------------------------------------------------------------------
+
+
+def _drop_with_notices(session: Session, statement: d.Drop) -> Result:
+    tag, before = f"DROP {statement.kind.upper()}", session.catalog
+    result = _change_catalog(session, tag, lambda edit: drop_objects(edit, statement))
+    for notice in build_cascade_notices(before, session.catalog, statement):
+        add_notice_unless_silenced(session, notice)
+    return result
 
 
 def drop_objects(edit: CatalogEdit, statement: d.Drop) -> None:
