@@ -230,5 +230,8 @@ select position from belvedere.log
 select table_name from belvedere.statistics
 set maintenance_share = '0.5'
 set freshness = 'latest'
+create server hb foreign data wrapper hbase options (gateways 'h')
+drop server if exists hb
+create foreign table f (a int) server hb options (table 't', key 'a')
 """.strip().splitlines()
 """Statements and tables that PostgreSQL does not have."""
