@@ -14,6 +14,7 @@ In reading order; an entry uses only those before it:
     tpcw/      TPC-W with the views that the advisor chooses, compared with PostgreSQL
     tpcc/      TPC-C through DB-API, compared with sqlite3 and PostgreSQL
     hbase/     a database on HBase, compared with bare calls of its gateways
+    scaling/   the commit protocol on a simulated cluster of up to 200 nodes
     statements/  each kind of statement, compared with sqlite3
     bulk/      statements that change many rows, compared with sqlite3, PostgreSQL and DuckDB
     ycsb       YCSB through `con.execute`, compared with raw rocksdict and with sqlite3

@@ -23,6 +23,7 @@ SURFACE = (
     "batch",
     "cell",
     "cell_filter",
+    "doubles.cells_network",
     "doubles.counter",
     "files",
     "hbase.connections",

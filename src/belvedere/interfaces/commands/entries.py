@@ -21,12 +21,23 @@ from belvedere.remote.frames import Request
 
 BY_ROWS = ("store", "ycsb", "queries", "tpch", "statements", "bulk")
 BY_CUSTOMERS = ("tpcw",)
-BY_SCALE = ("tpcc", "views", "growth", "matrix", "vms", "cloudtps", "pnuts", "pipeline", "hbase")
+BY_SCALE = (
+    "tpcc",
+    "views",
+    "growth",
+    "matrix",
+    "vms",
+    "cloudtps",
+    "pnuts",
+    "pipeline",
+    "hbase",
+    "scaling",
+)
 WORKLOADS = (*BY_ROWS, *BY_CUSTOMERS, *BY_SCALE)
 """Workloads of `belvedere bench`, by what says how large they are."""
 
 ON_SPARK = {"vms": "papers.vms_spark"}
-ON_DATABASE = ("tpcw", "hbase")
+ON_DATABASE = ("tpcw", "hbase", "scaling")
 MODULES = {
     "bulk": "bulk.suite",
     "hbase": "hbase.suite",
@@ -41,6 +52,7 @@ MODULES = {
     "vms": "papers.vms",
     "cloudtps": "papers.cloudtps",
     "pnuts": "papers.pnuts",
+    "scaling": "scaling.suite",
 }
 """Workload to its module in `belvedere.benchmarks`, where that has another name."""
 
@@ -100,7 +112,7 @@ def bench(
     ] = 1.0,
     customers: Annotated[int, typer.Option(help="customers to load (tpcw)", min=10)] = 50_000,
     database: Annotated[
-        str | None, typer.Option(help="the URL of an empty store to measure (tpcw, hbase)")
+        str | None, typer.Option(help="the URL of an empty store to measure (tpcw, hbase, scaling)")
     ] = None,
     seed: Annotated[int, typer.Option(help="what random choices start from")] = 1,
     part: Annotated[

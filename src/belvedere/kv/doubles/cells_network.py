@@ -69,6 +69,9 @@ class SimulatedMachine:
     alive: bool = True
     paused_until: float = 0.0
     step_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    """How long its one CPU works between an answer and the next request, one process at a time."""
+    busy_until: float = 0.0
 
 
 @dataclass(eq=False, slots=True)
@@ -103,6 +106,8 @@ class NetworkSimulation:
     store: MemoryCells = field(default_factory=MemoryCells)
     now: float = 0.0
     counts: Counter[str] = field(default_factory=Counter)
+    serve: Callable[[Operation, float], float] | None = None
+    """When a store with queues of its own has served a request that arrives at a moment."""
     _events: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _number: int = 0
     _busy_until: float = 0.0
@@ -197,6 +202,8 @@ class NetworkSimulation:
         arrives = self.now + self._draw_latency()
         if weather.operations_per_second is not None:
             arrives = self._queue_request(arrives, weather.operations_per_second, operation)
+        if self.serve is not None:
+            arrives = self.serve(operation, arrives)
         timeout = self.now + weather.timeout_seconds
         latest = weather.grace_seconds - weather.work_seconds_max
         late = self.now + self.random.uniform(0.0, latest)
@@ -299,8 +306,15 @@ class NetworkSimulation:
         if trip.waiting:
             return
         result = trip.results[0] if trip.single else tuple(trip.results)
-        busy = trip.process.machine.step_seconds
-        if busy:
+        machine = trip.process.machine
+        busy = machine.step_seconds
+        if machine.cpu_seconds:
+            machine.busy_until = max(machine.busy_until, self.now) + machine.cpu_seconds
+            self.schedule_at(
+                machine.busy_until,
+                lambda: self._resume_process(trip.process, result, trip.failure),
+            )
+        elif busy:
             work = self.random.expovariate(1.0) * busy
             self.schedule_at(
                 self.now + work, lambda: self._resume_process(trip.process, result, trip.failure)
