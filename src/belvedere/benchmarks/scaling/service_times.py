@@ -44,19 +44,26 @@ class ServiceTimes:
 
 
 MEASURED = ServiceTimes(
-    get_latency=0.00055,
-    put_latency=0.00065,
+    get_latency=0.00049,
+    put_latency=0.00057,
     check_latency=0.00098,
-    increment_latency=0.00075,
-    get_occupancy=0.00028,
-    change_occupancy=0.00042,
-    row_hold=0.00045,
-    commit_cpu=0.0022,
+    increment_latency=0.00119,
+    get_occupancy=2 / 4755,
+    change_occupancy=2 / 3178,
+    row_hold=0.00077,
+    commit_cpu=0.00216,
 )
-"""One JVM with everything on 2 cores; `belvedere bench scaling --database hbase://..` measures."""
+"""One JVM with everything on 2 cores: latencies of one caller, calls a second of four; increments,
+the row that all change and the CPU of a commit while other work ran there."""
 
 
-def measure_service_times(store: HBaseCells, con: Connection, calls: int) -> ServiceTimes:
+def measure_best_times(store: HBaseCells, con: Connection, calls: int, rounds: int) -> ServiceTimes:
+    """The least of several rounds: other work on the machine only adds to a time."""
+    found = [asdict(_measure_service_times(store, con, calls)) for _ in range(rounds)]
+    return ServiceTimes(**{name: min(each[name] for each in found) for name in found[0]})
+
+
+def _measure_service_times(store: HBaseCells, con: Connection, calls: int) -> ServiceTimes:
     """`con` has a table `item` whose rows 0 to 9 can be updated."""
     row = SCRATCH + b"one"
     value = Put(b"v", 1, b"x" * 100)

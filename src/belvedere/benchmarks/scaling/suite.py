@@ -17,7 +17,7 @@ from belvedere.benchmarks.scaling.fleet import Load, Outcome, run_fleet
 from belvedere.benchmarks.scaling.service_times import (
     MEASURED,
     ServiceTimes,
-    measure_service_times,
+    measure_best_times,
 )
 from belvedere.benchmarks.scaling.spark_model import JOINS, SUMS, changes_per_second
 from belvedere.errors import InvalidInput
@@ -35,6 +35,9 @@ SERVERS = 50
 SPREAD = 64
 ZIPF = 0.99
 GROUPS = 1000
+ROUNDS = 3
+"""Of what is measured; the best counts."""
+
 EXECUTORS = (1, 2, 4, 10, 20, 50, 100)
 BATCH = 1_000_000
 CASES = {
@@ -69,11 +72,11 @@ def _measure_real_points(
         require_empty(con, url)
         load_shop(con, sizes)
         store = HBaseCells(parse_url(url), build_table_layout(NodeSettings()), create=False)
-        times = measure_service_times(store, con, max(50, sizes.calls))
+        times = measure_best_times(store, con, max(50, sizes.calls), ROUNDS)
         store.close()
     try:
         for processes in PROCESSES:
-            rate = process_rate(url, processes, sizes.calls)
+            rate = max(process_rate(url, processes, sizes.calls) for _ in range(ROUNDS))
             shape = ClusterShape(1, cores=times.cores, data_regions=1)
             modelled = run_fleet(Load(processes, 1), shape, times, seconds, seed)
             name = f"commits/s, {processes} processes: the model, to the real ones"
