@@ -38,6 +38,9 @@ GROUPS = 1000
 ROUNDS = 3
 """Of what is measured; the best counts."""
 
+SECONDS_PER_NODE = 0.02
+"""Of virtual time, at least: with many nodes queues take longer to fill."""
+
 EXECUTORS = (1, 2, 4, 10, 20, 50, 100)
 BATCH = 1_000_000
 CASES = {
@@ -99,7 +102,7 @@ def _draw_curves(
                 Load(count, load.threads, skew=load.skew, groups=load.groups),
                 ClusterShape(SERVERS, spread=spread),
                 times,
-                seconds,
+                max(seconds, count * SECONDS_PER_NODE * min(1.0, seconds)),
                 seed,
             )
             commits.setdefault(name, []).append((count, outcome.commits))
