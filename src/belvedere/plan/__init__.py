@@ -6,6 +6,7 @@ In reading order; an entry uses only those before it:
     functions/          the meaning of every operator, function, cast and aggregate
     expressions         typed expressions over rows: the scalar half of the plan language
     access              access paths: how a scan reaches its rows by key, prefix or range
+    pattern_prefix      the fixed beginning of a LIKE pattern, as bounds of texts
     dml                 plan nodes that change data
     expression_printer  a printer of expressions as SQL-like text, for EXPLAIN and golden tests
     frames              window frames: which rows around a row a window function sees
@@ -36,6 +37,7 @@ SURFACE = (
     "functions.numeric.integers",
     "functions.registry",
     "nodes",
+    "pattern_prefix",
     "printer",
     "representation",
     "row_repeat",

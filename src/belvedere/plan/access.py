@@ -60,10 +60,15 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Bounds on one key column; NULLs of the column are outside of every range."""
+    """Bounds on one key column; NULLs of the column are outside of every range.
+
+    `pattern` stands in place of both bounds: the text column begins as this LIKE pattern does,
+    which is known when the statement runs. A pattern without a fixed beginning bounds nothing.
+    """
 
     low: Bound | None = None
     high: Bound | None = None
+    pattern: Expression | None = None
 
 
 class AccessKind(enum.StrEnum):

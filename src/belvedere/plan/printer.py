@@ -190,6 +190,8 @@ class _PlanPrinter(ExpressionPrinter):
         if bounds.high is not None:
             sign = "<=" if bounds.high.inclusive else "<"
             shown.append(f"{sign} {self.expression(bounds.high.value)}")
+        if bounds.pattern is not None:
+            shown.append(f"like {self.expression(bounds.pattern)}")
         return " ".join(shown)
 
     def subplan_label(self, plan: n.Node, word: str) -> str:

@@ -215,7 +215,7 @@ _EXPRESSION_HOLDERS: dict[type[Any], tuple[str, ...]] = {
     paths.InListPart: ("values",),
     paths.AnyElementPart: ("array",),
     paths.IsNullPart: (),
-    paths.Range: ("low", "high"),
+    paths.Range: ("low", "high", "pattern"),
     paths.Bound: ("value",),
     n.RowRules: ("generated", "checks"),
     n.OnConflict: ("assignments", "where"),

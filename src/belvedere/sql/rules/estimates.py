@@ -10,7 +10,7 @@ from belvedere.catalog.model import Table, View
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.row_repeat import find_repeat_column
-from belvedere.plan.transform import conjuncts
+from belvedere.plan.transform import columns_of, conjuncts
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.statistics import DEFAULT_ROWS
 from belvedere.types import Kind, SqlType
@@ -312,9 +312,9 @@ def _estimate_comparison(call: e.Call, node: n.Node, context: OptimizerContext) 
 
 def _may_be_prefix(pattern: e.Expression) -> bool:
     """Whether a pattern has a beginning, as most do that a program fills in."""
-    if isinstance(pattern, e.Parameter):
-        return True
-    return isinstance(pattern, e.Literal) and str(pattern.value)[:1] not in "%_"
+    if isinstance(pattern, e.Literal):
+        return str(pattern.value)[:1] not in "%_"
+    return not columns_of(pattern)
 
 
 def _estimate_equal(

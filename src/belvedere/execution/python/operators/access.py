@@ -18,6 +18,8 @@ from belvedere.execution.python.expressions.expression_source import ExpressionW
 from belvedere.execution.python.expressions.generated_function import GeneratedFunction
 from belvedere.execution.run import Run
 from belvedere.plan import access as paths
+from belvedere.plan.expressions import Expression
+from belvedere.plan.pattern_prefix import find_prefix_bounds
 from belvedere.txn.exact_order import find_exact_ranges, has_long_bound
 from belvedere.types import Row
 
@@ -125,6 +127,8 @@ def _value_expander(part: paths.Part) -> Callable[[Any], list[Any]]:
 
 
 def _compile_bounds(context: CompileContext, limits: paths.Range) -> Callable[[Run, Row], Bounds]:
+    if limits.pattern is not None:
+        return _compile_pattern_bounds(context, limits.pattern)
     low, high = limits.low, limits.high
     low_of = None if low is None else context.value_of(low.value)
     high_of = None if high is None else context.value_of(high.value)
@@ -139,3 +143,31 @@ def _compile_bounds(context: CompileContext, limits: paths.Range) -> Callable[[R
         return least, low_inclusive, most, high_inclusive
 
     return compute_bounds
+
+
+def _compile_pattern_bounds(
+    context: CompileContext, pattern: Expression
+) -> Callable[[Run, Row], Bounds]:
+    pattern_of = context.value_of(pattern)
+
+    def compute_bounds(run: Run, row: Row) -> Bounds:
+        value = pattern_of(run)(row)
+        if value is None:
+            return None
+        low, high = find_prefix_bounds(value)
+        return low or None, True, high, False
+
+    return compute_bounds
+
+
+def compile_prefix_check(
+    context: CompileContext, pattern: Expression
+) -> Callable[[Run, Row], bool]:
+    """Whether a LIKE pattern bounds anything in this run: one that is NULL selects nothing."""
+    bounds = _compile_pattern_bounds(context, pattern)
+
+    def is_bounded(run: Run, row: Row) -> bool:
+        limits = bounds(run, row)
+        return limits is None or limits[0] is not None
+
+    return is_bounded

@@ -28,6 +28,7 @@ from belvedere.execution.python.expressions.generated_function import GeneratedF
 from belvedere.execution.python.operators.access import (
     KeyRange,
     compile_keys,
+    compile_prefix_check,
     compile_ranges,
 )
 from belvedere.execution.python.operators.scan_requests import Narrow, compile_narrowing
@@ -136,7 +137,7 @@ def compile_changes(context: CompileContext, node: n.Changes) -> Rows:
 def compile_fetch(context: CompileContext, node: n.Scan, access: paths.Access) -> Fetch:
     """The rows an access selects, before any residual condition."""
     if access.index is not None:
-        return _fetch_by_index(context, node, access)
+        return _fetch_by_index_or_scan(context, node, access)
     compiled = compiled_relation(context.catalog, node.relation)
     decode = compiled.layout.projector(node.slots)
     if access.full_key and access.range is None:
@@ -268,6 +269,25 @@ def _scan_values(
 
 
 # -- indexes ---------------------------------------------------------------------------------------
+
+
+def _fetch_by_index_or_scan(context: CompileContext, node: n.Scan, access: paths.Access) -> Fetch:
+    """By the index; but a LIKE pattern that turns out to begin with a wildcard would fetch every
+    row through it, one by one, so then the table is scanned."""
+    by_index = _fetch_by_index(context, node, access)
+    pattern = None if access.range is None else access.range.pattern
+    if pattern is None or not _may_scan_instead(context, access):
+        return by_index
+    is_bounded = compile_prefix_check(context, pattern)
+    by_scan = compile_fetch(context, node, paths.FULL)
+    return lambda run, row: (by_index if is_bounded(run, row) else by_scan)(run, row)
+
+
+def _may_scan_instead(context: CompileContext, access: paths.Access) -> bool:
+    """Whether the index says nothing of the rows but what the range says."""
+    assert access.index is not None
+    index = compiled_index(context.catalog, access.index).index
+    return not (access.parts or access.covering or access.ordered or index.where is not None)
 
 
 def _fetch_by_index(context: CompileContext, node: n.Scan, access: paths.Access) -> Fetch:

@@ -81,6 +81,8 @@ def is_one_range(scan: n.Scan) -> bool:
     if access.range is not None:
         limits = (access.range.low, access.range.high)
         values += [limit.value for limit in limits if limit is not None]
+        if access.range.pattern is not None:
+            values.append(access.range.pattern)
     return all(map(is_known_value, values))
 
 

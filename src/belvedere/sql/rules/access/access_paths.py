@@ -330,12 +330,15 @@ def _make_key_part(sarg: Sarg) -> paths.Part:
 def _find_range(column: KeyExpression, sargs: list[Sarg]) -> tuple[paths.Range | None, list[Sarg]]:
     low: paths.Bound | None = None
     high: paths.Bound | None = None
+    pattern: Sarg | None = None
     used: list[Sarg] = []
     for one in sargs:
         if one.side != column.expression:
             continue
         if isinstance(one.value, paths.Range):
-            if low is None and high is None:
+            if one.value.pattern is not None:
+                pattern = pattern or one
+            elif low is None and high is None:
                 low, high = one.value.low, one.value.high
                 used.append(one)
             continue
@@ -347,9 +350,12 @@ def _find_range(column: KeyExpression, sargs: list[Sarg]) -> tuple[paths.Range |
         elif one.comparison in ("<", "<=") and high is None:
             high = paths.Bound(one.value, one.comparison == "<=")
             used.append(one)
-    if low is None and high is None:
+    if low is not None or high is not None:
+        return paths.Range(low, high), used
+    if pattern is None:
         return None, []
-    return paths.Range(low, high), used
+    assert isinstance(pattern.value, paths.Range)
+    return pattern.value, [pattern]
 
 
 def _estimate_access_rows(

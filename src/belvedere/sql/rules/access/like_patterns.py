@@ -1,13 +1,17 @@
-"""LIKE patterns with a fixed beginning as ranges of text."""
+"""LIKE patterns with a fixed beginning as ranges of text.
+
+The range of a constant pattern is known here; that of a parameter when the statement runs.
+"""
 
 from __future__ import annotations
 
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
+from belvedere.plan.pattern_prefix import find_prefix_bounds
 from belvedere.plan.transform import columns_of
 from belvedere.types import Kind
 
-_LAST = 0x10FFFF
+_TEXTS = (Kind.TEXT, Kind.VARCHAR)
 
 
 def prefix_range(condition: e.Expression) -> tuple[e.Expression, paths.Range] | None:
@@ -15,34 +19,15 @@ def prefix_range(condition: e.Expression) -> tuple[e.Expression, paths.Range] | 
     if not isinstance(condition, e.Call) or condition.function.name != "~~":
         return None
     side, pattern = condition.arguments
-    if not isinstance(pattern, e.Literal) or not isinstance(pattern.value, str):
+    if side.type.kind not in _TEXTS or not columns_of(side):
         return None
-    if side.type.kind not in (Kind.TEXT, Kind.VARCHAR) or not columns_of(side):
+    if not isinstance(pattern, e.Literal):
+        known = pattern.type.kind in _TEXTS and not columns_of(pattern)
+        return (side, paths.Range(pattern=pattern)) if known else None
+    if not isinstance(pattern.value, str):
         return None
-    prefix = _literal_prefix(pattern.value)
-    if not prefix:
+    low, after = find_prefix_bounds(pattern.value)
+    if not low:
         return None
-    low = paths.Bound(e.Literal(prefix, side.type), True)
-    after = _next_prefix(prefix)
     high = None if after is None else paths.Bound(e.Literal(after, side.type), False)
-    return side, paths.Range(low, high)
-
-
-def _literal_prefix(pattern: str) -> str:
-    for i, sign in enumerate(pattern):
-        if sign in "%_\\":
-            return pattern[:i]
-    return pattern
-
-
-def _next_prefix(prefix: str) -> str | None:
-    """The smallest text that is larger than every text with this prefix."""
-    while prefix:
-        code = ord(prefix[-1])
-        if code < _LAST:
-            code += 1
-            if 0xD800 <= code <= 0xDFFF:  # no characters, only halves of them
-                code = 0xE000
-            return prefix[:-1] + chr(code)
-        prefix = prefix[:-1]
-    return None
+    return side, paths.Range(paths.Bound(e.Literal(low, side.type), True), high)
