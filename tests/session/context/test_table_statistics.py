@@ -69,6 +69,36 @@ def test_a_large_table_is_sampled_in_places(
     assert rows == 12_000
 
 
+@pytest.mark.parametrize("far", [1 << 20, 1 << 30])
+def test_a_few_keys_far_from_the_others_do_not_count(
+    con: belvedere.Connection, monkeypatch: pytest.MonkeyPatch, far: int
+) -> None:
+    monkeypatch.setattr(table_statistics, "COUNTED_MAX", 500)
+    con.execute("CREATE TABLE far (id int PRIMARY KEY, v int)")
+    con.execute("INSERT INTO far SELECT i, i % 10 FROM generate_series(0, 7999) i")
+    con.execute(f"INSERT INTO far SELECT {far} + i, 99 FROM generate_series(0, 9) i")
+    assert 4_000 < estimate(con, "SELECT id FROM far") < 16_000
+    assert estimate(con, "SELECT v FROM far WHERE v = 99") < 300
+    joined = estimate(con, "SELECT a.v FROM far a JOIN far b ON a.id = b.id")
+    assert joined < 32_000
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+def test_values_that_repeat_with_the_period_of_the_sample_are_seen(
+    con: belvedere.Connection, monkeypatch: pytest.MonkeyPatch, analyzed: bool
+) -> None:
+    """With every n-th row taken, one value of a column that is the key modulo n would be all."""
+    monkeypatch.setattr(table_statistics, "SAMPLED_MAX", 300)
+    monkeypatch.setattr(table_statistics, "ANALYZED_MAX", 300)
+    con.execute("CREATE TABLE p (id int PRIMARY KEY, v int)")
+    con.execute("INSERT INTO p SELECT i, i % 8 FROM generate_series(0, 2335) i")
+    if analyzed:
+        con.execute("ANALYZE p")
+    assert estimate(con, "SELECT v, count(*) FROM p GROUP BY v") == 8
+    share = estimate(con, "SELECT id FROM p WHERE v = 3")
+    assert share == pytest.approx(292, rel=0.5)
+
+
 def test_it_is_made_anew_when_much_has_happened(con: belvedere.Connection) -> None:
     con.execute("CREATE TABLE n (id int PRIMARY KEY, v int)")
     assert estimate(con, "SELECT * FROM n") == 1

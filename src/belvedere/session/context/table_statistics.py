@@ -3,14 +3,15 @@
 Every process that has the store open samples for itself, when a statement first needs a table and
 again after a number of commits: nothing is stored, nothing is locked, writers do no extra work. A
 sample has rows from all over the table: every row of a small one, and of a large one short runs at
-evenly spaced keys; ANALYZE reads the complete table and samples every n-th row. The summary of a
-column is computed from the sample when first needed.
+evenly spaced keys; ANALYZE reads the complete table and samples one of every n rows. The summary
+of a column is computed from the sample when first needed.
 """
 
 from __future__ import annotations
 
+import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -30,6 +31,12 @@ SAMPLED_MAX = 3_000
 ANALYZED_MAX = 30_000
 RUN_COUNT = 48
 RUN_ROWS = 64
+SAMPLE_SEED = 1
+"""The same rows give the same sample, and so the same plans."""
+
+GAPS_MAX = 8
+"""How often a gap without rows, in front of keys far from the others, is left out."""
+
 GOLDEN_SHARE = 0.6180339887
 """Multiples of it, without their whole parts, are spread evenly between 0 and 1."""
 POSITIONS_MAX = 1_000
@@ -133,11 +140,12 @@ class TableStatistics:
         _, position, catalog, _ = self._source.visibility.published_snapshot
         table = compiled_table(catalog, relation)
         rows, step, values = 0, 1, list[bytes]()
+        chosen = random.Random(SAMPLE_SEED)
         for batch in self._reader().scan_values(table.start, table.end):
-            values += batch[-rows % step :: step]
+            values += _pick_one_of_each(batch, step, chosen)
             rows += len(batch)
             while len(values) > 2 * ANALYZED_MAX:
-                values, step = values[::2], step * 2
+                values, step = _pick_one_of_each(values, 2, chosen), step * 2
         self._store_sample(relation, TableSample(position, float(rows), table, values))
 
     def _get_fresh_sample(self, relation: int) -> TableSample:
@@ -166,7 +174,22 @@ class TableStatistics:
         if len(values) >= COUNTED_MAX:
             values = list(_sample_rows_evenly_by_key(reader, compiled))
             return TableSample(position, rows, compiled, values, in_runs=True)
-        return TableSample(position, rows, compiled, values[:: len(values) // SAMPLED_MAX + 1])
+        step = len(values) // SAMPLED_MAX + 1
+        picked = _pick_one_of_each(values, step, random.Random(SAMPLE_SEED))
+        return TableSample(position, rows, compiled, picked)
+
+
+def _pick_one_of_each(values: Sequence[bytes], step: int, chosen: random.Random) -> list[bytes]:
+    """One of every `step` values, any of them: every n-th one would miss what repeats with the same
+    period, such as a column that is the key modulo a number."""
+    if step == 1:
+        return list(values)
+    found = []
+    for start in range(0, len(values), step):
+        place = start + chosen.randrange(step)
+        if place < len(values):
+            found.append(values[place])
+    return found
 
 
 def _read_first_rows_and_count(
@@ -222,22 +245,35 @@ def _estimate_range_factor(reader: Reader, keys: RowRange, reached: bytes) -> fl
     if place >= min(len(first), len(last)) or reached[place] != first[place]:
         low, high, here = _convert_keys_to_numbers(first, last, reached)
         return max(1.0, (high - low) / max(1, here - low))
-    groups = _split_by_byte(reader, keys, first, last)
+    groups = _list_large_parts(reader, keys, first, last)
     inside = _estimate_range_factor(reader, groups[0], reached)
     return inside * max(1.0, len(groups) - 0.5)  # the last one is seldom full
 
 
-def _split_by_byte(reader: Reader, keys: RowRange, first: bytes, last: bytes) -> list[RowRange]:
-    """The parts of a range that have one value each in the first byte that differs."""
+def _list_large_parts(reader: Reader, keys: RowRange, first: bytes, last: bytes) -> list[RowRange]:
+    """The parts of a range that have one value each in the first byte that differs; without those
+    of a few rows, unless all are: some keys far from the others say little about the table."""
     place = _common_prefix_length(first, last)
-    found: list[RowRange] = []
+    large, small = list[RowRange](), list[RowRange]()
     start: bytes | None = first
     while start is not None:
         end = start[:place] + bytes([start[place] + 1]) if start[place] < 255 else keys.end
-        found.append(RowRange(start, min(end, keys.end)))
-        pairs = next(reader.scan(found[-1].end, keys.end, limit=1), None)
-        start = pairs[0][0] if pairs else None
-    return found
+        part = RowRange(start, min(end, keys.end))
+        read = _read_keys(reader, RowRange(start, keys.end), RUN_ROWS)
+        inside = sum(key < part.end for key in read)
+        (large if inside == RUN_ROWS else small).append(part)
+        beyond = (
+            read[inside:]
+            if inside < RUN_ROWS
+            else _read_keys(reader, RowRange(part.end, keys.end), 1)
+        )
+        start = beyond[0] if beyond else None
+    return large or small
+
+
+def _read_keys(reader: Reader, keys: RowRange, count: int) -> list[bytes]:
+    found = reader.scan(keys.start, keys.end, limit=count)
+    return [key for pairs in found for key, _ in pairs]
 
 
 def _read_first_and_last_row(
@@ -255,23 +291,33 @@ def _read_first_and_last_row(
 
 def _sample_rows_evenly_by_key(reader: Reader, table: CompiledTable) -> Iterator[bytes]:
     """Short runs of rows, at starts that split the key range evenly; of a key with few values in
-    front, the range of each of them."""
+    front, the range of each of them. No row is there twice."""
     ends = _read_first_and_last_row(reader, table)
     if ends is None:
         return
     keys = RowRange(table.start, table.end)
-    parts = _split_by_byte(reader, keys, ends[0][0], ends[1][0])
+    parts = _list_large_parts(reader, keys, ends[0][0], ends[1][0])
+    seen: set[bytes] = set()
     for i in range(RUN_COUNT):
-        part = parts[i * len(parts) // RUN_COUNT]
-        start = _find_place_in_range(reader, part, i * GOLDEN_SHARE % 1.0 if i else 0.0)
-        for pairs in reader.scan(start, table.end, limit=RUN_ROWS):
-            yield from (value for _, value in pairs)
+        number = i * len(parts) // RUN_COUNT
+        for _ in range(GAPS_MAX):
+            part = parts[number]
+            start = _find_place_in_range(reader, part, i * GOLDEN_SHARE % 1.0 if i else 0.0)
+            run = [
+                pair for pairs in reader.scan(start, table.end, limit=RUN_ROWS) for pair in pairs
+            ]
+            if not run or run[0][0] not in seen or start <= part.start:
+                break
+            parts[number] = RowRange(part.start, start)  # no rows from here on but known ones
+        yield from (value for key, value in run if key not in seen)
+        seen.update(key for key, _ in run)
 
 
 def _find_place_in_range(reader: Reader, keys: RowRange, share: float) -> bytes:
     """A key so far into a range, as keys are spread."""
     ends = _read_first_and_last_row(reader, keys)
-    assert ends is not None, "a part of a table has rows"
+    if ends is None:  # deleted meanwhile: every read is of what is published then
+        return keys.start
     first, last = ends[0][0], ends[1][0]
     low, high, _ = _convert_keys_to_numbers(first, last, first)
     if not share or low == high:
