@@ -65,3 +65,12 @@ def test_the_budget_and_the_slowdown_are_kept(rng: random.Random) -> None:
 def test_a_thousand_candidates_are_ranked(rng: random.Random) -> None:
     chosen = choose_views(_make_table(rng, 1_000, 40), ChoiceLimits(20_000_000.0))
     assert chosen
+
+
+def test_a_long_query_that_no_view_helps_does_not_hide_the_others(rng: random.Random) -> None:
+    table = _make_table(rng, 12, 6)
+    limits = ChoiceLimits(slowdown_max=1e9)
+    wanted = [one.name for one in choose_views(table, limits)]
+    assert wanted
+    table.query_us["long"], table.calls["long"] = 1e12, 1.0
+    assert [one.name for one in choose_views(table, limits)] == wanted

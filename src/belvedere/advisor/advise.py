@@ -2,7 +2,8 @@
 
 bind the workload      queries, writes, and what is neither
 Synergy's stages       rooted trees, candidate paths, views per query
-candidates             paths, joins, filtered joins, groups, whole queries, shared joins, indexes
+candidates             paths, joins, filtered joins, groups, whole queries, shared joins, indexes,
+                       and other forms of them
 prices                 each candidate planned and counted, alone
 choice                 the set that is worth most, within the budget
 the set together       every query planned with all chosen views in the catalog
@@ -19,6 +20,7 @@ from belvedere.advisor.candidates.query_answers import list_query_answers
 from belvedere.advisor.candidates.query_views import list_query_views
 from belvedere.advisor.candidates.shared_views import list_shared_views
 from belvedere.advisor.candidates.table_indexes import list_table_indexes
+from belvedere.advisor.candidates.view_forms import list_view_forms
 from belvedere.advisor.choice.choose_views import ChoiceLimits, choose_views
 from belvedere.advisor.choice.dismissals import Dismissal, list_dismissals
 from belvedere.advisor.choice.objective import Choice, Objective, sum_bytes
@@ -128,6 +130,7 @@ def list_candidates(
             found += list_query_views(catalog, query)
             found += list_query_answers(catalog, query)
         found += list_shared_views(catalog, workload.queries)
+        found += list_view_forms(catalog, found, workload.writes)
         found += list_table_indexes(catalog, workload.queries)
     existing = {view.definition for view in catalog.views}
     unique: dict[tuple[object, ...], Candidate] = {}
@@ -169,7 +172,8 @@ def apply_form(choice: Choice) -> Candidate:
     if not choice.deferred:
         return choice.price.candidate
     given = (("maintenance", "deferred"), ("max_lag", LAG))
-    return choice.price.candidate.with_options(given)
+    candidate = choice.price.candidate
+    return candidate.with_options((*candidate.options, *given))
 
 
 def _describe_choice(objective: Objective, choice: Choice, chosen: Sequence[Choice]) -> AdvisedView:
@@ -184,6 +188,8 @@ def _describe_choice(objective: Objective, choice: Choice, chosen: Sequence[Choi
     kind = choice.price.candidate.kind
     if choice.price.candidate.is_index:
         form = "an index is enough"
+    for name, value in choice.price.candidate.options:
+        form = f"{name} = '{value}': a write changes few entries; {form}"
     return AdvisedView(
         apply_form(choice),
         choice.price,

@@ -9,5 +9,6 @@ In reading order; an entry uses only those before it:
     query_answers    whole queries, and their first rows
     path_views       the views that Synergy's mechanism selects
     shared_views     views for several queries
+    view_forms       co-located and local forms of the others
     table_indexes    indexes, where nothing else is missing
 """

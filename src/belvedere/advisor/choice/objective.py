@@ -40,11 +40,15 @@ class Objective:
 
     def __init__(self, table: CostTable) -> None:
         self.table = table
+        helped = {name for price in table.prices for name in price.savings}
+        queries = {name: us for name, us in table.query_us.items() if name in helped}
         self.total_us = sum(
             us * table.calls[name]
-            for costs in (table.query_us, table.write_us)
+            for costs in (queries, table.write_us)
             for name, us in costs.items()
         )
+        """What the workload takes without the queries that no candidate makes faster: views for the
+        others pay, however long these take."""
 
     def value_set(self, chosen: Sequence[Choice]) -> float:
         return self.sum_savings(chosen) - self.sum_upkeep(chosen)

@@ -92,6 +92,8 @@ class CandidateEstimator:
             try:
                 price = self._estimate_candidate(candidate)
             except Error as error:
+                if candidate.options:
+                    continue  # a form that this view cannot have; the view itself is priced
                 detail = f": {error.detail}" if error.detail else ""
                 table.rejected.append(RejectedCandidate(candidate, f"{error.message}{detail}"))
                 continue
@@ -187,10 +189,10 @@ class CandidateEstimator:
             if (price := estimate_view_write(hypothesis, view, write, self._units))
         }
         context = hypothesis.make_context()
-        _, size = estimate_entries_and_bytes(
+        entries, size = estimate_entries_and_bytes(
             view.defined.compiled, lambda plan: estimate_rows(plan, context)
         )
-        return writes, view.rows, size
+        return writes, view.rows, round(size * min(1.0, view.rows / entries))
 
 
 def _find_refusal(found: RewriteChoice | None, candidate: Candidate) -> str:

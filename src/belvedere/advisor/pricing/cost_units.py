@@ -23,6 +23,10 @@ INDEX_US = 5.0
 DEFERRED_SHARE = 0.5
 """What maintenance in batches costs of that inside commits."""
 
+HOT_ENTRY_US = 20.0
+"""What a write of a partitioned table pays for an entry that all its writes change: the partitions
+spread the rows over the store, such an entry brings all writes to one place."""
+
 FACTOR_MAX = 10.0
 
 

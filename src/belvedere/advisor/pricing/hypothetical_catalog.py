@@ -13,7 +13,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Index, ObjectState, View
-from belvedere.catalog.view_options import check_options
+from belvedere.catalog.view_options import NO_OPTIONS, ViewOptions, check_options
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.sql.bind.statements.statement import STORED_EXPRESSIONS
@@ -64,6 +64,7 @@ class HypotheticalView:
     id: int
     defined: DefinedView
     rows: float
+    options: ViewOptions = NO_OPTIONS
 
 
 class HypotheticalCatalog:
@@ -103,8 +104,8 @@ class HypotheticalCatalog:
         assert isinstance(view, View)
         orders = defined.compiled.stored_orders
         self._edit.put(msgspec.structs.replace(view, state=ObjectState.READY, orders=orders))
-        rows = self._estimate_view_rows(defined.compiled)
-        self.views[candidate.name] = HypotheticalView(id_, defined, rows)
+        rows = self._estimate_view_rows(defined.compiled, view)
+        self.views[candidate.name] = HypotheticalView(id_, defined, rows, options)
         self.statistics.rows[id_] = rows
         self._note_origins(id_, defined.compiled)
 
@@ -115,13 +116,19 @@ class HypotheticalCatalog:
         seen = hide_later_columns(self.catalog, view)
         defined = self.registry.build_defined_view(seen, new)
         rows = self.statistics.row_count(view.id) or 1.0
-        return HypotheticalView(view.id, defined, rows)
+        return HypotheticalView(view.id, defined, rows, options)
 
-    def _estimate_view_rows(self, compiled: MaintenancePlan) -> float:
+    def _estimate_view_rows(self, compiled: MaintenancePlan, view: View) -> float:
         plan = compiled.tree.plan
-        if compiled.group is not None:
-            plan = n.Aggregate(plan, compiled.group.groups, (), compiled.stored)
-        return estimate_rows(plan, self.make_context())
+        if compiled.group is None:
+            return estimate_rows(plan, self.make_context())
+        groups, stored, partitions = compiled.group.groups, compiled.stored, 1
+        if view.options.local:  # the number of the partition is the first of its groups
+            groups, stored = groups[1:], stored[1:]
+            partitions = max(self.catalog.table(one).partitions for one in view.inputs)
+        rows = estimate_rows(plan, self.make_context())
+        found = estimate_rows(n.Aggregate(plan, groups, (), stored), self.make_context())
+        return min(rows, found * partitions)
 
     def _note_origins(self, view: int, compiled: MaintenancePlan) -> None:
         plan = compiled.tree.plan
