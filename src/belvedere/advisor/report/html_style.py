@@ -32,7 +32,7 @@ border-radius:10px;font-size:14px}
 th{text-align:left;color:var(--soft);font-weight:500;font-size:13px}
 th,td{padding:8px 12px;border-bottom:1px solid var(--line);vertical-align:middle;white-space:nowrap}
 tr:last-child td{border-bottom:0}
-td.n{text-align:right;font-variant-numeric:tabular-nums}
+th:nth-child(n+2):nth-child(-n+5),td.n{text-align:right;font-variant-numeric:tabular-nums}
 td.views{white-space:normal;font:12px ui-monospace,Menlo,Consolas,monospace;color:var(--soft);
 overflow-wrap:anywhere;min-width:180px}
 .good{color:var(--good);font-weight:600}.bad{color:var(--bad)}.same{color:var(--soft)}
