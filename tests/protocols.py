@@ -85,6 +85,7 @@ def opener_on_cells(on_disk: Callable[..., Database]) -> Callable[..., Database]
 
 BATCH_ONLY = (
     ("session/rights/test_grants.py", "*rewrite_of_the_table*", "ALTER TABLE that writes all rows"),
+    ("session/ddl/test_comments.py", "*written_anew*", "ALTER TABLE that writes all rows"),
     # Only a commit section writes what one row derives at once.
     ("views/codegen/test_single_row.py", "*", "the short way of one row"),
     # A node on cells fills views at a snapshot of the cells: see

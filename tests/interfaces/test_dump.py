@@ -38,7 +38,14 @@ alter table up add constraint round foreign key (other) references down (id);
 alter table down add column later int not null default 9;
 create index by_note on sales.kinds (note desc nulls last, lower(note)) include (price) where f;
 create index slow on "Odd name" (d) with (maintenance = 'deferred', max_lag = '3 s');
-create index near on "Odd name" (d) include (c) with (placement = 'local')
+create index near on "Odd name" (d) include (c) with (placement = 'local');
+comment on schema sales is 'what is sold';
+comment on table "Odd name" is 'it''s odd';
+comment on column "Odd name".b is 'bee';
+comment on constraint ck on "Odd name" is 'above nothing';
+comment on constraint down_c_fkey on down is 'of a customer';
+comment on index sales.by_note is 'notes';
+comment on sequence ticket is 'in fives'
 """
 
 ROWS = r"""

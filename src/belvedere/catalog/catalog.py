@@ -19,6 +19,7 @@ from belvedere.catalog.model import (
     OWNER_ROLE,
     AccessList,
     AnyObject,
+    Comments,
     DefaultPrivileges,
     ForeignServer,
     ForeignTable,
@@ -159,6 +160,11 @@ class Catalog:
     def access_lists(self) -> dict[int, AccessList]:
         """By the object that each is of."""
         return {o.object: o for o in self.objects.values() if isinstance(o, AccessList)}
+
+    @cached_property
+    def comments(self) -> dict[int, Comments]:
+        """By the object that each is of."""
+        return {o.object: o for o in self.objects.values() if isinstance(o, Comments)}
 
     @cached_property
     def default_privileges(self) -> tuple[DefaultPrivileges, ...]:

@@ -332,6 +332,16 @@ class AccessList(CatalogObject, frozen=True, omit_defaults=True, tag="access lis
     column_grants: dict[int, tuple[Grant, ...]] = {}
 
 
+class Comments(CatalogObject, frozen=True, omit_defaults=True, tag="comments", kw_only=True):
+    """What COMMENT ON says of an object, of its columns by slot, and of its constraints by name.
+    Kept apart from the object, as its access list is."""
+
+    object: int
+    text: str | None = None
+    columns: dict[int, str] = {}
+    constraints: dict[str, str] = {}
+
+
 class DefaultPrivileges(
     CatalogObject, frozen=True, omit_defaults=True, tag="default privileges", kw_only=True
 ):
@@ -357,9 +367,10 @@ AnyObject = (
     | View
     | Role
     | AccessList
+    | Comments
     | DefaultPrivileges
 )
-NAMELESS = (Head, Schema, Role, AccessList, DefaultPrivileges, ForeignServer)
+NAMELESS = (Head, Schema, Role, AccessList, Comments, DefaultPrivileges, ForeignServer)
 """Objects that are not relations: their names, if they have any, are looked up elsewhere."""
 Relation = Table | Index | View
 

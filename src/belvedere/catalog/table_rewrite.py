@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
+from belvedere.catalog.comments import move_comments
 from belvedere.catalog.definition_rules import require_matching_columns
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import (
@@ -83,6 +84,9 @@ def rewrite_table(edit: CatalogEdit, table: Table) -> Table:
         if isinstance(item, Sequence) and item.owner == old.id:
             edit.put(replace(item, owner=made.id))
     move_access_list(edit, old, made)
+    move_comments(edit, old, made)
+    for index in indexes:
+        move_comments(edit, index, edit.catalog.objects[ids[index.id]])
     _require_matching_keys(edit, made.id)
     return edit.catalog.table(made.id)
 

@@ -335,6 +335,16 @@ class Alter(msgspec.Struct, frozen=True):
     if_exists: bool = False
 
 
+class Comment(msgspec.Struct, frozen=True):
+    """COMMENT ON. `kind` as in Alter, or 'column' or 'constraint' of the relation `name`, whose own
+    name is `part`. `text` None takes the comment away."""
+
+    kind: str
+    name: QualifiedName
+    text: str | None
+    part: str = ""
+
+
 class AlterSequence(msgspec.Struct, frozen=True):
     name: QualifiedName
     options: SequenceOptions
@@ -479,6 +489,7 @@ Definition = (
     | CreateMaterializedView
     | Alter
     | AlterSequence
+    | Comment
     | Drop
     | Truncate
     | MaintainView

@@ -202,7 +202,7 @@ def test_a_traceback_has_the_callers_lines_and_no_inside(users: belvedere.Connec
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        ("COMMENT ON TABLE users IS 'x'", "COMMENT ON is not supported"),
+        ("COMMENT ON ROLE users IS 'x'", "COMMENT ON ROLE is not supported"),
         ("LISTEN orders", "LISTEN here is not supported"),
         ("CREATE FUNCTION f() RETURNS int AS 'x'", "CREATE FUNCTION is not supported"),
         ("DROP TRIGGER x ON users", "DROP TRIGGER is not supported"),

@@ -166,6 +166,8 @@ alter materialized view s.m rename to other
 alter index s.t_a rename to other
 alter sequence s.q rename to other
 alter sequence s.q restart with 9
+comment on table s.t is 'x'
+comment on schema s is 'x'
 alter schema own rename to other
 drop table s.t cascade
 drop view s.v

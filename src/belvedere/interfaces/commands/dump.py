@@ -11,12 +11,12 @@ from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.describe import qualified_name, relation_describer
 from belvedere.catalog.model import (
+    NAMELESS,
     AccessList,
     AnyObject,
-    DefaultPrivileges,
+    Comments,
     ForeignServer,
     ForeignTable,
-    Head,
     Index,
     PlainView,
     Role,
@@ -98,7 +98,9 @@ def _object_lines(catalog: Catalog, item: AnyObject) -> Iterator[str]:
         yield f"access list of {item.object} (id {item.id}, owner {item.owner})"
     if isinstance(item, ForeignServer):
         yield f"server {print_name(item.name)} (id {item.id}, {item.wrapper})"
-    if isinstance(item, Head | Schema | Role | AccessList | DefaultPrivileges | ForeignServer):
+    if isinstance(item, Comments):
+        yield f"comments of {item.object} (id {item.id})"
+    if isinstance(item, NAMELESS):
         return
     name = print_name(qualified_name(catalog, item))
     match item:

@@ -6,6 +6,7 @@
     next numbers of sequences
     foreign servers and tables
     views, then indexes of views    each after its inputs; CREATE backfills them
+    comments
 
 `belvedere shell NEW.db -f SCRIPT` runs it. Positions, the log and tokens are not part of it: use
 `belvedere backup` for those. Auxiliary views are created with the views that need them.
@@ -37,6 +38,7 @@ from belvedere.codec import keyspace
 from belvedere.codec.keys import KeyCodec, KeyColumn
 from belvedere.codec.rows import RowLayout, Slot
 from belvedere.errors import InvalidInput, Unsupported
+from belvedere.interfaces.commands.dump_comments import dump_comments
 from belvedere.interfaces.commands.dump_source import DumpSource
 from belvedere.interfaces.shell.statements import DUMP_FIRST, DUMP_LAST
 from belvedere.plan.functions import text_formatter
@@ -85,6 +87,7 @@ def dump_sql(db: DumpSource, limit: int | None = None) -> Iterator[str]:
         for view in list_user_views(catalog)
         if view.index is not None
     )
+    yield from dump_comments(catalog)
     yield DUMP_LAST
 
 

@@ -12,6 +12,7 @@ In reading order; an entry uses only those before it:
     roles                CREATE, ALTER and DROP ROLE, and membership
     access               statements about roles, owners and grants
     schemas              CREATE, ALTER and DROP SCHEMA, and SET SCHEMA of a relation
+    comments             COMMENT ON
     sequences            CREATE and ALTER SEQUENCE, and the sequences of identity columns
     alter                ALTER: each action as a change of the catalog
     rebuild_views        materialized views over a table that ALTER TABLE writes again

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from belvedere.catalog import definitions as wanted
+from belvedere.catalog.comments import rename_constraint_comment
 from belvedere.catalog.definition_rules import require_column
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import ForeignTable, PlainView, Sequence, Table, TypeName, View
@@ -96,8 +97,11 @@ def apply_table_action(
             _check_and_add_constraint(session, edit, table, action.constraint)
         case d.DropConstraint():
             _drop_constraint(edit, table, action)
+            rename_constraint_comment(edit, table.id, action.name, None)
         case d.Rename():
             _rename_column_or_constraint(edit, table, action)
+            if action.what == "constraint":
+                rename_constraint_comment(edit, table.id, action.old, action.new)
         case d.SetOptions():
             _set_root_option(edit, table, dict(action.options))
         case d.SetColumnIdentity():

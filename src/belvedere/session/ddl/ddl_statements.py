@@ -41,6 +41,7 @@ from belvedere.session.ddl.alter import (
     apply_table_action,
     build_column_definition,
 )
+from belvedere.session.ddl.comments import set_comment
 from belvedere.session.ddl.foreign_tables import (
     create_foreign_table,
     create_server,
@@ -75,14 +76,14 @@ _CLASSES: dict[str, type] = {
 def run_ddl_statement(session: Session, statement: Any) -> Result:
     if not (isinstance(statement, d.MaintainView) and statement.verb == "verify"):
         session.transactions.require_writable("change the schema")
+    for notice in build_skip_notices(session.catalog, statement):
+        add_notice_unless_silenced(session, notice)
     result = _dispatch_ddl_statement(session, statement)
     session.transactions.advance_position(session.host.position)
     return result
 
 
 def _dispatch_ddl_statement(session: Session, statement: Any) -> Result:
-    for notice in build_skip_notices(session.catalog, statement):
-        add_notice_unless_silenced(session, notice)
     about_rights = find_access_change(session, statement, _drop_catalog_object)
     if about_rights is not None:
         return _change_catalog(session, *about_rights)
@@ -129,6 +130,8 @@ def _dispatch_ddl_statement(session: Session, statement: Any) -> Result:
             return _change_catalog(
                 session, "ALTER SEQUENCE", lambda edit: alter_sequence(session, edit, statement)
             )
+        case d.Comment():
+            return _change_catalog(session, "COMMENT", lambda edit: set_comment(edit, statement))
         case d.Drop():
             return _drop_with_notices(session, statement)
         case d.Truncate():

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.comments import move_comments
 from belvedere.catalog.definition_rules import dependents_error
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import ObjectState, View, ViewKind
@@ -200,6 +201,7 @@ def _publish_replacement(
             edit.put(msgspec.structs.replace(user, reads=reads))
     edit.drop_view(pair.old.id)
     move_access_list(edit, pair.old, new)
+    move_comments(edit, pair.old, new)
     for one in (pair, *indexes):
         _rename_staged_view(edit, edit.catalog.require_relation(View, one.staged, schema), one)
 

@@ -152,6 +152,13 @@ def _check_new_owner(check: RightsCheck, name: str) -> None:
         raise not_allowed("give an object to a role that one cannot SET ROLE to")
 
 
+def _check_comment(check: RightsCheck, statement: d.Comment) -> None:
+    if statement.kind == "schema":
+        check.require_owner(check.find_schema(statement.name.name))
+    else:
+        check.require_owner(check.find(statement.name))
+
+
 def _check_alter_sequence(check: RightsCheck, statement: d.AlterSequence) -> None:
     check.require_owner(check.find(statement.name))
 
@@ -289,6 +296,7 @@ RULES: dict[type, Rule] = {
     d.CreateMaterializedView: _check_create_view,
     d.Alter: _check_alter,
     d.AlterSequence: _check_alter_sequence,
+    d.Comment: _check_comment,
     d.Drop: _check_drop,
     d.Truncate: _check_truncate,
     d.MaintainView: _check_maintain,

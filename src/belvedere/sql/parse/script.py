@@ -15,6 +15,7 @@ from belvedere.sql.parse.queries.query import parse_query
 from belvedere.sql.parse.statement_forms import CreateAsForm, ExplainForm, Tree
 from belvedere.sql.parse.statements import cursors, ddl, grants, utility
 from belvedere.sql.parse.statements.alter import parse_alter
+from belvedere.sql.parse.statements.comment import parse_comment
 from belvedere.sql.parse.statements.ddl_clauses import parse_qualified_name
 from belvedere.sql.parse.statements.dml import parse_data_statement
 
@@ -114,6 +115,7 @@ _RULES: dict[str, Callable[[TokenCursor], Tree]] = {
     "merge": parse_data_statement,
     "create": ddl.parse_create,
     "alter": parse_alter,
+    "comment": parse_comment,
     "drop": ddl.parse_drop,
     "truncate": ddl.parse_truncate,
     "grant": grants.parse_grant,
@@ -159,7 +161,6 @@ _MISSING = {
             analyse call checkpoint cluster do load
         """.split()
     },
-    "comment": "COMMENT ON",
     "import": "IMPORT FOREIGN SCHEMA",
     "security": "SECURITY LABEL",
 }

@@ -11,6 +11,7 @@ In reading order; an entry uses only those before it:
     foreign_objects  foreign servers and foreign tables, in information_schema too
     class_rows       relations, columns, defaults, indexes, sequences
     constraint_rows  constraints
+    comment_rows     comments
     shared_rows      schemas, the database, roles, functions
     listing_rows     the views that list objects by name
     sizes            bytes of relations

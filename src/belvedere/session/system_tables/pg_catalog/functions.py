@@ -15,6 +15,7 @@ from belvedere.session.system_tables.pg_catalog import (
     shared_rows,
     sizes,
 )
+from belvedere.session.system_tables.pg_catalog.comment_rows import CLASS_OIDS, find_comments
 from belvedere.session.system_tables.pg_catalog.constraint_rows import find_constraints
 from belvedere.session.system_tables.pg_catalog.relations import Relation, Relations, find_relations
 from belvedere.session.system_tables.pg_catalog.type_rows import (
@@ -91,16 +92,21 @@ def _find_visible_schemas(session: Session) -> list[str]:
 
 
 def _split_names(text: str) -> list[str]:
-    """The parts of a qualified name; unquoted ones in lower case."""
-    parts, word, quoted = [], "", False
+    """The parts of a qualified name; unquoted ones in lower case, a quote in them written twice."""
+    parts, word, quoted, before = [], "", False, ""
     for character in text.strip():
         if character == '"':
-            quoted = not quoted
-        elif character == "." and not quoted:
+            word += '"' if before == '"' and not quoted else ""
+            quoted, before = not quoted, "" if before == '"' and not quoted else '"'
+            continue
+        before = ""
+        if quoted:
+            word += character
+        elif character == ".":
             parts.append(word)
             word = ""
-        elif quoted or not character.isspace():
-            word += character if quoted else character.lower()
+        elif not character.isspace():
+            word += character.lower()
     return [*parts, word]
 
 
@@ -311,6 +317,19 @@ def _notify(session: Session, channel: str | None, payload: str | None) -> str:
     return ""
 
 
+def _get_comment(session: Session, oid: int, catalog: str | None = None) -> str | None:
+    """Without a catalog, the comment of anything that has this OID."""
+    comments = find_comments(find_relations(session.catalog))
+    if catalog is None:
+        return next((text for key, text in comments.items() if key[::2] == (oid, 0)), None)
+    return comments.get((oid, CLASS_OIDS.get(catalog, 0), 0))
+
+
+def _get_column_comment(session: Session, oid: int, number: int) -> str | None:
+    key = (oid, CLASS_OIDS["pg_class"], number)
+    return find_comments(find_relations(session.catalog)).get(key) if number else None
+
+
 def _measure_relation(session: Session, oid: int, fork: str = "main") -> int | None:
     relation = find_relations(session.catalog).by_oid.get(oid)
     if relation is None:
@@ -342,13 +361,13 @@ def _answer(value: Any) -> Answer:
 
 
 _NO_OBJECT = (
-    "col_description obj_description shobj_description pg_get_function_arg_default "
+    "shobj_description pg_get_function_arg_default "
     "pg_get_function_arguments pg_get_function_identity_arguments pg_get_function_result "
     "pg_get_function_sqlbody pg_get_functiondef pg_get_partition_constraintdef pg_get_partkeydef "
     "pg_get_ruledef pg_get_statisticsobjdef_columns pg_get_statisticsobjdef pg_get_triggerdef "
     "pg_tablespace_location"
 ).split()
-"""What describes comments, triggers and other objects that do not exist here."""
+"""What describes triggers and other objects that do not exist here."""
 
 _ALWAYS_TRUE = [
     name for name in functions_by_name() if name.endswith(("_privilege", "_is_visible"))
@@ -367,6 +386,8 @@ ANSWERS: dict[str, Answer] = {
     "to_regclass": _to_regclass,
     "to_regtype": _to_regtype,
     "to_regnamespace": _to_regnamespace,
+    "col_description": _get_column_comment,
+    "obj_description": _get_comment,
     "format_type": lambda session, oid, modifier: format_type(oid, modifier),
     "current_schemas": _list_current_schemas,
     "current_setting": _get_setting,

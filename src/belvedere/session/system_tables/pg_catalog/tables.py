@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from belvedere.session.system_tables.pg_catalog import (
     class_rows,
+    comment_rows,
     foreign_objects,
     listing_rows,
     privileges,
@@ -44,6 +45,7 @@ ROWS: dict[str, Callable[[Relations], Iterable[Row]]] = {
     "pg_auth_members": privileges.list_memberships,
     "pg_default_acl": privileges.list_default_acls,
     "pg_depend": class_rows.list_dependencies,
+    "pg_description": comment_rows.list_descriptions,
     **foreign_objects.CATALOG_ROWS,
     "pg_index": class_rows.list_indexes,
     "pg_indexes": listing_rows.list_named_indexes,

@@ -4,6 +4,7 @@ In reading order; an entry uses only those before it:
 
     ddl_clauses   clauses that DDL statements share: qualified names, options, expressions
     dml           parses INSERT, UPDATE and DELETE
+    comment       parses COMMENT ON
     create_table  parses CREATE TABLE: columns, constraints, options
     foreign       parses CREATE and DROP SERVER, and CREATE FOREIGN TABLE
     grants        parses GRANT, REVOKE and default privileges
