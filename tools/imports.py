@@ -29,7 +29,7 @@ Order = tuple[tuple[str, ...], ...]
 LAYERS: Order = (
     ("__main__",),
     ("__init__",),
-    ("benchmarks", "aio"),
+    ("benchmarks", "aio", "sqlalchemy"),
     ("interfaces",),
     ("database",),
     ("session",),
@@ -97,7 +97,7 @@ FOLDERS: dict[str, Order] = {
     ),
     "interfaces": (
         ("commands",),
-        ("aio", "server", "shell"),
+        ("aio", "server", "shell", "sqlalchemy"),
         ("dbapi",),
         ("client", "stores"),
         ("owner_server", "remote"),

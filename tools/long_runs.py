@@ -137,6 +137,12 @@ RUNS = (
         {"CALLS": "5", "SEED": "1"},
     ),
     LongRun(
+        "dialect",
+        "SQLAlchemy's dialect suite on PostgreSQL, over the wire and embedded",
+        ("-m tests.interfaces.dialect_suite",),
+        {},
+    ),
+    LongRun(
         "differential",
         "random statements compared with PostgreSQL",
         ("-m tests.properties.sql.hunt --seed {SEED} --statements {STATEMENTS}",),

@@ -1,4 +1,4 @@
-"""The doors: DB-API, shell, command line, and the socket for other processes.
+"""The doors: DB-API, SQLAlchemy, shell, command line, and the socket for other processes.
 
 In reading order; an entry uses only those before it:
 
@@ -14,6 +14,7 @@ In reading order; an entry uses only those before it:
     client/       what a program holds: connections, cursors, subscriptions
     dbapi         the DB-API 2.0 module (PEP 249)
     aio/          the asynchronous door: connections whose calls are awaited
+    sqlalchemy/   SQLAlchemy's dialect of an embedded store, and views as its constructs
     shell/        the SQL shell
     server/       PostgreSQL's wire protocol, for its clients
     commands/     the commands of `belvedere`
@@ -27,5 +28,7 @@ SURFACE = (
     "cli",
     "dbapi",
     "exceptions",
+    "sqlalchemy.dialect",
+    "sqlalchemy.materialized_views",
 )
 """The modules that other packages may import."""

@@ -63,8 +63,13 @@ def describe_second() -> sa.MetaData:
     return metadata
 
 
-@pytest.fixture
-def config(uri: str, tmp_path: Path) -> Iterator[Config]:
+@pytest.fixture(params=["wire", "embedded"])
+def config(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Config]:
+    """At both doors: SQLAlchemy's own dialect over the wire, and Belvedere's without a server."""
+    if request.param == "wire":
+        uri = request.getfixturevalue("uri").replace("postgresql:", "postgresql+psycopg:")
+    else:
+        uri = f"belvedere:///{tmp_path}/embedded.db?durability=off"
     scripts = tmp_path / "migrations"
     (scripts / "versions").mkdir(parents=True)
     (scripts / "env.py").write_text(ENVIRONMENT)
@@ -72,7 +77,7 @@ def config(uri: str, tmp_path: Path) -> Iterator[Config]:
     made = Config()
     made.set_main_option("script_location", str(scripts))
     made.set_main_option("path_separator", "os")
-    engine = sa.create_engine(uri.replace("postgresql:", "postgresql+psycopg:"))
+    engine = sa.create_engine(uri)
     made.attributes["engine"] = engine
     yield made
     engine.dispose()
