@@ -42,6 +42,7 @@ from belvedere.catalog.definitions import (
     UniqueDefinition,
     ViewDefinition,
 )
+from belvedere.catalog.foreign_key_graph import leads_primary_key
 from belvedere.catalog.model import Index, ObjectState, Table, View
 from belvedere.catalog.relation_codecs import encode_missing_value
 from belvedere.errors import InvalidInput
@@ -327,7 +328,7 @@ class CatalogEdit:
             parent=parent.id,
             parent_columns=parent_columns,
             parent_index=self._find_parent_index(parent, parent_columns),
-            index=self._ensure_child_index(table, columns, wanted) if wanted.enforced else None,
+            index=self.ensure_child_index(table, columns) if wanted.enforced else None,
             on_delete=wanted.on_delete,
             on_update=wanted.on_update,
             enforced=wanted.enforced,
@@ -370,21 +371,23 @@ class CatalogEdit:
                 return index.id
         raise InvalidInput("no unique constraint matches the referenced columns", sqlstate="42830")
 
-    def _ensure_child_index(
-        self, table: Table, slots: tuple[int, ...], wanted: ForeignKeyDefinition
-    ) -> int:
-        """The index that finds a parent's children; created when there is none."""
+    def ensure_child_index(self, table: Table, slots: tuple[int, ...]) -> int | None:
+        """The index that finds a parent's children, created when there is none; None when the
+        primary key finds them."""
+        if leads_primary_key(table, slots):
+            return None
         for index in self.catalog.table_indexes(table.id):
             leading = tuple(part.slot for part in index.parts[: len(slots)])
             plain = index.where is None and not index.unique
             if plain and leading == slots and index.maintenance is model.Maintenance.IMMEDIATE:
                 return index.id
+        columns = [table.columns[slot].name for slot in slots]
         name = self.free_name(
-            f"{table.name}_{'_'.join(wanted.columns)}_children", self._schema_name(table.schema)
+            f"{table.name}_{'_'.join(columns)}_children", self._schema_name(table.schema)
         )
         definition = IndexDefinition(
             table.name,
-            tuple(KeyPartDefinition(column) for column in wanted.columns),
+            tuple(KeyPartDefinition(column) for column in columns),
             name=name,
             schema=self._schema_name(table.schema),
         )

@@ -23,6 +23,12 @@ def child_foreign_keys(catalog: Catalog, parent: int) -> tuple[tuple[Table, Fore
     )
 
 
+def leads_primary_key(table: Table, slots: tuple[int, ...]) -> bool:
+    """Whether the primary key begins with these columns, in any order, so that rows with equal
+    values in them are one range of the table."""
+    return set(table.primary_key[: len(slots)]) == set(slots)
+
+
 def parent_foreign_key(table: Table) -> ForeignKey | None:
     """The foreign key that makes rows of this table children in the hierarchy, if any."""
     if table.root == "self":

@@ -105,7 +105,7 @@ class CheckConstraint(msgspec.Struct, frozen=True, omit_defaults=True):
 class ForeignKey(msgspec.Struct, frozen=True, omit_defaults=True):
     """`columns` and `parent_columns` are slots. `parent_index` is the unique index of the
     referenced columns, None when they are the parent's primary key; `index` serves look-ups from
-    the parent."""
+    the parent, None when the primary key does."""
 
     name: str
     columns: tuple[int, ...]

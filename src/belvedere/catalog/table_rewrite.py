@@ -77,6 +77,7 @@ def rewrite_table(edit: CatalogEdit, table: Table) -> Table:
     edit.put(made)
     for index in indexes:
         edit.put(replace(index, id=ids[index.id], table=made.id, state=ObjectState.READY))
+    _ensure_child_indexes(edit, made)
     for other in edit.catalog.tables:
         if other.id != made.id and _remap_foreign_keys(other, ids) != other.foreign_keys:
             edit.put(replace(other, foreign_keys=_remap_foreign_keys(other, ids)))
@@ -89,6 +90,18 @@ def rewrite_table(edit: CatalogEdit, table: Table) -> Table:
         move_comments(edit, index, edit.catalog.objects[ids[index.id]])
     _require_matching_keys(edit, made.id)
     return edit.catalog.table(made.id)
+
+
+def _ensure_child_indexes(edit: CatalogEdit, table: Table) -> None:
+    """Give an index to foreign keys whose columns the former primary key began with."""
+    keys = [
+        replace(key, index=edit.ensure_child_index(table, key.columns))
+        if key.enforced and key.index is None
+        else key
+        for key in table.foreign_keys
+    ]
+    if tuple(keys) != table.foreign_keys:
+        edit.put(replace(edit.catalog.table(table.id), foreign_keys=tuple(keys)))
 
 
 def _remap_foreign_keys(table: Table, ids: dict[int, int]) -> tuple[ForeignKey, ...]:

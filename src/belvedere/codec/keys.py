@@ -36,7 +36,9 @@ from belvedere.codec.scalars import LongValues
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.types import Kind, Row, SqlType
 
-_INTEGERS = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
+INTEGER_KINDS = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
+INTEGER_KEY_BYTES = 9
+"""Of an integer in a key: its tag and its number."""
 _SIGN = 1 << 63
 _BIG = struct.Struct(">Q")
 
@@ -102,7 +104,7 @@ class KeyCodec:
         the generated text refers to an object."""
         usual = f"{name(self.encode)}({values})"
         kinds = [column.type.kind for column in self.columns]
-        if len(kinds) != 1 or kinds[0] not in _INTEGERS or self.columns[0].descending:
+        if len(kinds) != 1 or kinds[0] not in INTEGER_KINDS or self.columns[0].descending:
             return usual
         head = name(self.prefix + self.columns[0].value_tag)
         inside = f"{-_SIGN} <= {values}[0] < {_SIGN}"

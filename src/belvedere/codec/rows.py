@@ -93,6 +93,17 @@ class RowLayout:
             self._projectors[indexes] = self._row_reader(indexes, bare=False)
         return self._projectors[indexes]
 
+    def equality_test(self, indexes: tuple[int, ...]) -> Callable[[bytes, bytes], bool]:
+        """A function that tells whether two rows have equal values in these slots. Nothing is
+        decoded where the slots are of fixed width and the rows have the same bytes up to them."""
+        project = self.projector(tuple(sorted(set(indexes))))
+        shape = self.shape_for(len(self.slots))
+        if not indexes or any(self.codes[index].format is None for index in indexes):
+            return lambda one, other: project(one) == project(other)
+        fields = [shape.fields[index] for index in indexes]
+        end = max(field.offset + field.width for field in fields)
+        return lambda one, other: one[:end] == other[:end] or project(one) == project(other)
+
     def inline_decode(
         self, indexes: tuple[int, ...], row: str, results: list[str], name: Callable[[Any], str]
     ) -> list[str]:

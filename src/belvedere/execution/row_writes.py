@@ -6,17 +6,17 @@ once and in this transaction, so that their effects are ordinary changes of ordi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 from belvedere import interrupts
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.foreign_key_graph import child_foreign_keys
 from belvedere.catalog.model import ForeignKey, ReferentialAction
-from belvedere.catalog.relation_codecs import CompiledTable, compiled_index, compiled_table
-from belvedere.errors import Corruption, InvalidInput, Unsupported
-from belvedere.txn.contracts import Reader
+from belvedere.catalog.relation_codecs import CompiledTable, compiled_table
+from belvedere.errors import InvalidInput, Unsupported
 from belvedere.txn.gc_pause import pause_cycle_collector
 from belvedere.txn.transaction import table_rows as stored
+from belvedere.txn.transaction.child_rows import find_child_rows
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
 
@@ -66,7 +66,7 @@ def _apply_update_actions(
         for old, new in pairs:
             before, after = tuple([old[i] for i in slots]), tuple([new[i] for i in slots])
             if before != after and None not in before and key.on_update in ACTIONS:
-                found += [(row, after) for row in referring_rows(txn, child, key, before)]
+                found += [(row, after) for row in find_child_rows(txn, child, key, before)]
         if found:
             _act_on_update(txn, child, key, found)
 
@@ -154,7 +154,7 @@ def _apply_delete_actions(txn: Transaction, table: CompiledTable, rows: Sequence
         for row in rows:
             values = tuple([row[slot] for slot in slots])
             if None not in values and key.on_delete in ACTIONS:
-                found += referring_rows(txn, child, key, values)
+                found += find_child_rows(txn, child, key, values)
         if found:
             _act_on_delete(txn, child, key, found)
 
@@ -208,25 +208,3 @@ def _absent_parent_values(child: CompiledTable, key: ForeignKey, action: Referen
             "ON DELETE or UPDATE SET DEFAULT with a default that is not NULL", constraint=key.name
         )
     return (None,) * len(key.columns)
-
-
-def referring_rows(
-    reader: Reader, child: CompiledTable, key: ForeignKey, values: Row
-) -> Iterator[Row]:
-    """The rows that refer to these values, by the index that serves the foreign key."""
-    assert key.index is not None
-    index = compiled_index(reader.catalog, key.index)
-    start, end = index.key.prefix_range(_in_index_order(index.index.parts, key, values))
-    assert end is not None
-    primary: Callable[[bytes], Row] = index.layout.projector(index.primary_key)
-    for pairs in reader.scan(start, end):
-        for _, entry in pairs:
-            found = reader.get(child.key.encode(primary(entry)))
-            if found is None:
-                raise Corruption("index entry points to no row", index=index.index.name)
-            yield child.decode(found)
-
-
-def _in_index_order(parts: tuple[object, ...], key: ForeignKey, values: Row) -> Row:
-    by_slot = dict(zip(key.columns, values))
-    return tuple([by_slot[part.slot] for part in parts[: len(values)]])  # type: ignore[attr-defined]

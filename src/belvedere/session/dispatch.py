@@ -24,7 +24,8 @@ from belvedere.session.context.settings import (
 from belvedere.session.copy import copy
 from belvedere.session.ddl.ddl_statements import run_ddl_statement
 from belvedere.session.explain import statement as explain
-from belvedere.session.statement import attempts, bind
+from belvedere.session.statement import bind
+from belvedere.session.statement.immediate_checks import check_changes
 from belvedere.session.statement.parameters import make_parameter_converter
 from belvedere.sql import statements as s
 from belvedere.sql.definitions import QualifiedName
@@ -138,7 +139,7 @@ def _run_set_constraints(session: Session, statement: s.SetConstraints, _: Seque
     else:
         state.deferred, state.deferred_names = statement.deferred, {}
     if not statement.deferred:
-        attempts.check_immediate_constraints(session, state.open, state.open.changes)
+        check_changes(session, state.open, state.open.changes)
     return Result("SET CONSTRAINTS")
 
 

@@ -44,6 +44,7 @@ SURFACE = (
     "row_atomic.reader",
     "scan_request",
     "token",
+    "transaction.child_rows",
     "transaction.foreign_keys",
     "transaction.locks",
     "transaction.retry_locks",

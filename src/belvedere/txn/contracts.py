@@ -210,6 +210,18 @@ class SingleRowParticipant(Protocol):
 
 
 @runtime_checkable
+class TableParticipant(Protocol):
+    """A Participant that reads nothing of a change but some columns of some tables: changes of
+    others are not shown to it. `derives`: it has writes."""
+
+    derives: bool
+
+    def read_columns(self) -> dict[int, tuple[int, ...] | None]:
+        """The slots that it reads of each table, by the id of the table; None: any, or values
+        whose representation matters beyond their equality."""
+
+
+@runtime_checkable
 class BackfillParticipant(Protocol):
     """A Participant that fills the indexes and views which the commit itself creates. Its `writes`
     finds them in `Writer.shared_results` under this class."""

@@ -5,6 +5,7 @@ In reading order; an entry uses only those before it:
     python_types         the SQL types that Python values have by themselves
     parameters           conversion of Python parameters to SQL values
     bind                 SQL text to bound statements, with a session's settings
+    immediate_checks     constraints that must hold at the end of every statement
     compiled_statement   a compiled data statement: parameter converter, plan, fast paths, tier
     cached_plans         which plan of the cache serves a text and its parameters
     catalog_expressions  compiled expressions of indexes, checks and defaults, without a session

@@ -12,14 +12,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.relation_codecs import compiled_index
 from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.session.context.result import Result
-from belvedere.txn.contracts import LockRequest, RowChange, TransactionSavepoint
-from belvedere.txn.transaction.foreign_keys import ForeignKeyParticipant
+from belvedere.session.statement.immediate_checks import check_changes
+from belvedere.txn.contracts import LockRequest, TransactionSavepoint
 from belvedere.txn.transaction.retry_locks import DEADLOCK, acquire_first, locks_to_retry
 from belvedere.txn.transaction.transaction import Transaction
 
@@ -101,7 +99,7 @@ def _run_with_restarts(
                 if not (restarts and progress and _restart(transaction, savepoint)):
                     raise
         if changes and not single:
-            check_immediate_constraints(session, transaction, transaction.changes_since(savepoint))
+            check_changes(session, transaction, transaction.changes_since(savepoint))
         return result
     except BaseException:
         state.fail()
@@ -115,42 +113,3 @@ def _restart(transaction: Transaction, savepoint: TransactionSavepoint) -> bool:
     catalog = transaction.catalog
     transaction.restart_statement(savepoint)
     return transaction.catalog is catalog
-
-
-def check_immediate_constraints(
-    session: Session, transaction: Transaction, changes: tuple[RowChange, ...]
-) -> None:
-    """Constraints that must hold at the end of every statement, not only at commit."""
-    relations = frozenset([change.relation for change in changes])
-    checks = find_immediate_checks(session, transaction.catalog, relations)
-    for start in checks.unique_starts:
-        transaction.get(start)
-    for foreign_key in checks.foreign_keys:
-        deferred = foreign_key.initially_deferred
-        if foreign_key.deferrable:
-            deferred = session.transactions.is_constraint_deferred(foreign_key.name, deferred)
-        if not deferred:
-            foreign_key.check(changes, transaction)
-
-
-class ImmediateChecks(NamedTuple):
-    """What must hold at the end of every statement that changes some relations."""
-
-    unique_starts: tuple[bytes, ...]
-    """Where unique indexes begin: reading there makes the entries, and finds equal ones."""
-    foreign_keys: tuple[ForeignKeyParticipant, ...]
-
-
-def find_immediate_checks(
-    session: Session, catalog: Catalog, relations: frozenset[int]
-) -> ImmediateChecks:
-    memo_key = ("immediate checks", relations)
-    found = catalog.derived_cache.get(memo_key)
-    if found is None:
-        indexes = [index for relation in relations for index in catalog.table_indexes(relation)]
-        participants = session.host.participants_for(catalog, relations)
-        found = catalog.derived_cache[memo_key] = ImmediateChecks(
-            tuple([compiled_index(catalog, index.id).start for index in indexes if index.unique]),
-            tuple([one for one in participants if isinstance(one, ForeignKeyParticipant)]),
-        )
-    return found  # type: ignore[return-value]

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.foreign_key_graph import child_foreign_keys
 from belvedere.catalog.model import View
 from belvedere.execution.choose_tier import (
     ExecutionChoice,
@@ -34,6 +33,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan.functions.core.function import Function
 from belvedere.session.context.shared_state import SharedState
 from belvedere.session.context.statement_statistics import StatementRecord
+from belvedere.session.statement.immediate_checks import find_statement_checks
 from belvedere.session.statement.parameters import make_exact_converter
 from belvedere.sql.statements import DataPlan
 from belvedere.types import Kind, Row
@@ -46,6 +46,7 @@ class CompiledStatement:
     __slots__ = (
         "bypass",
         "catalog",
+        "checks",
         "choice",
         "convert",
         "data",
@@ -63,7 +64,6 @@ class CompiledStatement:
         "target",
         "text",
         "tier",
-        "unchecked",
         "verb",
     )
 
@@ -116,7 +116,11 @@ class CompiledStatement:
                     self.fast_write = compile_few_rows_write(catalog, data.plan)
                 if shared.host.single_row_commits is not None:
                     self.single_row_commit = compile_fast_commit(catalog, data.plan)
-        self.unchecked = _needs_no_checks(catalog, self.target)
+        self.checks = (
+            None
+            if self.fast_write is None
+            else find_statement_checks(shared.host, catalog, self.target)
+        )
         self.choice: ExecutionChoice = choose_tier(
             data.plan, tier, shared.estimate_table_rows, shared.make_row_estimator(catalog)
         )
@@ -131,16 +135,6 @@ class CompiledStatement:
         if not chosen or not self.estimated or position <= self.position:
             return False
         return any(isinstance(item, n.Scan) for item, _ in walk_plan(self.data.plan, 0))
-
-
-def _needs_no_checks(catalog: Catalog, node: n.Node) -> bool:
-    """Whether it changes one table that has no constraint to be checked after a statement."""
-    if not isinstance(node, n.Insert | n.Update | n.Delete):
-        return False
-    table = catalog.table(node.relation)
-    if table.foreign_keys or child_foreign_keys(catalog, table.id):
-        return False
-    return not any(index.unique for index in catalog.table_indexes(table.id))
 
 
 def _unwrap_with_nodes(node: n.Node) -> n.Node:

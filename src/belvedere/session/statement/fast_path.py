@@ -18,8 +18,8 @@ from belvedere.execution.python.statements.point_statements import (
     FastPathWrite,
 )
 from belvedere.session.context.result import Result
-from belvedere.session.statement.attempts import check_immediate_constraints
 from belvedere.session.statement.compiled_statement import CompiledStatement
+from belvedere.session.statement.immediate_checks import NO_CHECKS, check_changes, run_checks
 from belvedere.session.statement.parameters import ParameterTypesDiffer
 from belvedere.txn.contracts import LockRequest, Reader
 from belvedere.txn.transaction.retry_locks import acquire_first, locks_to_retry
@@ -138,9 +138,13 @@ def run_write_in_transaction(
         services.transaction, transaction.lock_wait_ms = transaction, 0
         try:
             affected = write(transaction, run)
-            if affected and not entry.unchecked:
+            checks = entry.checks
+            if affected and checks != NO_CHECKS:
                 changes = transaction.changes_since(savepoint)
-                check_immediate_constraints(session, transaction, changes)
+                if checks is None:
+                    check_changes(session, transaction, changes)
+                else:
+                    run_checks(session, transaction, checks, changes)
         except (Retry, Unavailable):
             transaction.rollback_to(savepoint)
             transaction.release_locks_since(savepoint)

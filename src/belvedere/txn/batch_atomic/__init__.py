@@ -10,6 +10,7 @@ In reading order; an entry uses only those before it:
     group_sync  group commit: one sync of the log for all clients that wrote before it began
     recovery    opening and recovery of a store directory, with a check for lost commits
     created_objects  indexes and views that a commit creates, filled by that commit
+    participant_plan  participants of commits that change some tables, and what each is shown
     commit      the commit: one short section, in position order, one batch a transaction
     replay      replay of log records into a store, forward (replay) and backward (rewind)
     single_row  the single-row fast path: one row replaced or inserted by its key

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from belvedere import failpoints
 from belvedere.catalog import model
@@ -30,19 +30,23 @@ from belvedere.kv.batch import BatchStore, Write
 from belvedere.txn.batch_atomic import log_chunks
 from belvedere.txn.batch_atomic.created_objects import derive_rows_and_backfill
 from belvedere.txn.batch_atomic.group_sync import GroupSync, unknown_outcome
+from belvedere.txn.batch_atomic.participant_plan import (
+    NO_PARTICIPANTS,
+    ChangesByTable,
+    ParticipantPlan,
+    Prefixes,
+    plan_participants,
+)
 from belvedere.txn.batch_atomic.visibility import Visibility
 from belvedere.txn.contracts import (
     CommitResult,
     Get,
     Intent,
     MakeWrites,
-    Participant,
     ParticipantsFor,
     Reader,
     RowChange,
     Rows,
-    SingleRowParticipant,
-    SingleRowWrites,
     Snapshot,
     new_tuple,
 )
@@ -56,19 +60,6 @@ LOG_KEY = struct.Struct(">BQ")  # keyspace.log_key without its range check
 CATALOG_PREFIX = keyspace.row_prefix(model.CATALOG_RELATION)
 
 Changes = tuple[RowChange, ...]
-Prefixes = bytes | frozenset[bytes]
-"""The relations a commit changes, by their key prefix; a single one bare."""
-
-
-class _ParticipantPlan(NamedTuple):
-    """Participants of a commit, those that check it, their single-row paths where each has one."""
-
-    participants: tuple[Participant, ...]
-    checking: tuple[Participant, ...]
-    single_row_writes: tuple[SingleRowWrites, ...] | None
-
-
-NO_PARTICIPANTS = _ParticipantPlan((), (), None)
 NO_ROWS: Rows = {}  # never added to
 
 
@@ -292,16 +283,17 @@ class BatchCommit:
         else:
             batch.append((LOG_KEY.pack(keyspace.LOG, position), record))
         cached: Any = catalog.derived_cache.get(prefixes)
-        deriving = cached or self._plan_participants(catalog, prefixes)
+        plan: ParticipantPlan = cached or self._plan_participants(catalog, prefixes)
         derived = NO_ROWS
-        if deriving is not NO_PARTICIPANTS:
-            derived = {}
-            if deriving[2] is not None:
-                self._derive_single_row(deriving, changes, catalog, derived)
+        if plan is not NO_PARTICIPANTS:
+            selected = plan.select_changes(changes)
+            if plan[3] is not None:
+                derived = {}
+                self._derive_single_row(plan, changes, catalog, derived)
             else:
-                derived = self._derive_rows(deriving, changes, catalog)
-            if deriving[1]:
-                self._run_checks(deriving, changes, derived, catalog)
+                derived = self._derive_rows(plan, changes, selected, catalog)
+            if plan[2] and plan.has_checks(selected):
+                self._run_checks(plan, changes, selected, derived, catalog)
             batch += derived.items()
         successor = new_tuple(Snapshot, (batch_number, position, catalog, digest))
         if catalog is not before:
@@ -337,19 +329,10 @@ class BatchCommit:
         if lost_to:
             raise _conflict_error(lost_to, "a row it wrote was changed by another transaction")
 
-    def _plan_participants(self, catalog: Catalog, prefixes: Prefixes) -> _ParticipantPlan:
+    def _plan_participants(self, catalog: Catalog, prefixes: Prefixes) -> ParticipantPlan:
         several = (prefixes,) if isinstance(prefixes, bytes) else prefixes
         relations = frozenset(int.from_bytes(prefix[1:]) for prefix in several)
-        participants = self._participants_for(catalog, relations)
-        found = NO_PARTICIPANTS
-        if participants:
-            alone = (
-                _all_single_row_writes(participants, prefixes)
-                if isinstance(prefixes, bytes)
-                else None
-            )
-            checking = tuple([one for one in participants if one.checks])
-            found = _ParticipantPlan(participants, checking, alone)
+        found = plan_participants(catalog, prefixes, self._participants_for(catalog, relations))
         catalog.derived_cache[prefixes] = found
         return found
 
@@ -389,43 +372,52 @@ class BatchCommit:
                 )
 
     def _derive_single_row(
-        self, deriving: _ParticipantPlan, changes: Changes, catalog: Catalog, derived: Rows
+        self, plan: ParticipantPlan, changes: Changes, catalog: Catalog, derived: Rows
     ) -> None:
         """Derive rows by the fast path of a one-row commit: gets call the store with no Python
         frame in between."""
         _, old, new, _ = changes[0]
         get = self._bare_get
         try:
-            for derive in deriving[2]:  # type: ignore[union-attr]
+            for derive in plan[3]:  # type: ignore[union-attr]
                 derive(old, new, get, derived)
         except InvalidInput:
-            self._derive_rows(deriving, changes, catalog)  # this one says what failed, and where
+            self._derive_rows(plan, changes, None, catalog)  # this one says what failed, and where
             raise
         except Exception as error:
             if type(error) is not Exception:  # the binding raises bare Exception
                 raise
             raise self._map_error(error) from error
 
-    def _derive_rows(self, deriving: _ParticipantPlan, changes: Changes, catalog: Catalog) -> Rows:
+    def _derive_rows(
+        self,
+        plan: ParticipantPlan,
+        changes: Changes,
+        selected: ChangesByTable | None,
+        catalog: Catalog,
+    ) -> Rows:
         before = NewestReader(self._store, self.newest_snapshot.position, catalog)
         if catalog is not self.newest_snapshot.catalog:
-            rows = derive_rows_and_backfill(before, changes, deriving[0], self._participants_for)
+            rows = derive_rows_and_backfill(before, changes, plan[0], self._participants_for)
             if rows is not None:
                 return rows
         writer = DerivedRows(before)
-        for participant in deriving.participants:
-            participant.writes(changes, before, writer)
+        plan.derive(changes, selected, before, writer)
         return writer.rows
 
     def _run_checks(
-        self, deriving: _ParticipantPlan, changes: Changes, derived: Rows, catalog: Catalog
+        self,
+        plan: ParticipantPlan,
+        changes: Changes,
+        selected: ChangesByTable | None,
+        derived: Rows,
+        catalog: Catalog,
     ) -> None:
         before = NewestReader(self._store, self.newest_snapshot.position, catalog)
-        overlay = {change.key: change.new for change in changes}
+        overlay = {key: new for key, _, new, _ in changes}
         overlay.update(derived)
         after = OverlayReader(before, overlay, before.position + 1, catalog)
-        for participant in deriving.checking:
-            participant.check(changes, after)
+        plan.check(changes, selected, after)
 
     def _write_batch(
         self,
@@ -460,22 +452,6 @@ class BatchCommit:
             return self._store.get(first[0]) == first[1]
         except Error:
             return True
-
-
-def _all_single_row_writes(
-    participants: Sequence[Participant], prefix: bytes
-) -> tuple[SingleRowWrites, ...] | None:
-    found = []
-    for participant in participants:
-        short = (
-            participant.single_row_writes(prefix)
-            if isinstance(participant, SingleRowParticipant)
-            else None
-        )
-        if short is None:
-            return None
-        found.append(short)
-    return tuple(found)
 
 
 def apply_catalog_changes(catalog: Catalog, changes: Sequence[RowChange]) -> Catalog:

@@ -7,6 +7,7 @@ In reading order; an entry uses only those before it:
     ended_reader   the reader of a transaction that has ended
     transaction    a transaction: snapshot, writes, locks, savepoints, commit
     retry_locks    locks that another attempt takes first, after a lost race
+    child_rows     the rows that refer to a parent row
     foreign_keys   foreign keys as participants of commits that touch their tables
     schema_change  catalog changes in a transaction: objects as rows of the catalog relation
     sequences      sequences and hidden row ids: numbers from logged ranges

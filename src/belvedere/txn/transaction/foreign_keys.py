@@ -8,7 +8,7 @@ detection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 
 from belvedere import interrupts
@@ -27,6 +27,7 @@ from belvedere.txn.contracts import (
     SingleRowWrites,
     Writer,
 )
+from belvedere.txn.transaction.child_rows import child_range_finder
 from belvedere.txn.transaction.root_keys import parent_key_finder
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
@@ -34,8 +35,8 @@ from belvedere.types import Row
 TableAndKey = tuple[int, str]
 """The id of a table and the name of one of its foreign keys."""
 
-BULK_CHANGES_MIN = 1_000
-"""From so many changes on, parents are looked up in batches."""
+BULK_PARENTS_MIN = 1_000
+"""From so many parents on, they are looked up in batches."""
 
 CHILDREN, PARENT = 1, 2
 """Sides of the guard on a parent row: only children and their parent exclude each other."""
@@ -98,18 +99,18 @@ def _drop_foreign_keys(keys: Sequence[TableAndKey], edit: CatalogEdit) -> None:
 
 
 class ForeignKeyParticipant:
-    checks = True
+    checks, derives = True, False
 
     def __init__(self, catalog: Catalog, child: Table, key: ForeignKey) -> None:
         self._key = key
         self._child = compiled_table(catalog, child.id)
         self._parent = compiled_table(catalog, key.parent)
         self._parent_key = parent_key_finder(catalog, key)
-        assert key.index is not None
-        self._children = compiled_index(catalog, key.index)
+        self._children = None if key.index is None else compiled_index(catalog, key.index)
+        self._child_range = child_range_finder(catalog, self._child, key)
         above = root_path(catalog, catalog.table(key.parent))
         self._guarded = root_path(catalog, child) != (key, *above)
-        self.name = key.name
+        self.name, self.child = key.name, child.id
         self.deferrable = key.deferrable
         self.initially_deferred = key.initially_deferred
 
@@ -126,56 +127,61 @@ class ForeignKeyParticipant:
         On the way to the root none is needed: parent and child have the same root lock."""
         for change in changes if self._guarded else ():
             if change.relation == self._child.table.id and change.new is not None:
-                parent = self._parent_key(self._child.decode(change.new), reader)
+                parent = self._parent_key(self._referring_values(change.new), reader)
                 if parent is not None:
                     yield LockRequest("parent", parent, CHILDREN)
             if change.relation == self._key.parent and self._removes_referenced_key(change):
                 yield LockRequest("parent", change.key, PARENT)
 
+    def read_columns(self) -> dict[int, tuple[int, ...] | None]:
+        child, parent = self._child.table.id, self._key.parent
+        if child == parent:
+            return {child: (*self._key.columns, *self._key.parent_columns)}
+        return {child: self._key.columns, parent: self._key.parent_columns}
+
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
-        if len(changes) >= BULK_CHANGES_MIN:
-            self._require_parents(changes, reader)
+        child, parent = self._child.start, self._parent.start
+        added: dict[Row, None] = {}
         for change in changes:
-            if len(changes) >= BULK_CHANGES_MIN and change.old is None:
-                continue
-            relation = change.relation
-            if relation == self._child.table.id and self._adds_reference(change):
-                assert change.new is not None
-                self._require_parent(self._child.decode(change.new), reader)
-            if relation == self._key.parent and self._removes_referenced_key(change):
+            if change[0].startswith(child):
+                values = self._find_added_reference(change)
+                if values is not None:
+                    added[values] = None
+            if change[0].startswith(parent) and self._removes_referenced_key(change):
                 self._require_no_children(change, reader)
+        if added:
+            self._require_parents(added, reader)
 
-    def _adds_reference(self, change: RowChange) -> bool:
-        """Whether the change refers to a parent that the row did not refer to before. One that it
-        referred to is there: who takes a parent away looks for the rows that refer to it."""
-        if change.new is None or change.old is None:
-            return change.new is not None
-        return self._referring_values(change.old) != self._referring_values(change.new)
+    def _find_added_reference(self, change: RowChange) -> Row | None:
+        """The values by which the row refers to a parent that it did not refer to before. One that
+        it referred to is there: who takes a parent away looks for the rows that refer to it."""
+        _, old, new, _ = change
+        if new is None:
+            return None
+        values = self._referring_values(new)
+        return None if old is not None and self._referring_values(old) == values else values
 
-    def _require_parents(self, changes: Sequence[RowChange], reader: Reader) -> None:
-        """The parents of all new rows: each is looked up once, in batches."""
-        child, width = self._child, len(self._child.table.columns)
-        project, slots = child.layout.projector(self._key.columns), self._key.columns
-        prefix = child.start
-        wanted = {
-            project(new)
-            for key, old, new, *_ in changes
-            if old is None and new is not None and key.startswith(prefix)
-        }
+    def _require_parents(self, wanted: Collection[Row], reader: Reader) -> None:
+        """Each is looked up once, in batches when they are many."""
+        find = self._parent_key
+        if len(wanted) < BULK_PARENTS_MIN:
+            for values in wanted:
+                if None not in values:
+                    parent = find(values, reader)
+                    if parent is None or reader.get(parent) is None:
+                        raise self._violation_error("the parent row does not exist", values)
+            return
         keys: dict[bytes, Row] = {}
         for values in wanted:
             if None in values:
                 continue
-            row = [None] * width
-            for slot, value in zip(slots, values):
-                row[slot] = value
-            parent = self._parent_key(tuple(row), reader)
+            parent = find(values, reader)
             if parent is None:
                 raise self._violation_error("the parent row does not exist", values)
             keys[parent] = values
         parents = list(keys)
-        for start in range(0, len(parents), BULK_CHANGES_MIN):
-            batch = parents[start : start + BULK_CHANGES_MIN]
+        for start in range(0, len(parents), BULK_PARENTS_MIN):
+            batch = parents[start : start + BULK_PARENTS_MIN]
             for parent, value in zip(batch, reader.multi_get(batch), strict=True):
                 if value is None:
                     raise self._violation_error("the parent row does not exist", keys[parent])
@@ -184,22 +190,13 @@ class ForeignKeyParticipant:
         """Every row of the child's table has its parent."""
         for batch in reader.scan_values(self._child.start, self._child.end):
             interrupts.check_statement()
-            for row in map(self._child.decode, batch):
-                self._require_parent(row, reader)
+            self._require_parents(dict.fromkeys(map(self._referring_values, batch)), reader)
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         """A foreign key derives nothing."""
 
     def single_row_writes(self, prefix: bytes) -> SingleRowWrites:
         return _derive_nothing
-
-    def _require_parent(self, row: Row, reader: Reader) -> None:
-        values = [row[slot] for slot in self._key.columns]
-        if None in values:
-            return
-        parent = self._parent_key(row, reader)
-        if parent is None or reader.get(parent) is None:
-            raise self._violation_error("the parent row does not exist", values)
 
     def _removes_referenced_key(self, change: RowChange) -> bool:
         """Whether the change takes away a key that children may refer to."""
@@ -210,16 +207,15 @@ class ForeignKeyParticipant:
     def _require_no_children(self, change: RowChange, reader: Reader) -> None:
         assert change.old is not None
         values = self._referenced_values(change.old)
-        if None in values or self._has_other_parent(change, values, reader):
+        if None in values or self._has_other_parent(values, reader):
             return
         if self._has_children(values, reader):
             raise self._violation_error("the row is still referenced", values)
 
     def _has_children(self, values: tuple[object, ...], reader: Reader) -> bool:
-        if self._children.index.state is not ObjectState.READY:
+        if self._children is not None and self._children.index.state is not ObjectState.READY:
             return self._has_children_in_table(values, reader)  # the index is incomplete
-        start, end = self._children.key.prefix_range(values)
-        assert end is not None
+        start, end = self._child_range(values)
         return next(reader.scan(start, end, limit=1), None) is not None
 
     def _has_children_in_table(self, values: tuple[object, ...], reader: Reader) -> bool:
@@ -230,17 +226,11 @@ class ForeignKeyParticipant:
                     return True
         return False
 
-    def _has_other_parent(
-        self, change: RowChange, values: tuple[object, ...], reader: Reader
-    ) -> bool:
+    def _has_other_parent(self, values: Row, reader: Reader) -> bool:
         """Whether another row carries the same referenced values now (only by a unique index)."""
         if self._key.parent_index is None:
             return False
-        by_column = dict(zip(self._key.parent_columns, values, strict=True))
-        probe = [None] * len(self._child.table.columns)
-        for slot, parent_slot in zip(self._key.columns, self._key.parent_columns, strict=True):
-            probe[slot] = by_column[parent_slot]  # type: ignore[call-overload]
-        parent = self._parent_key(tuple(probe), reader)
+        parent = self._parent_key(values, reader)
         return parent is not None and reader.get(parent) is not None
 
     def _violation_error(self, what: str, values: Sequence[object]) -> InvalidInput:

@@ -15,6 +15,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.foreign_key_graph import root_path
 from belvedere.catalog.model import ForeignKey
 from belvedere.catalog.relation_codecs import CompiledTable, compiled_index, compiled_table
+from belvedere.codec.keys import INTEGER_KEY_BYTES, INTEGER_KINDS
 from belvedere.txn.contracts import Reader
 from belvedere.types import Row
 
@@ -36,12 +37,18 @@ def _compile_root_finder(catalog: Catalog, table: int) -> RootFinder | None:
         return None
     slots = _find_inherited_root(catalog, path)
     if slots is not None:
-        return _root_from_columns(compiled_table(catalog, path[-1].parent), slots)
-    steps = [(parent_key_finder(catalog, fk), compiled_table(catalog, fk.parent)) for fk in path]
+        root = compiled_table(catalog, path[-1].parent)
+        return _root_from_key(compiled_table(catalog, table), root, slots) or _root_from_columns(
+            root, slots
+        )
+    steps = [
+        (parent_key_finder(catalog, fk), fk.columns, compiled_table(catalog, fk.parent))
+        for fk in path
+    ]
 
     def find_root(key: bytes, row: Row, reader: Reader) -> bytes:
-        for number, (key_of_parent, parent) in enumerate(steps, 1):
-            found = key_of_parent(row, reader)
+        for number, (key_of_parent, columns, parent) in enumerate(steps, 1):
+            found = key_of_parent(tuple([row[slot] for slot in columns]), reader)
             if found is None:
                 return key
             key = found
@@ -66,6 +73,21 @@ def _find_inherited_root(catalog: Catalog, path: tuple[ForeignKey, ...]) -> list
     return [inherited[slot] for slot in root] if inherited.keys() >= set(root) else None
 
 
+def _root_from_key(
+    table: CompiledTable, root: CompiledTable, slots: list[int]
+) -> RootFinder | None:
+    """How to cut the root's key out of a row's key, where that begins with it: no value is encoded
+    again. None where it does not, or where a value may be longer than another."""
+    width = len(slots)
+    codecs = (table.key, root.key)
+    whole = all(one.type.kind in INTEGER_KINDS for key in codecs for one in key.columns[:width])
+    if tuple(slots) != table.table.primary_key[:width] or not whole:
+        return None
+    start, end = len(table.key.prefix), len(table.key.prefix) + width * INTEGER_KEY_BYTES
+    prefix = root.key.prefix
+    return lambda key, row, reader: prefix + key[start:end]
+
+
 def _root_from_columns(root: CompiledTable, slots: list[int]) -> RootFinder:
     """`slots` are those of the root's key in a row."""
     encode = root.key.encode
@@ -73,11 +95,12 @@ def _root_from_columns(root: CompiledTable, slots: list[int]) -> RootFinder:
 
 
 ParentKeyFinder = Callable[[Row, Reader], bytes | None]
+"""(values of the foreign key's columns, where to read a unique index) -> key of the parent row."""
 
 
 def parent_key_finder(catalog: Catalog, key: ForeignKey) -> ParentKeyFinder:
-    """How to get the key of the parent row from a child row; None when a column is NULL, or when
-    the parent is found by a unique index and is not there."""
+    """How to get the key of the parent row; None when a value is NULL, or when the parent is found
+    by a unique index and is not there."""
     parent = compiled_table(catalog, key.parent)
     if key.parent_index is None:
         return _find_by_primary_key(parent, key)
@@ -85,15 +108,13 @@ def parent_key_finder(catalog: Catalog, key: ForeignKey) -> ParentKeyFinder:
 
 
 def _find_by_primary_key(parent: CompiledTable, key: ForeignKey) -> ParentKeyFinder:
-    by_parent_column = dict(zip(key.parent_columns, key.columns, strict=True))
-    slots = [by_parent_column[slot] for slot in parent.table.primary_key]
+    order = [key.parent_columns.index(slot) for slot in parent.table.primary_key]
     encode = parent.key.encode
-
-    def find_parent(row: Row, reader: Reader) -> bytes | None:
-        values = tuple([row[slot] for slot in slots])
-        return None if None in values else encode(values)
-
-    return find_parent
+    if order == sorted(order):
+        return lambda values, reader: None if None in values else encode(values)
+    return lambda values, reader: (
+        None if None in values else encode(tuple([values[at] for at in order]))
+    )
 
 
 def _find_by_unique_index(
@@ -101,14 +122,12 @@ def _find_by_unique_index(
 ) -> ParentKeyFinder:
     assert key.parent_index is not None
     index = compiled_index(catalog, key.parent_index)
-    by_parent_column = dict(zip(key.parent_columns, key.columns, strict=True))
-    slots = [by_parent_column[part.slot or 0] for part in index.index.parts]
+    order = [key.parent_columns.index(part.slot or 0) for part in index.index.parts]
 
-    def find_parent(row: Row, reader: Reader) -> bytes | None:
-        values = tuple([row[slot] for slot in slots])
+    def find_parent(values: Row, reader: Reader) -> bytes | None:
         if None in values:
             return None
-        entry = reader.get(index.unique_key.encode(values))
+        entry = reader.get(index.unique_key.encode(tuple([values[at] for at in order])))
         if entry is None:
             return None
         stored = index.layout.decode(entry)

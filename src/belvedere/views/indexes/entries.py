@@ -61,7 +61,7 @@ def build_index_participants(
 
 
 class IndexParticipant:
-    checks = False  # `writes` checks uniqueness
+    checks, derives = False, True  # `writes` checks uniqueness
 
     def __init__(
         self, catalog: Catalog, index: Index, compile_expression: CompileExpression
@@ -89,6 +89,10 @@ class IndexParticipant:
         self._slots = (*slots, *self._rest)
         if len(slots) == len(index.parts) and self._where is None:
             self._project = self._table.layout.projector(self._slots)
+
+    def read_columns(self) -> dict[int, tuple[int, ...] | None]:
+        by_value = self._project is not None and not self._varying_representation
+        return {self.table_id: self._slots if by_value else None}
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
         """Claims of unique values, for protocols without a commit section to check them in."""

@@ -1,0 +1,153 @@
+"""The participants of commits that change some tables, and the changes that each of them is shown.
+
+A transaction changes many rows in columns that no index and no foreign key reads. Participants that
+name the columns they read (`TableParticipant`) are shown the other changes only, of their tables
+only; so a commit costs what its changes touch, not participants times changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Table
+from belvedere.catalog.relation_codecs import compiled_table
+from belvedere.codec import keyspace
+from belvedere.txn.contracts import (
+    Participant,
+    Reader,
+    RowChange,
+    SingleRowParticipant,
+    SingleRowWrites,
+    TableParticipant,
+    Writer,
+)
+
+PREFIX = keyspace.ROW_PREFIX_BYTES
+SELECTED_CHANGES_MAX = 1_000
+"""More changes are shown to everybody: participants then work by columns."""
+
+Prefixes = bytes | frozenset[bytes]
+"""The relations a commit changes, by their key prefix; a single one bare."""
+
+SameColumns = Callable[[bytes, bytes], bool]
+ShownTo = tuple[Participant, tuple[bytes, ...] | None]
+"""A participant with the prefixes of the tables it looks at; None: it is shown every change."""
+ChangesByTable = dict[bytes, list[RowChange]]
+
+
+class ParticipantPlan(NamedTuple):
+    """Participants of a commit; those that derive rows and those that check it, with their tables;
+    their single-row paths where each has one."""
+
+    participants: tuple[Participant, ...]
+    deriving: tuple[ShownTo, ...]
+    checking: tuple[ShownTo, ...]
+    single_row_writes: tuple[SingleRowWrites, ...] | None
+    same_columns: dict[bytes, SameColumns | None]
+    """For each table that is looked at: whether two rows agree in all that is read of it."""
+
+    def select_changes(self, changes: Sequence[RowChange]) -> ChangesByTable | None:
+        """The changes that touch what is read of their tables; None: everybody sees every one."""
+        same_columns = self.same_columns
+        if not same_columns or len(changes) > SELECTED_CHANGES_MAX:
+            return None
+        found: ChangesByTable = {}
+        for change in changes:
+            key, old, new, _ = change
+            prefix = key[:PREFIX]
+            if prefix in same_columns:
+                same = same_columns[prefix]
+                if same is None or old is None or new is None or not same(old, new):
+                    if prefix in found:
+                        found[prefix].append(change)
+                    else:
+                        found[prefix] = [change]
+        return found
+
+    def derive(
+        self,
+        changes: Sequence[RowChange],
+        selected: ChangesByTable | None,
+        before: Reader,
+        writer: Writer,
+    ) -> None:
+        for participant, own in _pair_with_changes(self.deriving, changes, selected):
+            participant.writes(own, before, writer)
+
+    def has_checks(self, selected: ChangesByTable | None) -> bool:
+        """Whether somebody has to check something of these changes."""
+        if selected is None:
+            return bool(self.checking)
+        return any(
+            prefixes is None or not selected.keys().isdisjoint(prefixes)
+            for _, prefixes in self.checking
+        )
+
+    def check(
+        self, changes: Sequence[RowChange], selected: ChangesByTable | None, after: Reader
+    ) -> None:
+        for participant, own in _pair_with_changes(self.checking, changes, selected):
+            participant.check(own, after)
+
+
+NO_PARTICIPANTS = ParticipantPlan((), (), (), None, {})
+
+
+def _pair_with_changes(
+    shown: Iterable[ShownTo], changes: Sequence[RowChange], selected: ChangesByTable | None
+) -> Iterable[tuple[Participant, Sequence[RowChange]]]:
+    for participant, prefixes in shown:
+        if selected is None or prefixes is None:
+            yield participant, changes
+        else:
+            own = [one for prefix in prefixes if prefix in selected for one in selected[prefix]]
+            if own:
+                yield participant, own
+
+
+def plan_participants(
+    catalog: Catalog, prefixes: Prefixes, participants: Sequence[Participant]
+) -> ParticipantPlan:
+    if not participants:
+        return NO_PARTICIPANTS
+    alone = _all_single_row_writes(participants, prefixes) if isinstance(prefixes, bytes) else None
+    shown: list[ShownTo] = []
+    columns: dict[int, set[int] | None] = {}
+    for participant in participants:
+        read = participant.read_columns() if isinstance(participant, TableParticipant) else None
+        for table, slots in (read or {}).items():
+            known = columns.setdefault(table, set())
+            columns[table] = None if known is None or slots is None else known | set(slots)
+        tables = None if read is None else tuple(map(keyspace.row_prefix, read))
+        shown.append((participant, tables))
+    return ParticipantPlan(
+        tuple(participants),
+        tuple([one for one in shown if getattr(one[0], "derives", True)]),
+        tuple([one for one in shown if one[0].checks]),
+        alone,
+        {keyspace.row_prefix(id_): _same_columns(catalog, id_, columns[id_]) for id_ in columns},
+    )
+
+
+def _same_columns(catalog: Catalog, table: int, slots: set[int] | None) -> SameColumns | None:
+    if slots is None or not isinstance(catalog.get(table), Table):
+        return None
+    return compiled_table(catalog, table).layout.equality_test(tuple(sorted(slots)))
+
+
+def _all_single_row_writes(
+    participants: Sequence[Participant], prefix: bytes
+) -> tuple[SingleRowWrites, ...] | None:
+    found = []
+    for participant in participants:
+        short = (
+            participant.single_row_writes(prefix)
+            if isinstance(participant, SingleRowParticipant)
+            else None
+        )
+        if short is None:
+            return None
+        found.append(short)
+    return tuple(found)
