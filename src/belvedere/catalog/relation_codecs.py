@@ -32,12 +32,17 @@ class CompiledTable:
     layout: RowLayout
     key_of: Callable[[Row], bytes]
     same_key: Callable[[Row, Row], bool]
-    encode: Callable[[Row], bytes]
+    encode_required: Callable[[Row], bytes | None]
     decode: Callable[[bytes], Row]
     not_null: tuple[tuple[int, str], ...]
     live_columns: tuple[CatalogColumn, ...]
     start: bytes
     end: bytes
+
+    @property
+    def encode(self) -> Callable[[Row], bytes]:
+        """For rows whose NOT NULL columns were checked."""
+        return self.layout.encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +135,16 @@ def _compile_table(table: Table) -> CompiledTable:
     start, end = keyspace.relation_range(table.id)
     key = KeyCodec(tuple(KeyColumn(table.columns[s].type) for s in table.primary_key), prefix)
     layout = table_layout(table.columns)
+    not_null = tuple((c.slot, c.name) for c in table.columns if c.not_null and not c.dropped)
     return CompiledTable(
         table=table,
         key=key,
         layout=layout,
         key_of=_row_key_encoder(key, table.primary_key),
         same_key=_key_identity_test(table.primary_key),
-        encode=layout.encode,
+        encode_required=layout.required_encoder(tuple(slot for slot, _ in not_null)),
         decode=layout.decode,
-        not_null=tuple((c.slot, c.name) for c in table.columns if c.not_null and not c.dropped),
+        not_null=not_null,
         live_columns=tuple(c for c in table.columns if not c.dropped),
         start=start,
         end=end,

@@ -146,8 +146,14 @@ class KeyCodec:
         if encoder is None:
             if count > len(self.columns):
                 raise_invalid_value(self.types, values, stored=False)
-            encoder = self._prefix_encoders[count] = self._compile_encoder(count)
+            encoder = self.compile_prefix_encoder(count)
         return encoder(values)
+
+    def compile_prefix_encoder(self, count: int) -> Callable[[Row], bytes]:
+        """The function that `encode_prefix` calls for so many values."""
+        if count not in self._prefix_encoders:
+            self._prefix_encoders[count] = self._compile_encoder(count)
+        return self._prefix_encoders[count]
 
     def prefix_range(self, values: Row) -> KeyRange:
         """Every key whose first columns have these values; None stands for NULL."""

@@ -64,17 +64,57 @@ class RowLayout:
     @cached_property
     def encode(self) -> Callable[[Row], bytes]:
         """The bytes of a row, a tuple with a value for every slot."""
+        return self._compile_encoder(())
+
+    def required_encoder(self, required: tuple[int, ...]) -> Callable[[Row], bytes | None]:
+        """The same encoder for rows that must not be NULL in these slots: None for one that is."""
+        return self._compile_encoder(required)
+
+    def _compile_encoder(self, required: tuple[int, ...]) -> Callable[[Row], Any]:
         shape = self.shape_for(len(self.slots))
         lines = [("".join(f"v{i}, " for i in range(shape.count)) or "() ") + "= row"]
         lines += [f"{word.name} = 0" for word in shape.words]
         for index, code in enumerate(self.codes):
             lines += _store_source(shape, index, code)
+        if required:
+            lines.append(f"if {_null_test(shape, required)}: return None")
         lines += _pack_source(shape, self.codes)
         body = ["try:", *indent(lines), "except ENCODE_ERRORS as error:"]
         body += ["    refuse(TYPES, row, stored=True, cause=error)"]
         space = self._constants | {"ENCODE_ERRORS": ENCODE_ERRORS, "refuse": raise_invalid_value}
         space |= {"TYPES": self.types, "pack": struct_of(all_fields(shape), shape.tail).pack}
         return compile_function("encode", "row", body, space)
+
+    def patcher(self, indexes: tuple[int, ...]) -> Callable[..., bytes | None] | None:
+        """A function (row, *values) that replaces the values of these slots in the bytes of a row
+        without looking at the others; None from it: where a value is or was NULL, does not fit, or
+        the row has fewer slots, the row has to be encoded. None: a slot has no fixed place."""
+        codes = [self.codes[index] for index in indexes]
+        if not indexes or any(code.store != "{v}" or code.format is None for code in codes):
+            return None
+        shape = self.shape_for(len(self.slots))
+        places = sorted(indexes, key=lambda index: shape.fields[index].offset)
+        fields = [shape.fields[index] for index in places]
+        names = ", ".join(f"v{index}" for index in indexes)
+        nulls = _null_test(shape, places)
+        kinds = [
+            f"v{index}.__class__ is not {'float' if code.format == 'd' else 'int'}"
+            for index, code in zip(indexes, codes)
+        ]
+        words = {shape.null_bits[index][0] for index in indexes}
+        head = [RowField("k", 0, "H"), *sorted(words, key=lambda word: word.offset)]
+        lines = [
+            f"if {' or '.join(kinds)}: return None",
+            f"{', '.join(field.name for field in head)}, = unpack(row)",
+            f"if k != {len(self.slots)} or {nulls}: return None",
+            *_splice_source(fields, places),
+        ]
+        body = ["try:", *indent(lines), "except error: return None"]
+        space: dict[str, Any] = {"unpack": struct_of(head, None).unpack_from, "error": struct.error}
+        for at, group in enumerate(_contiguous_groups(fields)):
+            formats = "".join(field.format for field in group)
+            space[f"pack{at}"] = struct.Struct("<" + formats).pack
+        return compile_function("patch", f"row, {names}", body, space)
 
     @cached_property
     def decode(self) -> Callable[[bytes], Row]:
@@ -205,6 +245,28 @@ class RowLayout:
         before = shape.before[index]
         start = f"{shape.tail}" if before is None else f"{shape.tail} + {before.name}"
         return code.load.replace("{x}", f"row[{start}:{shape.tail} + e{index}]")
+
+
+def _contiguous_groups(fields: list[RowField]) -> list[list[RowField]]:
+    """Fields in byte order, those without a gap between them together."""
+    groups: list[list[RowField]] = []
+    for field in fields:
+        if groups and groups[-1][-1].offset + groups[-1][-1].width == field.offset:
+            groups[-1].append(field)
+        else:
+            groups.append([field])
+    return groups
+
+
+def _splice_source(fields: list[RowField], places: list[int]) -> list[str]:
+    """Lines that return the row with these fields, of the slots `places`, packed anew."""
+    values = iter([f"v{index}" for index in places])
+    parts, at = [], 0
+    for number, group in enumerate(_contiguous_groups(fields)):
+        packed = ", ".join(next(values) for _ in group)
+        parts += [f"row[{at}:{group[0].offset}]", f"pack{number}({packed})"]
+        at = group[-1].offset + group[-1].width
+    return [f"return {' + '.join(parts)} + row[{at}:]"]
 
 
 def _null_test(shape: RowShape, indexes: Iterable[int]) -> str:

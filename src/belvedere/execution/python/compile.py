@@ -31,6 +31,18 @@ def compile_plan(catalog: Catalog, node: n.Node, wrap: Wrap | None = None) -> Ro
     return compile_with_other_tier(catalog, node, None, wrap)
 
 
+def compile_over_rows(catalog: Catalog, node: n.Node, scan: n.Scan) -> Rows:
+    """Like `compile_plan`, with the rows of `scan`, before its residual condition, from the run
+    (`Run.deltas`)."""
+    given = n.Changes(scan.relation, scan.name, scan.slots, scan.fields, filter=scan.residual)
+
+    def compile_node(inner: n.Node) -> Rows:
+        return _compile_node(context, given if inner is scan else inner)
+
+    context = CompileContext(catalog, compile_node)
+    return compile_node(node)
+
+
 def compile_with_other_tier(
     catalog: Catalog,
     node: n.Node,

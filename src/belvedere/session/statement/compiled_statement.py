@@ -23,8 +23,10 @@ from belvedere.execution.python.statements.point_statements import (
     FastPathCommit,
     FastPathRead,
     FastPathWrite,
-    compile_fast_commit,
     compile_fast_read,
+)
+from belvedere.execution.python.statements.point_writes import (
+    compile_fast_commit,
     compile_fast_write,
 )
 from belvedere.execution.run import Rows

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from belvedere.codec.compile import compile_function
 from belvedere.errors import InvalidInput
 from belvedere.plan.functions import cast_function, text_parser
 from belvedere.plan.functions.cast.casts import CastContext
@@ -41,6 +43,7 @@ from belvedere.values.failures import datetime_out_of_range
 from belvedere.values.texts import require_text
 
 Convert = Callable[[Any], Any]
+INLINE_PARAMETERS_MAX = 64
 
 _RANGES = {
     Kind.SMALLINT: (-(2**15), 2**15 - 1),
@@ -78,7 +81,36 @@ def make_exact_converter(
     types: Sequence[SqlType], zone: datetime.tzinfo = datetime.UTC
 ) -> Callable[[Sequence[Any]], Row]:
     """The same for values that must have these types: ParameterTypesDiffer when one has not."""
-    return _read_in_zone(_make_row_converter([_make_type_reader(one) for one in types]), zone)
+    return _read_in_zone(_compile_exact_converter(tuple(types)), zone)
+
+
+@functools.lru_cache(maxsize=1_000)
+def _compile_exact_converter(types: tuple[SqlType, ...]) -> Callable[[Sequence[Any]], Row]:
+    """Usual values pass by a test in line; a call for each would cost more than the test."""
+    readers = [_make_type_reader(one) for one in types]
+    count = len(types)
+    if not 0 < count <= INLINE_PARAMETERS_MAX:
+        return _make_row_converter(readers)
+    names = [f"v{number}" for number in range(count)]
+    lines = [f"if len(given) != {count}: raise count_error({count}, len(given))"]
+    lines += [f"{', '.join(names)}, = given"]
+    for name, one in zip(names, types):
+        lines.append(_usual_value_test(name, one) + f"{name} = read_{name}({name})")
+    lines.append(f"return ({', '.join(names)}, )")
+    space = {f"read_{name}": read for name, read in zip(names, readers)}
+    return compile_function("convert", "given", lines, space | {"count_error": _count_error})
+
+
+def _usual_value_test(name: str, sql_type: SqlType) -> str:
+    """The beginning of a line that reads a value, unless that may pass as it is."""
+    if sql_type.kind in _RANGES:
+        low, high = _RANGES[sql_type.kind]
+        usual = f"{name}.__class__ is int and {low} <= {name} <= {high}"
+    elif sql_type.kind in (Kind.TEXT, Kind.JSON):
+        usual = f"{name}.__class__ is str and {name}.isascii() and '\\0' not in {name}"
+    else:
+        return f"if {name} is not None: "
+    return f"if not ({usual}) and {name} is not None: "
 
 
 def make_row_reporting_converter(
@@ -103,7 +135,7 @@ def _make_row_converter(forms: Sequence[Convert]) -> Callable[[Sequence[Any]], R
 
         def convert_one_parameter(given: Sequence[Any]) -> Row:
             if len(given) != 1:
-                raise _parameter_count_error(1, len(given))
+                raise _count_error(1, len(given))
             value = given[0]
             return (None if value is None else only(value),)
 
@@ -111,13 +143,13 @@ def _make_row_converter(forms: Sequence[Convert]) -> Callable[[Sequence[Any]], R
 
     def convert_all_parameters(given: Sequence[Any]) -> Row:
         if len(given) != count:
-            raise _parameter_count_error(count, len(given))
+            raise _count_error(count, len(given))
         return tuple([None if v is None else form(v) for form, v in zip(forms, given)])
 
     return convert_all_parameters
 
 
-def _parameter_count_error(wanted: int, given: int) -> InvalidInput:
+def _count_error(wanted: int, given: int) -> InvalidInput:
     return InvalidInput("wrong number of parameters", sqlstate="08P01", wanted=wanted, given=given)
 
 

@@ -86,6 +86,17 @@ class SnapshotReader:
                     _chain_first(first, batches), overlay, reverse=reverse, limit=limit
                 )
 
+    def fetch_range(
+        self, start: bytes, end: bytes, limit: int, *, reverse: bool = False
+    ) -> list[Pair]:
+        """The first pairs of a range at once, at most `limit`."""
+        scan = self._home.store.scan(start, end, reverse=reverse, limit=limit, batch_rows=limit)
+        pairs = next(scan, None)
+        if self._undo and self._undo_overlay(start, end)[0]:  # after the store: see UndoIndex
+            batches = self.scan(start, end, reverse=reverse, limit=limit)
+            return [pair for batch in batches for pair in batch]
+        return pairs or []
+
     def scan_values(
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:

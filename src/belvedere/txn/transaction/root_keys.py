@@ -10,6 +10,7 @@ key refuses the row later.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.foreign_key_graph import root_path
@@ -35,12 +36,12 @@ def _compile_root_finder(catalog: Catalog, table: int) -> RootFinder | None:
     path = root_path(catalog, catalog.table(table))
     if not path:
         return None
+    place = find_root_in_key(catalog, table)
+    if place is not None:
+        return _cut_root(place)
     slots = _find_inherited_root(catalog, path)
     if slots is not None:
-        root = compiled_table(catalog, path[-1].parent)
-        return _root_from_key(compiled_table(catalog, table), root, slots) or _root_from_columns(
-            root, slots
-        )
+        return _root_from_columns(compiled_table(catalog, path[-1].parent), slots)
     steps = [
         (parent_key_finder(catalog, fk), fk.columns, compiled_table(catalog, fk.parent))
         for fk in path
@@ -73,18 +74,32 @@ def _find_inherited_root(catalog: Catalog, path: tuple[ForeignKey, ...]) -> list
     return [inherited[slot] for slot in root] if inherited.keys() >= set(root) else None
 
 
-def _root_from_key(
-    table: CompiledTable, root: CompiledTable, slots: list[int]
-) -> RootFinder | None:
-    """How to cut the root's key out of a row's key, where that begins with it: no value is encoded
-    again. None where it does not, or where a value may be longer than another."""
-    width = len(slots)
-    codecs = (table.key, root.key)
-    whole = all(one.type.kind in INTEGER_KINDS for key in codecs for one in key.columns[:width])
-    if tuple(slots) != table.table.primary_key[:width] or not whole:
+class RootInKey(NamedTuple):
+    """The root's key is `prefix` and the bytes from `start` to `end` of a row's key."""
+
+    prefix: bytes
+    start: int
+    end: int
+
+
+def find_root_in_key(catalog: Catalog, table_id: int) -> RootInKey | None:
+    """Where a row's key has that of its root, so that no value is encoded again; None where it has
+    not, or a value may be longer than another."""
+    path = root_path(catalog, catalog.table(table_id))
+    slots = _find_inherited_root(catalog, path) if path else None
+    if slots is None:
         return None
-    start, end = len(table.key.prefix), len(table.key.prefix) + width * INTEGER_KEY_BYTES
-    prefix = root.key.prefix
+    table, root = compiled_table(catalog, table_id), compiled_table(catalog, path[-1].parent)
+    columns = (*table.key.columns[: len(slots)], *root.key.columns)
+    whole = all(column.type.kind in INTEGER_KINDS for column in columns)
+    if tuple(slots) != table.table.primary_key[: len(slots)] or not whole:
+        return None
+    start = len(table.key.prefix)
+    return RootInKey(root.key.prefix, start, start + len(slots) * INTEGER_KEY_BYTES)
+
+
+def _cut_root(place: RootInKey) -> RootFinder:
+    prefix, start, end = place
     return lambda key, row, reader: prefix + key[start:end]
 
 

@@ -25,7 +25,7 @@ def insert_row(transaction: Transaction, table: CompiledTable, row: Row) -> None
     value = encode_checked_row(table, row)
     _lock_root(transaction, table, key, row)
     if transaction.get(key) is not None:
-        raise _used_key_error(transaction, table, key, row)
+        raise used_key_error(transaction, table, key, row)
     transaction.write(key, None, value)
 
 
@@ -51,7 +51,7 @@ def update_row(
     _lock_root(transaction, table, old_key, old)
     _lock_root(transaction, table, new_key, new)
     if transaction.get(new_key) is not None:
-        raise _used_key_error(transaction, table, new_key, new)
+        raise used_key_error(transaction, table, new_key, new)
     transaction.write(old_key, value, None)
     transaction.write(new_key, None, encoded)
 
@@ -92,10 +92,16 @@ def delete_stored_row(
 
 def encode_checked_row(table: CompiledTable, row: Row) -> bytes:
     """The stored form of a row. 23502: a column must not be NULL."""
-    for slot, name in table.not_null:
-        if row[slot] is None:
-            raise null_violation(table, name, [row[column.slot] for column in table.live_columns])
-    return table.encode(row)
+    encoded = table.encode_required(row)
+    if encoded is None:
+        raise find_null_violation(table, row)
+    return encoded
+
+
+def find_null_violation(table: CompiledTable, row: Row) -> InvalidInput:
+    """The error of a row that is NULL in a column that must not be."""
+    name = next(name for slot, name in table.not_null if row[slot] is None)
+    return null_violation(table, name, [row[column.slot] for column in table.live_columns])
 
 
 def null_violation(table: CompiledTable, column: str, values: Iterable[Any]) -> InvalidInput:
@@ -142,7 +148,7 @@ def lock_roots(
     transaction.lock_roots(list(dict.fromkeys(found)))
 
 
-def _used_key_error(
+def used_key_error(
     transaction: Transaction, table: CompiledTable, key: bytes, row: Row
 ) -> InvalidInput:
     """What a row with a key that the snapshot has is refused with. Retry when that is not the

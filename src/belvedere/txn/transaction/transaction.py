@@ -35,15 +35,14 @@ from belvedere.txn.contracts import (
     new_tuple,
     request_of,
 )
-from belvedere.txn.history.derived_rows import DerivedRows
 from belvedere.txn.history.merge_scan import merge_scan, take_changed_rows
-from belvedere.txn.history.readers import OverlayReader, values_only
+from belvedere.txn.history.readers import SnapshotReader, values_only
+from belvedere.txn.transaction.derived_preview import DerivedPreview
 from belvedere.txn.transaction.ended_reader import ENDED_READER, ended_error
 from belvedere.txn.transaction.locks import RowLockTable
 
 NO_READS: frozenset[bytes] = frozenset()
 _NO_CHANGES: dict[bytes, RowChange] = {}  # these are shared and never added to
-_NO_ROWS: dict[bytes, bytes | None] = {}
 _NO_RANGES: list[KeyRange] = []
 
 
@@ -51,7 +50,6 @@ class Transaction:
     __slots__ = (
         "_carried",
         "_changes",
-        "_derived",
         "_earliest",
         "_held",
         "_journal",
@@ -59,12 +57,12 @@ class Transaction:
         "_order",
         "_participants_for",
         "_planned",
+        "_preview",
         "_protocol",
         "_ranges",
         "_reader",
         "_reads",
         "_stale",
-        "_unpreviewed",
         "begun",
         "ended",
         "id",
@@ -100,8 +98,7 @@ class Transaction:
         self._held: dict[OwnedLock, None] = {}
         self._carried: dict[OwnedLock, None] | None = None  # see `restart_statement`
         self._order: SortedList[bytes] | None = None
-        self._derived: dict[bytes, bytes | None] = _NO_ROWS
-        self._unpreviewed: dict[bytes, bytes | None] | None = None  # None: no preview was made
+        self._preview: DerivedPreview | None = None  # None: nothing derived was read yet
         self._reads: set[bytes] | None = None
         self._ranges: list[KeyRange] = _NO_RANGES
         if isolation.validates_reads:
@@ -140,8 +137,18 @@ class Transaction:
             change = self._changes.get(key)
             if change is not None:
                 return change.new
-            if self._shows_derived(key) and key in self._derived:
-                return self._derived[key]
+            preview = self._find_preview(key)
+            if preview is not None and key in preview.rows:
+                return preview.rows[key]
+        if self._reads is not None:
+            self._reads.add(key)
+        return self._reader.get(key)
+
+    def get_row(self, key: bytes) -> bytes | None:
+        """`get` of a row of a table, which is not derived."""
+        change = self._changes.get(key)
+        if change is not None:
+            return change[2]
         if self._reads is not None:
             self._reads.add(key)
         return self._reader.get(key)
@@ -175,6 +182,18 @@ class Transaction:
         )
         return merge_scan(batches, overlay, reverse=reverse, limit=limit) if overlay else batches
 
+    def fetch_range(
+        self, start: bytes, end: bytes, limit: int, *, reverse: bool = False
+    ) -> list[Pair]:
+        """The first pairs of a range at once, at most `limit`: for ranges of a few rows."""
+        reader = self._reader
+        if self._reads is None and isinstance(reader, SnapshotReader):
+            own = self._own_rows(start, end, reverse, limit) if self._changes else None
+            if not own:
+                return reader.fetch_range(start, end, limit, reverse=reverse)
+        batches = self.scan(start, end, reverse=reverse, limit=limit)
+        return [pair for batch in batches for pair in batch]
+
     def scan_values(
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
@@ -186,8 +205,9 @@ class Transaction:
         self, start: bytes, end: bytes, reverse: bool, limit: int | None
     ) -> dict[bytes, bytes | None]:
         """Own rows of the range (None: absent), in the order of the scan."""
-        if self._shows_derived(start):
-            return {k: v for k, v in self._derived.items() if start <= k < end}
+        preview = self._find_preview(start)
+        if preview is not None:
+            return {k: v for k, v in preview.rows.items() if start <= k < end}
         if self._order is None:
             self._order = SortedList(self._changes)
         keys = self._order.irange(start, end, inclusive=(True, False), reverse=reverse)
@@ -195,33 +215,17 @@ class Transaction:
 
     # -- derived rows of own writes -----------------------------------------------------------
 
-    def _shows_derived(self, key: bytes) -> bool:
-        """Whether the key's relation is derived; its rows are then brought up to own writes."""
+    def _find_preview(self, key: bytes) -> DerivedPreview | None:
+        """The preview, brought up to own writes, where the key's relation is derived."""
         if key[1:5] not in self.snapshot[2].derived_ids:
-            return False
-        if self._unpreviewed is None or self._unpreviewed:
-            self._preview_derived()
-        return True
-
-    def _preview_derived(self) -> None:
-        """Derive rows from the writes since the last preview, on top of the previews so far."""
-        pending = self._unpreviewed
-        if pending is None:
+            return None
+        preview = self._preview
+        if preview is None:
             pending = {change.key: change.old for change in self._changes.values()}
-            self._derived = {}
-        self._unpreviewed = {}
-        changes = [RowChange(key, old, self._current_value(key)) for key, old in pending.items()]
-        changes = [change for change in changes if change.old != change.new]
-        relations = frozenset(change.relation for change in changes)
-        before = OverlayReader(self, pending, self.position, self.catalog)
-        writer = DerivedRows(before)
-        try:
-            for participant in self._participants_for(self.catalog, relations):
-                participant.writes(changes, before, writer)
-        except BaseException:
-            self._unpreviewed = pending  # the next read tries again
-            raise
-        self._derived.update(writer.writes())
+            preview = self._preview = DerivedPreview(pending)
+        if preview.pending:
+            preview.derive_pending(self, self._current_value, self._participants_for)
+        return preview
 
     def _current_value(self, key: bytes) -> bytes | None:
         change = self._changes.get(key)
@@ -283,8 +287,8 @@ class Transaction:
             return
         if self._journal is not None:
             self._journal.append((key, known))
-        if self._unpreviewed is not None and key not in self._unpreviewed:
-            self._unpreviewed[key] = old
+        if self._preview is not None:
+            self._preview.note_write(key, old)
         if known is None:
             self._protocol.require_unchanged(key, self.snapshot)
             self._changes[key] = new_tuple(RowChange, (key, old, new, self.snapshot.batch))
@@ -295,6 +299,12 @@ class Transaction:
         else:
             self._changes[key] = RowChange(key, known.old, new, known.seen)
 
+    def write_under(self, root: bytes, key: bytes, old: bytes | None, new: bytes | None) -> None:
+        """`write` of a row, with the lock of its root."""
+        if root not in self._held:
+            self.lock_root(root)
+        self.write(key, old, new)
+
     def _remove_change(self, key: bytes) -> None:
         del self._changes[key]
         if self._order is not None:
@@ -304,7 +314,7 @@ class Transaction:
         self, keys: Sequence[bytes], olds: Sequence[bytes | None], news: Sequence[bytes | None]
     ) -> None:
         """`write` of many rows, no key twice, each with an old or a new row."""
-        if self.ended or self._unpreviewed is not None or not self._changes.keys().isdisjoint(keys):
+        if self.ended or self._preview is not None or not self._changes.keys().isdisjoint(keys):
             for change in zip(keys, olds, news, strict=True):
                 self.write(*change)
             return
@@ -359,7 +369,7 @@ class Transaction:
             self._protocol.release(self.snapshot)
         self.snapshot = fresh
         self._reader = self._protocol.reader(fresh)
-        self._discard_preview()
+        self._preview = None
 
     def restart_statement(self, savepoint: TransactionSavepoint) -> None:
         """Go back to before the statement, at the beginning of which the savepoint was set, and see
@@ -386,14 +396,14 @@ class Transaction:
         if self._planned is None:
             self._planned = self._earliest or self.snapshot
         self.snapshot = self.snapshot._replace(catalog=catalog)
-        self._discard_preview()  # entries are derived again, for new indexes
+        self._preview = None  # entries are derived again, for new indexes
 
     def set_savepoint(self) -> TransactionSavepoint:
         if self.ended:
             raise ended_error()
         if self._journal is None:
             self._journal = []
-        return TransactionSavepoint(len(self._journal), len(self._held))
+        return new_tuple(TransactionSavepoint, (len(self._journal), len(self._held)))
 
     def changes_since(self, savepoint: TransactionSavepoint) -> tuple[RowChange, ...]:
         """The net changes of the rows that were written after it."""
@@ -412,7 +422,7 @@ class Transaction:
             else:
                 self._changes[key] = known
         self._order = None
-        self._discard_preview()
+        self._preview = None
 
     def release_locks_since(self, savepoint: TransactionSavepoint) -> None:
         """Release the locks taken after it, once the changes under them are taken back."""
@@ -426,9 +436,6 @@ class Transaction:
         held = {locked_resource(lock) for lock in self._held}  # perhaps in another mode
         self._locks.release(self.id, [one for one in locks if locked_resource(one) not in held])
 
-    def _discard_preview(self) -> None:
-        self._derived, self._unpreviewed = _NO_ROWS, None
-
     def fork_for_reading(self) -> Transaction:
         """A transaction that shows what this one shows now, its changes too, and goes on showing it
         whatever this one does next. It writes nothing, and the caller rolls it back. What it reads
@@ -440,7 +447,7 @@ class Transaction:
         fork._changes = dict(self._changes)
         fork._earliest, fork._journal, fork._held, fork._order = None, None, {}, None
         fork._carried = None
-        fork._discard_preview()
+        fork._preview = None
         return fork
 
     # -- the end ------------------------------------------------------------------------------

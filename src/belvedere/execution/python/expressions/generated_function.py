@@ -65,10 +65,12 @@ class GeneratedFunction:
         self._prelude[name] = f"{name} = {source}"
         return name
 
-    def build_function(self, name: str, body: Iterable[str]) -> Callable[..., Any]:
+    def build_function(
+        self, name: str, body: Iterable[str], arguments: str = "run"
+    ) -> Callable[..., Any]:
         """`def name(run)` of the prelude and these lines."""
         lines = [*self._prelude.values(), *body]
-        return compile_function(name, "run", lines, self.constants)
+        return compile_function(name, arguments, lines, self.constants)
 
     def build_row_function(self, result: str, arguments: str = "row") -> Callable[..., Any]:
         """A function from run to a function of rows that returns `result`."""

@@ -20,7 +20,7 @@ from belvedere.execution.python.expressions.expression_source import ExpressionW
 from belvedere.execution.python.expressions.generated_function import GeneratedFunction
 from belvedere.execution.python.operators.access import compile_ranges
 from belvedere.execution.python.statements.dml import compile_rules
-from belvedere.execution.python.statements.point_statements import keeps_keys, reads_every_column
+from belvedere.execution.python.statements.point_writes import keeps_keys, reads_every_column
 from belvedere.execution.run import PendingWrite, Rows, Run
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n

@@ -14,18 +14,29 @@ from typing import Any
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation_codecs import compiled_table
+from belvedere.codec.compile import indent
 from belvedere.execution import row_writes
+from belvedere.execution.python.expressions.expression_source import ExpressionWriter
+from belvedere.execution.python.expressions.generated_function import GeneratedFunction
 from belvedere.execution.python.operators.access import compile_ranges
-from belvedere.execution.python.statements.page_reads import is_one_range
+from belvedere.execution.python.statements.key_range import is_one_range, write_range
 from belvedere.execution.python.statements.point_statements import (
     FastPathRun,
     FastPathWrite,
-    compile_new_row,
     is_simple,
-    keeps_keys,
     plain_context,
+)
+from belvedere.execution.python.statements.point_writes import (
+    can_generate_update,
+    compile_new_row,
+    keeps_keys,
     reads_every_column,
     rules_are_simple,
+)
+from belvedere.execution.python.statements.row_change_source import (
+    column_name,
+    write_new_row,
+    write_root_of_key,
 )
 from belvedere.kv.batch import Pair
 from belvedere.plan import nodes as n
@@ -57,6 +68,9 @@ def _compile_update(catalog: Catalog, node: n.Update) -> FastPathWrite | None:
         return None
     if not all(is_simple(assignment.value) for assignment in node.assignments):
         return None
+    generated = _generate_update(catalog, node)
+    if generated is not None:
+        return generated
     make = compile_new_row(plain_context(catalog), table, node)
 
     def update_rows(transaction: Transaction, run: FastPathRun) -> int | None:
@@ -74,6 +88,9 @@ def _compile_delete(catalog: Catalog, node: n.Delete) -> FastPathWrite | None:
     table, read = compiled_table(catalog, node.relation), _compile_read(catalog, node)
     if read is None:
         return None
+    generated = _generate_delete(catalog, node)
+    if generated is not None:
+        return generated
 
     def delete_rows(transaction: Transaction, run: FastPathRun) -> int | None:
         found = read(transaction, run)
@@ -113,3 +130,43 @@ def _compile_read(catalog: Catalog, node: n.Update | n.Delete) -> ReadPairs | No
         return [one for one in found if holds(one[2])]
 
     return read_rows
+
+
+# -- generated -------------------------------------------------------------------------------------
+
+
+def _generate_update(catalog: Catalog, node: n.Update) -> FastPathWrite | None:
+    if not can_generate_update(catalog, node):
+        return None
+    source, table = GeneratedFunction(), compiled_table(catalog, node.relation)
+    writer = ExpressionWriter(source, plain_context(catalog).plan, column_name)
+    return _generate_loop(catalog, node, source, write_new_row(table, node, source, writer))
+
+
+def _generate_delete(catalog: Catalog, node: n.Delete) -> FastPathWrite | None:
+    if row_writes.referring_keys(catalog, node.relation):
+        return None
+    return _generate_loop(catalog, node, GeneratedFunction(), ["new = None"])
+
+
+def _generate_loop(
+    catalog: Catalog, node: n.Update | n.Delete, source: GeneratedFunction, change: list[str]
+) -> FastPathWrite | None:
+    """One function: the range, its rows at once, and for each of them what `change` makes of
+    `stored`, the lock of its root and the write. None: a condition is left, or a root has to be
+    looked up."""
+    scan = node.input
+    assert isinstance(scan, n.Scan)
+    root = write_root_of_key(catalog, node.relation, source)
+    if root is None or scan.residual is not None:
+        return None
+    body = [
+        *write_range(catalog, plain_context(catalog), scan, source, "0"),
+        f"pairs = transaction.fetch_range(start, end, {ROWS_MAX + 1})",
+        f"if len(pairs) > {ROWS_MAX}: return None",
+        "write = transaction.write_under",
+        "for key, stored in pairs:",
+        *indent([*change, f"write({root}, key, stored, new)"]),
+        "return len(pairs)",
+    ]
+    return source.build_function("write_rows", body, "transaction, run")

@@ -16,13 +16,12 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation_codecs import compiled_relation
 from belvedere.codec.scalars import is_long
 from belvedere.execution.python.operators.access import compile_ranges
+from belvedere.execution.python.statements.key_range import is_known_value, is_one_range
 from belvedere.execution.python.statements.point_statements import (
     FastPathRead,
     FastPathRun,
-    is_known_value,
     plain_context,
 )
-from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.txn.contracts import Reader
@@ -63,27 +62,6 @@ def projected_columns(node: n.Node) -> tuple[list[int] | None, n.Node]:
 
 def _is_full_scan(scan: n.Scan) -> bool:
     return not scan.access.parts and scan.access.range is None
-
-
-def is_one_range(scan: n.Scan) -> bool:
-    """Whether it reads a range of the primary key, or of an index that has all its columns, bounded
-    by parameters or constants."""
-    access = scan.access
-    if access.index is not None and not access.covering:
-        return False
-    if not access.parts and access.range is None:
-        return False
-    if access.full_key and access.range is None:
-        return False
-    values = [part.value for part in access.parts if isinstance(part, paths.EqualityPart)]
-    if len(values) < len(access.parts):
-        return False
-    if access.range is not None:
-        limits = (access.range.low, access.range.high)
-        values += [limit.value for limit in limits if limit is not None]
-        if access.range.pattern is not None:
-            values.append(access.range.pattern)
-    return all(map(is_known_value, values))
 
 
 def _has_long_literal(scan: n.Scan) -> bool:
