@@ -87,8 +87,8 @@ class RowLayout:
 
     def patcher(self, indexes: tuple[int, ...]) -> Callable[..., bytes | None] | None:
         """A function (row, *values) that replaces the values of these slots in the bytes of a row
-        without looking at the others; None from it: where a value is or was NULL, does not fit, or
-        the row has fewer slots, the row has to be encoded. None: a slot has no fixed place."""
+        without looking at the others; None from it: where a value is NULL, does not fit, or the row
+        has fewer slots, the row has to be encoded. None: a slot has no fixed place."""
         codes = [self.codes[index] for index in indexes]
         if not indexes or any(code.store != "{v}" or code.format is None for code in codes):
             return None
@@ -96,24 +96,25 @@ class RowLayout:
         places = sorted(indexes, key=lambda index: shape.fields[index].offset)
         fields = [shape.fields[index] for index in places]
         names = ", ".join(f"v{index}" for index in indexes)
-        nulls = _null_test(shape, places)
         kinds = [
             f"v{index}.__class__ is not {'float' if code.format == 'd' else 'int'}"
             for index, code in zip(indexes, codes)
         ]
-        words = {shape.null_bits[index][0] for index in indexes}
-        head = [RowField("k", 0, "H"), *sorted(words, key=lambda word: word.offset)]
+        masks = _null_masks(shape, indexes)
+        words = sorted({shape.null_bits[index][0] for index in indexes}, key=lambda w: w.offset)
+        head = [RowField("k", 0, "H"), *words]
+        values = [f"v{index}" for index in places]
+        cleared = [f"{word.name} & {~masks[word.name]}" for word in words]
+        space: dict[str, Any] = {"unpack": struct_of(head, None).unpack_from, "error": struct.error}
         lines = [
             f"if {' or '.join(kinds)}: return None",
             f"{', '.join(field.name for field in head)}, = unpack(row)",
-            f"if k != {len(self.slots)} or {nulls}: return None",
-            *_splice_source(fields, places),
+            f"if k != {len(self.slots)}: return None",
+            f"if not ({_null_test(shape, places)}): "
+            + _splice_source(fields, values, "pack", space),
+            _splice_source([*words, *fields], [*cleared, *values], "fill", space),
         ]
         body = ["try:", *indent(lines), "except error: return None"]
-        space: dict[str, Any] = {"unpack": struct_of(head, None).unpack_from, "error": struct.error}
-        for at, group in enumerate(_contiguous_groups(fields)):
-            formats = "".join(field.format for field in group)
-            space[f"pack{at}"] = struct.Struct("<" + formats).pack
         return compile_function("patch", f"row, {names}", body, space)
 
     @cached_property
@@ -258,23 +259,34 @@ def _contiguous_groups(fields: list[RowField]) -> list[list[RowField]]:
     return groups
 
 
-def _splice_source(fields: list[RowField], places: list[int]) -> list[str]:
-    """Lines that return the row with these fields, of the slots `places`, packed anew."""
-    values = iter([f"v{index}" for index in places])
+def _splice_source(
+    fields: list[RowField], values: list[str], name: str, space: dict[str, Any]
+) -> str:
+    """A statement that returns the row with these fields, in byte order, packed anew; `space` gets
+    what it needs."""
+    left = iter(values)
     parts, at = [], 0
     for number, group in enumerate(_contiguous_groups(fields)):
-        packed = ", ".join(next(values) for _ in group)
-        parts += [f"row[{at}:{group[0].offset}]", f"pack{number}({packed})"]
+        pack = f"{name}{number}"
+        space[pack] = struct.Struct("<" + "".join(field.format for field in group)).pack
+        packed = ", ".join(next(left) for _ in group)
+        parts += [f"row[{at}:{group[0].offset}]", f"{pack}({packed})"]
         at = group[-1].offset + group[-1].width
-    return [f"return {' + '.join(parts)} + row[{at}:]"]
+    return f"return {' + '.join(parts)} + row[{at}:]"
 
 
-def _null_test(shape: RowShape, indexes: Iterable[int]) -> str:
-    """An expression that is true where one of these slots is NULL."""
+def _null_masks(shape: RowShape, indexes: Iterable[int]) -> dict[str, int]:
+    """The bits of these slots in each word of the null bitmap."""
     masks: dict[str, int] = {}
     for index in indexes:
         word, bit = shape.null_bits[index]
         masks[word.name] = masks.get(word.name, 0) | bit
+    return masks
+
+
+def _null_test(shape: RowShape, indexes: Iterable[int]) -> str:
+    """An expression that is true where one of these slots is NULL."""
+    masks = _null_masks(shape, indexes)
     return " or ".join(f"{word} & {mask}" for word, mask in masks.items())
 
 

@@ -5,6 +5,7 @@ In reading order; an entry uses only those before it:
     locks          locks held by transactions: root keys and entire tables
     root_keys      root keys: the key of a hierarchy's top row, locked before a write
     ended_reader   the reader of a transaction that has ended
+    changed_keys   the keys that a transaction has changed, in order
     derived_preview  derived rows of own writes, as the transaction's own reads see them
     transaction    a transaction: snapshot, writes, locks, savepoints, commit
     retry_locks    locks that another attempt takes first, after a lost race

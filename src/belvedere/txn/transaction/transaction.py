@@ -1,8 +1,7 @@
 """A transaction: a snapshot, its own writes on top, locks, savepoints, and one commit.
 
 It satisfies `Reader`: who can read a snapshot can read a transaction, and sees its own writes too.
-Rows that participants derive from those (index entries, immediate views) are previewed at the first
-read of a derived relation; the final ones are made in the commit section from the newest state.
+Rows that participants derive from those are previewed for its reads (`derived_preview`).
 """
 
 from __future__ import annotations
@@ -10,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Self
-
-from sortedcontainers import SortedList
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
@@ -37,6 +34,7 @@ from belvedere.txn.contracts import (
 )
 from belvedere.txn.history.merge_scan import merge_scan, take_changed_rows
 from belvedere.txn.history.readers import SnapshotReader, values_only
+from belvedere.txn.transaction.changed_keys import ChangedKeys
 from belvedere.txn.transaction.derived_preview import DerivedPreview
 from belvedere.txn.transaction.ended_reader import ENDED_READER, ended_error
 from belvedere.txn.transaction.locks import RowLockTable
@@ -97,7 +95,7 @@ class Transaction:
         self._journal: list[tuple[bytes, RowChange | None]] | None = None
         self._held: dict[OwnedLock, None] = {}
         self._carried: dict[OwnedLock, None] | None = None  # see `restart_statement`
-        self._order: SortedList[bytes] | None = None
+        self._order: ChangedKeys | None = None
         self._preview: DerivedPreview | None = None  # None: nothing derived was read yet
         self._reads: set[bytes] | None = None
         self._ranges: list[KeyRange] = _NO_RANGES
@@ -134,15 +132,10 @@ class Transaction:
 
     def get(self, key: bytes) -> bytes | None:
         if self._changes:
-            change = self._changes.get(key)
-            if change is not None:
-                return change.new
             preview = self._find_preview(key)
             if preview is not None and key in preview.rows:
                 return preview.rows[key]
-        if self._reads is not None:
-            self._reads.add(key)
-        return self._reader.get(key)
+        return self.get_row(key)
 
     def get_row(self, key: bytes) -> bytes | None:
         """`get` of a row of a table, which is not derived."""
@@ -186,11 +179,9 @@ class Transaction:
         self, start: bytes, end: bytes, limit: int, *, reverse: bool = False
     ) -> list[Pair]:
         """The first pairs of a range at once, at most `limit`: for ranges of a few rows."""
-        reader = self._reader
-        if self._reads is None and isinstance(reader, SnapshotReader):
-            own = self._own_rows(start, end, reverse, limit) if self._changes else None
-            if not own:
-                return reader.fetch_range(start, end, limit, reverse=reverse)
+        reader, own = self._reader, self._changes and self._own_rows(start, end, reverse, limit)
+        if not own and self._reads is None and isinstance(reader, SnapshotReader):
+            return reader.fetch_range(start, end, limit, reverse=reverse)
         batches = self.scan(start, end, reverse=reverse, limit=limit)
         return [pair for batch in batches for pair in batch]
 
@@ -209,9 +200,12 @@ class Transaction:
         if preview is not None:
             return {k: v for k, v in preview.rows.items() if start <= k < end}
         if self._order is None:
-            self._order = SortedList(self._changes)
-        keys = self._order.irange(start, end, inclusive=(True, False), reverse=reverse)
-        return take_changed_rows(self._changes, keys, limit)
+            self._order = ChangedKeys(self._changes)
+        keys = self._order.find_range(start, end)
+        if not keys:
+            return {}
+        each = reversed(keys) if reverse else iter(keys)
+        return take_changed_rows(self._changes, each, limit)
 
     # -- derived rows of own writes -----------------------------------------------------------
 
@@ -224,12 +218,8 @@ class Transaction:
             pending = {change.key: change.old for change in self._changes.values()}
             preview = self._preview = DerivedPreview(pending)
         if preview.pending:
-            preview.derive_pending(self, self._current_value, self._participants_for)
+            preview.derive_pending(self, self.get_row, self._participants_for)
         return preview
-
-    def _current_value(self, key: bytes) -> bytes | None:
-        change = self._changes.get(key)
-        return change.new if change is not None else self._reader.get(key)
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -273,8 +263,7 @@ class Transaction:
         return len(self._held) + len(self._carried or ())
 
     def require_unchanged(self, key: bytes) -> None:
-        """Raise Retry when another transaction has changed the row since the snapshot: for a row
-        that is locked but not written."""
+        """Raise Retry when others have changed a row, locked but not written, since the snapshot."""
         if key not in self._changes:
             self._protocol.require_unchanged(key, self.snapshot)
 
@@ -302,7 +291,11 @@ class Transaction:
     def write_under(self, root: bytes, key: bytes, old: bytes | None, new: bytes | None) -> None:
         """`write` of a row, with the lock of its root."""
         if root not in self._held:
-            self.lock_root(root)
+            if self.ended or self._carried is not None:
+                self.lock_root(root)
+            else:
+                self._locks.acquire_root(self.id, root, self.lock_wait_ms)
+                self._held[root] = None
         self.write(key, old, new)
 
     def _remove_change(self, key: bytes) -> None:
