@@ -7,6 +7,7 @@ In reading order; an entry uses only those before it:
     log_chunks  log records too large for one value: splitting, assembling, deleting
     visibility  the published state, the open snapshots, and writes hidden from snapshots
     change_log  the change log: every commit, in one order, with old and new rows
+    interpreter_handover  shorter turns of the interpreter while commits wait
     group_sync  group commit: one sync of the log for all clients that wrote before it began
     recovery    opening and recovery of a store directory, with a check for lost commits
     created_objects  indexes and views that a commit creates, filled by that commit

@@ -22,6 +22,7 @@ from typing import Any
 
 from belvedere import failpoints
 from belvedere.errors import Error, Unavailable
+from belvedere.txn.batch_atomic.interpreter_handover import HANDOVER
 from belvedere.txn.batch_atomic.visibility import Visibility
 
 PATIENCE_EACH = 0.3
@@ -61,6 +62,7 @@ class GroupSync:
         """Return when everything up to `batch` is durable and published."""
         me = threading.Lock()
         me.acquire()
+        HANDOVER.shorten_turns(me)
         try:
             while self._durable < batch:
                 if self.failure is not None:
@@ -70,6 +72,8 @@ class GroupSync:
         except BaseException:  # an interrupted client must not block the others
             self._abandon_wait(me)
             raise
+        finally:
+            HANDOVER.restore_turns(me)
 
     def sync_pending(self) -> None:
         """Make everything written durable and visible, also what no client waits for any more. A

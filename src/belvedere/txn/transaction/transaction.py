@@ -263,7 +263,7 @@ class Transaction:
         return len(self._held) + len(self._carried or ())
 
     def require_unchanged(self, key: bytes) -> None:
-        """Raise Retry when others have changed a row, locked but not written, since the snapshot."""
+        """Raise Retry when others changed a row, locked but not written, since the snapshot."""
         if key not in self._changes:
             self._protocol.require_unchanged(key, self.snapshot)
 

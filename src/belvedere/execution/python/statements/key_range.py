@@ -70,7 +70,10 @@ def write_range(
     writer = ExpressionWriter(source, context.plan)
     values = [part.value for part in access.parts if isinstance(part, paths.EqualityPart)]
     texts = [writer.write_value(value) for value in values]
-    nulls = " or ".join(f"{text} is None" for text in texts)
+    if any(isinstance(value, e.Literal) and value.value is None for value in values):
+        return [f"return {empty}"]
+    given = [text for text, value in zip(texts, values) if isinstance(value, e.Parameter)]
+    nulls = " or ".join(f"{text} is None" for text in given) or "False"
     encode = source.add_constant(codec.compile_prefix_encoder(len(texts)), "encode")
     after = source.add_constant(next_prefix, "after")
     return [
