@@ -35,6 +35,8 @@ SURFACE = (
     "python.statements.few_rows_writes",
     "python.statements.page_reads",
     "python.statements.point_statements",
+    "python.statements.point_writes",
+    "row_writes",
     "run",
     "spark.dataframes",
     "spark.failures",
