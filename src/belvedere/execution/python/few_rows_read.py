@@ -62,7 +62,8 @@ def compile_few_rows_read(catalog: Catalog, node: n.Node) -> FastPathRead | None
         return None
     if any(isinstance(item, SequenceCall) for item, _ in walk_plan(node, 0)):
         return None
-    if not isinstance(catalog.get(scan.relation), Table) or _stops_early(node):
+    table = isinstance(catalog.get(scan.relation), Table)
+    if not table or _stops_early(node) or _may_have_long_bound(catalog, scan):
         return _compile_general_read(catalog, node) if is_one_range(scan) else None
     fetch = _compile_fetch(catalog, scan)
     columns, below = projected_columns(node)
@@ -79,6 +80,14 @@ def _stops_early(node: n.Node) -> bool:
         limited = isinstance(node, n.Limit) or (limited and isinstance(node, _STREAMING))
         node = node.input  # type: ignore[union-attr]
     return limited
+
+
+def _may_have_long_bound(catalog: Catalog, scan: n.Scan) -> bool:
+    """Whether a bound of the range may be a value that keys keep by a digest, without order."""
+    access = scan.access
+    if access.index is None or access.range is None:
+        return False
+    return compiled_index(catalog, access.index).key.long is not None
 
 
 def _find_projector(
@@ -104,6 +113,10 @@ def _compile_fetch(catalog: Catalog, scan: n.Scan) -> Fetch:
         f"if len(pairs) > {most}: return None",
         "return [value for _, value in pairs]",
     ]
+    long = None if access.index is None else compiled_index(catalog, access.index).key.long
+    if long is not None and (access.ordered or access.reverse):
+        longer = f"any(len(entry) > {long.entry_bytes} for _, entry in pairs)"
+        body.insert(-1, f"if {longer}: return None")  # such entries have to be put in order
     if by_index:
         held = source.add_constant(Transaction)
         body[-1] = f"return {source.add_constant(_row_getter(catalog, scan))}(reader, pairs)"

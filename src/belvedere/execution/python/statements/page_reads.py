@@ -86,11 +86,6 @@ def _compile_range_read(
         if limit is not None and any(is_long(value, limit) for value in run.parameters):
             return None
         rows: list[Row] = []
-        if isinstance(reader, Transaction):  # which puts its own rows in
-            for start, end in ranges(run, ()):  # type: ignore[arg-type]
-                pairs = reader.fetch_range(start, end, wanted, reverse=reverse)
-                rows = [project(value) for _, value in pairs]
-            return rows
         for start, end in ranges(run, ()):  # type: ignore[arg-type]
             for values in _scan_batches(reader, start, end, reverse, wanted):
                 if limit is not None and max(map(len, values), default=0) > limit:
@@ -106,6 +101,9 @@ def _compile_range_read(
 def _scan_batches(
     reader: Reader, start: bytes, end: bytes, reverse: bool, wanted: int
 ) -> Iterator[list[bytes]]:
+    if isinstance(reader, Transaction):  # which puts its own rows in
+        found = reader.fetch_range(start, end, wanted, reverse=reverse)
+        return iter([[value for _, value in found]])
     if not reverse:
         return reader.scan_values(start, end, batch_rows=wanted)
     pairs = reader.scan(start, end, reverse=reverse, limit=wanted)
