@@ -381,16 +381,10 @@ class CatalogEdit:
             plain = index.where is None and not index.unique
             if plain and leading == slots and index.maintenance is model.Maintenance.IMMEDIATE:
                 return index.id
-        columns = [table.columns[slot].name for slot in slots]
-        name = self.free_name(
-            f"{table.name}_{'_'.join(columns)}_children", self._schema_name(table.schema)
-        )
-        definition = IndexDefinition(
-            table.name,
-            tuple(KeyPartDefinition(column) for column in columns),
-            name=name,
-            schema=self._schema_name(table.schema),
-        )
+        columns, schema = [table.columns[s].name for s in slots], self._schema_name(table.schema)
+        name = self.free_name(f"{table.name}_{'_'.join(columns)}_children", schema)
+        parts = tuple(KeyPartDefinition(column) for column in columns)
+        definition = IndexDefinition(table.name, parts, name=name, schema=schema)
         return self.create_index(definition, hidden=True)
 
     def set_state(self, id_: int, state: ObjectState) -> None:

@@ -35,6 +35,7 @@ from belvedere.txn.batch_atomic.participant_plan import (
     ChangesByTable,
     ParticipantPlan,
     Prefixes,
+    pair_with_changes,
     plan_participants,
 )
 from belvedere.txn.batch_atomic.visibility import Visibility
@@ -286,13 +287,13 @@ class BatchCommit:
         plan: ParticipantPlan = cached or self._plan_participants(catalog, prefixes)
         derived = NO_ROWS
         if plan is not NO_PARTICIPANTS:
-            selected = plan.select_changes(changes)
+            selected = plan.select_changes(changes) if plan[4] else None
             if plan[3] is not None:
                 derived = {}
                 self._derive_single_row(plan, changes, catalog, derived)
             else:
                 derived = self._derive_rows(plan, changes, selected, catalog)
-            if plan[2] and plan.has_checks(selected):
+            if plan[2] and (selected is None or plan.has_checks(selected)):
                 self._run_checks(plan, changes, selected, derived, catalog)
             batch += derived.items()
         successor = new_tuple(Snapshot, (batch_number, position, catalog, digest))
@@ -402,7 +403,8 @@ class BatchCommit:
             if rows is not None:
                 return rows
         writer = DerivedRows(before)
-        plan.derive(changes, selected, before, writer)
+        for participant, own in pair_with_changes(plan[1], changes, selected):
+            participant.writes(own, before, writer)
         return writer.rows
 
     def _run_checks(
@@ -417,7 +419,8 @@ class BatchCommit:
         overlay = {key: new for key, _, new, _ in changes}
         overlay.update(derived)
         after = OverlayReader(before, overlay, before.position + 1, catalog)
-        plan.check(changes, selected, after)
+        for participant, own in pair_with_changes(plan[2], changes, selected):
+            participant.check(own, after)
 
     def _write_batch(
         self,

@@ -62,8 +62,8 @@ class GroupSync:
         """Return when everything up to `batch` is durable and published."""
         me = threading.Lock()
         me.acquire()
-        HANDOVER.shorten_turns(me)
         try:
+            HANDOVER.shorten_turns(me)
             while self._durable < batch:
                 if self.failure is not None:
                     raise self.failure

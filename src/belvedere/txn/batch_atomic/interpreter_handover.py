@@ -9,21 +9,24 @@ were. The interval is one number of the whole process.
 from __future__ import annotations
 
 import sys
+from typing import Any
+from weakref import WeakSet
 
 TURN_S = 0.00005
 
 
 class InterpreterHandover:
     """Entered and left by every commit that waits, from any thread, without a lock: whoever waits
-    for one gives the interpreter away. What they race for is only when turns get longer again."""
+    for one gives the interpreter away. What they race for is only when turns get longer again. A
+    commit that was interrupted before it could leave is forgotten with the object it came with."""
 
     __slots__ = ("_usual_s", "_waiting")
 
     def __init__(self) -> None:
-        self._waiting: set[object] = set()
+        self._waiting: WeakSet[Any] = WeakSet()
         self._usual_s = sys.getswitchinterval()
 
-    def shorten_turns(self, waiting: object) -> None:
+    def shorten_turns(self, waiting: Any) -> None:
         if not self._waiting:
             now = sys.getswitchinterval()
             if not _is_short(now):  # else another one is about to make it longer
@@ -31,7 +34,7 @@ class InterpreterHandover:
         self._waiting.add(waiting)
         sys.setswitchinterval(min(TURN_S, self._usual_s))
 
-    def restore_turns(self, waiting: object) -> None:
+    def restore_turns(self, waiting: Any) -> None:
         self._waiting.discard(waiting)
         if not self._waiting and _is_short(sys.getswitchinterval()):  # else somebody has set it
             sys.setswitchinterval(self._usual_s)

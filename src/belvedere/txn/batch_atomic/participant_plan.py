@@ -7,7 +7,7 @@ only; so a commit costs what its changes touch, not participants times changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
@@ -16,12 +16,10 @@ from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.codec import keyspace
 from belvedere.txn.contracts import (
     Participant,
-    Reader,
     RowChange,
     SingleRowParticipant,
     SingleRowWrites,
     TableParticipant,
-    Writer,
 )
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
@@ -51,7 +49,7 @@ class ParticipantPlan(NamedTuple):
     def select_changes(self, changes: Sequence[RowChange]) -> ChangesByTable | None:
         """The changes that touch what is read of their tables; None: everybody sees every one."""
         same_columns = self.same_columns
-        if not same_columns or len(changes) > SELECTED_CHANGES_MAX:
+        if len(changes) > SELECTED_CHANGES_MAX:
             return None
         found: ChangesByTable = {}
         for change in changes:
@@ -66,45 +64,32 @@ class ParticipantPlan(NamedTuple):
                         found[prefix] = [change]
         return found
 
-    def derive(
-        self,
-        changes: Sequence[RowChange],
-        selected: ChangesByTable | None,
-        before: Reader,
-        writer: Writer,
-    ) -> None:
-        for participant, own in _pair_with_changes(self.deriving, changes, selected):
-            participant.writes(own, before, writer)
-
-    def has_checks(self, selected: ChangesByTable | None) -> bool:
+    def has_checks(self, selected: ChangesByTable) -> bool:
         """Whether somebody has to check something of these changes."""
-        if selected is None:
-            return bool(self.checking)
         return any(
             prefixes is None or not selected.keys().isdisjoint(prefixes)
             for _, prefixes in self.checking
         )
 
-    def check(
-        self, changes: Sequence[RowChange], selected: ChangesByTable | None, after: Reader
-    ) -> None:
-        for participant, own in _pair_with_changes(self.checking, changes, selected):
-            participant.check(own, after)
-
 
 NO_PARTICIPANTS = ParticipantPlan((), (), (), None, {})
 
 
-def _pair_with_changes(
-    shown: Iterable[ShownTo], changes: Sequence[RowChange], selected: ChangesByTable | None
-) -> Iterable[tuple[Participant, Sequence[RowChange]]]:
+def pair_with_changes(
+    shown: tuple[ShownTo, ...], changes: Sequence[RowChange], selected: ChangesByTable | None
+) -> list[tuple[Participant, Sequence[RowChange]]]:
+    """Participants with the changes that each is shown; without those that are shown none."""
+    if selected is None:
+        return [(participant, changes) for participant, _ in shown]
+    found: list[tuple[Participant, Sequence[RowChange]]] = []
     for participant, prefixes in shown:
-        if selected is None or prefixes is None:
-            yield participant, changes
+        if prefixes is None:
+            found.append((participant, changes))
         else:
             own = [one for prefix in prefixes if prefix in selected for one in selected[prefix]]
             if own:
-                yield participant, own
+                found.append((participant, own))
+    return found
 
 
 def plan_participants(
