@@ -37,18 +37,19 @@ def _merge_overlay(
             cut = bisect_right(keys, last, low, high)
             mine, low = keys[low:cut], cut
         if mine:
-            batch = _overlay_batch(batch, mine, overlay, reverse)
+            batch = overlay_pairs(batch, mine, overlay, reverse)
         if batch:
             yield batch
     rest = keys[low:high]
-    tail = _overlay_batch([], rest, overlay, reverse)
+    tail = overlay_pairs([], rest, overlay, reverse)
     if tail:
         yield tail
 
 
-def _overlay_batch(
+def overlay_pairs(
     batch: list[Pair], keys: list[bytes], overlay: Overlay, reverse: bool
 ) -> list[Pair]:
+    """The pairs of a batch with these keys of the overlay put in."""
     rows: dict[bytes, bytes] = dict(batch)
     added = False
     for key in keys:

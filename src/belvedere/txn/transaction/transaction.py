@@ -7,7 +7,7 @@ Rows that participants derive from those are previewed for its reads (`derived_p
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Self
 
 from belvedere.catalog.catalog import Catalog
@@ -32,7 +32,7 @@ from belvedere.txn.contracts import (
     new_tuple,
     request_of,
 )
-from belvedere.txn.history.merge_scan import merge_scan, take_changed_rows
+from belvedere.txn.history.merge_scan import merge_scan, overlay_pairs, take_changed_rows
 from belvedere.txn.history.readers import SnapshotReader, values_only
 from belvedere.txn.transaction.changed_keys import ChangedKeys
 from belvedere.txn.transaction.derived_preview import DerivedPreview
@@ -179,11 +179,12 @@ class Transaction:
         self, start: bytes, end: bytes, limit: int, *, reverse: bool = False
     ) -> list[Pair]:
         """The first pairs of a range at once, at most `limit`: for ranges of a few rows."""
-        reader, own = self._reader, self._changes and self._own_rows(start, end, reverse, limit)
-        if not own and self._reads is None and isinstance(reader, SnapshotReader):
-            return reader.fetch_range(start, end, limit, reverse=reverse)
-        batches = self.scan(start, end, reverse=reverse, limit=limit)
-        return [pair for batch in batches for pair in batch]
+        reader = self._reader
+        if self._reads is not None or not isinstance(reader, SnapshotReader):
+            return list(chain.from_iterable(self.scan(start, end, reverse=reverse, limit=limit)))
+        own = self._own_rows(start, end, reverse, limit) if self._changes else {}
+        found = reader.fetch_range(start, end, limit + len(own), reverse=reverse)
+        return overlay_pairs(found, list(own), own, reverse)[:limit] if own else found
 
     def scan_values(
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
@@ -201,8 +202,7 @@ class Transaction:
             return {k: v for k, v in preview.rows.items() if start <= k < end}
         if self._order is None:
             self._order = ChangedKeys(self._changes)
-        keys = self._order.find_range(start, end)
-        if not keys:
+        if not (keys := self._order.find_range(start, end)):
             return {}
         each = reversed(keys) if reverse else iter(keys)
         return take_changed_rows(self._changes, each, limit)
