@@ -118,36 +118,34 @@ def _list_schemata(session: Session) -> Iterator[Row]:
         yield DATABASE, name, name_role(session.catalog, owner)
 
 
-def _list_tables_and_views(session: Session) -> Iterator[Row]:
-    catalog = session.catalog
+_Shown = Table | ForeignTable | PlainView | View
+_KINDS = {Table: "BASE TABLE", ForeignTable: "FOREIGN", PlainView: "VIEW"}
+
+
+def _list_shown_relations(catalog: Catalog) -> Iterator[tuple[str, _Shown]]:
+    """The tables and views of the catalog, with the names of their schemas. Auxiliary views are
+    shown in belvedere.views alone."""
     names = _map_schema_ids_to_names(catalog)
     for item in catalog.objects.values():
-        if isinstance(item, Table) and catalog.find_relation(item.name, names[item.schema]) is item:
-            yield DATABASE, names[item.schema], item.name, "BASE TABLE", "YES"
-        elif isinstance(item, ForeignTable):
-            yield DATABASE, names[item.schema], item.name, "FOREIGN", "NO"
-        elif isinstance(item, PlainView | View):
-            hidden = isinstance(item, View) and item.part  # only in belvedere.views
-            if catalog.find_relation(item.name, names[item.schema]) is item and not hidden:
-                kind = "VIEW" if isinstance(item, PlainView) else "MATERIALIZED VIEW"
-                yield DATABASE, names[item.schema], item.name, kind, "NO"
+        if isinstance(item, _Shown) and not (isinstance(item, View) and item.part):
+            schema = names[item.schema]
+            if catalog.find_relation(item.name, schema) is item:
+                yield schema, item
+
+
+def _list_tables_and_views(session: Session) -> Iterator[Row]:
+    for schema, item in _list_shown_relations(session.catalog):
+        kind = _KINDS.get(type(item), "MATERIALIZED VIEW")
+        yield DATABASE, schema, item.name, kind, "YES" if isinstance(item, Table) else "NO"
     for schema, name in TABLES:
         yield DATABASE, schema, name, "VIEW", "NO"
 
 
 def _list_columns(session: Session) -> Iterator[Row]:
-    catalog = session.catalog
-    names = _map_schema_ids_to_names(catalog)
-    for item in catalog.objects.values():
-        if not isinstance(item, Table | ForeignTable | View | PlainView):
-            continue
-        if isinstance(item, View) and item.part:
-            continue
-        if catalog.find_relation(item.name, names[item.schema]) is not item:
-            continue
+    for schema, item in _list_shown_relations(session.catalog):
         shown = [c for c in item.columns if not c.dropped and not c.hidden]
         for number, column in enumerate(shown, 1):
-            yield (DATABASE, names[item.schema], item.name, *_build_column_values(column, number))
+            yield (DATABASE, schema, item.name, *_build_column_values(column, number))
 
 
 def _build_column_values(column: CatalogColumn, number: int) -> Row:
