@@ -61,6 +61,7 @@ FOLDERS: dict[str, Order] = {
             "papers",
             "pipeline",
             "scaling",
+            "server",
             "statements",
             "tpcc",
             "tpch_views",

@@ -17,6 +17,7 @@ In reading order; an entry uses only those before it:
     scaling/   the commit protocol on a simulated cluster of up to 200 nodes
     statements/  each kind of statement, compared with sqlite3
     bulk/      statements that change many rows, compared with sqlite3, PostgreSQL and DuckDB
+    server     `belvedere serve` compared with PostgreSQL, by the same clients
     ycsb       YCSB through `con.execute`, compared with raw rocksdict and with sqlite3
 """
 

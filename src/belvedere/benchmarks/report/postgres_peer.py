@@ -27,18 +27,27 @@ SETTINGS = {
 DURABLE = {"fsync": "on", "synchronous_commit": "on"}
 
 
+def find_program(name: str) -> Path | None:
+    """A program of the wheel; None: it has none of this name, or is not installed."""
+    package = importlib.util.find_spec(PACKAGE)
+    if package is None or package.origin is None:
+        return None
+    found = sorted(Path(package.origin).parent.glob(f"pginstall*/bin/{name}"))
+    return found[-1] if found else None
+
+
 @contextmanager
 def postgres_connection(*, durable: bool = False) -> Iterator[psycopg.Connection[Any] | None]:
     """A connection to a new server, which stops with the block; None without the wheel.
 
     A commit of a durable one survives a power cut."""
-    package = importlib.util.find_spec(PACKAGE)
-    if package is None or package.origin is None or importlib.util.find_spec("psycopg") is None:
+    server = find_program("postgres")
+    if server is None or importlib.util.find_spec("psycopg") is None:
         yield None
         return
     import psycopg  # heavy
 
-    programs = sorted(Path(package.origin).parent.glob("pginstall*/bin"))[-1]
+    programs = server.parent
     directory = Path(tempfile.mkdtemp(prefix="belvedere-peer-"))
     process = None
     try:

@@ -19,7 +19,7 @@ from belvedere.pipeline.store.spark_session import require_spark_and_java
 from belvedere.remote.client import ask_owner_once, is_reachable
 from belvedere.remote.frames import Request
 
-BY_ROWS = ("store", "ycsb", "queries", "tpch", "statements", "bulk")
+BY_ROWS = ("store", "ycsb", "queries", "tpch", "statements", "bulk", "server")
 BY_CUSTOMERS = ("tpcw",)
 BY_SCALE = (
     "tpcc",
