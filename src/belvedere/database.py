@@ -60,7 +60,7 @@ from belvedere.txn.row_atomic.engine import CellStoreSetup, RowAtomicEngine
 from belvedere.txn.transaction import foreign_keys
 from belvedere.txn.transaction.locks import RowLockTable
 from belvedere.txn.transaction.retry_locks import acquire_first, locks_to_retry
-from belvedere.txn.transaction.schema_change import apply_edit
+from belvedere.txn.transaction.schema_change import edit_catalog
 from belvedere.txn.transaction.sequences import Sequences
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.views.backfill.batch_atomic_backfill import BatchAtomicBackfill
@@ -234,19 +234,9 @@ class Database:
     def change_schema(self, change: Callable[[CatalogEdit], T]) -> T:
         """Apply a change of the catalog as one transaction, with retries. Returns when the indexes
         and views it created are backfilled; when that fails, they are dropped again."""
-        made: list[int] = []
-        keys: list[tuple[int, str]] = []
-
-        def apply_change(transaction: Transaction) -> T:
-            edit = CatalogEdit(transaction.catalog)
-            result = change(edit)
-            changed = apply_edit(transaction, edit)
-            made[:] = list_new_builds(changed, edit.first_id)
-            keys[:] = foreign_keys.added_foreign_keys(edit.before, changed.values())
-            return result
-
-        result = self.run_transaction(apply_change)
-        self.views.backfills.backfill_and_mark_ready(made)
+        result, edit, changed = self.run_transaction(partial(edit_catalog, change))
+        keys = foreign_keys.added_foreign_keys(edit.before, changed.values())
+        self.views.backfills.backfill_and_mark_ready(list_new_builds(changed, edit.first_id))
         if keys:
             foreign_keys.require_parents(keys, self.begin, self.change_schema)
         self.views.start_or_wake_worker()

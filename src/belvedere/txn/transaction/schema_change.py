@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
+
 from belvedere import failpoints
 from belvedere.catalog import model
 from belvedere.catalog.edit import CatalogEdit
@@ -10,7 +13,23 @@ from belvedere.codec.keyspace import row_prefix
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import BIGINT
 
+T = TypeVar("T")
 CATALOG_KEY = KeyCodec((KeyColumn(BIGINT),), row_prefix(model.CATALOG_RELATION))
+
+
+class AppliedEdit(NamedTuple, Generic[T]):
+    """What a change of the catalog returned, its edit, and the objects it changed by id."""
+
+    result: T
+    edit: CatalogEdit
+    changed: dict[int, model.AnyObject | None]
+
+
+def edit_catalog(change: Callable[[CatalogEdit], T], transaction: Transaction) -> AppliedEdit[T]:
+    """Make a change of the catalog that the transaction sees a part of the transaction."""
+    edit = CatalogEdit(transaction.catalog)
+    result = change(edit)
+    return AppliedEdit(result, edit, apply_edit(transaction, edit))
 
 
 def apply_edit(transaction: Transaction, edit: CatalogEdit) -> dict[int, model.AnyObject | None]:
