@@ -29,7 +29,7 @@ def con() -> Iterator[belvedere.Connection]:
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("belvedere.session.copy.parquet.BATCH_ROWS", 300)
     monkeypatch.setattr("belvedere.session.copy.copy.CHUNK_ROWS", 300)
-    monkeypatch.setattr(foreign_keys, "BULK_CHANGES_MIN", 50)
+    monkeypatch.setattr(foreign_keys, "BULK_PARENTS_MIN", 5)
 
 
 def sqlstate(con: belvedere.Connection, text: str) -> str:
