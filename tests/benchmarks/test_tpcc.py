@@ -16,7 +16,7 @@ from belvedere.benchmarks.tpcc.conditions import (
     read_condition_views,
 )
 from belvedere.benchmarks.tpcc.generate import TpccSize
-from belvedere.benchmarks.tpcc.peers import BelvederePeer, TransactionPeer
+from belvedere.benchmarks.tpcc.peers import BelvederePeer, TransactionPeer, load_tables
 from belvedere.benchmarks.tpcc.transactions import WEIGHTS, Terminal, number_history
 
 SIZE = TpccSize(warehouses=2, items=100, customers=20)
@@ -40,7 +40,7 @@ BREAKS = {
 
 
 def load_peer(peer: TransactionPeer) -> Terminal:
-    suite.load_tables(peer, SIZE, seed=1)
+    load_tables(peer, SIZE, seed=1)
     return Terminal(peer, SIZE, 7, number_history(SIZE))
 
 

@@ -3,6 +3,9 @@
 One table of a key and ten fields of 100 bytes, durability off, one thread. Single operations first
 (the goals are ratios of those), then the mixes A to F and the mix of the DQE paper (60 % reads, 20
 % updates, 20 % scans of 1 to 10 rows), keys drawn from a zipfian distribution.
+
+With the URL of a server (`postgresql://..`) the same operations go over the wire to it, compared
+with PostgreSQL, both durable.
 """
 
 from __future__ import annotations
@@ -14,15 +17,19 @@ import time
 from collections.abc import Callable
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rich.progress import Progress
 from rocksdict import Rdict, WriteBatch
 
 from belvedere.benchmarks import overhead
 from belvedere.benchmarks.report.measurements import BenchmarkReport, Figure, alternate_rounds
+from belvedere.benchmarks.report.postgres_peer import connect_to_server, postgres_connection
 from belvedere.interfaces.dbapi import Connection, connect
 from belvedere.kv.rocksdb_settings import store_options
+
+if TYPE_CHECKING:
+    import psycopg
 
 FIELDS = 10
 FIELD_BYTES = 100
@@ -74,26 +81,59 @@ class MeasuredSystem(Protocol):
     def close(self) -> None: ...
 
 
-def run(rows: int, seed: int) -> BenchmarkReport:
+GOALS = {
+    ("read", "raw"): "<= 3.5 ratio",
+    ("read", "sqlite3"): "<= 1.2 ratio",
+    ("update", "raw"): "<= 3 ratio",
+    ("scan of 100", "raw"): "<= 3 ratio",
+}
+
+
+def run(rows: int, seed: int, *, database: str | None = None) -> BenchmarkReport:
     report = BenchmarkReport("ycsb", seed)
+    if database is not None:
+        _measure_over_wire(report, database, rows, seed)
+        return report
     with tempfile.TemporaryDirectory(prefix="belvedere-ycsb-") as name, Progress() as progress:
         systems: dict[str, MeasuredSystem] = {
             "belvedere": BelvedereSystem(Path(name) / "belvedere"),
             "raw": RocksdictSystem(Path(name) / "raw"),
             "sqlite3": SqliteSystem(Path(name) / "sqlite.db"),
         }
-        task = progress.add_task("ycsb", total=4 + len(MIXES))
-        for system in systems.values():
-            _load_rows(system, rows)
-        progress.advance(task)
-        _measure_operations(report, systems, rows, seed, lambda: progress.advance(task))
-        for number, mix in enumerate(MIXES, 1):
-            _measure_mix(report, systems, mix, rows, seed, first_new=rows * 10 * number)
-            progress.advance(task)
-        for system in systems.values():
-            system.close()
+        _measure_systems(report, systems, rows, seed, progress)
     overhead.measure_overhead(report)
     return report
+
+
+def _measure_over_wire(report: BenchmarkReport, url: str, rows: int, seed: int) -> None:
+    with postgres_connection(durable=True) as peer, connect_to_server(url) as server:
+        systems: dict[str, MeasuredSystem] = {"server": WireSystem(server)}
+        if peer is None:
+            report.absent.append("PostgreSQL: its wheel is not installed")
+        else:
+            systems["PostgreSQL"] = WireSystem(peer)
+        with Progress() as progress:
+            _measure_systems(report, systems, rows, seed, progress)
+
+
+def _measure_systems(
+    report: BenchmarkReport,
+    systems: dict[str, MeasuredSystem],
+    rows: int,
+    seed: int,
+    progress: Progress,
+) -> None:
+    """The first system is measured, the others are what it is compared with."""
+    task = progress.add_task("ycsb", total=4 + len(MIXES))
+    for system in systems.values():
+        _load_rows(system, rows)
+    progress.advance(task)
+    _measure_operations(report, systems, rows, seed, lambda: progress.advance(task))
+    for number, mix in enumerate(MIXES, 1):
+        _measure_mix(report, systems, mix, rows, seed, first_new=rows * 10 * number)
+        progress.advance(task)
+    for system in systems.values():
+        system.close()
 
 
 # -- the work --------------------------------------------------------------------------------------
@@ -135,15 +175,21 @@ def _measure_operations(
         "update": lambda system: _time_operations(keys, lambda key: system.update(key, value)),
         "scan of 100": lambda system: _time_operations(scans, lambda key: system.scan(key, 100)),
     }
-    goals = {"read": ("<= 3.5", "<= 1.2"), "update": ("<= 3", ""), "scan of 100": ("<= 3", "")}
     for name, action in actions.items():
-        ours, raw, lite = alternate_rounds(
+        found = alternate_rounds(
             10, *(lambda s=system, a=action: a(s) for system in systems.values())
         )
-        for baseline, other, goal in zip(("raw", "sqlite3"), (raw, lite), goals[name], strict=True):
-            wanted = f"{goal} ratio" if goal else ""
-            report.add(Figure(f"{name}, to {baseline}", ours, "us", wanted, other))
+        _add_figures(report, name, "us", dict(zip(systems, found, strict=True)))
         done()
+
+
+def _add_figures(report: BenchmarkReport, name: str, unit: str, found: dict[str, float]) -> None:
+    (_, ours), *others = found.items()
+    if not others:
+        report.add(Figure(name, ours, unit))
+    for baseline, other in others:
+        goal = GOALS.get((name, baseline), "")
+        report.add(Figure(f"{name}, to {baseline}", ours, unit, goal, other))
 
 
 def _time_operations(keys: list[str], action: Callable[[str], object]) -> float:
@@ -161,16 +207,14 @@ def _measure_mix(
     seed: int,
     first_new: int,
 ) -> None:
-    rates = []
-    for system in systems.values():
+    rates: dict[str, float] = {}
+    for name, system in systems.items():
         work = _draw_operations(mix, rows, random.Random(seed), first_new)
         start = time.perf_counter()
         for operation, arguments in work:
             operation(system, *arguments)
-        rates.append(len(work) / (time.perf_counter() - start))
-    ours, raw, lite = rates
-    report.add(Figure(f"{mix.name}, to raw", ours, "1/s", "", raw))
-    report.add(Figure(f"{mix.name}, to sqlite3", ours, "1/s", "", lite))
+        rates[name] = len(work) / (time.perf_counter() - start)
+    _add_figures(report, mix.name, "1/s", rates)
 
 
 Operation = Callable[..., object]
@@ -215,7 +259,7 @@ def _read_and_update(system: MeasuredSystem, key: str, value: str) -> None:
 class _SqlSystem:
     """The operations as SQL statements, the same for every SQL system."""
 
-    _connection: Connection | sqlite3.Connection
+    _connection: Connection | sqlite3.Connection | psycopg.Connection[Any]
     _execute: Callable[..., Any]
 
     def insert(self, key: str, fields: tuple[str, ...]) -> object:
@@ -282,4 +326,16 @@ class SqliteSystem(_SqlSystem):
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = OFF")
         self._execute = self._connection.execute
+        self._execute(CREATE)
+
+
+class WireSystem(_SqlSystem):
+    """A server of PostgreSQL's protocol, by psycopg, each statement prepared."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        def execute_prepared(sql: str, parameters: tuple[Any, ...] = ()) -> object:
+            return connection.execute(sql.replace("?", "%s"), parameters, prepare=True)
+
+        self._connection = connection
+        self._execute = execute_prepared
         self._execute(CREATE)

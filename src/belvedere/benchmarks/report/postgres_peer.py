@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from belvedere.errors import InvalidInput, Unavailable, Unsupported
+
 if TYPE_CHECKING:
     import psycopg
 
@@ -59,6 +61,23 @@ def postgres_connection(*, durable: bool = False) -> Iterator[psycopg.Connection
             process.terminate()
             process.wait()
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def connect_to_server(url: str) -> Iterator[psycopg.Connection[Any]]:
+    """A connection to the server at a URL, which may be `belvedere serve`."""
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise InvalidInput(f"not the URL of a server: {url}", hint="postgresql://host:port/name")
+    if importlib.util.find_spec("psycopg") is None:
+        raise Unsupported("a benchmark of a server without psycopg", hint="pip install psycopg")
+    import psycopg  # heavy
+
+    try:
+        connection = psycopg.connect(url, autocommit=True)
+    except psycopg.OperationalError as error:
+        raise Unavailable(f"no server at {url}: {error}", sqlstate="08001") from error
+    with connection:
+        yield connection
 
 
 def _start_server(programs: Path, directory: Path, durable: bool) -> subprocess.Popen[bytes]:

@@ -90,6 +90,11 @@ def find_broken_conditions(peer: TransactionPeer) -> list[str]:
     return broken
 
 
+def require_consistency(name: str, peer: TransactionPeer) -> None:
+    if broken := find_broken_conditions(peer):
+        raise AssertionError(f"{name}: {'; '.join(broken)}")
+
+
 def create_condition_views(peer: TransactionPeer) -> None:
     for name, query in CONDITIONS.items():
         peer.change_rows(f"CREATE MATERIALIZED VIEW broken_{name} AS {query}", ())

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import random
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from belvedere.benchmarks.tpcc.generate import TpccSize, generate_tables
+from belvedere.benchmarks.tpcc.schema import TABLES
 from belvedere.errors import Retry
 from belvedere.interfaces.dbapi import OperationalError, connect
 
@@ -112,3 +115,13 @@ class PostgresPeer:
 def _mark_parameters(sql: str) -> Any:
     """The statement with psycopg's marks; statements of TPC-C hold no other `?` or `%`."""
     return sql.replace("?", "%s")
+
+
+def load_tables(peer: TransactionPeer, size: TpccSize, seed: int) -> None:
+    for statement in TABLES:
+        peer.change_rows(statement, ())
+    peer.commit()
+    for table, rows in generate_tables(size, random.Random(seed)):
+        marks = ", ".join("?" * len(rows[0]))
+        peer.insert_many(f"INSERT INTO {table} VALUES ({marks})", rows)
+        peer.commit()

@@ -6,12 +6,12 @@
     (d) eight threads, durability full, compared with one
 
 Rounds of the systems alternate. After every part the twelve consistency conditions are checked on
-each system, and a broken one fails the run.
+each system, and a broken one fails the run. With the URL of a server (`postgresql://..`), it is
+measured over the wire instead (`tpcc.over_wire`).
 """
 
 from __future__ import annotations
 
-import random
 import tempfile
 import threading
 import time
@@ -24,15 +24,17 @@ from rich.progress import Progress
 
 from belvedere.benchmarks.report.measurements import BenchmarkReport, Figure
 from belvedere.benchmarks.report.postgres_peer import postgres_connection
-from belvedere.benchmarks.tpcc.conditions import find_broken_conditions
-from belvedere.benchmarks.tpcc.generate import TpccSize, generate_tables, scale_size
+from belvedere.benchmarks.tpcc import over_wire
+from belvedere.benchmarks.tpcc.conditions import require_consistency
+from belvedere.benchmarks.tpcc.generate import TpccSize, scale_size
 from belvedere.benchmarks.tpcc.peers import (
     BelvederePeer,
     PostgresPeer,
     SqlitePeer,
     TransactionPeer,
+    load_tables,
 )
-from belvedere.benchmarks.tpcc.schema import TABLES, VIEWS
+from belvedere.benchmarks.tpcc.schema import VIEWS
 from belvedere.benchmarks.tpcc.transactions import WEIGHTS, Terminal, number_history
 
 ROUNDS = 10
@@ -43,9 +45,14 @@ Peers = dict[str, TransactionPeer]
 TimesByName = dict[str, list[float]]
 
 
-def run(scale: float, seed: int, parts: Sequence[str] = ()) -> BenchmarkReport:
+def run(
+    scale: float, seed: int, parts: Sequence[str] = (), *, database: str | None = None
+) -> BenchmarkReport:
     report = BenchmarkReport("tpcc", seed)
     size = scale_size(scale)
+    if database is not None:
+        over_wire.measure_over_wire(report, database, size, seed)
+        return report
     steps = {"a": _measure_off, "b": _measure_views, "c": _measure_full, "d": _measure_threads}
     with Progress() as progress:
         for letter in progress.track([s for s in steps if not parts or s in parts]):
@@ -143,21 +150,6 @@ def open_peers(report: BenchmarkReport, durability: str) -> Iterator[Peers]:
         yield peers
         for peer in peers.values():
             peer.close()
-
-
-def load_tables(peer: TransactionPeer, size: TpccSize, seed: int) -> None:
-    for statement in TABLES:
-        peer.change_rows(statement, ())
-    peer.commit()
-    for table, rows in generate_tables(size, random.Random(seed)):
-        marks = ", ".join("?" * len(rows[0]))
-        peer.insert_many(f"INSERT INTO {table} VALUES ({marks})", rows)
-        peer.commit()
-
-
-def require_consistency(name: str, peer: TransactionPeer) -> None:
-    if broken := find_broken_conditions(peer):
-        raise AssertionError(f"{name}: {'; '.join(broken)}")
 
 
 # -- rounds ----------------------------------------------------------------------------------------

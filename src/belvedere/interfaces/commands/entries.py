@@ -37,7 +37,7 @@ WORKLOADS = (*BY_ROWS, *BY_CUSTOMERS, *BY_SCALE)
 """Workloads of `belvedere bench`, by what says how large they are."""
 
 ON_SPARK = {"vms": "papers.vms_spark"}
-ON_DATABASE = ("tpcw", "hbase", "scaling")
+ON_DATABASE = ("tpcw", "hbase", "scaling", "tpcc", "ycsb")
 MODULES = {
     "bulk": "bulk.suite",
     "hbase": "hbase.suite",
@@ -112,7 +112,11 @@ def bench(
     ] = 1.0,
     customers: Annotated[int, typer.Option(help="customers to load (tpcw)", min=10)] = 50_000,
     database: Annotated[
-        str | None, typer.Option(help="the URL of an empty store to measure (tpcw, hbase, scaling)")
+        str | None,
+        typer.Option(
+            help="the URL of an empty store to measure (tpcw, hbase, scaling), or of a server with"
+            " PostgreSQL's protocol (tpcc, ycsb)"
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="what random choices start from")] = 1,
     part: Annotated[
@@ -142,10 +146,8 @@ def bench(
         raise typer.BadParameter(f"parts of {workload}: {known}")
     size = rows if workload in BY_ROWS else customers if workload in BY_CUSTOMERS else scale
     with _print_errors():
-        if workload in ON_DATABASE:
-            report = module.run(size, seed, database=database)
-        else:
-            report = module.run(size, seed, part) if part else module.run(size, seed)
+        given: dict[str, object] = {"database": database} if workload in ON_DATABASE else {}
+        report = module.run(size, seed, *([part] if part else []), **given)
     report.print()
     if json is not None:
         report.write_json(json)
