@@ -58,7 +58,9 @@ def work(path: Path, acknowledged: Path) -> None:
             store.run(f"SET maintenance_tier = {TIERS[number // 4 % len(TIERS)]}")
             if number % 5 == 0:
                 store.run(f"UPDATE t SET g = {number % 3} WHERE id % 11 = {number % 11}")
-            if number % 3 == 0:  # so that there are batches, however quick the rows come
+            if (
+                number % 4
+            ):  # so that there are more batches than kills count, however quick rows are
                 store.run("REFRESH MATERIALIZED VIEW totals_later")
             if number % 7 == 0:
                 options = SCHEDULES[number // 7 % len(SCHEDULES)]
