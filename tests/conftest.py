@@ -44,7 +44,11 @@ def pytest_configure(config: pytest.Config) -> None:
     # No deadlines: a slow machine is not a bug. Examples come from the tests' names, unless a
     # seed is asked for.
     hypothesis.settings.register_profile(
-        "belvedere", deadline=None, print_blob=True, derandomize=seed is None
+        "belvedere",
+        deadline=None,
+        print_blob=True,
+        derandomize=seed is None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
     hypothesis.settings.load_profile("belvedere")
     if seed is not None:

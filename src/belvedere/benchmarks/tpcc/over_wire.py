@@ -42,6 +42,18 @@ class WireServer(NamedTuple):
         return PostgresPeer(psycopg.connect(info.dsn, password=info.password))
 
 
+class NumberSource(Iterator[int]):
+    """Numbers that several threads draw."""
+
+    def __init__(self, numbers: Iterator[int]) -> None:
+        self._numbers = numbers
+        self._lock = threading.Lock()
+
+    def __next__(self) -> int:
+        with self._lock:
+            return next(self._numbers)
+
+
 def measure_over_wire(report: BenchmarkReport, url: str, size: TpccSize, seed: int) -> None:
     size = TpccSize(CLIENTS, size.items, size.customers)  # a warehouse for each client
     with ExitStack() as stack:
@@ -53,7 +65,7 @@ def measure_over_wire(report: BenchmarkReport, url: str, size: TpccSize, seed: i
         peers = [PostgresPeer(system.connection) for system in systems]
         for one in peers:
             load_tables(one, size, seed)
-        histories = [_share_numbers(number_history(size)) for _ in systems]
+        histories = [NumberSource(number_history(size)) for _ in systems]
         ours, theirs = _rate_one_client(peers, histories, size, seed)
         report.add(Figure("one client", ours, "1/s", ">= 0.7 ratio", theirs))
         ours, theirs = [
@@ -96,15 +108,3 @@ def _run_transactions(terminal: Terminal, count: int) -> float:
     for _ in range(count):
         terminal.run_next()
     return time.perf_counter() - start
-
-
-def _share_numbers(numbers: Iterator[int]) -> Iterator[int]:
-    """The numbers, for several threads."""
-    lock = threading.Lock()
-
-    class Shared(Iterator[int]):
-        def __next__(self) -> int:
-            with lock:
-                return next(numbers)
-
-    return Shared()
