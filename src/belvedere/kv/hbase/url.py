@@ -19,12 +19,13 @@ from belvedere.errors import InvalidInput
 SCHEME = "hbase://"
 PORT_DEFAULT = 9090
 _NAMESPACE = re.compile(r"[A-Za-z0-9_]+")
+GRACE_MS_MAX = 600_000
 _RESERVED = ("hbase", "default")
 _BOUNDS = {
     "connections": (1, 1000),
     "timeout_ms": (50, 600_000),
     "lease_ms": (1000, 3_600_000),
-    "grace_ms": (500, 600_000),
+    "grace_ms": (500, GRACE_MS_MAX),
 }
 
 

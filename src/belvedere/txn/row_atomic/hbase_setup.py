@@ -15,10 +15,10 @@ from belvedere.errors import InvalidInput, Unavailable
 from belvedere.kv.cell import Driver, ReplyLost, WorkExpired
 from belvedere.kv.hbase.store import HBaseCells
 from belvedere.kv.hbase.tables import TableLayout, list_regions
-from belvedere.kv.hbase.url import HBaseUrl, parse_url
+from belvedere.kv.hbase.url import GRACE_MS_MAX, HBaseUrl, parse_url
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.engine import CellStoreSetup
-from belvedere.txn.row_atomic.node import NodeSettings, agree_on_settings
+from belvedere.txn.row_atomic.node import WORK_SHARE, NodeSettings, agree_on_settings
 
 LOG_REGIONS = 4
 """Regions of the log: its lanes are spread over them, and so over region servers."""
@@ -48,10 +48,12 @@ def open_hbase(
     the database keeps, for tests."""
     wanted = parse_url(url)
     defaults = NodeSettings(snapshot_seconds_max=SNAPSHOT_SECONDS_MAX)
+    # Before anybody is asked: what no database can have agreed on.
+    _require_timeout_below(wanted, (wanted.grace_ms or GRACE_MS_MAX) / 1000 * (1 - WORK_SHARE))
     store = HBaseCells(wanted, build_table_layout(settings or defaults), create=create)
     try:
         settings = settings or _load_settings(store, wanted, defaults)
-        _require_timeout_below_grace(wanted, settings)
+        _require_timeout_below(wanted, settings.grace_seconds - settings.work_seconds_max)
     except BaseException:
         store.close()
         raise
@@ -70,8 +72,7 @@ def _load_settings(store: HBaseCells, wanted: HBaseUrl, defaults: NodeSettings) 
     raise Unavailable("the store does not answer", sqlstate="08006")
 
 
-def _require_timeout_below_grace(wanted: HBaseUrl, settings: NodeSettings) -> None:
-    limit = settings.grace_seconds - settings.work_seconds_max
+def _require_timeout_below(wanted: HBaseUrl, limit: float) -> None:
     if wanted.timeout_seconds >= limit:
         raise InvalidInput(
             "a request may not take that long",
