@@ -287,9 +287,10 @@ def test_a_node_keeps_what_its_heart_failed_with_until_it_beats_again() -> None:
     commits_ = commits(open_node())
     beats: list[Error | None] = [faulty, None]
     seen: list[Error | None] = []
-    over = threading.Event()
+    assigned, over = threading.Event(), threading.Event()
 
     def beat() -> None:
+        assigned.wait()  # the thread begins before its name is bound
         seen.append(heart.failure)
         if len(seen) > 2:
             over.set()
@@ -299,6 +300,7 @@ def test_a_node_keeps_what_its_heart_failed_with_until_it_beats_again() -> None:
 
     commits_.send_heartbeat = beat  # type: ignore[method-assign]
     heart = HeartbeatThread(commits_, NodeSettings(lease_seconds=0.01), lambda: None)
+    assigned.set()
     try:
         assert over.wait(10)
     finally:
