@@ -1,9 +1,8 @@
 """TPC-W: response time of every statement with and without the advised views, in one run.
 
 Each statement runs on each system in turn, RUNS times; a run is the mean of several executions with
-drawn parameters. Statements are judged by the better quarter of their runs; mean and standard error
-are in their names. The tables are those of the Synergy paper: joins (figure 12), writes (figure
-14), the sum over all statements (table II), size (table III), and what locks cost (figure 11).
+drawn parameters. The tables are those of the Synergy paper: joins (figure 12), writes (figure 14),
+the sum over all statements (table II), size (table III), and what locks cost (figure 11).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Sequence
 
 from rich.progress import Progress
 
-from belvedere.benchmarks.report.measurements import BenchmarkReport, Figure, better_quarter
+from belvedere.benchmarks.report.measurements import BenchmarkReport, Figure
 from belvedere.benchmarks.report.plots import Plot, bar_points
 from belvedere.benchmarks.tpcw.generate import TpcwRandom, TpcwSize, choose_size
 from belvedere.benchmarks.tpcw.mixes import write_workload
@@ -157,10 +156,8 @@ def _execute(system: TpcwSystem, source: KeySource, statement: TpcwStatement) ->
 # -- figures ---------------------------------------------------------------------------------------
 
 
-def _judge(times: Times, statement: str, system: str) -> float:
-    """The better quarter of the runs, as every benchmark here is judged: runs of the systems
-    alternate, and what else the machine does hits single runs."""
-    return better_quarter(times[statement][system])
+def _mean(times: Times, statement: str, system: str) -> float:
+    return statistics.fmean(times[statement][system])
 
 
 def _standard_error(times: Times, statement: str, system: str) -> float:
@@ -174,12 +171,11 @@ def _add_statement(
     for system in times[name]:
         if system == PLAIN:
             continue
-        mean = statistics.fmean(times[name][system])
         error = _standard_error(times, name, system)
-        value, base = _judge(times, name, system), _judge(times, name, PLAIN)
+        value, base = _mean(times, name, system), _mean(times, name, PLAIN)
         report.add(
             Figure(
-                f"{name}, {system} (mean {mean:.3g}, s.e. {error:.3g} ms)",
+                f"{name}, {system} (s.e. {error:.3g} ms)",
                 value,
                 "ms",
                 goal if system == ADVISED else "",
@@ -196,7 +192,7 @@ def _add_query_figures(report: BenchmarkReport, times: Times) -> None:
     for system in times["Q1"]:
         if system == PLAIN:
             continue
-        speedups = [_judge(times, q.name, PLAIN) / _judge(times, q.name, system) for q in QUERIES]
+        speedups = [_mean(times, q.name, PLAIN) / _mean(times, q.name, system) for q in QUERIES]
         geometric = math.exp(statistics.fmean(map(math.log, speedups)))
         published = {ADVISED: "28.2x on average", SYNERGY: "28.2x on average"}.get(system, "")
         goal = ">= 3 value" if system == ADVISED else ""
@@ -210,9 +206,7 @@ def _add_write_figures(report: BenchmarkReport, times: Times) -> None:
         _add_statement(report, times, write.name, "")
     for system in times["W1"]:
         if system != PLAIN:
-            slowdowns = [
-                _judge(times, w.name, system) / _judge(times, w.name, PLAIN) for w in WRITES
-            ]
+            slowdowns = [_mean(times, w.name, system) / _mean(times, w.name, PLAIN) for w in WRITES]
             geometric = math.exp(statistics.fmean(map(math.log, slowdowns)))
             goal = "<= 2 value" if system == ADVISED else ""
             report.add(Figure(f"W1 to W13, {system}: slower by", geometric, "x", goal))
@@ -223,10 +217,10 @@ def _add_sum_figures(report: BenchmarkReport, times: Times) -> None:
     published = {ADVISED: "33.7 s of 173.4 s, 80.5 % less", ROW_LOCKS: "77.4 s of 173.4 s"}
     published[WORKLOAD] = "132.4 s of 173.4 s"
     names = [one.name for one in (*QUERIES, *WRITES)]
-    base = sum(_judge(times, name, PLAIN) for name in names)
+    base = sum(_mean(times, name, PLAIN) for name in names)
     for system in times["Q1"]:
         if system != PLAIN:
-            total = sum(_judge(times, name, system) for name in names)
+            total = sum(_mean(times, name, system) for name in names)
             goal = "<= 0.1 ratio" if system == ADVISED else ""
             report.add(
                 Figure(
@@ -286,7 +280,7 @@ def _add_plots(report: BenchmarkReport, times: Times) -> None:
     for title, statements in (("TPC-W joins", QUERIES), ("TPC-W writes", WRITES)):
         names = tuple(one.name for one in statements)
         curves = {
-            system: bar_points([_judge(times, name, system) * 1000 for name in names])
+            system: bar_points([_mean(times, name, system) * 1000 for name in names])
             for system in times[names[0]]
         }
         report.plots.append(Plot(title, "statement", "microseconds", curves, bars=names))
