@@ -24,7 +24,7 @@ from tools.hbase.artifacts import provide_jars
 from tools.hbase.settings import java_command, site_settings, write_site
 
 HEAP_MB = 768
-START_SECONDS_MAX = 300
+START_SECONDS_MAX = 120
 STATE = "state.json"
 PROBE = "belvedere_probe"
 """A namespace that is made and removed to see whether HBase is ready."""

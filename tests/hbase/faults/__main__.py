@@ -31,7 +31,7 @@ IDS_PER_WRITER = 1_000_000
 PAUSE_SECONDS = (1.7, 1.7, 4.0)
 """Longer than the gateways wait for a region server, so that they ask again for what it has done;
 the last one longer than its session too, so that others have its regions when it goes on."""
-PROGRESS_SECONDS_MAX = 300
+PROGRESS_SECONDS_MAX = 120
 LOGS = Path(__file__).resolve().parents[3] / "build" / "hbase-faults"
 FIND_ACCOUNT = "SELECT id FROM belvedere.tables WHERE name = 'account'"
 
