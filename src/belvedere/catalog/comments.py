@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from belvedere.catalog.edit import CatalogEdit
-from belvedere.catalog.model import AnyObject, Comments, Table, View
+from belvedere.catalog.model import AnyObject, Comments, match_slots_by_name
 
 
 def put_comments(edit: CatalogEdit, found: Comments) -> None:
@@ -32,10 +32,6 @@ def move_comments(edit: CatalogEdit, old: AnyObject, new: AnyObject) -> None:
     found = edit.catalog.comments.get(old.id)
     if found is None:
         return
-    columns = {}
-    if isinstance(old, Table | View) and isinstance(new, Table | View):
-        slots = {column.name: column.slot for column in new.columns if not column.dropped}
-        for column in old.columns:
-            if column.slot in found.columns and column.name in slots:
-                columns[slots[column.name]] = found.columns[column.slot]
+    slots = match_slots_by_name(old, new)
+    columns = {slots[slot]: kept for slot, kept in found.columns.items() if slot in slots}
     put_comments(edit, replace(found, object=new.id, columns=columns))

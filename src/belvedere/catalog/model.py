@@ -383,6 +383,14 @@ def encode(item: AnyObject) -> bytes:
     return _encoder.encode(item)
 
 
+def match_slots_by_name(old: AnyObject, new: AnyObject) -> dict[int, int]:
+    """The slot of each column of an object to that of the same name in what replaces it."""
+    if not (isinstance(old, Table | View) and isinstance(new, Table | View)):
+        return {}
+    slots = {column.name: column.slot for column in new.columns if not column.dropped}
+    return {c.slot: slots[c.name] for c in old.columns if c.name in slots}
+
+
 def encode_all(items: Iterable[AnyObject | None]) -> list[bytes | None]:
     return [None if item is None else _encoder.encode(item) for item in items]
 

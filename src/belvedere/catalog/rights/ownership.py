@@ -11,9 +11,9 @@ from belvedere.catalog.model import (
     AccessList,
     AnyObject,
     Grant,
-    Table,
     View,
     ViewKind,
+    match_slots_by_name,
 )
 from belvedere.catalog.rights.grant import add_privileges
 from belvedere.catalog.rights.privileges import classify_object, list_default_grants
@@ -81,10 +81,6 @@ def move_access_list(edit: CatalogEdit, old: AnyObject, new: AnyObject) -> None:
         edit.remove_object(own.id)
     if found is None:
         return
-    columns = {}
-    if isinstance(old, Table | View) and isinstance(new, Table | View):
-        slots = {column.name: column.slot for column in new.columns if not column.dropped}
-        for column in old.columns:
-            if column.slot in found.column_grants and column.name in slots:
-                columns[slots[column.name]] = found.column_grants[column.slot]
+    slots = match_slots_by_name(old, new)
+    columns = {slots[slot]: kept for slot, kept in found.column_grants.items() if slot in slots}
     edit.put(replace(found, object=new.id, column_grants=columns))
