@@ -6,7 +6,6 @@ and so is `belvedere serve`. The twelve conditions are checked on both at the en
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +18,7 @@ from belvedere.benchmarks.report.postgres_peer import connect_to_server, postgre
 from belvedere.benchmarks.tpcc.conditions import require_consistency
 from belvedere.benchmarks.tpcc.generate import TpccSize
 from belvedere.benchmarks.tpcc.peers import PostgresPeer, load_tables
-from belvedere.benchmarks.tpcc.transactions import Terminal, number_history
+from belvedere.benchmarks.tpcc.transactions import NumberSource, Terminal, number_history
 from belvedere.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -40,18 +39,6 @@ class WireServer(NamedTuple):
         import psycopg  # heavy
 
         return PostgresPeer(psycopg.connect(info.dsn, password=info.password))
-
-
-class NumberSource(Iterator[int]):
-    """Numbers that several threads draw."""
-
-    def __init__(self, numbers: Iterator[int]) -> None:
-        self._numbers = numbers
-        self._lock = threading.Lock()
-
-    def __next__(self) -> int:
-        with self._lock:
-            return next(self._numbers)
 
 
 def measure_over_wire(report: BenchmarkReport, url: str, size: TpccSize, seed: int) -> None:

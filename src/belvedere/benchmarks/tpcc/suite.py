@@ -35,7 +35,7 @@ from belvedere.benchmarks.tpcc.peers import (
     load_tables,
 )
 from belvedere.benchmarks.tpcc.schema import VIEWS
-from belvedere.benchmarks.tpcc.transactions import WEIGHTS, Terminal, number_history
+from belvedere.benchmarks.tpcc.transactions import WEIGHTS, NumberSource, Terminal, number_history
 
 ROUNDS = 10
 ROUND_TRANSACTIONS = 200
@@ -98,18 +98,11 @@ def _measure_threads(report: BenchmarkReport, size: TpccSize, seed: int) -> None
 
 def _run_threads(path: Path, size: TpccSize, seed: int, threads: int) -> float:
     count = ROUND_TRANSACTIONS * ROUNDS // 4
-    history = number_history(size) if threads == 1 else _shift_history(size, count)
-    lock = threading.Lock()
-
-    def draw_numbers() -> Iterator[int]:
-        while True:
-            with lock:
-                number = next(history)
-            yield number
+    history = NumberSource(number_history(size) if threads == 1 else _shift_history(size, count))
 
     def run_terminal(number: int) -> None:
         peer = BelvederePeer(path, "full")
-        terminal = Terminal(peer, size, seed + number, draw_numbers())
+        terminal = Terminal(peer, size, seed + number, history)
         for _ in range(count // threads):
             terminal.run_next()
         peer.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -92,6 +93,18 @@ LOW_STOCK = (
     "ON s_w_id = ol_w_id AND s_i_id = ol_i_id "
     "WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id < ? AND ol_o_id >= ? AND s_quantity < ?"
 )
+
+
+class NumberSource(Iterator[int]):
+    """Numbers that several threads draw."""
+
+    def __init__(self, numbers: Iterator[int]) -> None:
+        self._numbers = numbers
+        self._lock = threading.Lock()
+
+    def __next__(self) -> int:
+        with self._lock:
+            return next(self._numbers)
 
 
 class Terminal:
