@@ -8,6 +8,7 @@ import pytest
 
 from belvedere.errors import InvalidInput
 from belvedere.kv.cell import BeginWork, CheckAndMutate, Get, Operation, execute_operation
+from belvedere.txn.row_atomic import hbase_setup
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.node import WORK_SHARE, NodeSettings, agree_on_settings
 from tests.txn.row_atomic.nodes import open_node
@@ -72,3 +73,15 @@ def test_a_store_made_before_settings_were_kept_has_the_usual_ones() -> None:
     with pytest.raises(InvalidInput, match="another lease"):
         bench.run(agree_on_settings(DEFAULTS, 30_000, None))
     assert bench.run(agree_on_settings(DEFAULTS, None, None)) == DEFAULTS
+
+
+@pytest.mark.parametrize("options", ["timeout_ms=400000", "timeout_ms=700&grace_ms=1000"])
+def test_a_timeout_that_no_grace_allows_is_refused_before_anybody_is_asked(
+    monkeypatch: pytest.MonkeyPatch, options: str
+) -> None:
+    def ask_nobody(*_: object, **__: object) -> None:
+        raise AssertionError("a gateway was asked")
+
+    monkeypatch.setattr(hbase_setup, "HBaseCells", ask_nobody)
+    with pytest.raises(InvalidInput, match="may not take that long"):
+        hbase_setup.open_hbase(f"hbase://localhost:1/x?{options}")
