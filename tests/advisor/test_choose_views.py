@@ -74,3 +74,12 @@ def test_a_long_query_that_no_view_helps_does_not_hide_the_others(rng: random.Ra
     assert wanted
     table.query_us["long"], table.calls["long"] = 1e12, 1.0
     assert [one.name for one in choose_views(table, limits)] == wanted
+
+
+def test_of_views_that_save_nearly_all_of_a_query_the_cheapest_one_is_chosen() -> None:
+    table = CostTable(query_us={"Q": 1e6}, calls={"Q": 1.0})
+    for name, saved in (("joined rows", 995_000.0), ("groups", 999_000.0)):
+        candidate = Candidate(name, CandidateKind.JOIN, frozenset({1}), f"SELECT '{name}'")
+        savings = {"Q": SavedTime(saved, frozenset({"block"}))}
+        table.prices.append(CandidateCost(candidate, savings, {}, 10.0, 1_000))
+    assert [one.name for one in choose_views(table, ChoiceLimits())] == ["groups"]
