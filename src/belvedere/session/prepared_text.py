@@ -45,20 +45,20 @@ class PreparedText:
 
 
 def prepare_text(session: Session, text: str, types: Signature) -> PreparedText | None:
-    """Bind a text of one statement; None when it has none."""
-    found = bind.parse_statements(text)
-    if not found:
-        return None
-    if len(found) > 1:
-        raise InvalidInput(
-            "cannot insert multiple commands into a prepared statement", sqlstate="42601"
-        )
+    """Bind a text of one statement; None when it has none. A text with a plan is not parsed."""
     prepared = PreparedText(text, types if any(types) else ())
     prepared.zone = session.settings.zone
     prepared.role = session.identity.role
     prepared.path = session.settings.get("search_path")
     prepared.entry = _find_usable_plan(session, prepared)
     if prepared.entry is None:
+        found = bind.parse_statements(text)
+        if not found:
+            return None
+        if len(found) > 1:
+            raise InvalidInput(
+                "cannot insert multiple commands into a prepared statement", sqlstate="42601"
+            )
         statement = bind.bind_declared_types(session, found[0], types)
         if not isinstance(statement, s.DataPlan):
             prepared.fields = _describe_result(session, statement)

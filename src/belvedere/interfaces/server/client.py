@@ -27,7 +27,7 @@ from belvedere.interfaces.server.messages import (
     pack_text,
 )
 from belvedere.interfaces.server.portals import Portal, Portals, read_portal
-from belvedere.interfaces.server.row_encoder import build_row_description, make_row_encoder
+from belvedere.interfaces.server.row_encoder import make_row_format
 from belvedere.interfaces.server.wakeup import Wakeup
 from belvedere.session.context.result import Result
 from belvedere.session.prepared_text import prepare_text, run_prepared_text
@@ -155,10 +155,11 @@ class Client:
     def _add_result(self, result: Result) -> None:
         if result.fields is not None:
             formats = (0,) * len(result.fields)
-            self._writer.add(build_row_description(result.fields, formats))
+            row_format = make_row_format(result.fields, formats, self.session.settings.zone)
+            self._writer.add(row_format.description)
             result.convert_arrow_to_rows()
-            encode = make_row_encoder(result.fields, formats, self.session.settings.zone)
-            encode(result.rows, self._writer)
+            for part in row_format.encode_rows(result.rows):
+                self._writer.add(part)
         self._copied.send_rows(self._writer)
         self._add_completion(result, len(result.rows))
 
@@ -204,7 +205,11 @@ class Client:
             formats = portal.formats
         else:
             raise InvalidInput("malformed message", sqlstate="08P01")
-        self._writer.add(_NO_DATA if fields is None else build_row_description(fields, formats))
+        if fields is None:
+            self._writer.add(_NO_DATA)
+            return
+        row_format = make_row_format(fields, formats, self.session.settings.zone)
+        self._writer.add(row_format.description)
 
     def _handle_execute(self, body: BodyReader) -> None:
         portal = self._portals.require_portal(body.read_text())
@@ -230,8 +235,10 @@ class Client:
         elif portal.sent:
             rows = rows[portal.sent :]
         if result.fields is not None:
-            encode = make_row_encoder(result.fields, portal.formats, self.session.settings.zone)
-            encode(rows, self._writer)
+            zone = self.session.settings.zone
+            row_format = make_row_format(result.fields, portal.formats, zone)
+            for part in row_format.encode_rows(rows):
+                self._writer.add(part)
         portal.sent += len(rows)
         if portal.sent < len(result.rows):
             self._writer.add(_SUSPENDED)

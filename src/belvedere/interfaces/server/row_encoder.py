@@ -1,23 +1,25 @@
 """Result rows as messages: RowDescription, and a DataRow each.
 
-A client chooses text or binary for each column. The encoder of a result is made once and kept with
-its statement.
+A client chooses text or binary for each column. Both messages of a result are made for its
+description once, and kept for all clients: the RowDescription as bytes, and two encoders of rows.
+
+    few rows    generated code for one row, without a loop over its values
+    many rows   a column at a time, by functions that loop in C; then all parts are joined at once
 """
 
 from __future__ import annotations
 
 import datetime
+import functools
+import operator
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
+from belvedere.codec.compile import compile_function
 from belvedere.errors import InvalidInput
-from belvedere.interfaces.server.messages import (
-    MessageWriter,
-    build_message,
-    pack_int16,
-    pack_text,
-)
-from belvedere.interfaces.server.value_encoders import make_text_encoder
+from belvedere.interfaces.server.messages import build_message, pack_int16, pack_int32, pack_text
+from belvedere.interfaces.server.value_encoders import encode_integer, make_text_encoder
 from belvedere.plan.fields import Fields
 from belvedere.types import Row
 from belvedere.values.binary.encoders import Encode, make_binary_encoder
@@ -25,10 +27,67 @@ from belvedere.values.type_oids import find_length, find_modifier, find_oid
 
 TEXT_FORMAT, BINARY_FORMAT = 0, 1
 _FIELD = struct.Struct("!IhIhih")
-_ROW = struct.Struct("!cIH")
 _NULL = b"\xff\xff\xff\xff"
+_LENGTHS = tuple(pack_int32(length) for length in range(4096))
+"""Lengths as they are sent, of values and rows of usual size."""
+FEW_ROWS = 4
+CHUNK_ROWS = 2_000
+"""Rows that are encoded together: what is sent is gathered in parts of about this many."""
+DESCRIPTIONS_MAX = 1_000
 
-EncodeRows = Callable[[Iterable[Row], MessageWriter], None]
+EncodeColumn = Callable[[Sequence[Any]], list[bytes]]
+
+
+class RowFormat:
+    """How rows of one description are sent: `description` is its RowDescription."""
+
+    __slots__ = ("_count", "_encode_columns", "_encode_row", "description")
+
+    def __init__(self, description: bytes, encoders: Sequence[Encode]) -> None:
+        self.description = description
+        self._count = pack_int16(len(encoders))
+        self._encode_row = _compile_row_encoder(encoders)
+        self._encode_columns = [_make_column_encoder(encode) for encode in encoders]
+
+    def encode_rows(self, rows: Sequence[Row]) -> Iterable[bytes]:
+        """The DataRows, in parts."""
+        if len(rows) <= FEW_ROWS or not self._encode_columns:
+            return map(self._encode_row, rows)
+        starts = range(0, len(rows), CHUNK_ROWS)
+        return (self._encode_chunk(rows[start : start + CHUNK_ROWS]) for start in starts)
+
+    def _encode_chunk(self, rows: Sequence[Row]) -> bytes:
+        """Header, then length and bytes of each value: every list of parts has one of each row."""
+        width = 3 + 2 * len(self._encode_columns)
+        parts: list[bytes] = [b"D"] * (width * len(rows))
+        parts[2::width] = [self._count] * len(rows)
+        totals: Iterable[int] = [6 + 4 * len(self._encode_columns)] * len(rows)
+        for place, (encode, column) in enumerate(zip(self._encode_columns, zip(*rows))):
+            at = 3 + 2 * place
+            if None in column:
+                data = [b""] * len(rows)
+                held = [i for i, value in enumerate(column) if value is not None]
+                for i, one in zip(held, encode([column[i] for i in held])):
+                    data[i] = one
+                sizes = list(map(len, data))
+                lengths = _pack_lengths(sizes)
+                for i, value in enumerate(column):
+                    if value is None:
+                        lengths[i] = _NULL
+            else:
+                data = encode(column)
+                sizes = list(map(len, data))
+                lengths = _pack_lengths(sizes)
+            parts[at::width], parts[at + 1 :: width] = lengths, data
+            totals = map(operator.add, totals, sizes)
+        parts[1::width] = _pack_lengths(list(totals))
+        return b"".join(parts)
+
+
+def _pack_lengths(sizes: list[int]) -> list[bytes]:
+    if max(sizes) < len(_LENGTHS):
+        return list(map(_LENGTHS.__getitem__, sizes))
+    return list(map(pack_int32, sizes))
 
 
 def expand_formats(codes: Sequence[int], count: int) -> tuple[int, ...]:
@@ -53,25 +112,38 @@ def build_row_description(fields: Fields, formats: Sequence[int]) -> bytes:
     return build_message(b"T", b"".join(parts))
 
 
-def make_row_encoder(fields: Fields, formats: Sequence[int], zone: datetime.tzinfo) -> EncodeRows:
-    """A function that adds rows of these fields to what is sent."""
-    encoders: list[Encode] = [
+@functools.lru_cache(DESCRIPTIONS_MAX)
+def make_row_format(fields: Fields, formats: tuple[int, ...], zone: datetime.tzinfo) -> RowFormat:
+    """How rows of these fields are sent to a client that wants these formats."""
+    encoders = [
         make_binary_encoder(field.type) if code else make_text_encoder(field.type, zone)
         for field, code in zip(fields, formats)
     ]
-    count = len(encoders)
+    return RowFormat(build_row_description(fields, formats), encoders)
 
-    def encode_rows(rows: Iterable[Row], writer: MessageWriter) -> None:
-        for row in rows:
-            parts = [b""]
-            for encode, value in zip(encoders, row):
-                if value is None:
-                    parts.append(_NULL)
-                else:
-                    data = encode(value)
-                    parts.append(len(data).to_bytes(4, "big"))
-                    parts.append(data)
-            body = b"".join(parts)
-            writer.add(_ROW.pack(b"D", len(body) + 6, count) + body)
 
-    return encode_rows
+def _make_column_encoder(encode: Encode) -> EncodeColumn:
+    if encode is encode_integer:  # all numbers in one conversion
+        return lambda values: (b"%d " * len(values) % tuple(values)).split()
+    return lambda values: list(map(encode, values))
+
+
+def _compile_row_encoder(encoders: Sequence[Encode]) -> Callable[[Row], bytes]:
+    """Straight code for one row. A value that is NULL has no bytes, and -1 as its length."""
+    names = [f"v{place}" for place in range(len(encoders))]
+    lines = [f"{', '.join(names)}, = row"] if names else []
+    for name in names:
+        lines += [
+            f"if {name} is None: {name}, n{name} = b'', NULL",
+            "else:",
+            f"    {name} = encode_{name}({name})",
+            f"    n{name} = len({name}).to_bytes(4, 'big')",
+        ]
+    values = "".join(f" + n{name} + {name}" for name in names)
+    lines += [
+        f"body = COUNT{values}",
+        "return b'D' + (len(body) + 4).to_bytes(4, 'big') + body",
+    ]
+    space: dict[str, Any] = {f"encode_{name}": one for name, one in zip(names, encoders)}
+    space |= {"NULL": _NULL, "COUNT": pack_int16(len(encoders))}
+    return compile_function("encode_row", "row", lines, space)

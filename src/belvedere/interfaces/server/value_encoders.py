@@ -16,7 +16,7 @@ def make_text_encoder(sql_type: SqlType, zone: datetime.tzinfo = datetime.UTC) -
     """Values of the type to the bytes of their text, instants in the zone."""
     kind = sql_type.kind
     if kind in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT):
-        return lambda value: b"%d" % value
+        return encode_integer
     if kind in (Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.UNKNOWN, Kind.JSON):
         return str.encode
     if kind is Kind.BOOLEAN:
@@ -25,6 +25,10 @@ def make_text_encoder(sql_type: SqlType, zone: datetime.tzinfo = datetime.UTC) -
     if (sql_type.element or sql_type).kind is Kind.TIMESTAMPTZ and zone is not datetime.UTC:
         return lambda value: _format_in_zone(form, value, zone)
     return lambda value: form(value).encode()
+
+
+def encode_integer(value: int) -> bytes:
+    return b"%d" % value
 
 
 def _format_in_zone(form: Callable[[Any], str], value: Any, zone: datetime.tzinfo) -> bytes:
