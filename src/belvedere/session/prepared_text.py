@@ -7,11 +7,9 @@ the client was told is refused (0A000), as in PostgreSQL.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from typing import Any
 
-from belvedere.catalog.model import OWNER_ROLE
 from belvedere.errors import Error, InvalidInput
 from belvedere.plan.fields import Field, Fields
 from belvedere.session.context.result import Result
@@ -31,7 +29,7 @@ from belvedere.types import TEXT, SqlType
 class PreparedText:
     """`fields` is None for a statement that returns no rows, `entry` for one without a plan."""
 
-    __slots__ = ("entry", "fields", "parameters", "path", "role", "text", "types", "zone")
+    __slots__ = ("entry", "fields", "parameters", "text", "types", "variant")
 
     def __init__(self, text: str, types: Signature) -> None:
         self.text = text
@@ -39,17 +37,13 @@ class PreparedText:
         self.parameters: tuple[SqlType, ...] = ()
         self.fields: Fields | None = None
         self.entry: CompiledStatement | None = None
-        self.zone: datetime.tzinfo = datetime.UTC
-        self.role = OWNER_ROLE
-        self.path: tuple[str, ...] = ()
+        self.variant: cached_plans.Variant | None = None
 
 
 def prepare_text(session: Session, text: str, types: Signature) -> PreparedText | None:
     """Bind a text of one statement; None when it has none. A text with a plan is not parsed."""
     prepared = PreparedText(text, types if any(types) else ())
-    prepared.zone = session.settings.zone
-    prepared.role = session.identity.role
-    prepared.path = session.settings.get("search_path")
+    prepared.variant = session.plan_variant
     prepared.entry = _find_usable_plan(session, prepared)
     if prepared.entry is None:
         found = bind.parse_statements(text)
@@ -97,8 +91,7 @@ def _prepare_again(session: Session, prepared: PreparedText) -> CompiledStatemen
     except Error:
         session.transactions.fail()
         raise
-    prepared.entry, prepared.zone, prepared.role = again.entry, again.zone, again.role
-    prepared.path = again.path
+    prepared.entry, prepared.variant = again.entry, again.variant
     return again.entry
 
 
@@ -112,13 +105,11 @@ def _find_usable_plan(session: Session, prepared: PreparedText) -> CompiledState
 
 
 def _is_usable(session: Session, prepared: PreparedText, entry: CompiledStatement) -> bool:
-    settings = session.settings
+    variant = session.plan_variant
     return (
         entry.catalog is session.catalog
-        and entry.tier is settings.tier
-        and prepared.zone is settings.zone
-        and prepared.role == session.identity.role
-        and prepared.path == settings.get("search_path")
+        and entry.tier is session.settings.tier
+        and (prepared.variant is variant or prepared.variant == variant)
     )
 
 

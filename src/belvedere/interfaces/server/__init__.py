@@ -11,6 +11,7 @@ In reading order; an entry uses only those before it:
     login            who may log in, and as whom
     wakeup           waiting for a client that also waits for notifications
     copy_streams     COPY FROM STDIN and TO STDOUT as messages
+    prepared_rounds  Bind to Sync of a prepared statement in one packet, read at once
     portals          prepared statements and portals of the extended protocol
     client           one client: reads its messages and answers each
     listener         accepts clients, one thread each, until it is closed

@@ -10,7 +10,10 @@ single-row fast path where there is one; several share a transaction that the Sy
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
 
 from belvedere.errors import Error, InvalidInput, Unavailable
 from belvedere.interfaces.server.copy_streams import ReceivedText, SentText
@@ -27,7 +30,8 @@ from belvedere.interfaces.server.messages import (
     pack_text,
 )
 from belvedere.interfaces.server.portals import Portal, Portals, read_portal
-from belvedere.interfaces.server.row_encoder import make_row_format
+from belvedere.interfaces.server.prepared_rounds import BIND_COMPLETE, NO_DATA, PreparedRound
+from belvedere.interfaces.server.row_encoder import RowFormat, make_row_format
 from belvedere.interfaces.server.wakeup import Wakeup
 from belvedere.session.context.result import Result
 from belvedere.session.prepared_text import prepare_text, run_prepared_text
@@ -35,6 +39,7 @@ from belvedere.session.session import Session
 from belvedere.session.simple_query import run_simple_query
 from belvedere.values.type_oids import find_oid, find_parameter_type
 
+T = TypeVar("T")
 REPORTED_SETTINGS = {
     "server_version": "server_version",
     "server_encoding": "server_encoding",
@@ -51,12 +56,12 @@ REPORTED_SETTINGS = {
 }
 """Settings whose value a client is told, at the start and when it changes."""
 TOKEN_PARAMETER = "belvedere.token"
-_TERMINATE, _SYNC = ord("X"), ord("S")
+COMPLETIONS_MAX = 10_000
+_TERMINATE, _BIND, _EXECUTE, _SYNC = map(ord, "XBES")
+_NO_BODY = BodyReader(b"")
 _COUNTED = frozenset({"SELECT", "UPDATE", "DELETE", "COPY", "MOVE"})
 _PARSE_COMPLETE = build_message(b"1")
-_BIND_COMPLETE = build_message(b"2")
 _CLOSE_COMPLETE = build_message(b"3")
-_NO_DATA = build_message(b"n")
 _SUSPENDED = build_message(b"s")
 _EMPTY_QUERY = build_message(b"I")
 
@@ -89,7 +94,10 @@ class Client:
         self._add_ready()
         self._writer.flush()
         while True:
-            kind, body = self._read_message()
+            self._await_client(self._reader.receive_if_empty)
+            if self._reader.peek_kind() == _BIND and self._answer_round():
+                continue
+            kind, body = self._await_client(self._reader.read_message)
             if kind == _TERMINATE:
                 return
             handle = _HANDLERS.get(kind)
@@ -97,29 +105,33 @@ class Client:
                 raise InvalidInput("unknown message type", sqlstate="08P01", type=chr(kind))
             if self._skipping and kind != _SYNC:
                 continue
-            try:
-                handle(self, BodyReader(body))
-            except Error as error:
-                self._answer_error(error, kind)
-            except UnicodeDecodeError as error:
-                self._answer_error(_encoding_error(error), kind)
-            except (OSError, MemoryError):
-                raise
-            except Exception as error:  # noqa: BLE001 (a bug is told to the client, others go on)
-                self._answer_error(error, kind)
+            self._attempt(kind, partial(handle, self), BodyReader(body))
 
-    def _read_message(self) -> tuple[int, bytes]:
-        """The next message; 25P03 when a transaction has been idle for too long."""
+    def _attempt(self, kind: int, answer: Callable[[T], None], given: T) -> None:
+        """Answer a message, or tell the client why not."""
+        try:
+            answer(given)
+        except Error as error:
+            self._answer_error(error, kind)
+        except UnicodeDecodeError as error:
+            self._answer_error(_encoding_error(error), kind)
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 (a bug is told to the client, others go on)
+            self._answer_error(error, kind)
+
+    def _await_client(self, receive: Callable[[], T]) -> T:
+        """What the client sends next; 25P03 when a transaction has been idle for too long."""
         if self.session.transactions.open is None:
             if self.session.notifications.channels:
                 self._send_notifications_until_message()
-            return self._reader.read_message()
+            return receive()
         wait_ms = self.session.settings.get("idle_in_transaction_session_timeout")
         if not wait_ms:
-            return self._reader.read_message()
+            return receive()
         self._reader.connection.settimeout(wait_ms / 1000)
         try:
-            return self._reader.read_message()
+            return receive()
         except TimeoutError:
             raise Unavailable(
                 "terminating connection due to idle-in-transaction timeout", sqlstate="25P03"
@@ -135,6 +147,35 @@ class Client:
             self._writer.flush()
             if self._wakeup.wait_for_client():
                 return
+
+    # -- a round ------------------------------------------------------------------------------
+
+    def _answer_round(self) -> bool:
+        """Answer Bind to Sync of a prepared statement at once, if that is what has arrived."""
+        found = None if self._skipping else self._portals.read_round(self._reader.peek_data())
+        if found is None:
+            return False
+        self._reader.skip_data()
+        self.session.autocommit = True
+        self._attempt(_EXECUTE, self._run_round, found)
+        self._attempt(_SYNC, self._handle_sync, _NO_BODY)
+        return True
+
+    def _run_round(self, found: tuple[PreparedRound, tuple[Any, ...]]) -> None:
+        known, values = found
+        session, writer = self.session, self._writer
+        prefix, row_format = known.get_formats(session.settings.zone)
+        writer.add(prefix)
+        if session.transactions.open is None:  # the Sync closes its portal
+            result = run_prepared_text(session, known.statement, values)
+        else:
+            portal = Portal(known.statement, values, known.formats)
+            self._portals.replace_unnamed(portal)
+            portal.result = result = run_prepared_text(session, known.statement, values)
+            result.convert_arrow_to_rows()
+            portal.sent = len(result.rows)
+        self._add_notices()
+        self._add_rows(result, row_format)
 
     # -- simple protocol ----------------------------------------------------------------------
 
@@ -153,10 +194,15 @@ class Client:
         self._writer.flush()
 
     def _add_result(self, result: Result) -> None:
+        row_format = None
         if result.fields is not None:
             formats = (0,) * len(result.fields)
             row_format = make_row_format(result.fields, formats, self.session.settings.zone)
             self._writer.add(row_format.description)
+        self._add_rows(result, row_format)
+
+    def _add_rows(self, result: Result, row_format: RowFormat | None) -> None:
+        if row_format is not None:
             result.convert_arrow_to_rows()
             for part in row_format.encode_rows(result.rows):
                 self._writer.add(part)
@@ -165,7 +211,7 @@ class Client:
 
     def _add_completion(self, result: Result, sent: int) -> None:
         self._received.forget_data()
-        self._writer.add(build_message(b"C", pack_text(build_tag(result, sent))))
+        self._writer.add(build_completion(result.tag, result.affected, sent))
 
     # -- extended protocol --------------------------------------------------------------------
 
@@ -182,10 +228,11 @@ class Client:
         name = body.read_text()
         statement = self._portals.require_statement(body.read_text())
         portal = read_portal(body, statement)
-        if not name:
-            self._portals.close_portal("")
-        self._portals.add_portal(name, portal)
-        self._writer.add(_BIND_COMPLETE)
+        if name:
+            self._portals.add_portal(name, portal)
+        else:
+            self._portals.replace_unnamed(portal)
+        self._writer.add(BIND_COMPLETE)
 
     def _handle_describe(self, body: BodyReader) -> None:
         kind, name = body.read_byte(), body.read_text()
@@ -206,7 +253,7 @@ class Client:
         else:
             raise InvalidInput("malformed message", sqlstate="08P01")
         if fields is None:
-            self._writer.add(_NO_DATA)
+            self._writer.add(NO_DATA)
             return
         row_format = make_row_format(fields, formats, self.session.settings.zone)
         self._writer.add(row_format.description)
@@ -287,9 +334,9 @@ class Client:
         if kind in (ord("Q"), _SYNC):
             self.session.autocommit = True
             self._add_ready()
-            self._writer.flush()
         else:
             self._skipping = True
+        self._writer.flush()  # here too: a Flush that follows is skipped
 
     def _add_notices(self) -> None:
         notices = self.session.notices
@@ -331,15 +378,20 @@ def _encoding_error(error: UnicodeDecodeError) -> InvalidInput:
     return InvalidInput("invalid byte sequence for encoding UTF8", sqlstate="22021", at=error.start)
 
 
-def build_tag(result: Result, sent: int) -> str:
+@functools.lru_cache(COMPLETIONS_MAX)
+def build_completion(tag: str, affected: int, sent: int) -> bytes:
+    return build_message(b"C", pack_text(build_tag(tag, affected, sent)))
+
+
+def build_tag(tag: str, affected: int, sent: int) -> str:
     """The tag of a statement that is complete, as clients parse it."""
-    if result.tag == "INSERT":
-        return f"INSERT 0 {result.affected}"
-    if result.tag == "CREATE TABLE AS":
-        return f"SELECT {max(result.affected, 0)}"
-    if result.tag in ("SELECT", "FETCH"):
-        return f"{result.tag} {sent}"
-    return f"{result.tag} {result.affected}" if result.tag in _COUNTED else result.tag
+    if tag == "INSERT":
+        return f"INSERT 0 {affected}"
+    if tag == "CREATE TABLE AS":
+        return f"SELECT {max(affected, 0)}"
+    if tag in ("SELECT", "FETCH"):
+        return f"{tag} {sent}"
+    return f"{tag} {affected}" if tag in _COUNTED else tag
 
 
 _HANDLERS: dict[int, Callable[[Client, BodyReader], None]] = {

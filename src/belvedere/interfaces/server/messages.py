@@ -52,6 +52,19 @@ class MessageReader:
         (length,) = _INT32.unpack_from(self._buffer, self._at)
         return self._read_body(length)
 
+    def receive_if_empty(self) -> None:
+        """Wait until something has been received beyond what was read."""
+        if self._at == len(self._buffer):
+            self._receive()
+
+    def peek_data(self) -> bytes:
+        """What has been received and not been read."""
+        return self._buffer if not self._at else self._buffer[self._at :]
+
+    def skip_data(self) -> None:
+        """Take what has been received as read."""
+        self._buffer, self._at = b"", 0
+
     def peek_kind(self) -> int | None:
         """The type of the next message if some of it is here already."""
         return self._buffer[self._at] if self._at < len(self._buffer) else None
@@ -146,14 +159,14 @@ class BodyReader:
 
     def __init__(self, body: bytes) -> None:
         self._body = body
-        self._at = 0
+        self.at = 0
 
     def read_text(self) -> str:
-        end = self._body.find(b"\0", self._at)
+        end = self._body.find(b"\0", self.at)
         if end < 0:
             raise _malformed_error()
-        data = self._body[self._at : end]
-        self._at = end + 1
+        data = self._body[self.at : end]
+        self.at = end + 1
         return decode_text(data)
 
     def read_byte(self) -> int:
@@ -162,6 +175,10 @@ class BodyReader:
     def read_int16(self) -> int:
         number: int = _INT16.unpack(self.read_bytes(2))[0]
         return number
+
+    def read_int16s(self) -> list[int]:
+        """Several, with their number before them."""
+        return [self.read_int16() for _ in range(self.read_int16())]
 
     def read_int32(self) -> int:
         number: int = _INT32.unpack(self.read_bytes(4))[0]
@@ -177,16 +194,16 @@ class BodyReader:
         return self.read_bytes(length)
 
     def read_bytes(self, count: int) -> bytes:
-        end = self._at + count
+        end = self.at + count
         if end > len(self._body):
             raise _malformed_error()
-        data = self._body[self._at : end]
-        self._at = end
+        data = self._body[self.at : end]
+        self.at = end
         return data
 
     @property
     def is_at_end(self) -> bool:
-        return self._at == len(self._body)
+        return self.at == len(self._body)
 
     def require_end(self) -> None:
         if not self.is_at_end:

@@ -9,8 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from belvedere.errors import InvalidInput
+from belvedere.errors import Error, InvalidInput
 from belvedere.interfaces.server.messages import BodyReader, decode_text
+from belvedere.interfaces.server.prepared_rounds import (
+    PreparedRound,
+    find_statement_name,
+    learn_round,
+)
 from belvedere.interfaces.server.row_encoder import expand_formats
 from belvedere.session.context.result import Result
 from belvedere.session.prepared_text import PreparedText
@@ -35,11 +40,12 @@ class Portal:
 
 
 class Portals:
-    """The statements and portals of a client."""
+    """The statements and portals of a client, and the rounds of its statements."""
 
     def __init__(self) -> None:
         self._statements: dict[str, PreparedText | None] = {}
         self._portals: dict[str, Portal] = {}
+        self._rounds: dict[bytes, PreparedRound] = {}
 
     def add_statement(self, name: str, statement: PreparedText | None) -> None:
         if name and name in self._statements:
@@ -53,14 +59,36 @@ class Portals:
 
     def close_statement(self, name: str) -> None:
         self._statements.pop(name, None)
+        self._rounds.pop(name.encode(), None)
 
     def forget_statements(self) -> None:
         self._statements.clear()
+        self._rounds.clear()
+
+    def read_round(self, data: bytes) -> tuple[PreparedRound, tuple[Any, ...]] | None:
+        """The round that the data is, and its values; None: it is to be read message by message,
+        which also tells the client what is wrong with it."""
+        try:
+            name = find_statement_name(data)
+            known = self._rounds.get(name)
+            if known is not None and (values := known.read_values(data)) is not None:
+                return known, values
+            statement = self._statements.get(name.decode())
+            learned = None if statement is None else learn_round(data, statement)
+            if learned is not None and (values := learned.read_values(data)) is not None:
+                self._rounds[name] = learned
+                return learned, values
+        except (Error, UnicodeDecodeError):
+            pass
+        return None
 
     def add_portal(self, name: str, portal: Portal) -> None:
-        if name and name in self._portals:
+        if name in self._portals:
             raise InvalidInput("portal already exists", sqlstate="42P03", name=name)
         self._portals[name] = portal
+
+    def replace_unnamed(self, portal: Portal) -> None:
+        self._portals[""] = portal
 
     def require_portal(self, name: str) -> Portal:
         if name not in self._portals:
@@ -76,9 +104,9 @@ class Portals:
 
 def read_portal(body: BodyReader, statement: PreparedText | None) -> Portal:
     """The rest of a Bind message: formats and values of parameters, formats of results."""
-    codes = [body.read_int16() for _ in range(body.read_int16())]
+    codes = body.read_int16s()
     given = [body.read_value() for _ in range(body.read_int16())]
-    results = [body.read_int16() for _ in range(body.read_int16())]
+    results = body.read_int16s()
     body.require_end()
     types = () if statement is None else statement.parameters
     if len(given) != len(types):
