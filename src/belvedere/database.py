@@ -407,7 +407,9 @@ class Database:
         assert self._shared is None, "a database has one set of sessions"
         shared = SharedState(self, memory_limit_mb)
         self.views.registry.tiers.attach_duckdb(
-            shared.engine, shared.table_statistics.count_rows_now
+            shared.engine,
+            shared.table_statistics.count_rows_now,
+            shared.table_statistics.distinct_count,
         )
         self._shared = shared
         return shared

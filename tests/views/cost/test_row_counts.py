@@ -83,8 +83,9 @@ def test_who_is_behind_takes_what_is_known_of_later(sizes: RowCounts, count: Cou
 
 def test_counting_states_takes_a_small_part_of_all_time(sizes: RowCounts, count: Counting) -> None:
     sizes.estimate_state_entries(VIEW)
-    for _ in range(200):
+    steps = int(10 / SHARE)
+    for _ in range(steps):
         count.now += 0.5
         sizes.estimate_state_entries(VIEW)
-    assert count.asked <= 1 + 100 * SHARE / (1 - SHARE) + 1
+    assert count.asked <= 1 + steps * 0.5 * SHARE / (1 - SHARE) + 1
     assert count.asked > 1

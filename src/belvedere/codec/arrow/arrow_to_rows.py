@@ -84,8 +84,13 @@ def split_binary(array: pa.Array) -> list[bytes]:
     if not count:
         return []
     bounds = np.frombuffer(array.buffers()[1], np.int64)[first : first + count + 1]
-    data = array.buffers()[2].slice(bounds[0], bounds[-1] - bounds[0]).to_pybytes()
-    return [data[start:end] for start, end in pairwise((bounds - bounds[0]).tolist())]
+    data = array.buffers()[2].slice(bounds[0], bounds[-1] - bounds[0])
+    width = int(bounds[1] - bounds[0])
+    if width and (np.diff(bounds) == width).all():  # 45 ns a value, a slice takes 240
+        found: list[bytes] = np.frombuffer(data, f"V{width}").tolist()
+        return found
+    values = data.to_pybytes()
+    return [values[start:end] for start, end in pairwise((bounds - bounds[0]).tolist())]
 
 
 def _fixed_bytes(layout: RowLayout, column: int, array: pa.Array, width: int) -> Bytes:

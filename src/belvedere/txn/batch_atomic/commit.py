@@ -215,7 +215,7 @@ class BatchCommit:
             if failpoints.armed:
                 failpoints.hit("maintain.before_write")
             successor = last._replace(batch=last.batch + 1)
-            self._write_batch([*batch, *unread], successor, (), dict(batch), 0)
+            self._write_batch([*batch, *unread] if unread else batch, successor, (), batch, 0)
             if failpoints.armed:
                 failpoints.hit("maintain.after_write")
         finally:
@@ -427,7 +427,7 @@ class BatchCommit:
         batch: Sequence[Write],
         successor: Snapshot,
         changes: Sequence[RowChange],
-        derived: Rows,
+        derived: Rows | Sequence[Write],
         own: int,
     ) -> None:
         try:

@@ -96,7 +96,7 @@ class Visibility:
         batch: Sequence[Write],
         successor: Snapshot,
         changes: Sequence[RowChange],
-        derived: Rows,
+        derived: Rows | Sequence[Write],
         own: int,
     ) -> None:
         """Write a batch, made of changes and derived rows, that makes `successor` the newest
@@ -129,7 +129,7 @@ class Visibility:
             self._notify_waiters()
 
     def _publish_images(
-        self, successor: Snapshot, changes: Sequence[RowChange], derived: Rows
+        self, successor: Snapshot, changes: Sequence[RowChange], derived: Rows | Sequence[Write]
     ) -> None:
         """Put the old values of what is about to be written where open snapshots look for them."""
         batch_number, position, _, _ = successor
@@ -140,12 +140,12 @@ class Visibility:
             self.undo.publish_images(batch_number, position, self._before_images(changes, derived))
 
     def _before_images(
-        self, changes: Sequence[RowChange], derived: Rows
+        self, changes: Sequence[RowChange], derived: Rows | Sequence[Write]
     ) -> list[tuple[bytes, bytes | None]]:
         """Old values of the keys about to be written."""
         images = [(key, old) for key, old, _, _ in changes]
         if derived:
-            keys = list(derived)
+            keys = list(dict(derived))
             images += zip(keys, self.store.multi_get(keys), strict=True)
         return images
 

@@ -6,6 +6,7 @@ In reading order; an entry uses only those before it:
                       (`views.cost.tier_selector`)
     cost_model        how long maintaining and reading views takes: the one place with seconds in it
     row_counts        estimated row counts of relations, kept up to date without counting each time
+    partition_sizes   how many rows the partitions have that changes touch
     measured_costs    measured costs of the maintenance tiers, as factors of their estimates
     tier_selector     the choice of the tier that computes a batch of a deferred view
 """

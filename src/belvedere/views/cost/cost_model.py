@@ -26,6 +26,10 @@ CHANGE_S, PARTNER_S, OPERATOR_S, RECOMPUTE_S = 1e-6, 0.8e-6, 10e-6, 30e-6
 """In Python: a change that is only added up; a partner it has to find; an operator it goes through;
 a key whose rows are computed again."""
 
+PARTITION_ROWS, PARTITION_ROW_S = 100, 8e-6
+"""Of a window whose rows are computed again by partition: the rows of one, where they
+are not known; such a row, before the change and after it."""
+
 STATEMENT_S = 8e-3
 """In DuckDB: a statement."""
 

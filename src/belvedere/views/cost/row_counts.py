@@ -17,8 +17,9 @@ from typing import NamedTuple
 from belvedere.txn.contracts import RowChange
 from belvedere.views.maintain.log_window import LogRange
 
-SHARE = 0.05
-"""The share of the time that may be spent counting states."""
+SHARE = 0.005
+"""The share of the time that may be spent counting states: where rows were deleted at the low end
+of one, a count takes as long as a small batch."""
 
 
 class PositionSpan(NamedTuple):
@@ -39,10 +40,12 @@ class _StateCount(NamedTuple):
 
 
 class RowCounts:
-    """Row counts of an open store. `count_rows` estimates how many rows a relation has now."""
+    """Row counts of an open store. `count_rows` estimates how many rows a relation has now,
+    `count_distinct` how many values a column of a table."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.count_rows: Callable[[int], float] = lambda relation: math.inf
+        self.count_distinct: Callable[[int, int], float | None] = lambda relation, slot: None
         self._clock = clock
         self._tables: dict[int, _TableCount] = {}
         self._states: dict[int, _StateCount] = {}

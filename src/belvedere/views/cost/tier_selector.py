@@ -39,6 +39,7 @@ from belvedere.views.cost.cost_model import (
 )
 from belvedere.views.cost.maintenance_tier import MaintenanceTier
 from belvedere.views.cost.measured_costs import CostFactors
+from belvedere.views.cost.partition_sizes import estimate_touched_rows, recomputes_partitions
 from belvedere.views.cost.row_counts import PositionSpan, RowCounts
 from belvedere.views.delta.delta_tree import DeltaTree, LinearCore, collect_relations
 from belvedere.views.maintain.maintainer import ViewMaintainer
@@ -57,6 +58,9 @@ COLUMN_CHANGES_MIN = 1_000
 CHANGES_MIN, PYTHON_S_MAX = 5_000, 0.1
 """Fewer changes are computed in Python, without estimating costs, where they are expected to take
 less than so many seconds."""
+
+PARTITION_CHANGES_MIN = 50
+"""For fewer changes it is not asked how large the partitions are that they touch."""
 
 ROWS_MAX = 5_000_000
 """The most table rows that are read for a batch: DuckDB gets them as columns in memory."""
@@ -91,8 +95,14 @@ class TierSelector:
         self._users = 0
         self._unused = threading.Condition()
 
-    def attach_duckdb(self, engine: DuckEngine, rows_of: Callable[[int], float]) -> None:
-        self.engine, self.row_counts.count_rows = engine, rows_of
+    def attach_duckdb(
+        self,
+        engine: DuckEngine,
+        rows_of: Callable[[int], float],
+        distinct_of: Callable[[int, int], float | None] = lambda relation, slot: None,
+    ) -> None:
+        self.engine = engine
+        self.row_counts.count_rows, self.row_counts.count_distinct = rows_of, distinct_of
 
     def detach_duckdb(self) -> None:
         """Stop using DuckDB; returns when its last use has ended."""
@@ -229,12 +239,13 @@ class TierSelector:
         """Choose the tier of a batch. `at_end`: the tables can be read as they are after these
         changes."""
         count = len(changes)
-        seconds = count * estimate_python_change_s(maintainer.tree)
+        seconds = self._estimate_python_s(maintainer, count, span)
         if self.requested_tier is MaintenanceTier.PYTHON:
             return TierChoice(MaintenanceTier.PYTHON, "set maintenance_tier = python", seconds)
         expected = self.costs.scale_to_measured_seconds
+        by_partition = count >= PARTITION_CHANGES_MIN and recomputes_partitions(maintainer.tree)
         cheap = expected(view.id, MaintenanceTier.PYTHON, seconds) < PYTHON_S_MAX
-        if self.requested_tier is None and count < CHANGES_MIN and cheap:
+        if self.requested_tier is None and count < CHANGES_MIN and cheap and not by_partition:
             return TierChoice(MaintenanceTier.PYTHON, _format_change_count(count), seconds)
         refused = self.duckdb_refusal_reason(maintainer)
         if refused is not None:
@@ -271,7 +282,7 @@ class TierSelector:
         """The estimated seconds of each possible tier, on the machine of the constants. Relations
         are not counted for a batch that is computed faster than they could be counted."""
         count, expected = len(changes), self.costs.scale_to_measured_seconds
-        costs = {MaintenanceTier.PYTHON: count * estimate_python_change_s(maintainer.tree)}
+        costs = {MaintenanceTier.PYTHON: self._estimate_python_s(maintainer, count, span)}
         shortest = min(
             expected(view.id, way, cost_model.STATEMENT_S)
             for way in (MaintenanceTier.DUCKDB, MaintenanceTier.REFILL)
@@ -292,6 +303,17 @@ class TierSelector:
         if at_end:
             costs[MaintenanceTier.REFILL] = self._estimate_view_refill_s(view, maintainer, span)
         return {way: cost for way, cost in costs.items() if cost < math.inf}
+
+    def _estimate_python_s(
+        self, maintainer: ViewMaintainer, changes: int, span: PositionSpan
+    ) -> float:
+        """So many changes of a view, by Python."""
+        tree = maintainer.tree
+        seconds = changes * estimate_python_change_s(tree)
+        if changes < PARTITION_CHANGES_MIN or not recomputes_partitions(tree):
+            return seconds
+        rows = estimate_touched_rows(tree, changes, self.row_counts, span)
+        return seconds + rows * cost_model.PARTITION_ROW_S
 
     def _estimate_row_total(self, relations: Iterable[int], span: PositionSpan) -> float:
         """About how many rows these relations have; infinitely many when they are more than
@@ -356,7 +378,7 @@ class TierSelector:
             choice, view, maintainer, changes, reader, recorder, span
         )
         if refused is not None:
-            seconds = len(changes) * estimate_python_change_s(maintainer.tree)
+            seconds = self._estimate_python_s(maintainer, len(changes), span)
             choice = TierChoice(
                 MaintenanceTier.PYTHON, f"{_format_change_count(len(changes))}; {refused}", seconds
             )

@@ -57,6 +57,8 @@ def compute_replacing_writes(
 ) -> list[Write] | None:
     """The writes that turn the stored state of a view into the wanted one, without an object for
     each entry that stays; None where these are not columns."""
+    import numpy as np  # heavy
+    import pyarrow as pa  # heavy
     import pyarrow.compute as pc  # heavy
 
     from belvedere.codec.arrow.arrow_to_rows import split_binary  # heavy
@@ -70,7 +72,9 @@ def compute_replacing_writes(
     places = pc.index_in(keys, value_set=known_keys)
     same = pc.equal(values, known_values.take(places)).fill_null(False)
     new = pc.invert(same)
-    gone = known_keys.filter(pc.invert(pc.is_in(known_keys, value_set=keys)))
+    left = np.ones(len(known_keys), np.bool_)
+    left[places.drop_null().to_numpy()] = False
+    gone = known_keys.filter(pa.array(left))
     writes: list[Write] = [(key, None) for key in split_binary(gone)]
     writes += zip(split_binary(keys.filter(new)), split_binary(values.filter(new)), strict=True)
     return writes

@@ -1,0 +1,83 @@
+"""The cost of a change of a window is the size of its partition."""
+
+from __future__ import annotations
+
+import pytest
+
+from belvedere.views.cost.cost_model import PARTITION_ROWS
+from belvedere.views.cost.partition_sizes import estimate_touched_rows, recomputes_partitions
+from belvedere.views.cost.row_counts import PositionSpan, RowCounts
+from belvedere.views.delta.delta_tree import DeltaTree
+from tests.views.sql import Store, opened
+
+SPAN = PositionSpan(0, 1)
+RANKED = "SELECT id, rank() OVER (PARTITION BY {} ORDER BY v) AS r FROM {}"
+
+
+def tree_of(store: Store, query: str) -> DeltaTree:
+    store.run(f"CREATE MATERIALIZED VIEW w WITH (maintenance = 'deferred') AS {query}")
+    found = store.db.views.registry.get_view_maintainer(store.db.catalog, store.view("w"))
+    return found.tree
+
+
+def make_counts(rows: float, distinct: dict[int, float]) -> RowCounts:
+    counts = RowCounts()
+    counts.count_rows = lambda relation: rows
+    counts.count_distinct = lambda relation, slot: distinct.get(slot)
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("keys", "distinct", "changes", "touched"),
+    [
+        ("g", {1: 1000.0}, 20, 200.0),
+        ("g", {1: 10.0}, 5, 5000.0),
+        ("g", {1: 10.0}, 500, 10_000.0),
+        ("g, h", {1: 10.0, 2: 50.0}, 5, 100.0),
+        ("g, h", {1: 1000.0, 2: 5000.0}, 5, 5.0),
+        ("g, h", {1: 10.0}, 5, 5.0 * PARTITION_ROWS),
+        ("g + h", {1: 10.0, 2: 10.0}, 5, 5.0 * PARTITION_ROWS),
+    ],
+)
+def test_changes_touch_the_rows_of_their_partitions(
+    keys: str, distinct: dict[int, float], changes: int, touched: float
+) -> None:
+    with opened() as store:
+        store.run("CREATE TABLE t (id int PRIMARY KEY, g int, h int, v int)")
+        tree = tree_of(store, RANKED.format(keys, "t"))
+        assert recomputes_partitions(tree)
+        found = estimate_touched_rows(tree, changes, make_counts(10_000.0, distinct), SPAN)
+        assert found == touched
+
+
+@pytest.mark.parametrize(
+    ("query", "recomputed"),
+    [
+        ("SELECT g, max(v) AS m FROM t GROUP BY g", False),
+        ("SELECT g, sum(v) AS s FROM t GROUP BY g", False),
+        (f"SELECT id FROM ({RANKED.format('g', 't')}) x WHERE r <= 3", False),
+        (f"SELECT id FROM ({RANKED.format('g', 't')}) x WHERE r > 3", True),
+    ],
+)
+def test_only_windows_without_a_bound_compute_whole_partitions(
+    query: str, recomputed: bool
+) -> None:
+    with opened() as store:
+        store.run("CREATE TABLE t (id int PRIMARY KEY, g int, v int)")
+        assert recomputes_partitions(tree_of(store, query)) is recomputed
+
+
+def test_few_changes_of_large_partitions_are_computed_anew() -> None:
+    with opened() as store:
+        store.run("CREATE TABLE t (id int PRIMARY KEY, g int, v int)")
+        store.run("INSERT INTO t SELECT i, i % 10, i FROM generate_series(1, 6000) AS s (i)")
+        query = RANKED.format("g", "t")
+        store.run(
+            "CREATE MATERIALIZED VIEW w WITH (maintenance = 'deferred', refresh_every = '1 d')"
+            f" AS {query}",
+            "DELETE FROM t WHERE id <= 60",
+            "REFRESH MATERIALIZED VIEW w",
+        )
+        ((batch,),) = store.run("SELECT last_batch FROM belvedere.views WHERE name = 'w'")
+        assert batch.startswith("refill")
+        assert store.run("SELECT * FROM w ORDER BY id") == store.run(f"{query} ORDER BY id")
