@@ -32,7 +32,7 @@ def test_unchanged_queries_are_answered_from_applied_views() -> None:
         assert advice.views
         for statement in advice.list_ddl():
             session.execute(statement)
-        used = {name for query in advice.queries for name in query.views}
+        used = {name for query in advice.forecast.queries for name in query.views}
         assert used == {view.candidate.name for view in advice.views}
         text = _explain(session, BY_CITY, ("city 3",)) + _explain(session, TOTALS)
         assert all(name in text for name in used)
@@ -134,7 +134,7 @@ def test_the_statements_that_ran_are_the_workload_without_a_file() -> None:
         for number in range(30):
             session.execute(BY_CITY, (f"city {number % 20}",))
         advice = compute_advice(session.shared, AdviceOptions())
-        assert any("order by o.total" in one.text.lower() for one in advice.queries)
+        assert any("order by o.total" in one.text.lower() for one in advice.forecast.queries)
 
 
 def test_json_has_what_the_text_says() -> None:

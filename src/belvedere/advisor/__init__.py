@@ -7,6 +7,7 @@ In reading order; an entry uses only those before it:
     candidates/  views and indexes to be considered, as SQL
     pricing/     what each would save, cost and store
     choice/      the set that is worth most
+    forecast     what every statement would take with that set
     advise       all of it, one after the other
     review       what the views that exist have saved and cost
     report/      the advice as text, JSON and HTML, with drawings

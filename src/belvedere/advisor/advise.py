@@ -6,7 +6,7 @@ candidates             paths, joins, filtered joins, groups, whole queries, shar
                        and other forms of them
 prices                 each candidate planned and counted, alone
 choice                 the set that is worth most, within the budget
-the set together       every query planned with all chosen views in the catalog
+forecast               every statement with all chosen views in the catalog
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from belvedere.advisor.candidates.view_forms import list_view_forms
 from belvedere.advisor.choice.choose_views import ChoiceLimits, choose_views
 from belvedere.advisor.choice.dismissals import Dismissal, list_dismissals
 from belvedere.advisor.choice.objective import Choice, Objective, sum_bytes
-from belvedere.advisor.pricing.chosen_set import plan_chosen_set
+from belvedere.advisor.forecast import WorkloadForecast, forecast_workload
 from belvedere.advisor.pricing.cost_table import CandidateCost, CandidateEstimator, CostTable
 from belvedere.advisor.pricing.cost_units import CostUnits
 from belvedere.advisor.pricing.host import AdvisedDatabase
@@ -63,18 +63,6 @@ class AdvisedView:
 
 
 @dataclass(frozen=True, slots=True)
-class StatementForecast:
-    """Microseconds of one run before and after, and the views that answer it."""
-
-    name: str
-    text: str
-    calls: float
-    before_us: float
-    after_us: float
-    views: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Advice:
     """`needed_bytes`: what the choice would take without the budget, where the budget decided."""
 
@@ -82,8 +70,7 @@ class Advice:
     stages: SynergyStages
     table: CostTable
     views: tuple[AdvisedView, ...]
-    queries: tuple[StatementForecast, ...]
-    writes: tuple[StatementForecast, ...]
+    forecast: WorkloadForecast
     dismissed: tuple[Dismissal, ...]
     candidates: int
     budget_bytes: int | None
@@ -151,14 +138,12 @@ def _make_advice(
 ) -> Advice:
     objective = Objective(table)
     budget = float("inf") if request.budget_bytes is None else float(request.budget_bytes)
-    forecasts = _forecast_queries(database, workload, table, chosen)
     return Advice(
         workload,
         stages,
         table,
         tuple(_describe_choice(objective, choice, chosen) for choice in chosen),
-        forecasts,
-        _forecast_writes(workload, objective, chosen),
+        forecast_workload(database, workload, table, chosen),
         tuple(list_dismissals(objective, chosen, budget)),
         len(table.prices) + len(table.rejected),
         request.budget_bytes,
@@ -197,34 +182,3 @@ def _describe_choice(objective: Objective, choice: Choice, chosen: Sequence[Choi
         objective.sum_upkeep_cost(choice),
         f"{kind} for {names}; {form}",
     )
-
-
-def _forecast_queries(
-    database: AdvisedDatabase, workload: BoundWorkload, table: CostTable, chosen: list[Choice]
-) -> tuple[StatementForecast, ...]:
-    planned = plan_chosen_set(database, workload, [one.price.candidate for one in chosen])
-    units, found = CostUnits(), []
-    for query in workload.queries:
-        before, one = table.query_us[query.name], planned[query.name]
-        scale = before / units.convert_query_cost(one.cost_before)
-        after = min(before, units.convert_query_cost(one.cost_after) * scale)
-        statement = query.statement
-        found.append(
-            StatementForecast(query.name, statement.text, statement.calls, before, after, one.views)
-        )
-    return tuple(found)
-
-
-def _forecast_writes(
-    workload: BoundWorkload, objective: Objective, chosen: Sequence[Choice]
-) -> tuple[StatementForecast, ...]:
-    found = []
-    for write in workload.writes:
-        before = objective.table.write_us[write.name]
-        after = before * objective.slow_write(write.name, chosen)
-        views = tuple(one.name for one in chosen if one.price.write_us.get(write.name))
-        statement = write.statement
-        found.append(
-            StatementForecast(write.name, statement.text, statement.calls, before, after, views)
-        )
-    return tuple(found)

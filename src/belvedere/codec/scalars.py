@@ -204,6 +204,20 @@ class LongValues:
         """An entry, or a value, that is not longer has no long value: escaping doubles at most."""
         return self.cut // 2
 
+    def may_be_long(self, entry: bytes) -> bool:
+        """Whether an entry may have a long value; escaping adds a byte for each 00."""
+        size = len(entry)
+        return size > self.entry_bytes and size + entry.count(0) > self.cut
+
+
+def is_shortened(value: Any, cut: int) -> bool:
+    """Whether the bytes of this value are more than `cut`, once they are escaped."""
+    if isinstance(value, bytes):
+        return len(value) + value.count(0) > cut
+    if not isinstance(value, str) or len(value) * 4 + value.count("\0") <= cut:
+        return False
+    return len(value.encode()) + value.count("\0") > cut
+
 
 def is_long(value: Any, limit: int) -> bool:
     """Whether a value may have more bytes than this."""

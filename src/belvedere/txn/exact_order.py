@@ -12,7 +12,7 @@ from typing import Any
 
 from belvedere.codec.keys import KeyCodec, KeyRange
 from belvedere.codec.keyspace import next_prefix
-from belvedere.codec.scalars import DIGEST_BYTES, DIGEST_MARK, is_long
+from belvedere.codec.scalars import DIGEST_BYTES, DIGEST_MARK, is_shortened
 from belvedere.types import Row
 
 Pairs = Iterable[Sequence[tuple[bytes, bytes]]]
@@ -33,9 +33,9 @@ def sort_runs(
     if codec.long is None:
         yield from batches
         return
-    limit, run = codec.long.entry_bytes, _Run(codec, reverse)
+    may_be_long, run = codec.long.may_be_long, _Run(codec, reverse)
     for batch in batches:
-        if not run.entries and max(map(len, batch), default=0) <= limit:
+        if not run.entries and not any(map(may_be_long, batch)):
             yield batch
             continue
         found: list[bytes] = []
@@ -61,7 +61,7 @@ class _Run:
 
     def begin(self, entry: bytes) -> bool:
         """Begin a run with this entry; False when it has no long value."""
-        if len(entry) <= self._long.entry_bytes:
+        if not self._long.may_be_long(entry):
             return False
         shared = find_run(self._codec, self._long.read_columns(entry))
         if shared is None:
@@ -71,7 +71,7 @@ class _Run:
 
     def take(self, entry: bytes) -> bool:
         """Add the entry where it belongs to this run."""
-        if not self.entries or len(entry) <= self._long.entry_bytes:
+        if not self.entries or not self._long.may_be_long(entry):
             return False
         if not self._codec.encode(self._long.read_columns(entry)).startswith(self._shared):
             return False
@@ -90,15 +90,10 @@ def find_run(codec: KeyCodec, values: Row, exact: int = 0) -> bytes | None:
     None for a key in exact order."""
     if codec.long is None:
         return None
-    limit = codec.long.entry_bytes
-    if not any(is_long(value, limit) for value in values[exact:]):
-        return None
-    shared = codec.encode_prefix(values[:exact])
     for index in range(exact, len(values)):
-        part = codec.encode_column(index, values[index])
         if _has_digest(codec, index, values[index]):
-            return shared + part[:-_AFTER_MARK]
-        shared += part
+            part = codec.encode_column(index, values[index])
+            return codec.encode_prefix(values[:index]) + part[:-_AFTER_MARK]
     return None
 
 
@@ -107,7 +102,7 @@ def read_first_entry(
 ) -> bytes | None:
     """The first entry of a range, or the last."""
     first = next((pairs[0][1] for pairs in scan(start, end, reverse=reverse, limit=1)), None)
-    if first is None or codec.long is None or len(first) <= codec.long.entry_bytes:
+    if first is None or codec.long is None or not codec.long.may_be_long(first):
         return first
     entries = ([entry for _, entry in pairs] for pairs in scan(start, end, reverse=reverse))
     return next(batch[0] for batch in sort_runs(codec, entries, reverse=reverse))
@@ -117,15 +112,14 @@ def has_long_bound(codec: KeyCodec, index: int, bounds: Bounds) -> bool:
     """Whether a bound of a range lies in a run, which has to be read to know what is in range."""
     if codec.long is None:
         return False
-    limit = codec.long.entry_bytes
-    return any(
-        is_long(bound, limit) and _has_digest(codec, index, bound)
-        for bound in (bounds[0], bounds[2])
-    )
+    return any(_has_digest(codec, index, bound) for bound in (bounds[0], bounds[2]))
 
 
 def _has_digest(codec: KeyCodec, index: int, value: Any) -> bool:
-    """Whether keys keep this value of a column by a digest."""
+    """Whether keys keep this value of a column by a digest. Those that are too long for it are
+    compared as they would be kept: CHAR loses its blanks."""
+    if codec.long is None or not is_shortened(value, codec.long.cut):
+        return False
     return codec.encode_column(index, value) != codec.exact.encode_column(index, value)
 
 
@@ -140,10 +134,10 @@ def find_exact_ranges(
     first, last = (high, low) if codec.columns[index].descending else (low, high)
     start, end = codec.bounded_range(prefix, low, low_inclusive, high, high_inclusive)
     runs = []
-    if first is not None and _has_digest(codec, index, first):
+    if _has_digest(codec, index, first):
         runs.append(_find_column_run(codec, prefix, first))
         start = runs[0][1]
-    if last is not None and _has_digest(codec, index, last):
+    if _has_digest(codec, index, last):
         runs.append(_find_column_run(codec, prefix, last))
         end = runs[-1][0]
     wanted = KeyCodec((codec.columns[index],)).bounded_range((), *bounds)

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from belvedere.advisor.advise import Advice, AdvisedView, StatementForecast
+from belvedere.advisor.advise import Advice, AdvisedView
 from belvedere.advisor.choice.dismissals import format_bytes
+from belvedere.advisor.forecast import StatementForecast
 from belvedere.advisor.report.html_style import STYLE
 from belvedere.advisor.report.svg_graph import draw_stages
-from belvedere.advisor.report.text_report import describe_no_view, format_us, sum_times
+from belvedere.advisor.report.text_report import (
+    describe_bounds,
+    describe_no_view,
+    describe_write_cost,
+    format_us,
+    list_view_names,
+)
 
 
 def write_html_report(advice: Advice) -> str:
@@ -19,8 +26,8 @@ def write_html_report(advice: Advice) -> str:
         f"<title>Belvedere advisor</title><style>{STYLE}</style></head><body><main>",
         *_write_head(advice),
         *_write_views(advice),
-        *_write_forecasts("Queries", advice.queries),
-        *_write_forecasts("Writes", advice.writes),
+        *_write_forecasts("Queries", advice.forecast.queries),
+        *_write_forecasts("Writes", advice.forecast.writes),
         *_write_drawings(advice),
         *_write_dismissed(advice),
         *_write_skipped(advice),
@@ -30,7 +37,8 @@ def write_html_report(advice: Advice) -> str:
 
 
 def _write_head(advice: Advice) -> Iterator[str]:
-    before, after = sum_times(advice)
+    forecast = advice.forecast
+    before, after = forecast.before_us, forecast.after_us
     yield "<header><p class='kicker'>Belvedere advisor</p>"
     if not advice.views:
         yield f"<h1>No view</h1><p class='lead'>{escape(describe_no_view(advice))}</p></header>"
@@ -50,6 +58,8 @@ def _write_head(advice: Advice) -> Iterator[str]:
     for name, value in figures:
         yield f"<div><b>{escape(value)}</b><span>{escape(name)}</span></div>"
     yield "</section>"
+    for line in (*describe_bounds(forecast), describe_write_cost(forecast)):
+        yield f"<p class='note'>{escape(line[0].upper() + line[1:])}.</p>"
     if advice.needed_bytes is not None:
         needed = format_bytes(advice.needed_bytes)
         yield f"<p class='note'>The budget decided: without it the views would take {needed}.</p>"
@@ -94,7 +104,7 @@ def _write_forecasts(title: str, forecasts: Sequence[StatementForecast]) -> Iter
             f"<td class='n'>{format_us(one.after_us)}</td><td class='n {kind}'>{text}</td>"
             f"<td class='bars'>{_write_bar(one.before_us / longest, 'before')}"
             f"{_write_bar(one.after_us / longest, 'after')}</td>"
-            f"<td class='views'>{escape(', '.join(one.views))}</td></tr>"
+            f"<td class='views'>{escape(', '.join(list_view_names(one)))}</td></tr>"
         )
     yield "</tbody></table></div>"
 

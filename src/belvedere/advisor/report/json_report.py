@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from belvedere.advisor.advise import Advice, AdvisedView, StatementForecast
-from belvedere.advisor.report.text_report import sum_times
+from belvedere.advisor.advise import Advice, AdvisedView
+from belvedere.advisor.forecast import StatementForecast
 
 
 def write_json_report(advice: Advice) -> str:
-    before, after = sum_times(advice)
+    forecast = advice.forecast
     graph = advice.stages.graph
     found: dict[str, Any] = {
-        "before_us": before,
-        "after_us": after,
+        "before_us": forecast.before_us,
+        "after_us": forecast.after_us,
+        "fresh_us": forecast.fresh_us,
+        "stale_us": forecast.stale_us,
+        "maintenance_us": forecast.maintenance_us,
         "candidates": advice.candidates,
         "budget_bytes": advice.budget_bytes,
         "stored_bytes": advice.stored_bytes,
@@ -22,8 +25,8 @@ def write_json_report(advice: Advice) -> str:
         "roots": [graph.name_relation(root) for root in advice.stages.roots],
         "edges_from_workload": graph.from_workload,
         "views": [_describe_view(view) for view in advice.views],
-        "queries": [_describe_forecast(one) for one in advice.queries],
-        "writes": [_describe_forecast(one) for one in advice.writes],
+        "queries": [_describe_forecast(one) for one in forecast.queries],
+        "writes": [_describe_forecast(one) for one in forecast.writes],
         "locks": advice.list_lock_ddl(),
         "dismissed": [
             {"name": one.name, "ddl": one.definition, "reason": one.reason}
@@ -57,5 +60,8 @@ def _describe_forecast(one: StatementForecast) -> dict[str, Any]:
         "calls": one.calls,
         "before_us": one.before_us,
         "after_us": one.after_us,
+        "fresh_us": one.fresh_us,
+        "stale_us": one.stale_us,
         "views": list(one.views),
+        "deferred": list(one.deferred),
     }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from belvedere.advisor.advise import Advice, AdvisedView, StatementForecast
+from belvedere.advisor.advise import Advice, AdvisedView
 from belvedere.advisor.choice.dismissals import format_bytes
+from belvedere.advisor.choice.objective import DEFERRED_SAVING
+from belvedere.advisor.forecast import StatementForecast, WorkloadForecast
 from belvedere.advisor.report.stages_text import describe_stages
 
 DISMISSED_MAX = 12
@@ -17,8 +19,8 @@ def write_text_report(advice: Advice, *, explain: bool = False) -> str:
         *([""] if explain else ()),
         *_describe_head(advice),
         *_describe_views(advice),
-        *_describe_forecasts("queries", advice.queries),
-        *_describe_forecasts("writes", advice.writes),
+        *_describe_forecasts("queries", advice.forecast.queries),
+        *_describe_forecasts("writes", advice.forecast.writes),
         *_describe_dismissed(advice, all_=explain),
         *_describe_rejected(advice),
     ]
@@ -33,12 +35,15 @@ def _describe_head(advice: Advice) -> Iterator[str]:
     )
     if advice.stages.graph.from_workload:
         yield "no foreign key is declared: the joins of the workload were taken as relationships"
-    before, after = sum_times(advice)
+    forecast = advice.forecast
+    before, after = forecast.before_us, forecast.after_us
     if advice.views and before:
         yield (
             f"the workload would take {format_us(after)} instead of {format_us(before)},"
             f" {(1 - after / before) * 100:.1f} % less"
         )
+        yield from describe_bounds(forecast)
+        yield describe_write_cost(forecast)
     elif not advice.views:
         yield describe_no_view(advice)
 
@@ -56,12 +61,36 @@ def describe_no_view(advice: Advice) -> str:
     return "no view pays: every candidate and the reason is listed below"
 
 
-def sum_times(advice: Advice) -> tuple[float, float]:
-    """Microseconds of the workload before and after."""
-    every = (*advice.queries, *advice.writes)
+def describe_bounds(forecast: WorkloadForecast) -> Iterator[str]:
+    """What the figure for the workload counts, where it depends on how fresh readers want it."""
+    if forecast.reads_deferred_views:
+        yield (
+            f"{DEFERRED_SAVING:.0%} of the reads of deferred views are taken to find them as fresh"
+            f" as the tables; {format_us(forecast.fresh_us)} if all do, or with SET freshness ="
+            f" 'any', {format_us(forecast.stale_us)} if none does"
+        )
+    if forecast.maintenance_us:
+        yield (
+            f"{format_us(forecast.maintenance_us)} of that is maintenance of deferred views,"
+            " outside of commits"
+        )
+
+
+def describe_write_cost(forecast: WorkloadForecast) -> str:
+    """What writes pay for the views."""
+    writes = forecast.writes
+    if not writes:
+        return (
+            "the workload has no writes, so what the views cost writes has no part in the choice:"
+            " give the writes too"
+        )
+    before = sum(one.before_us * one.calls for one in writes)
+    after = sum(one.after_us * one.calls for one in writes)
+    slowest = max(writes, key=lambda one: one.after_us / one.before_us)
+    ratio = slowest.after_us / slowest.before_us
     return (
-        sum(one.before_us * one.calls for one in every),
-        sum(one.after_us * one.calls for one in every),
+        f"writes would take {format_us(after)} instead of {format_us(before)};"
+        f" {slowest.name} most, {ratio:.1f}x as long"
     )
 
 
@@ -92,11 +121,16 @@ def _describe_forecasts(title: str, forecasts: tuple[StatementForecast, ...]) ->
     yield ""
     yield f"{title:<{width + 2}}  {'calls':>9}  {'before':>9}  {'after':>9}"
     for one in forecasts:
-        views = f"  {', '.join(one.views)}" if one.views else ""
+        views = f"  {', '.join(list_view_names(one))}" if one.views else ""
         yield (
             f"  {one.name:<{width}}  {one.calls:>9.0f}  {format_us(one.before_us):>9}"
             f"  {format_us(one.after_us):>9}{views}"
         )
+
+
+def list_view_names(one: StatementForecast) -> list[str]:
+    """The views of a statement; of those that are deferred it is said."""
+    return [f"{view} (deferred)" if view in one.deferred else view for view in one.views]
 
 
 def _describe_dismissed(advice: Advice, *, all_: bool) -> Iterator[str]:

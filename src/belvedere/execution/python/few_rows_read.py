@@ -115,7 +115,7 @@ def _compile_fetch(catalog: Catalog, scan: n.Scan) -> Fetch:
     ]
     long = None if access.index is None else compiled_index(catalog, access.index).key.long
     if long is not None and (access.ordered or access.reverse):
-        longer = f"any(len(entry) > {long.entry_bytes} for _, entry in pairs)"
+        longer = f"any({source.add_constant(long.may_be_long)}(entry) for _, entry in pairs)"
         body.insert(-1, f"if {longer}: return None")  # such entries have to be put in order
     if by_index:
         held = source.add_constant(Transaction)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation_codecs import compiled_relation
-from belvedere.codec.scalars import is_long
+from belvedere.codec.scalars import is_long, is_shortened
 from belvedere.execution.python.operators.access import compile_ranges
 from belvedere.execution.python.statements.key_range import is_known_value, is_one_range
 from belvedere.execution.python.statements.point_statements import (
@@ -77,18 +77,18 @@ def _compile_range_read(
     context, compiled = plain_context(catalog), compiled_relation(catalog, scan.relation)
     wanted_of, project = context.value_of(count), compiled.layout.projector(slots)
     ranges, reverse = compile_ranges(context, scan.access, compiled.key), scan.access.reverse
-    limit = None if compiled.key.long is None else compiled.key.long.entry_bytes
+    long = compiled.key.long
 
     def read_page(reader: Reader, run: FastPathRun) -> list[Row] | None:
         wanted = wanted_of(run)(())  # type: ignore[arg-type]
         if wanted is None or not 0 < wanted <= ROWS_MAX:
             return None
-        if limit is not None and any(is_long(value, limit) for value in run.parameters):
+        if long is not None and any(is_shortened(value, long.cut) for value in run.parameters):
             return None
         rows: list[Row] = []
         for start, end in ranges(run, ()):  # type: ignore[arg-type]
             for values in _scan_batches(reader, start, end, reverse, wanted):
-                if limit is not None and max(map(len, values), default=0) > limit:
+                if long is not None and any(map(long.may_be_long, values)):
                     return None
                 rows += map(project, values)
                 if len(rows) >= wanted:
