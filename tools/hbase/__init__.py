@@ -4,6 +4,7 @@ In reading order; an entry uses only those before it:
 
     pom.xml     what HBase is made of, pinned
     artifacts   its jars: fetched once, kept outside the checkout
+    class_archive  classes as the JVM keeps them in memory, for quick starts
     settings    configuration files and JVM flags
     processes   JVMs: started, watched, killed; their logs
     admin       what only HBase's own client can do: splits, moves, flushes, compactions

@@ -28,7 +28,7 @@ def locate_archive(jars: Path, flags: Sequence[str]) -> Path:
     """Where the classes of such a JVM are, or will be, kept."""
     java = Path(os.path.realpath(shutil.which("java") or "java"))
     made = java.stat()
-    known = repr((str(java), made.st_mtime_ns, made.st_size, _list_jars(jars)))
+    known = repr((str(java), made.st_mtime_ns, made.st_size, _list_jars(jars), tuple(flags)))
     return jars / f"{hashlib.sha256(known.encode()).hexdigest()[:16]}.jsa"
 
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import Popen
 
-from py4j.java_gateway import find_jar_path
-
 from tools.hbase import processes
 from tools.hbase.admin import GATEWAY, MASTER, HBaseAdmin
 from tools.hbase.artifacts import provide_jars
@@ -96,8 +94,7 @@ class HBaseCluster:
             shutil.rmtree(self.home / part, ignore_errors=True)
 
     def _start(self, name: str, main: str, *arguments: str, output: Path | None = None) -> None:
-        classpath = [str(self.home / "conf"), f"{self.jars}/*", find_jar_path()]
-        command = java_command(HEAP_MB, classpath, main, *arguments)
+        command = java_command(HEAP_MB, self.jars, self.home / "conf", main, *arguments)
         log = self.home / f"{name}.log"
         self.running[name] = processes.start_process(command, log, output, detached=False)
 

@@ -73,6 +73,16 @@ def is_running(pid: int) -> bool:
         return False
 
 
+def has_ended(pid: int, seconds_max: float) -> bool:
+    """Wait for a JVM to end; False when it does not in that time."""
+    deadline, child = time.monotonic() + seconds_max, _children.get(pid)
+    while is_running(pid) and time.monotonic() < deadline:
+        if child is not None:
+            child.poll()
+        time.sleep(POLL_SECONDS)
+    return not is_running(pid)
+
+
 def kill_process(pid: int) -> None:
     """Kill a JVM and wait until it is gone. What HBase acknowledged is in its files by then."""
     if is_running(pid):

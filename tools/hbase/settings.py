@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
+
+from tools.hbase.class_archive import build_classpath, locate_archive
 
 OPENED = (
     "java.io java.nio sun.nio.ch java.lang jdk.internal.ref java.lang.reflect java.util"
@@ -16,19 +17,16 @@ EXPORTED = (
     " java.security.jgss/sun.security.krb5"
 ).split()
 
+JAVA_FLAGS = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED),
+    *(f"--add-exports={name}=ALL-UNNAMED" for name in EXPORTED),
+)
+
 GATEWAY_SECONDS_MAX = 2
 """How long a gateway tries to do what it was asked. Together with the time in which a process acts
 on what it read this stays below the grace of the commit protocol."""
-
-
-def java_flags(heap_mb: int) -> list[str]:
-    return [
-        f"-Xmx{heap_mb}m",
-        "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
-        *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED),
-        *(f"--add-exports={name}=ALL-UNNAMED" for name in EXPORTED),
-    ]
 
 
 def site_settings(home: Path, zookeeper_port: int) -> dict[str, str]:
@@ -80,5 +78,18 @@ def write_site(directory: Path, settings: Mapping[str, str]) -> None:
     )
 
 
-def java_command(heap_mb: int, classpath: list[str], main: str, *arguments: str) -> list[str]:
-    return ["java", *java_flags(heap_mb), "-cp", os.pathsep.join(classpath), main, *arguments]
+def java_command(
+    heap_mb: int,
+    jars: Path,
+    conf: Path,
+    main: str,
+    *arguments: str,
+    recording: Path | None = None,
+) -> list[str]:
+    """The command of a JVM. `recording`: where it writes the classes it has loaded as it ends."""
+    archive = locate_archive(jars, JAVA_FLAGS)
+    classes = [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
+    if recording is not None:
+        classes = [f"-XX:ArchiveClassesAtExit={recording}"]
+    classpath = build_classpath(jars, conf)
+    return ["java", f"-Xmx{heap_mb}m", *JAVA_FLAGS, *classes, "-cp", classpath, main, *arguments]

@@ -11,8 +11,6 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from py4j.java_gateway import find_jar_path
-
 from belvedere.errors import Unavailable
 from belvedere.kv.hbase.exchange import Exchange
 from belvedere.kv.hbase.requests import GatewayCall
@@ -21,10 +19,12 @@ from belvedere.kv.hbase.url import parse_url
 from tools.hbase import processes
 from tools.hbase.admin import GATEWAY, MASTER, HBaseAdmin
 from tools.hbase.artifacts import provide_jars
-from tools.hbase.settings import java_command, site_settings, write_site
+from tools.hbase.class_archive import choose_scratch, keep_archive, locate_archive
+from tools.hbase.settings import JAVA_FLAGS, java_command, site_settings, write_site
 
 HEAP_MB = 768
 START_SECONDS_MAX = 120
+RECORD_SECONDS_MAX = 60
 STATE = "state.json"
 PROBE = "belvedere_probe"
 """A namespace that is made and removed to see whether HBase is ready."""
@@ -39,6 +39,8 @@ class SingleHBase:
     gateway_port: int
     admin_port: int
     admin_token: str
+    recording: str = ""
+    """Where it writes its classes for later starts as it ends by itself; empty: it does not."""
 
     @property
     def url(self) -> str:
@@ -49,14 +51,19 @@ class SingleHBase:
 
     def stop(self) -> None:
         """Kill it and remove its data; the log stays."""
+        if self.recording and processes.is_running(self.pid):
+            self.open_admin().halt()
+            if processes.has_ended(self.pid, RECORD_SECONDS_MAX):
+                keep_archive(Path(self.recording))
         processes.kill_process(self.pid)
         for part in ("data", "zookeeper", "tmp", "conf", STATE):
             path = Path(self.home) / part
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
-def start_single(home: Path, *, detached: bool) -> SingleHBase:
-    """Start HBase on empty data, and return when it answers."""
+def start_single(home: Path, *, detached: bool, record: bool = False) -> SingleHBase:
+    """Start HBase on empty data, and return when it answers. `record`: the first that is stopped
+    leaves an archive of its classes to those after it."""
     jars = provide_jars()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     settings = site_settings(home, processes.choose_free_port())
@@ -67,8 +74,9 @@ def start_single(home: Path, *, detached: bool) -> SingleHBase:
     }
     write_site(home / "conf", settings)
     log, output = home / "hbase.log", home / "hbase.out"
-    classpath = [str(home / "conf"), f"{jars}/*", find_jar_path()]
-    command = java_command(HEAP_MB, classpath, "py4j.GatewayServer", "--enable-auth", "0")
+    scratch = choose_scratch(locate_archive(jars, JAVA_FLAGS)) if record else None
+    main = ("py4j.GatewayServer", "--enable-auth", "0")
+    command = java_command(HEAP_MB, jars, home / "conf", *main, recording=scratch)
     process = processes.start_process(command, log, output, detached=detached)
     try:
         processes.wait_until(
@@ -77,7 +85,12 @@ def start_single(home: Path, *, detached: bool) -> SingleHBase:
         port, token = read_lines(output)[:2]
         output.unlink()
         running = SingleHBase(
-            str(home), process.pid, processes.choose_free_port(), int(port), token
+            str(home),
+            process.pid,
+            processes.choose_free_port(),
+            int(port),
+            token,
+            str(scratch or ""),
         )
         admin = running.open_admin()
         admin.run_main(MASTER, "start")
