@@ -312,3 +312,22 @@ def test_a_changed_row_takes_no_more_memory_than_is_reserved_for_it(tmp_path: Pa
     stored = len(note) + 30
     bound = memory_limit.CHANGE_BYTES + memory_limit.ROW_COPIES * stored
     assert taken / rows < bound
+
+
+def test_a_row_with_two_roots_is_checked_before_the_next_is_waited_for() -> None:
+    """A bulk UPDATE of a foreign key locks the parents before and after; the first of its rows has
+    changed since the snapshot, and another transaction holds the parent of the second."""
+    with opened() as con, opened() as other:
+        con.execute("CREATE TABLE p (id int PRIMARY KEY, v int)")
+        con.execute("CREATE TABLE c (id int PRIMARY KEY, p int NOT NULL REFERENCES p, v int)")
+        con.execute("INSERT INTO p VALUES (1, 0), (2, 0), (3, 0)")
+        con.execute("INSERT INTO c VALUES (1, 1, 0), (2, 2, 0)")
+        con.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        assert con.execute("SELECT count(*) FROM c").fetchall() == [(2,)]
+        other.execute("UPDATE c SET v = 1 WHERE id = 1")
+        other.execute("BEGIN")
+        other.execute("UPDATE p SET v = 1 WHERE id = 2")
+        con.execute("SET lock_timeout = '1ms'")
+        with pytest.raises(belvedere.OperationalError) as failed:
+            con.execute("UPDATE c SET p = 3 WHERE v < 5")
+        assert failed.value.sqlstate == "40001"

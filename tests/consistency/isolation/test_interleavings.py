@@ -129,6 +129,31 @@ def test_an_update_does_not_wait_for_a_row_that_is_not_there_yet(opened: Open) -
             assert told == [(0,), (), (1,), (0,), (), ((7,),)], name
 
 
+@pytest.mark.parametrize(
+    "text",
+    (
+        "UPDATE t SET v = v + 1 WHERE id >= 1 AND id < 3",
+        "DELETE FROM t WHERE id >= 1 AND id < 3",
+        "UPDATE t SET id = id + 10 WHERE id >= 1 AND id < 3",
+    ),
+)
+def test_a_statement_that_lost_a_row_does_not_wait_for_the_next(opened: Open, text: str) -> None:
+    engines, _ = opened(True, "fast", "plain")
+    script = [
+        Step(1, "BEGIN ISOLATION LEVEL REPEATABLE READ"),
+        Step(1, "SELECT v FROM t WHERE id = ?", (3,)),
+        Step(2, "UPDATE t SET v = v + ? WHERE id = ?", (1, 1)),
+        Step(0, "BEGIN"),
+        Step(0, "SELECT v FROM t WHERE id = ? FOR UPDATE", (2,)),
+        Step(1, text),
+        Step(0, "UPDATE t SET v = v + ? WHERE id = ?", (1, 1)),
+    ]
+    with ThreadPoolExecutor(SESSIONS) as pool:
+        for name, engine in engines.items():
+            told = [event.answer for event in Stage(engine, pool, script).act()]
+            assert told == [(), ((30,),), (1,), (), ((20,),), "40001", (1,)], name
+
+
 BUGS = {
     "snapshots are never renewed": (Transaction, "renew_snapshot"),
     "reads are not validated": (BatchCommit, "_validate_reads"),

@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
@@ -90,14 +90,16 @@ class RowLockTable:
         owner: Owner,
         keys: Sequence[bytes],
         held: dict[OwnedLock, None],
+        before_wait: Callable[[int], None],
         wait_ms: int | None = None,
     ) -> None:
         """The exclusive locks of many root keys, except those in `held`, to which each is added as
-        soon as it is granted."""
+        soon as it is granted. `before_wait` gets the place of each key that another one holds."""
         mine, claim = (owner, False), self._queues.setdefault
-        for key in keys:
+        for place, key in enumerate(keys):
             if key not in held:
                 if claim(key, mine) is not mine:
+                    before_wait(place)
                     self._acquire_resource(owner, key, False, wait_ms)
                 held[key] = None
 

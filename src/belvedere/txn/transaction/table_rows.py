@@ -7,6 +7,7 @@ executor has evaluated what needs expressions (CHECK, defaults) before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from belvedere.catalog.relation_codecs import CompiledTable
@@ -49,6 +50,7 @@ def update_row(
         return
     encoded = encode_checked_row(table, new)
     _lock_root(transaction, table, old_key, old)
+    transaction.require_unchanged(old_key)
     _lock_root(transaction, table, new_key, new)
     if transaction.get(new_key) is not None:
         raise used_key_error(transaction, table, new_key, new)
@@ -68,6 +70,7 @@ def replace_row(
     encoded = encode_checked_row(table, new)
     _lock_root(transaction, table, key, old)
     if table.table.foreign_keys:
+        transaction.require_unchanged(key)
         _lock_root(transaction, table, key, new)
     transaction.write(key, value, encoded)
 
@@ -139,13 +142,26 @@ def lock_roots(
     olds: Sequence[Row],
     news: Sequence[Row] = (),
 ) -> None:
-    """Lock the roots of many rows, before and after a change that keeps their keys."""
+    """Lock the roots of many rows, before and after a change that keeps their keys. Each row is
+    checked before the next lock is waited for: nobody waits, and is part of a deadlock, for a
+    statement that has failed already."""
     root = root_finder(transaction.catalog, table.table.id)
     if root is None:
-        transaction.lock_roots(keys)
-        return
-    found = [root(key, row, transaction) for rows in (olds, news) for key, row in zip(keys, rows)]
-    transaction.lock_roots(list(dict.fromkeys(found)))
+        roots = keys
+    else:
+        if news:
+            olds = list(chain.from_iterable(zip(olds, news)))
+            keys = [key for key in keys for _ in (0, 1)]
+        roots = [root(key, row, transaction) for key, row in zip(keys, olds)]
+    checked = 0
+
+    def check_locked_rows(place: int) -> None:
+        nonlocal checked
+        for key in keys[checked:place]:
+            transaction.require_unchanged(key)
+        checked = place
+
+    transaction.lock_roots(roots, check_locked_rows)
 
 
 def used_key_error(

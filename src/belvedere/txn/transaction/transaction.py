@@ -6,7 +6,7 @@ Rows that participants derive from those are previewed for its reads (`derived_p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from typing import Self
 
@@ -244,12 +244,13 @@ class Transaction:
                 self._locks.acquire_root(self.id, key, self.lock_wait_ms)
             self._held[key] = None
 
-    def lock_roots(self, keys: Sequence[bytes]) -> None:
+    def lock_roots(self, roots: Sequence[bytes], before_wait: Callable[[int], None]) -> None:
         if self.ended or self._carried is not None:
-            for key in keys:
-                self.lock_root(key)
+            for place, root in enumerate(roots):
+                before_wait(place)
+                self.lock_root(root)
         else:
-            self._locks.acquire_roots(self.id, keys, self._held, self.lock_wait_ms)
+            self._locks.acquire_roots(self.id, roots, self._held, before_wait, self.lock_wait_ms)
 
     def _is_carried(self, lock: OwnedLock) -> bool:
         """Whether an earlier attempt of the statement has taken this lock: it is then held."""
@@ -351,8 +352,7 @@ class Transaction:
         self.begun = True
 
     def renew_snapshot(self) -> None:
-        """See what is published now. The snapshot of the oldest change stays open, so that the
-        commit can tell what others have changed since."""
+        """See what is published now. The snapshot of the oldest change stays open, for the commit."""
         fresh = self._protocol.open_snapshot()
         if self._planned is not None:
             fresh = fresh._replace(catalog=self.snapshot.catalog)
