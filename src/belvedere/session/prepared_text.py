@@ -82,6 +82,18 @@ def run_prepared_text(session: Session, prepared: PreparedText, values: Sequence
         raise InvalidInput("parameter has the wrong type", sqlstate="42804") from None
 
 
+def run_prepared_point_read(
+    session: Session, prepared: PreparedText, values: Sequence[Any]
+) -> Result | None:
+    """Run a prepared statement that waits for nothing; None: it is another one."""
+    entry = prepared.entry
+    if entry is None or entry.tier is not session.settings.tier:
+        return None
+    if prepared.variant is not session.plan_variant and prepared.variant != session.plan_variant:
+        return None
+    return fast_path.run_point_read(session, entry, values)
+
+
 def _prepare_again(session: Session, prepared: PreparedText) -> CompiledStatement:
     try:
         again = prepare_text(session, prepared.text, prepared.types)

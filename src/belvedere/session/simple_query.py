@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from belvedere.errors import Error
 from belvedere.session.context.result import Result
 from belvedere.session.session import Session
-from belvedere.session.statement import cached_plans, literal_plans
+from belvedere.session.statement import cached_plans, fast_path, literal_plans
 
 
 def run_simple_query(session: Session, text: str) -> Iterator[Result]:
@@ -29,6 +29,16 @@ def run_simple_query(session: Session, text: str) -> Iterator[Result]:
     elif found:
         parts = [(one.start, text[one.start : one.end]) for one in found]
         yield from _run_in_one_transaction(session, parts)
+
+
+def run_simple_point_read(session: Session, text: str) -> Result | None:
+    """Run a text that waits for nothing; None: it is another one."""
+    entry = cached_plans.find_plan(session, text, ())
+    if entry is not None:
+        usable = entry.tier is session.settings.tier
+        return fast_path.run_point_read(session, entry, ()) if usable else None
+    found = literal_plans.find_by_shape(session, text)
+    return None if found is None else fast_path.run_point_read(session, found[1], found[2])
 
 
 def _run_in_one_transaction(session: Session, parts: list[tuple[int, str]]) -> Iterator[Result]:

@@ -20,16 +20,22 @@ Connect = Callable[..., "psycopg.Connection[Any]"]
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Path]:
-    """The directory of the socket of a server for an empty store called `shop`."""
+def listener(tmp_path: Path) -> Iterator[Listener]:
+    """A server for an empty store called `shop`, whose socket is in `tmp_path`."""
     options = OpenOptions(durability=Durability.OFF, allow_remote=False)
     store = acquire_store(str(tmp_path / "shop.db"), options)
     listener = Listener(store.shared, "shop", Endpoints(tmp_path, PORT))
     try:
-        yield tmp_path
+        yield listener
     finally:
         listener.close()
         release_store(store)
+
+
+@pytest.fixture
+def server(listener: Listener, tmp_path: Path) -> Path:
+    """The directory of the socket of that server."""
+    return tmp_path
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import signal
 import ssl
+import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +20,9 @@ from belvedere.interfaces.stores import OpenOptions, acquire_store, release_stor
 from belvedere.kv.hbase.url import is_hbase_url, parse_url
 
 DEFAULT_PORT = 5432
+TURN_S = 0.0005
+"""How long a thread that computes keeps the interpreter while others wait for it: a client that
+reads one row should not wait 5 ms, Python's own turn, for each of those that compute."""
 
 
 def serve(
@@ -49,6 +53,7 @@ def serve(
             "--allow-plain"
         )
     stop = {signal.SIGINT, signal.SIGTERM}
+    sys.setswitchinterval(TURN_S)
     signal.pthread_sigmask(signal.SIG_BLOCK, stop)  # in every thread: one waits for them below
     try:
         _serve_until_signal(

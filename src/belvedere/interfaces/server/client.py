@@ -10,12 +10,14 @@ single-row fast path where there is one; several share a transaction that the Sy
 
 from __future__ import annotations
 
-import functools
+import socket
+import ssl
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
 from belvedere.errors import Error, InvalidInput, Unavailable
+from belvedere.interfaces.server.completions import build_completion
 from belvedere.interfaces.server.copy_streams import ReceivedText, SentText
 from belvedere.interfaces.server.error_fields import build_error, build_notice
 from belvedere.interfaces.server.messages import (
@@ -29,12 +31,17 @@ from belvedere.interfaces.server.messages import (
     pack_int32,
     pack_text,
 )
+from belvedere.interfaces.server.point_reads import PointReader
 from belvedere.interfaces.server.portals import Portal, Portals, read_portal
 from belvedere.interfaces.server.prepared_rounds import BIND_COMPLETE, NO_DATA, PreparedRound
-from belvedere.interfaces.server.row_encoder import RowFormat, make_row_format
+from belvedere.interfaces.server.read_poller import READS_BEFORE, ReadPoller
+from belvedere.interfaces.server.row_encoder import RowFormat, make_row_format, make_text_row_format
 from belvedere.interfaces.server.wakeup import Wakeup
 from belvedere.session.context.result import Result
-from belvedere.session.prepared_text import prepare_text, run_prepared_text
+from belvedere.session.prepared_text import (
+    prepare_text,
+    run_prepared_text,
+)
 from belvedere.session.session import Session
 from belvedere.session.simple_query import run_simple_query
 from belvedere.values.type_oids import find_oid, find_parameter_type
@@ -56,24 +63,28 @@ REPORTED_SETTINGS = {
 }
 """Settings whose value a client is told, at the start and when it changes."""
 TOKEN_PARAMETER = "belvedere.token"
-COMPLETIONS_MAX = 10_000
-_TERMINATE, _BIND, _EXECUTE, _SYNC = map(ord, "XBES")
+_TERMINATE, _BIND, _EXECUTE, _SYNC, _QUERY = map(ord, "XBESQ")
 _NO_BODY = BodyReader(b"")
-_COUNTED = frozenset({"SELECT", "UPDATE", "DELETE", "COPY", "MOVE"})
 _PARSE_COMPLETE = build_message(b"1")
 _CLOSE_COMPLETE = build_message(b"3")
 _SUSPENDED = build_message(b"s")
 _EMPTY_QUERY = build_message(b"I")
+_READY_IDLE = build_ready(b"I")
 
 
 class Client:
     """A client that has logged in. `serve` returns when it says goodbye."""
 
-    def __init__(self, session: Session, reader: MessageReader, writer: MessageWriter) -> None:
+    def __init__(
+        self, session: Session, reader: MessageReader, writer: MessageWriter, poller: ReadPoller
+    ) -> None:
         self.session = session
+        self._poller = poller
+        self._point_reads = 0  # in a row
         self._reader = reader
         self._writer = writer
         self._portals = Portals()
+        self._point_reader = PointReader(session, self._portals)
         self._skipping = False  # up to the next Sync, after an error of the extended protocol
         self._shown_settings: dict[str, str] = {}
         self._shown_version = -1
@@ -87,6 +98,7 @@ class Client:
         session.notifications.on_arrival = self._wakeup.wake
 
     def close(self) -> None:
+        self._poller.forget_reader(self)
         self.session.notifications.close()
         self._wakeup.close()
 
@@ -94,6 +106,8 @@ class Client:
         self._add_ready()
         self._writer.flush()
         while True:
+            if self._point_reads >= READS_BEFORE and self._is_idle():
+                self._lend_to_poller()
             self._await_client(self._reader.receive_if_empty)
             if self._reader.peek_kind() == _BIND and self._answer_round():
                 continue
@@ -103,6 +117,8 @@ class Client:
             handle = _HANDLERS.get(kind)
             if handle is None:
                 raise InvalidInput("unknown message type", sqlstate="08P01", type=chr(kind))
+            if kind != _QUERY:
+                self._end_point_reads()
             if self._skipping and kind != _SYNC:
                 continue
             self._attempt(kind, partial(handle, self), BodyReader(body))
@@ -148,6 +164,64 @@ class Client:
             if self._wakeup.wait_for_client():
                 return
 
+    # -- point reads --------------------------------------------------------------------------
+
+    @property
+    def connection(self) -> socket.socket:
+        return self._reader.connection
+
+    def _is_idle(self) -> bool:
+        """Whether a request would be the first thing to be done for this client."""
+        session = self.session
+        return (
+            self._reader.is_empty
+            and session.transactions.open is None
+            and not self._skipping
+            and not session.notifications.channels
+            and not isinstance(self.connection, ssl.SSLSocket)
+        )
+
+    def _lend_to_poller(self) -> None:
+        if self._poller.note_reader(self):
+            self._poller.lend(self)
+            self._end_point_reads()
+            self._writer.flush()
+
+    def _count_point_read(self, result: Result) -> None:
+        if result.is_point_read:
+            self._point_reads += 1
+        else:
+            self._end_point_reads()
+
+    def _end_point_reads(self) -> None:
+        if self._point_reads:
+            self._point_reads = 0
+            self._poller.forget_reader(self)
+
+    def continue_with(self, received: bytes, unsent: bytes) -> None:
+        self._reader.put_data(received)
+        if unsent:
+            self._writer.add(unsent)
+
+    def answer_point_read(self, data: bytes) -> bytes | None:
+        answer = self._point_reader.answer_request(data)
+        if answer is None:
+            return None
+        self._add_point(answer)
+        return self._writer.take()
+
+    def _add_point(self, answer: bytes) -> None:
+        self._writer.add(answer)
+        session = self.session
+        if (
+            session.settings.version == self._shown_version
+            and session.transactions.position == self._shown_position
+            and not session.notifications.channels
+        ):
+            self._writer.add(_READY_IDLE)
+        else:
+            self._add_ready()
+
     # -- a round ------------------------------------------------------------------------------
 
     def _answer_round(self) -> bool:
@@ -157,6 +231,13 @@ class Client:
             return False
         self._reader.skip_data()
         self.session.autocommit = True
+        point = self._point_reader.answer_round(*found)
+        if point is not None:
+            self._point_reads += 1
+            self._add_point(point)
+            self._writer.flush()
+            return True
+        self._end_point_reads()
         self._attempt(_EXECUTE, self._run_round, found)
         self._attempt(_SYNC, self._handle_sync, _NO_BODY)
         return True
@@ -186,6 +267,7 @@ class Client:
         count = 0
         for result in run_simple_query(self.session, text):
             count += 1
+            self._count_point_read(result)
             self._add_notices()
             self._add_result(result)
         if not count:
@@ -196,8 +278,7 @@ class Client:
     def _add_result(self, result: Result) -> None:
         row_format = None
         if result.fields is not None:
-            formats = (0,) * len(result.fields)
-            row_format = make_row_format(result.fields, formats, self.session.settings.zone)
+            row_format = make_text_row_format(result.fields, self.session.settings.zone)
             self._writer.add(row_format.description)
         self._add_rows(result, row_format)
 
@@ -331,7 +412,7 @@ class Client:
                 self.session.transactions.fail()
             else:
                 state.rollback()
-        if kind in (ord("Q"), _SYNC):
+        if kind in (_QUERY, _SYNC):
             self.session.autocommit = True
             self._add_ready()
         else:
@@ -376,22 +457,6 @@ class Client:
 
 def _encoding_error(error: UnicodeDecodeError) -> InvalidInput:
     return InvalidInput("invalid byte sequence for encoding UTF8", sqlstate="22021", at=error.start)
-
-
-@functools.lru_cache(COMPLETIONS_MAX)
-def build_completion(tag: str, affected: int, sent: int) -> bytes:
-    return build_message(b"C", pack_text(build_tag(tag, affected, sent)))
-
-
-def build_tag(tag: str, affected: int, sent: int) -> str:
-    """The tag of a statement that is complete, as clients parse it."""
-    if tag == "INSERT":
-        return f"INSERT 0 {affected}"
-    if tag == "CREATE TABLE AS":
-        return f"SELECT {max(affected, 0)}"
-    if tag in ("SELECT", "FETCH"):
-        return f"{tag} {sent}"
-    return f"{tag} {affected}" if tag in _COUNTED else tag
 
 
 _HANDLERS: dict[int, Callable[[Client, BodyReader], None]] = {

@@ -26,6 +26,7 @@ from belvedere.interfaces.server.messages import (
     build_message,
     pack_int32,
 )
+from belvedere.interfaces.server.read_poller import ReadPoller
 from belvedere.interfaces.server.startup import (
     CancelRequest,
     StartupParameters,
@@ -86,6 +87,7 @@ class Listener:
         self._clients: dict[int, ClientEntry] = {}
         self._next = 1
         self._closing = threading.Event()
+        self._poller = ReadPoller()
         self._sockets: list[socket.socket] = []
         self.path: Path | None = None
         self.port: int | None = None
@@ -108,6 +110,7 @@ class Listener:
         served = [client.reader.connection for client in self._clients.values()]
         for inherited in (*self._sockets, *served):
             inherited.close()
+        self._poller.abandon_after_fork()
 
     def close(self) -> None:
         """Refuse new clients, end those that are there, and wait for them."""
@@ -128,6 +131,7 @@ class Listener:
                 socket.socket.shutdown(client.reader.connection, socket.SHUT_RD)
         for client in clients:
             client.thread.join()
+        self._poller.close()
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 
@@ -186,7 +190,7 @@ class Listener:
         writer.add(build_message(b"K", pack_int32(number) + client.key))
         reader.limit = MESSAGE_BYTES_MAX
         reader.connection.settimeout(None)
-        client_loop = Client(session, reader, writer)
+        client_loop = Client(session, reader, writer, self._poller)
         try:
             client_loop.serve()
         finally:

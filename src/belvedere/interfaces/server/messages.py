@@ -17,6 +17,7 @@ SEND_BYTES = 64 * 1024
 """What is gathered before it is sent without being told to."""
 STARTUP_BYTES_MAX = 10_000
 MESSAGE_BYTES_MAX = 256 * 1024 * 1024
+HEADER_BYTES = 5
 
 _HEADER = struct.Struct("!BI")
 _INT16 = struct.Struct("!H")
@@ -60,6 +61,10 @@ class MessageReader:
     def peek_data(self) -> bytes:
         """What has been received and not been read."""
         return self._buffer if not self._at else self._buffer[self._at :]
+
+    def put_data(self, data: bytes) -> None:
+        """Take what somebody else has received, while nothing was left here."""
+        self._buffer, self._at = data, 0
 
     def skip_data(self) -> None:
         """Take what has been received as read."""
@@ -126,6 +131,12 @@ class MessageWriter:
             data = b"".join(self._parts)
             self._parts, self._size = [], 0
             self.connection.sendall(data)
+
+    def take(self) -> bytes:
+        """What was gathered, which somebody else sends."""
+        data = b"".join(self._parts)
+        self._parts, self._size = [], 0
+        return data
 
 
 def build_message(kind: bytes, body: bytes = b"") -> bytes:

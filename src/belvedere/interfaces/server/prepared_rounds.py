@@ -18,18 +18,24 @@ from collections.abc import Callable
 from typing import Any
 
 from belvedere.codec.compile import compile_function
-from belvedere.interfaces.server.messages import BodyReader, build_message, decode_text
+from belvedere.interfaces.server.messages import (
+    HEADER_BYTES,
+    BodyReader,
+    build_message,
+    decode_text,
+)
 from belvedere.interfaces.server.row_encoder import RowFormat, expand_formats, make_row_format
 from belvedere.session.prepared_text import PreparedText
-from belvedere.types import SqlType
+from belvedere.types import Kind, SqlType
 from belvedere.values.binary.decoders import make_binary_decoder
 
 BIND_COMPLETE = build_message(b"2")
 NO_DATA = build_message(b"n")
 _DESCRIBE = build_message(b"D", b"P\0")
 _EXECUTE_AND_SYNC = build_message(b"E", bytes(5)) + build_message(b"S")
-HEADER_BYTES = 5
 READERS_MAX = 1_000
+_SAFE_DIGITS = {Kind.SMALLINT: 4, Kind.INTEGER: 9, Kind.BIGINT: 18}
+"""As many digits are always in the range of the type."""
 
 ReadValues = Callable[[bytes], tuple[Any, ...] | None]
 
@@ -126,10 +132,19 @@ def _compile_reader(
         f"if data[at:] != TAIL or to_int(data[1:{HEADER_BYTES}], 'big') != at + {results - 1}:"
     ]
     lines += ["    return None"]
-    lines += [f"if {name} is not None: {name} = decode_{name}({name})" for name in names]
+    for name, (sql_type, code) in zip(names, types):
+        lines.append(f"if {name} is not None: {name} = {_decoding_source(name, sql_type, code)}")
     lines.append(f"return ({''.join(f'{name}, ' for name in names)})")
     space: dict[str, Any] = {"HEAD": head, "TAIL": tail, "to_int": int.from_bytes}
     for name, (sql_type, code) in zip(names, types):
-        # Text stays text, which the statement reads as its type.
         space[f"decode_{name}"] = make_binary_decoder(sql_type) if code else decode_text
     return compile_function("read_values", "data", lines, space)
+
+
+def _decoding_source(name: str, sql_type: SqlType, code: int) -> str:
+    """Text stays text, which the statement reads as its type, but for usual texts of integers."""
+    digits = _SAFE_DIGITS.get(sql_type.kind)
+    if code or digits is None:
+        return f"decode_{name}({name})"
+    usual = f"{name}.isdigit() and len({name}) <= {digits}"
+    return f"int({name}) if {usual} else decode_{name}({name})"

@@ -122,6 +122,10 @@ def make_row_format(fields: Fields, formats: tuple[int, ...], zone: datetime.tzi
     return RowFormat(build_row_description(fields, formats), encoders)
 
 
+def make_text_row_format(fields: Fields, zone: datetime.tzinfo) -> RowFormat:
+    return make_row_format(fields, (TEXT_FORMAT,) * len(fields), zone)
+
+
 def _make_column_encoder(encode: Encode) -> EncodeColumn:
     if encode is encode_integer:  # all numbers in one conversion
         return lambda values: (b"%d " * len(values) % tuple(values)).split()

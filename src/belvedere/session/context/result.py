@@ -16,9 +16,9 @@ class Result:
     """`fields` is None for a statement that returns no rows. `affected` is the number of rows
     returned or changed, -1 when there is no such number. `table` has the same rows as Arrow
     columns, when DuckDB computed them. `plain`: no column's values need another representation
-    outside of Belvedere."""
+    outside of Belvedere. `is_point_read`: at most one row of a table was read, by its key."""
 
-    __slots__ = ("affected", "fields", "plain", "rows", "table", "tag")
+    __slots__ = ("affected", "fields", "is_point_read", "plain", "rows", "table", "tag")
 
     def __init__(
         self,
@@ -29,6 +29,7 @@ class Result:
         table: pa.Table | None = None,
         *,
         plain: bool = False,
+        is_point_read: bool = False,
     ) -> None:
         self.tag = tag
         self.fields = fields
@@ -36,6 +37,7 @@ class Result:
         self.affected = affected
         self.table = table
         self.plain = plain
+        self.is_point_read = is_point_read
 
     def convert_arrow_to_rows(self) -> None:
         """Make rows of the Arrow columns."""

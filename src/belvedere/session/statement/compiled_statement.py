@@ -56,6 +56,7 @@ class CompiledStatement:
         "estimated",
         "fast_read",
         "fast_write",
+        "is_point_read",
         "needs_environment",
         "plain",
         "position",
@@ -102,10 +103,14 @@ class CompiledStatement:
         self.fast_write: FastPathWrite | None = None
         self.single_row_commit: FastPathCommit | None = None
         self.target = _unwrap_with_nodes(data.plan)
+        self.is_point_read = False
         self.estimated = True
         if wrap is None and not deferred and tier is not Tier.DUCKDB:
             if not data.changes:
                 self.fast_read = compile_fast_read(catalog, data.plan)
+                # That of a row-atomic store waits for the network.
+                local = shared.host.single_row_commits is not None
+                self.is_point_read = self.fast_read is not None and bool(data.relations) and local
                 if self.fast_read is None and shared.host.single_row_commits is not None:
                     # On a batch-atomic store one scan is consistent without a snapshot.
                     self.fast_read = compile_page_read(catalog, data.plan)

@@ -23,6 +23,7 @@ from belvedere.session.statement.immediate_checks import NO_CHECKS, check_change
 from belvedere.session.statement.parameters import ParameterTypesDiffer
 from belvedere.txn.contracts import LockRequest, Reader
 from belvedere.txn.transaction.retry_locks import acquire_first, locks_to_retry
+from belvedere.types import Row
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -71,11 +72,42 @@ def run_fast_read(
     if rows is None:
         return session.run_with_timeout(lambda: session.run_cached_statement(entry, parameters))
     session.transactions.last_reader = reader
+    return _finish_read(entry, rows, started)
+
+
+def run_point_read(
+    session: Session, entry: CompiledStatement, parameters: Sequence[Any]
+) -> Result | None:
+    """Run a cached read of one key, which waits for nothing and is soon done; None: it is another
+    statement, or for the usual path."""
+    read = entry.fast_read
+    state = session.transactions
+    if read is None or not entry.is_point_read or state.open is not None or not session.autocommit:
+        return None
+    started = time.perf_counter()
+    reader = session.shared.get_published_reader()
+    if reader.catalog is not entry.catalog:
+        return None
+    rows = read(reader, FastPathRun(entry.convert(parameters), session.services))
+    if rows is None:
+        return None
+    state.last_reader = reader
+    return _finish_read(entry, rows, started)
+
+
+def _finish_read(entry: CompiledStatement, rows: list[Row], started: float) -> Result:
     record = entry.record
     record.calls += 1
     record.rows += len(rows)
     record.total_us += (time.perf_counter() - started) * 1e6
-    return Result("SELECT", entry.data.plan.fields, rows, len(rows), plain=entry.plain)
+    return Result(
+        "SELECT",
+        entry.data.plan.fields,
+        rows,
+        len(rows),
+        plain=entry.plain,
+        is_point_read=entry.is_point_read,
+    )
 
 
 def run_single_row_commit(

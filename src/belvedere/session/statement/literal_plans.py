@@ -100,6 +100,21 @@ def _find_shape(session: Session, shape: str) -> LiteralShape | None:
 
 def run_by_shape(session: Session, text: str) -> Result | None:
     """Run a text without parameters by the plan of its shape; None when there is none for it."""
+    found = find_by_shape(session, text)
+    if found is None:
+        return None
+    shape, entry, values = found
+    started = time.perf_counter()
+    result = fast_path.run_by_fastest_path(session, entry, values)
+    if (time.perf_counter() - started) * 1e6 > SLOW_US:
+        _plan_again(session, shape, entry)
+    return result
+
+
+def find_by_shape(
+    session: Session, text: str
+) -> tuple[LiteralShape, CompiledStatement, LiteralValues] | None:
+    """The shape of a text, its plan, and the values of its literals; None: there is no plan."""
     split = split_literals(text)
     shape = None if split is None else _find_shape(session, split.shape)
     if split is None or shape is None:
@@ -114,11 +129,7 @@ def run_by_shape(session: Session, text: str) -> Result | None:
     except (Error, LiteralsDiffer):
         return None
     values.text = text
-    started = time.perf_counter()
-    result = fast_path.run_by_fastest_path(session, plan.entry, values)
-    if (time.perf_counter() - started) * 1e6 > SLOW_US:
-        _plan_again(session, shape, plan.entry)
-    return result
+    return shape, plan.entry, values
 
 
 def _is_usable(session: Session, entry: CompiledStatement) -> bool:

@@ -89,6 +89,17 @@ STATEMENTS = {
     "empty": ("", ()),
 }
 ONE, TWO = struct.pack("!i", 1), struct.pack("!i", 2)
+TEXTS_OF_INTEGERS = (
+    "001",
+    "-1",
+    "+1",
+    " 1 ",
+    "0x1",
+    "0_1",
+    "2147483648",
+    "99999999999999999999",
+    "٣",
+)
 BINDS = {
     "binary": bind("point", [ONE], [1]),
     "other value": bind("point", [TWO], [1]),
@@ -111,6 +122,7 @@ BINDS = {
     "too many": bind("point", [b"1", b"2"]),
     "too short": bind("point", [b"\0\0"], [1]),
     "no number": bind("point", [b"one"]),
+    **{text: bind("point", [text.encode()]) for text in TEXTS_OF_INTEGERS},
     "format 2": bind("point", [b"1"], [2]),
     "formats": bind("point", [b"1"], [], [0, 0, 0]),
     "portal": bind("point", [b"1"], portal="p"),
