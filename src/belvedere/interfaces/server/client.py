@@ -101,6 +101,8 @@ class Client:
         self._poller.forget_reader(self)
         self.session.notifications.close()
         self._wakeup.close()
+        self._copied.close()
+        self._received.close()
 
     def serve(self) -> None:
         self._add_ready()

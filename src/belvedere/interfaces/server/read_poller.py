@@ -16,7 +16,7 @@ What fails here is given back too: a read has no effect, so the usual way runs i
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import os
 import select
 import socket
@@ -26,6 +26,7 @@ from typing import Protocol
 READS_BEFORE = 8
 RECEIVE_BYTES = 16 * 1024
 EVENTS_MAX = 64
+_log = logging.getLogger("belvedere.server")
 
 
 class PolledClient(Protocol):
@@ -122,11 +123,15 @@ class ReadPoller:
         connection = client.connection
         data = answer = b""
         sent = 0
-        with contextlib.suppress(Exception):  # its thread meets it again, and tells
+        try:
             data = connection.recv(RECEIVE_BYTES, socket.MSG_DONTWAIT)
             answer = client.answer_point_read(data) or b""
             if answer:
                 sent = connection.send(answer, socket.MSG_DONTWAIT)
+        except OSError:
+            pass  # nothing was taken: its thread meets it again
+        except Exception as error:  # noqa: BLE001 (its thread runs it again, and tells)
+            _log.warning("point read failed: %r", error)
         if not answer:
             self._give_back(descriptor, data)
         elif sent < len(answer):

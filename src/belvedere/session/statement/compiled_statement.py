@@ -108,9 +108,7 @@ class CompiledStatement:
         if wrap is None and not deferred and tier is not Tier.DUCKDB:
             if not data.changes:
                 self.fast_read = compile_fast_read(catalog, data.plan)
-                # That of a row-atomic store waits for the network.
-                local = shared.host.single_row_commits is not None
-                self.is_point_read = self.fast_read is not None and bool(data.relations) and local
+                self.is_point_read = self.fast_read is not None and _is_local_read(shared, data)
                 if self.fast_read is None and shared.host.single_row_commits is not None:
                     # On a batch-atomic store one scan is consistent without a snapshot.
                     self.fast_read = compile_page_read(catalog, data.plan)
@@ -142,6 +140,11 @@ class CompiledStatement:
         if not chosen or not self.estimated or position <= self.position:
             return False
         return any(isinstance(item, n.Scan) for item, _ in walk_plan(self.data.plan, 0))
+
+
+def _is_local_read(shared: SharedState, data: DataPlan) -> bool:
+    """Whether it reads a table, and not over a network, as that of a row-atomic store does."""
+    return bool(data.relations) and shared.host.single_row_commits is not None
 
 
 def _unwrap_with_nodes(node: n.Node) -> n.Node:
