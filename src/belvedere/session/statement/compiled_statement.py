@@ -103,8 +103,7 @@ class CompiledStatement:
         self.fast_write: FastPathWrite | None = None
         self.single_row_commit: FastPathCommit | None = None
         self.target = _unwrap_with_nodes(data.plan)
-        self.is_point_read = False
-        self.estimated = True
+        self.is_point_read, self.estimated = False, True
         if wrap is None and not deferred and tier is not Tier.DUCKDB:
             if not data.changes:
                 self.fast_read = compile_fast_read(catalog, data.plan)
