@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import math
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -96,9 +98,7 @@ def _estimate_join(node: n.Join, context: OptimizerContext) -> float:
     if node.lateral:
         rows = left if repeats_stored_rows(node, context) else left * right
     else:
-        rows = left * right
-        for key in node.keys:
-            rows *= _estimate_key_match(key, node, context)
+        rows = left * right * _estimate_keys_match(node, context)
     for one in conjuncts(node.residual):
         rows *= _estimate_pair_condition(one, node, context)
     match node.kind:
@@ -151,6 +151,41 @@ def repeats_stored_rows(node: n.Join, context: OptimizerContext) -> bool:
         return False
     view = context.catalog.get(scan.relation)
     return isinstance(view, View) and scan.slots[column] >= len(view.stored)
+
+
+def _estimate_keys_match(node: n.Join, context: OptimizerContext) -> float:
+    """The share of all pairs of rows that the keys of a join keep. Keys that are the whole primary
+    key of a table find one of its rows, however much its columns depend on each other."""
+    shares = [_estimate_key_match(key, node, context) for key in node.keys]
+    if len(shares) > 1:
+        for side in (
+            [find_origin(key.left, node.left) for key in node.keys],
+            [find_origin(key.right, node.right) for key in node.keys],
+        ):
+            for relation in {one[0] for one in side if one is not None}:
+                _keep_primary_key_match(relation, side, shares, context)
+    return math.prod(shares)
+
+
+def _keep_primary_key_match(
+    relation: int,
+    side: list[tuple[int, int] | None],
+    shares: list[float],
+    context: OptimizerContext,
+) -> None:
+    """Raise the shares of keys that are the primary key of a table to one row of it."""
+    table = context.catalog.get(relation)
+    if not isinstance(table, Table) or len(table.primary_key) < 2:
+        return
+    slots = {one: at for at, one in enumerate(side)}
+    places = [slots.get((relation, slot)) for slot in table.primary_key]
+    found = [place for place in places if place is not None]
+    if len(found) < len(places):
+        return
+    least = 1.0 / estimate_table_rows(relation, context)
+    together = math.prod(shares[place] for place in found)
+    if 0.0 < together < least:
+        shares[found[0]] *= least / together
 
 
 def _estimate_key_match(key: n.JoinKey, node: n.Join, context: OptimizerContext) -> float:
@@ -229,8 +264,24 @@ def estimate_distinct(expression: e.Expression, node: n.Node, context: Optimizer
     rows = estimate_rows(node, context)
     found = find_origin(expression, node)
     if found is None:
-        return max(MINIMUM, rows * GROUPS)
+        years = _count_years(expression, node, context)
+        return max(MINIMUM, rows * GROUPS) if years is None else min(rows, years)
     return min(rows, estimate_column_distinct(found[0], found[1], context))
+
+
+def _count_years(expression: e.Expression, node: n.Node, context: OptimizerContext) -> float | None:
+    """How many years the values of a column are of; None for what is no year of a column."""
+    match expression:
+        case e.Call(function, (e.Literal("year"), e.Column() as column), _):
+            found = find_origin(column, node)
+            if function.name != "extract" or found is None:
+                return None
+            summary = context.statistics.column_summary(*found)
+        case _:
+            return None
+    seen = [] if summary is None else [*summary.bounds, *summary.common]
+    years = [one.year for one in seen if isinstance(one, date)]
+    return float(max(years) - min(years) + 1) if years else None
 
 
 def estimate_column_distinct(relation: int, slot: int, context: OptimizerContext) -> float:

@@ -8,12 +8,21 @@ their inputs for no more than that, those that need all rows ask for all.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from belvedere.catalog.model import View
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.plan.transform import inputs, operands, outer_references, own_expressions, subplan
+from belvedere.plan.transform import (
+    conjunction,
+    conjuncts,
+    inputs,
+    operands,
+    outer_references,
+    own_expressions,
+    subplan,
+)
 from belvedere.sql.rules.access.access_paths import GET, NEXT, SEEK
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.estimates import estimate_rows, estimate_table_rows
@@ -26,9 +35,11 @@ LEAST_READ = SEEK + NEXT  # of one row of a range
 LIMIT_ROWS = 100.0  # of a limit whose count is not a constant
 STATE_NEXT = 0.15  # one more row of a view that is read from end to end: always row by row,
 STATE_COLUMN = 0.03  # and this for each column
+ROW_COLUMN = 0.025  # a column of a row of a range, which is never read by columns
 DUCKDB_STATEMENT = 400.0
-DUCKDB_ROW = 0.01  # a row that passes an operator of DuckDB
-COLUMN_NEXT = 0.02  # a row of a table, of which there are columnar copies
+DUCKDB_ROW = 0.005  # a row that passes an operator of DuckDB
+COLUMN_NEXT = 0.005  # a row of a table, of which there are columnar copies
+STATE_TO_COLUMNS = 0.6  # a row of a view, of which there are none, made columns of
 
 
 def estimate_cost(plan: n.Node, context: OptimizerContext, wanted: float = math.inf) -> float:
@@ -65,7 +76,8 @@ def _estimate_in_duckdb(plan: n.Node, context: OptimizerContext) -> float:
     cost = estimate_rows(plan, context) * DUCKDB_ROW
     if isinstance(plan, n.Scan | n.State):
         if isinstance(context.catalog.get(plan.relation), View):
-            return estimate_cost(plan, context)
+            made = estimate_rows(plan, context) * STATE_TO_COLUMNS
+            return estimate_cost(plan, context) + made
         copied = estimate_table_rows(plan.relation, context) * COLUMN_NEXT
         return cost + min(estimate_cost(plan, context), copied)
     if isinstance(plan, n.Limit) and isinstance(plan.input, n.Scan):
@@ -97,8 +109,19 @@ def _estimate_scan(
     if access.kind is paths.AccessKind.FULL and access.index is None:
         read = estimate_table_rows(node.relation, context)
         return SEEK + read * share * _estimate_full_scan_row(node, context)
-    each = NEXT if access.index is None or access.covering else NEXT + GET
-    return SEEK + rows * share * each
+    each = NEXT + ROW_COLUMN * len(node.slots)
+    if access.index is not None and not access.covering:
+        each += GET
+    return SEEK + _estimate_read_rows(node, rows, context) * share * each
+
+
+def _estimate_read_rows(node: n.Scan | n.State, rows: float, context: OptimizerContext) -> float:
+    """The rows that a range has: also those that the residual condition drops."""
+    dropped = conjuncts(node.residual)
+    if not dropped:
+        return rows
+    kept = [one for one in conjuncts(node.filter) if one not in dropped]
+    return estimate_rows(replace(node, filter=conjunction(kept), residual=None), context)
 
 
 def _estimate_full_scan_row(node: n.Scan | n.State, context: OptimizerContext) -> float:
