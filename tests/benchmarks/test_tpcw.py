@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from belvedere.benchmarks.tpcw import suite
+import belvedere
+from belvedere.benchmarks.tpcw import suite, timing
 from belvedere.benchmarks.tpcw.generate import TpcwRandom, choose_size
 from belvedere.benchmarks.tpcw.mixes import MIXES, count_statements, write_workload
 from belvedere.benchmarks.tpcw.statements import (
@@ -17,7 +19,14 @@ from belvedere.benchmarks.tpcw.statements import (
     WRITES,
     KeySource,
 )
-from belvedere.benchmarks.tpcw.systems import ADVISED, PLAIN, TpcwStore, open_systems
+from belvedere.benchmarks.tpcw.systems import (
+    ADVISED,
+    PLAIN,
+    ROW_LOCKS,
+    RowLockSystem,
+    TpcwStore,
+    open_systems,
+)
 
 SIZE = choose_size(1_000)
 
@@ -85,3 +94,40 @@ def test_the_report_has_every_statement_and_goal() -> None:
     assert all(f"{name}, {ADVISED}" in names for name in STATEMENTS)
     assert any(figure.goal == ">= 3 value" for figure in report.figures)
     assert [plot.title for plot in report.plots] == ["TPC-W joins", "TPC-W writes"]
+
+
+def test_entry_locks_are_those_of_the_entries_that_a_write_changes() -> None:
+    size = choose_size(50, 20)
+    with open_systems(size, 1, (ROW_LOCKS,)) as systems:
+        system = systems[ROW_LOCKS]
+        assert isinstance(system, RowLockSystem)
+        joined = "SELECT * FROM order_line, item WHERE ol_i_id = i_id"
+        system.run(f"CREATE MATERIALIZED VIEW v AS {joined}", ())
+        system.run("CREATE MATERIALIZED VIEW w AS SELECT * FROM item WHERE i_stock > 0", ())
+        system.prepare_locks()
+        ((lines, orders),) = system.run(
+            "SELECT count(*), count(DISTINCT ol_o_id) FROM order_line WHERE ol_i_id = 7", ()
+        )
+        sql = "UPDATE item SET {} WHERE i_id = ?"
+        system.count_entries("stock", sql.format("i_stock = i_stock + 1"), [(7,), (7,)])
+        assert system.entries["stock"] == 2 * lines + 2
+        system.count_entries("cost", sql.format("i_cost = i_cost + 1"), [(7,)])
+        assert system.entries["cost"] == 2 * lines + 2 + orders
+        system.run_write("stock", sql.format("i_stock = 5"), (7,))
+        assert system.run("SELECT i_stock FROM item WHERE i_id = 7", ()) == [(5,)]
+
+
+def test_all_variants_run_one_after_the_other_on_a_store_that_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timing, "RUN_S", 1e-9)
+    monkeypatch.setattr(timing, "EXECUTIONS_MAX", 1)
+    variants = (PLAIN, ROW_LOCKS)
+    report = suite.run(50, 1, items=20, database=str(tmp_path / "store"), variants=variants, runs=2)
+    names = {figure.name.partition(" (")[0] for figure in report.figures}
+    assert {"Q4, row locks", "W13, row locks", "Q1 to Q11, row locks: faster by"} <= names
+    assert "customers and orders, one customer, by a view: faster by" in names
+    assert all(figure.baseline for figure in report.figures if figure.name.startswith("Q4,"))
+    with belvedere.connect(tmp_path / "store") as left:
+        views = left.execute("SELECT name FROM belvedere.views ORDER BY name").fetchall()
+        assert views == [("cart_totals",), ("order_totals",)]

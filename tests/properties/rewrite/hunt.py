@@ -75,6 +75,7 @@ class RewriteCounts:
     queries: int = 0
     rewritten: int = 0
     comparisons: int = 0
+    with_postgres: int = 0
     refused: Counter[str] = field(default_factory=Counter)
 
 
@@ -234,6 +235,7 @@ class RewriteCase:
         session.settings.set("rewrite", "on")
         if self._postgres is not None:
             answers["PostgreSQL"] = _postgres_answer(self._postgres, text, exact)
+            self._counts.with_postgres += 1
         if (
             len(
                 {
@@ -329,7 +331,7 @@ def main() -> int:
     spent = time.monotonic() - started
     print(
         f"{counts.queries} queries, {counts.rewritten} rewritten, {counts.comparisons} compared, "
-        f"{failures} failures, {spent:.0f} s"
+        f"{counts.with_postgres} of them with PostgreSQL, {failures} failures, {spent:.0f} s"
     )
     for reason, count in counts.refused.most_common(20):
         print(f"{count:>7} {reason}")

@@ -16,6 +16,7 @@ def test_rewritten_answers_are_those_of_the_tables(seed: int) -> None:
     check_cases(range(1_000 * seed, 1_000 * seed + CASES), counts)
     assert counts.queries == CASES * QUERIES
     assert counts.rewritten >= counts.queries / 2
+    assert counts.with_postgres == counts.comparisons >= counts.queries
 
 
 def test_rewritten_answers_are_those_of_the_tables_on_cells(seed: int) -> None:

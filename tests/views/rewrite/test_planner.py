@@ -159,3 +159,19 @@ def test_rows_that_a_range_of_a_view_drops_are_paid_for() -> None:
         assert any("index lines_p" in one for one in explain_lines(store, query))
         by_order = f"{view} WHERE l.o = 7"
         assert find_rewriting_lines(store, by_order)[0].startswith("rewritten to view v")
+
+
+def test_a_pattern_reads_the_rows_that_begin_like_it() -> None:
+    with opened(rewrite=True) as store:
+        store.run(*SCHEMA, "CREATE INDEX ON item (title)")
+        query = "SELECT title, name FROM item AS i JOIN author AS a ON i.a_id = a.a_id"
+        view = "SELECT i.title, i.i_id, a.name FROM item AS i JOIN author AS a ON i.a_id = a.a_id"
+        store.run(f"CREATE MATERIALIZED VIEW v AS {view}")
+        lines = find_rewriting_lines(store, f"{query} WHERE title LIKE 't12%'")
+        assert lines[0].startswith("rewritten to view v")
+        (cost,) = [
+            one
+            for one in explain_lines(store, f"{query} WHERE title LIKE 't12%'")
+            if one.startswith("rewriting: cost")
+        ]
+        assert float(cost.split()[2].rstrip(",")) < 10

@@ -27,10 +27,12 @@ from belvedere.benchmarks.tpcw.schema import (
     list_index_statements,
     list_table_statements,
 )
+from belvedere.codec.keyspace import ROW_PREFIX_BYTES, row_prefix
 from belvedere.interfaces.advice import AdviceOptions, compute_advice
 from belvedere.interfaces.dbapi import Connection, connect
 from belvedere.session.session import Session
 from belvedere.txn.contracts import LockRequest
+from belvedere.txn.history.derived_rows import DerivedRows
 
 ADVISED, PLAIN, ROW_LOCKS = "advised", "no views", "row locks"
 WORKLOAD, SYNERGY, POSTGRES = "workload", "synergy", "PostgreSQL"
@@ -39,6 +41,9 @@ VARIANTS = (ADVISED, PLAIN, ROW_LOCKS, WORKLOAD, SYNERGY, POSTGRES)
 
 class TpcwSystem(Protocol):
     """A database with the tables in it, whose statements commit one by one."""
+
+    @property
+    def is_server(self) -> bool: ...
 
     def run(self, sql: str, parameters: Sequence[Any]) -> object: ...
 
@@ -51,7 +56,13 @@ class TpcwStore:
     def __init__(self, connection: Connection, path: Path | None) -> None:
         self.connection = connection
         self._path = path
-        self._entries: dict[str, int] = {}
+        self._created: list[str] = []
+        self.entries: dict[str, int] = {}
+        """Entries of views that each write changes, where they are locked."""
+
+    @property
+    def is_server(self) -> bool:
+        return False
 
     @property
     def session(self) -> Session:
@@ -77,7 +88,17 @@ class TpcwStore:
         advice = compute_advice(self.session.shared, options)
         for statement in (*advice.list_lock_ddl(), *advice.list_ddl()):
             self.connection.execute(statement)
+        self._created += [
+            f'{"INDEX" if one.candidate.is_index else "MATERIALIZED VIEW"} "{one.candidate.name}"'
+            for one in advice.views
+        ]
         return advice
+
+    def drop_views(self) -> None:
+        """Drop what was advised, for another variant in the same store."""
+        for one in self._created:
+            self.connection.execute(f"DROP {one}")
+        self._created.clear()
 
     def count_locks(self, sql: str, parameters: Sequence[Any]) -> dict[str, int]:
         """The locks of a write by kind; the write is rolled back."""
@@ -106,29 +127,36 @@ class RowLockSystem(TpcwStore):
         for table in TABLES:
             self.connection.execute(f"ALTER TABLE {table} SET (root = 'self')")
 
-    def count_entries(self, name: str, sql: str, parameters: Sequence[Any]) -> None:
-        """How many entries of views the statement changes; the write is rolled back."""
+    def count_entries(self, name: str, sql: str, draws: Sequence[Sequence[Any]]) -> None:
+        """Count the entries of views that the statement changes, the mean of these draws."""
+        counts = [self._count_entries(sql, parameters) for parameters in draws]
+        self.entries[name] = round(sum(counts) / len(counts))
+
+    def _count_entries(self, sql: str, parameters: Sequence[Any]) -> int:
+        """By the maintenance that a commit does; the write is rolled back."""
         self.connection.execute("BEGIN")
         try:
             self.connection.execute(sql, parameters)
             transaction = self.session.transactions.open
             assert transaction is not None
-            relations = {change.relation for change in transaction.changes}
-            views = {
-                view.id
-                for relation in relations
-                for view in transaction.catalog.dependent_views(relation)
-            }
-            self._entries[name] = len(views) * max(1, len(transaction.changes))
+            changes = transaction.changes
         finally:
             self.connection.execute("ROLLBACK")
+        host = self.session.host
+        with host.begin() as before:
+            relations = frozenset(change.relation for change in changes)
+            writer = DerivedRows(before)
+            for participant in host.participants_for(before.catalog, relations):
+                participant.writes(changes, before, writer)
+            views = {row_prefix(view.id) for view in before.catalog.views}
+        return sum(key[:ROW_PREFIX_BYTES] in views for key in writer.rows)
 
     def run_write(self, name: str, sql: str, parameters: Sequence[Any]) -> object:
         self.connection.execute("BEGIN")
         found = self.connection.execute(sql, parameters)
         transaction = self.session.transactions.open
         assert transaction is not None
-        for number in range(self._entries.get(name, 0)):
+        for number in range(self.entries.get(name, 0)):
             transaction.acquire_lock(LockRequest("entry", b"%s/%d" % (name.encode(), number)))
         self.connection.execute("COMMIT")
         return found
@@ -137,6 +165,10 @@ class RowLockSystem(TpcwStore):
 class PostgresSystem:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+
+    @property
+    def is_server(self) -> bool:
+        return True
 
     def run(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
         cursor = self._connection.execute(_mark_parameters(sql), parameters)
@@ -161,33 +193,38 @@ def _mark_parameters(sql: str) -> str:
 
 @contextmanager
 def open_systems(
-    size: TpcwSize, seed: int, variants: Sequence[str], database: str | None = None
+    size: TpcwSize, seed: int, variants: Sequence[str]
 ) -> Iterator[dict[str, TpcwSystem]]:
-    """The systems, each with the same rows. With `database`, one store at this URL serves only the
-    first variant; PostgreSQL is left out where its wheel is not installed."""
+    """The systems, each with the same rows. PostgreSQL is left out where its wheel is not
+    installed."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="belvedere-tpcw-")))
         systems: dict[str, TpcwSystem] = {}
-        loaded = None if database else _load_directory(folder / "loaded", size, seed)
+        loaded = _load_directory(folder / "loaded", size, seed)
         for variant in variants:
             if variant == POSTGRES:
-                connection = stack.enter_context(postgres_connection())
-                if connection is not None:
-                    systems[variant] = _load_postgres(PostgresSystem(connection), size, seed)
+                systems |= stack.enter_context(open_postgres(size, seed))
                 continue
-            kind = RowLockSystem if variant == ROW_LOCKS else TpcwStore
-            if database is not None:
-                made = connect(database, autocommit=True)
-                load_tables(made, size, seed)
-                systems[variant] = kind(made, None)
-            else:
-                path = folder / variant.replace(" ", "_")
-                assert loaded is not None
-                shutil.copytree(loaded, path)
-                made = connect(str(path), durability="off", autocommit=True)
-                systems[variant] = kind(made, path)
+            path = folder / variant.replace(" ", "_")
+            shutil.copytree(loaded, path)
+            made = connect(str(path), durability="off", autocommit=True)
+            systems[variant] = choose_kind(variant)(made, path)
             stack.callback(made.close)
         yield systems
+
+
+@contextmanager
+def open_postgres(size: TpcwSize, seed: int) -> Iterator[dict[str, TpcwSystem]]:
+    """PostgreSQL with the rows, by its name; nothing where its wheel is not installed."""
+    with postgres_connection() as connection:
+        if connection is None:
+            yield {}
+        else:
+            yield {POSTGRES: _load_postgres(PostgresSystem(connection), size, seed)}
+
+
+def choose_kind(variant: str) -> type[TpcwStore]:
+    return RowLockSystem if variant == ROW_LOCKS else TpcwStore
 
 
 def _load_directory(path: Path, size: TpcwSize, seed: int) -> Path:

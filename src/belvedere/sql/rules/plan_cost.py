@@ -24,6 +24,7 @@ from belvedere.plan.transform import (
     subplan,
 )
 from belvedere.sql.rules.access.access_paths import GET, NEXT, SEEK
+from belvedere.sql.rules.access.like_patterns import prefix_range
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.estimates import estimate_rows, estimate_table_rows
 from belvedere.sql.rules.joins.choose_joins import HASH_BUILD, HASH_PROBE
@@ -117,11 +118,17 @@ def _estimate_scan(
 
 def _estimate_read_rows(node: n.Scan | n.State, rows: float, context: OptimizerContext) -> float:
     """The rows that a range has: also those that the residual condition drops."""
-    dropped = conjuncts(node.residual)
+    dropped = [one for one in conjuncts(node.residual) if not _sets_range(one, node.access)]
     if not dropped:
         return rows
     kept = [one for one in conjuncts(node.filter) if one not in dropped]
     return estimate_rows(replace(node, filter=conjunction(kept), residual=None), context)
+
+
+def _sets_range(condition: e.Expression, access: paths.Access) -> bool:
+    """Whether the range was made from the condition, which it does not imply: LIKE."""
+    found = prefix_range(condition)
+    return found is not None and found[1] == access.range
 
 
 def _estimate_full_scan_row(node: n.Scan | n.State, context: OptimizerContext) -> float:
