@@ -159,13 +159,18 @@ class DuckEngine:
             }
             lent = self.copies.lend_copies(cursor, wanted, run, statement=text, unbuilt=unbuilt)
         sources = []
+        tables: dict[tuple[int, tuple[int, ...]], str] = {}  # those that are read once for all
         for number, leaf in enumerate(leaves):
             found = None if leaf.relation is None else lent.get(leaf.relation)
-            if found is None:
-                cursor.register(f"leaf_{number}", self._read_leaf(leaf, run))
-                sources.append(f"leaf_{number}")
-            else:
+            if found is not None:
                 sources.append(_leaf_select(leaf, found))
+                continue
+            name = f"leaf_{number}"
+            if leaf.relation is not None and leaf.narrow is None:
+                name = tables.setdefault((leaf.relation, leaf.slots), name)
+            if name not in sources:
+                cursor.register(name, self._read_leaf(leaf, run))
+            sources.append(name)
         return sources
 
     def _read_leaf(self, leaf: DuckLeaf, run: Run) -> pa.Table:

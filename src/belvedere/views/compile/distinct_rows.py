@@ -30,6 +30,39 @@ def has_distinct_rows(plan: n.Node, catalog: Catalog) -> bool:
     return len(branches) == 1 and _determines_leaves(branches[0], catalog)
 
 
+def keeps_distinct_rows(plan: n.Node, catalog: Catalog) -> bool:
+    """The same of rows to which window functions only add columns: they stay apart by the columns
+    below the windows."""
+    kept = list(range(len(plan.fields)))
+    windows = 0
+    while True:
+        match plan:
+            case n.Sort() | n.Filter():
+                plan = plan.input
+            case n.Project():
+                passed = (plan.expressions[at] for at in kept)
+                kept = [one.index for one in passed if isinstance(one, e.Column)]
+                plan = plan.input
+            case n.Window():
+                windows += 1
+                plan = plan.input
+                kept = [at for at in kept if at < len(plan.fields)]
+            case _:
+                break
+        if windows and not _has_window(plan):
+            break
+    if not windows:
+        return False
+    columns = tuple(e.Column(at, plan.fields[at].type, plan.fields[at].name) for at in kept)
+    return has_distinct_rows(
+        n.Project(plan, columns, tuple(plan.fields[at] for at in kept)), catalog
+    )
+
+
+def _has_window(plan: n.Node) -> bool:
+    return any(isinstance(node, n.Window) for node in transform.walk_plan(plan))
+
+
 def _determines_leaves(branch: CoreBranch, catalog: Catalog) -> bool:
     known = {column.index for column in branch.columns if isinstance(column, e.Column)}
     pairs = list(_list_equal_columns(branch))

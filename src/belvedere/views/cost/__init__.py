@@ -8,5 +8,6 @@ In reading order; an entry uses only those before it:
     row_counts        estimated row counts of relations, kept up to date without counting each time
     partition_sizes   how many rows the partitions have that changes touch
     measured_costs    measured costs of the maintenance tiers, as factors of their estimates
+    batch_estimates   the estimated cost of a batch in each form
     tier_selector     the choice of the tier that computes a batch of a deferred view
 """

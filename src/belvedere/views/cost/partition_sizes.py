@@ -10,12 +10,11 @@ from __future__ import annotations
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.views.cost.cost_model import PARTITION_ROWS
-from belvedere.views.cost.row_counts import PositionSpan, RowCounts
+from belvedere.views.cost.row_counts import RowCounts
 from belvedere.views.delta.delta_tree import (
     DeltaTree,
     LinearCore,
     Recompute,
-    collect_relations,
     walk_tree,
 )
 
@@ -25,25 +24,20 @@ def recomputes_partitions(tree: DeltaTree) -> bool:
     return _find_unbounded_window(tree) is not None
 
 
-def estimate_touched_rows(
-    tree: DeltaTree, changes: float, counts: RowCounts, span: PositionSpan
-) -> float:
-    """About how many rows the partitions of so many changes have together."""
-    rows = sum(counts.estimate_table_rows(one, span) for one in collect_relations(tree))
-    window = _find_unbounded_window(tree)
-    columns = None if window is None else _find_partition_columns(window)
-    each = float(PARTITION_ROWS)
-    if columns is not None:
-        relation, slots = columns
-        partitions = 1.0
-        for slot in slots:
-            different = counts.count_distinct(relation, slot)
-            if different is None:
-                break
-            partitions *= max(different, 1.0)
-        else:
-            each = max(rows / partitions, 1.0)
-    return min(rows, changes * each)
+def estimate_partition_rows(tree: DeltaTree, rows: float, counts: RowCounts) -> float:
+    """About how many of so many table rows one partition has."""
+    part = next((one for one in walk_tree(tree) if isinstance(one, Recompute)), None)
+    columns = None if part is None else _find_partition_columns(part)
+    if columns is None:
+        return float(PARTITION_ROWS)
+    relation, slots = columns
+    partitions = 1.0
+    for slot in slots:
+        different = counts.count_distinct(relation, slot)
+        if different is None:
+            return float(PARTITION_ROWS)
+        partitions *= max(different, 1.0)
+    return max(rows / partitions, 1.0)
 
 
 def _find_unbounded_window(tree: DeltaTree) -> Recompute | None:

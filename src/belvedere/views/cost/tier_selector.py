@@ -6,8 +6,9 @@ row:
 
     python    changes x the cost of one, by the kind of the view
     duckdb    by columns from the log to the written entry, where all views of a batch allow it: a
-              statement, and the rows of the tables that changed ones are joined with; else a
-              statement for old rows and one for new ones, decoded in Python
+              statement, and the rows of the tables that changed ones are joined with, or of the
+              partitions that they touch; else a statement for old rows and one for new ones,
+              decoded in Python
     refill    a statement, the rows of all the view's tables, and its stored state; where all views
               of a batch are refilled, the log does not even have to be decoded
 
@@ -21,7 +22,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,6 +31,12 @@ from belvedere.execution.duckdb.engine import DuckEngine
 from belvedere.execution.run import Interrupt
 from belvedere.txn.contracts import Reader, RowChange
 from belvedere.views.cost import cost_model
+from belvedere.views.cost.batch_estimates import (
+    PARTITION_CHANGES_MIN,
+    ROWS_MAX,
+    STATE_COUNTED_MAX,
+    BatchEstimates,
+)
 from belvedere.views.cost.cost_model import (
     ADDED_CHANGE_S,
     estimate_duckdb_columns_s,
@@ -39,7 +46,7 @@ from belvedere.views.cost.cost_model import (
 )
 from belvedere.views.cost.maintenance_tier import MaintenanceTier
 from belvedere.views.cost.measured_costs import CostFactors
-from belvedere.views.cost.partition_sizes import estimate_touched_rows, recomputes_partitions
+from belvedere.views.cost.partition_sizes import recomputes_partitions
 from belvedere.views.cost.row_counts import PositionSpan, RowCounts
 from belvedere.views.delta.delta_tree import DeltaTree, LinearCore, collect_relations
 from belvedere.views.maintain.maintainer import ViewMaintainer
@@ -55,18 +62,12 @@ if TYPE_CHECKING:
 COLUMN_CHANGES_MIN = 1_000
 """Fewer changes are not added up by columns."""
 
+DIFFERENCE_CHANGES = tuple(50 << step for step in range(20))
+"""The numbers of changes of which it is asked whether a difference is cheaper."""
+
 CHANGES_MIN, PYTHON_S_MAX = 5_000, 0.1
 """Fewer changes are computed in Python, without estimating costs, where they are expected to take
 less than so many seconds."""
-
-PARTITION_CHANGES_MIN = 50
-"""For fewer changes it is not asked how large the partitions are that they touch."""
-
-ROWS_MAX = 5_000_000
-"""The most table rows that are read for a batch: DuckDB gets them as columns in memory."""
-
-STATE_COUNTED_MAX = 5_000
-"""A count of state entries stops here: a view with so many may have as many as its tables rows."""
 
 BACKFILL_ROWS_MIN = 50_000
 """A view of fewer table rows is filled in Python."""
@@ -90,10 +91,20 @@ class TierSelector:
     def __init__(self) -> None:
         self.engine: DuckEngine | None = None
         self.row_counts = RowCounts()
-        self.requested_tier: MaintenanceTier | None = None
+        self._requested_tier: MaintenanceTier | None = None
         self.costs = CostFactors()
+        self._estimates = BatchEstimates(self.row_counts, self.costs)
         self._users = 0
         self._unused = threading.Condition()
+
+    @property
+    def requested_tier(self) -> MaintenanceTier | None:
+        return self._requested_tier
+
+    @requested_tier.setter
+    def requested_tier(self, tier: MaintenanceTier | None) -> None:
+        self._requested_tier = tier
+        self._estimates.rows_max = ROWS_MAX if tier is None else math.inf
 
     def attach_duckdb(
         self,
@@ -171,9 +182,9 @@ class TierSelector:
         self, view: View, maintainer: ViewMaintainer, span: PositionSpan
     ) -> float:
         """From how many logged changes on a refill is cheaper than taking them in."""
-        rows = self._estimate_row_total(collect_relations(maintainer.tree), span)
+        rows = self._estimates.estimate_row_total(collect_relations(maintainer.tree), span)
         return self._break_even_changes_at_cost(
-            view, maintainer, self._estimate_view_refill_s(view, maintainer, span), rows
+            view, maintainer, self._estimates.estimate_view_refill_s(view, maintainer, span), rows
         )
 
     def _break_even_changes_at_cost(
@@ -186,8 +197,10 @@ class TierSelector:
             return math.inf
         if self.requested_tier is MaintenanceTier.REFILL:
             return least
+        if maintainer.covers_by_columns() and maintainer.duckdb_evaluator.is_difference:
+            return math.inf  # reads no stored state, so that it is always cheaper
         expected = self.costs.scale_to_measured_seconds
-        each = self._estimate_logged_change_s(view, maintainer)
+        each = self._estimates.estimate_logged_change_s(view, maintainer)
         if maintainer.covers_by_columns():
             columns = expected(view.id, MaintenanceTier.DUCKDB, cost_model.COLUMN_CHANGE_S)
             each = min(each, columns)
@@ -197,19 +210,9 @@ class TierSelector:
         by_change = expected(view.id, refill, seconds) / gain if gain > 0 else math.inf
         return max(least, min(anew, by_change))
 
-    def _estimate_logged_change_s(self, view: View, maintainer: ViewMaintainer) -> float:
-        """A logged change that is decoded in Python, then added up there or by DuckDB."""
-        expected = self.costs.scale_to_measured_seconds
-        return expected(view.id, MaintenanceTier.PYTHON, cost_model.DECODE_S) + min(
-            expected(view.id, MaintenanceTier.PYTHON, estimate_python_change_s(maintainer.tree)),
-            expected(
-                view.id,
-                MaintenanceTier.DUCKDB,
-                ADDED_CHANGE_S if maintainer.duckdb_evaluator.can_sum_changes else math.inf,
-            ),
-        )
-
-    def column_break_even_changes(self, view: View, maintainer: ViewMaintainer) -> float:
+    def column_break_even_changes(
+        self, view: View, maintainer: ViewMaintainer, span: PositionSpan
+    ) -> float:
         """From how many logged changes on it is cheaper to add them up by columns, where they are
         joined with nothing."""
         if (
@@ -220,12 +223,29 @@ class TierSelector:
             return math.inf
         if self.requested_tier is MaintenanceTier.DUCKDB:
             return 1
+        if maintainer.duckdb_evaluator.is_difference:
+            return self._difference_break_even_changes(view, maintainer, span)
         expected = self.costs.scale_to_measured_seconds
-        gain_s = self._estimate_logged_change_s(view, maintainer) - expected(
+        gain_s = self._estimates.estimate_logged_change_s(view, maintainer) - expected(
             view.id, MaintenanceTier.DUCKDB, cost_model.COLUMN_CHANGE_S
         )
         fixed_s = expected(view.id, MaintenanceTier.DUCKDB, estimate_duckdb_columns_s(0, 0))
         return max(COLUMN_CHANGES_MIN, fixed_s / gain_s) if gain_s > 0 else math.inf
+
+    def _difference_break_even_changes(
+        self, view: View, maintainer: ViewMaintainer, span: PositionSpan
+    ) -> float:
+        """From about how many changes on the difference of the touched partitions is cheaper."""
+        estimates = self._estimates
+        for changes in DIFFERENCE_CHANGES:
+            by_columns = self.costs.scale_to_measured_seconds(
+                view.id,
+                MaintenanceTier.DUCKDB,
+                estimates.estimate_columns_s(maintainer, changes, set(), span),
+            )
+            if by_columns < estimates.estimate_logged_changes_s(view, maintainer, changes, span):
+                return changes
+        return math.inf
 
     def choose_tier(
         self,
@@ -239,7 +259,7 @@ class TierSelector:
         """Choose the tier of a batch. `at_end`: the tables can be read as they are after these
         changes."""
         count = len(changes)
-        seconds = self._estimate_python_s(maintainer, count, span)
+        seconds = self._estimates.estimate_python_s(maintainer, count, span)
         if self.requested_tier is MaintenanceTier.PYTHON:
             return TierChoice(MaintenanceTier.PYTHON, "set maintenance_tier = python", seconds)
         expected = self.costs.scale_to_measured_seconds
@@ -282,7 +302,7 @@ class TierSelector:
         """The estimated seconds of each possible tier, on the machine of the constants. Relations
         are not counted for a batch that is computed faster than they could be counted."""
         count, expected = len(changes), self.costs.scale_to_measured_seconds
-        costs = {MaintenanceTier.PYTHON: self._estimate_python_s(maintainer, count, span)}
+        costs = {MaintenanceTier.PYTHON: self._estimates.estimate_python_s(maintainer, count, span)}
         shortest = min(
             expected(view.id, way, cost_model.STATEMENT_S)
             for way in (MaintenanceTier.DUCKDB, MaintenanceTier.REFILL)
@@ -297,38 +317,16 @@ class TierSelector:
         ):
             others = set(view.inputs) - {change.relation for change in changes[:1]}
             rows = (
-                self._estimate_row_total(others, span) if _has_join_partners(maintainer.tree) else 0
+                self._estimates.estimate_row_total(others, span)
+                if _has_join_partners(maintainer.tree)
+                else 0
             )
             costs[MaintenanceTier.DUCKDB] = estimate_duckdb_sums_s(count, rows)
         if at_end:
-            costs[MaintenanceTier.REFILL] = self._estimate_view_refill_s(view, maintainer, span)
+            costs[MaintenanceTier.REFILL] = self._estimates.estimate_view_refill_s(
+                view, maintainer, span
+            )
         return {way: cost for way, cost in costs.items() if cost < math.inf}
-
-    def _estimate_python_s(
-        self, maintainer: ViewMaintainer, changes: int, span: PositionSpan
-    ) -> float:
-        """So many changes of a view, by Python."""
-        tree = maintainer.tree
-        seconds = changes * estimate_python_change_s(tree)
-        if changes < PARTITION_CHANGES_MIN or not recomputes_partitions(tree):
-            return seconds
-        rows = estimate_touched_rows(tree, changes, self.row_counts, span)
-        return seconds + rows * cost_model.PARTITION_ROW_S
-
-    def _estimate_row_total(self, relations: Iterable[int], span: PositionSpan) -> float:
-        """About how many rows these relations have; infinitely many when they are more than
-        ROWS_MAX, unless a tier was set."""
-        rows = sum(self.row_counts.estimate_table_rows(relation, span) for relation in relations)
-        return rows if rows <= ROWS_MAX or self.requested_tier is not None else math.inf
-
-    def _estimate_view_refill_s(
-        self, view: View, maintainer: ViewMaintainer, span: PositionSpan
-    ) -> float:
-        rows = self._estimate_row_total(collect_relations(maintainer.tree), span)
-        stored = self.row_counts.estimate_state_entries(view.id)
-        if stored >= STATE_COUNTED_MAX:
-            stored = max(stored, rows)
-        return estimate_duckdb_refill_s(rows, stored)
 
     def build_tier_explain_line(self, view: View, maintainer: ViewMaintainer, position: int) -> str:
         """One line of EXPLAIN: which tier computes batches of a view that begin at a position."""
@@ -338,9 +336,12 @@ class TierSelector:
         if refused is not None:
             return f"batches: Python: {refused}"
         parts = []
-        columns = self.column_break_even_changes(view, maintainer)
+        span = PositionSpan(position, position)
+        columns = self.column_break_even_changes(view, maintainer, span)
         if columns < math.inf:
-            parts.append(f"added up by columns from about {columns:.0f} changes on")
+            difference = maintainer.duckdb_evaluator.is_difference
+            how = "computed before and after by DuckDB" if difference else "added up by columns"
+            parts.append(f"{how} from about {columns:.0f} changes on")
         elif maintainer.duckdb_evaluator.can_sum_changes:
             expected = self.costs.scale_to_measured_seconds
             python_s = expected(
@@ -351,7 +352,7 @@ class TierSelector:
                 gain_s, 1e-9
             )
             parts.append(f"added up by DuckDB from about {max(CHANGES_MIN, least):.0f} changes on")
-        whole = self.refill_break_even_changes(view, maintainer, PositionSpan(position, position))
+        whole = self.refill_break_even_changes(view, maintainer, span)
         if whole < math.inf:
             parts.append(f"computed anew by DuckDB from about {whole:.0f} on")
         return "; ".join(["batches: Python", *([", ".join(parts)] if parts else [])])
@@ -378,7 +379,7 @@ class TierSelector:
             choice, view, maintainer, changes, reader, recorder, span
         )
         if refused is not None:
-            seconds = self._estimate_python_s(maintainer, len(changes), span)
+            seconds = self._estimates.estimate_python_s(maintainer, len(changes), span)
             choice = TierChoice(
                 MaintenanceTier.PYTHON, f"{_format_change_count(len(changes))}; {refused}", seconds
             )
@@ -431,10 +432,9 @@ class TierSelector:
         possible, or not cheaper."""
         count = logged.count_changes(view.inputs)
         partners = set(collect_relations(maintainer.tree)) - logged.relations
-        rows = self._estimate_row_total(partners, span) if partners else 0
-        seconds = estimate_duckdb_columns_s(count, rows)
+        seconds = self._estimates.estimate_columns_s(maintainer, count, partners, span)
         expected = self.costs.scale_to_measured_seconds
-        by_rows_s = count * self._estimate_logged_change_s(view, maintainer)
+        by_rows_s = self._estimates.estimate_logged_changes_s(view, maintainer, count, span)
         if self.requested_tier is None and by_rows_s < expected(
             view.id, MaintenanceTier.DUCKDB, seconds
         ):
@@ -483,7 +483,7 @@ class TierSelector:
         else:
             recorder.rows += rows
         taken = time.perf_counter() - started
-        seconds = self._estimate_view_refill_s(view, maintainer, span)
+        seconds = self._estimates.estimate_view_refill_s(view, maintainer, span)
         self.costs.record_batch_cost(view.id, MaintenanceTier.REFILL, seconds, taken, changes)
         return None
 

@@ -211,7 +211,9 @@ def _compute_column_batches(
     tiers = registry.tiers
     least = max(
         (
-            tiers.column_break_even_changes(view, maintainer)
+            tiers.column_break_even_changes(
+                view, maintainer, PositionSpan(unit.start, reader.position)
+            )
             if isinstance(maintainer := maintainers[view.id], ViewMaintainer)
             else math.inf
             for unit in units

@@ -13,13 +13,14 @@ every expression is over the branch's row: the concatenation of the leaves' rows
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from belvedere.errors import Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
-from belvedere.plan.fields import Fields
+from belvedere.plan.fields import Field, Fields
 from belvedere.sql.rules.equality import make_equality
 
 Expressions = tuple[e.Expression, ...]
@@ -76,6 +77,27 @@ def flatten_to_branches(node: n.Node) -> tuple[CoreBranch, ...]:
             return flatten_to_branches(node.left) + flatten_to_branches(node.right)
         case _:
             raise unsupported_construct_error(describe_node(node), "it is not linear")
+
+
+def build_branch_plan(
+    branch: CoreBranch, build_leaf_plan: Callable[[int, CoreLeaf], n.Node]
+) -> n.Node:
+    """The plan of a branch over these plans of its leaves, which get the leaf and its number."""
+    node: n.Node | None = None
+    for number, leaf in enumerate(branch.leaves):
+        one = build_leaf_plan(number, leaf)
+        node = one if node is None else n.Join(n.JoinKind.INNER, node, one)
+    assert node is not None
+    condition = transform.conjunction(list(branch.conditions))
+    if condition is not None:
+        node = n.Filter(node, condition)
+    fields = tuple(Field(f"column {i}", one.type) for i, one in enumerate(branch.columns))
+    return n.Project(node, branch.columns, fields)
+
+
+def build_leaf_scan(leaf: CoreLeaf) -> n.Node:
+    """A leaf as it is: its table, or its constant rows."""
+    return leaf.constant or n.Scan(leaf.relation, leaf.name, leaf.slots, leaf.fields)
 
 
 def unsupported_construct_error(construct: str, reason: str) -> Unsupported:

@@ -2,7 +2,8 @@
 
     by columns the old rows of the batch and the new ones are columns with a weight, straight from
                the log; the statement gives the rows or groups that go and come, and these are
-               encoded by columns too
+               encoded by columns too; what has window functions is the definition over the
+               touched partitions after the batch minus that before it
     summed     the old rows of the batch and the new ones are a table each, and what they add to the
                groups is one GROUP BY over each: sums of the new minus sums of the old
     refilled   the view is recomputed at the position the batch ends at, and compared with the
@@ -24,6 +25,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Table
 from belvedere.catalog.relation_codecs import CompiledView, compiled_table
 from belvedere.errors import Error, Unsupported
 from belvedere.execution.duckdb.engine import DuckEngine
@@ -41,9 +43,9 @@ from belvedere.types import INTEGER, Kind, Row
 from belvedere.values.decimals import EXACT
 from belvedere.views.codegen.group_sums import GroupSums
 from belvedere.views.compile.compile_view import MaintenancePlan
-from belvedere.views.compile.distinct_rows import has_distinct_rows
+from belvedere.views.compile.distinct_rows import has_distinct_rows, keeps_distinct_rows
 from belvedere.views.delta.delta_plan import changes_leaf_id
-from belvedere.views.delta.delta_tree import LinearCore
+from belvedere.views.delta.delta_tree import LinearCore, collect_relations, iterate_core_leaves
 from belvedere.views.delta.linear_aggregates import (
     FLOATS,
     INTEGERS,
@@ -51,9 +53,20 @@ from belvedere.views.delta.linear_aggregates import (
     AggregateGrouping,
     find_fixed_scale,
 )
-from belvedere.views.delta.linear_core import CoreBranch
+from belvedere.views.delta.linear_core import (
+    CoreBranch,
+    CoreLeaf,
+    build_branch_plan,
+    build_leaf_scan,
+)
 from belvedere.views.delta.sessionless_run import ENVIRONMENT, NO_SERVICES
 from belvedere.views.delta.tie_break import with_total_order
+from belvedere.views.maintain.difference_plan import (
+    DifferencePlan,
+    build_difference_plan,
+    find_partitioned_part,
+    sum_weights_of_equal_rows,
+)
 from belvedere.views.maintain.state_entries import StateEntries, encode_columns_as_entries
 
 if TYPE_CHECKING:
@@ -107,6 +120,7 @@ class DuckdbBatchEvaluator:
             self._amounts = _build_amount_columns(self._group)
         self._leaf_plans: list[_ChangedLeafPlan] | None = None
         self._weighted_plans: list[_ChangedLeafPlan] | None = None
+        self._difference_plans: dict[frozenset[int], DifferencePlan] = {}
 
     @property
     def can_sum_changes(self) -> bool:
@@ -117,18 +131,35 @@ class DuckdbBatchEvaluator:
         )
 
     def covers_by_columns(self, stored: CompiledView, changed: frozenset[int]) -> bool:
-        """Whether changes of these tables are added up by columns: the view is a linear core, its
-        rows have keys by columns, and in no join two occurrences of a table change together."""
+        """Whether changes of these tables are added up by columns: the view's rows have keys by
+        columns, and it is a difference, or a linear core in which no two occurrences of a table
+        change together in one join."""
         from belvedere.codec.arrow.arrow_to_state import EXACT_KINDS  # heavy
 
-        return (
-            self.refusal is None
-            and isinstance(self._tree, LinearCore)
-            and all(slot.type.kind in EXACT_KINDS for slot in stored.view.stored)
-            and all(
-                sum(not leaf.constant and leaf.relation in changed for leaf in branch.leaves) < 2
-                for branch in self._tree.branches
+        if self.refusal is not None:
+            return False
+        if any(slot.type.kind not in EXACT_KINDS for slot in stored.view.stored):
+            return False
+        if not isinstance(self._tree, LinearCore):
+            return self.is_difference
+        return all(
+            sum(not leaf.constant and leaf.relation in changed for leaf in branch.leaves) < 2
+            for branch in self._tree.branches
+        )
+
+    @cached_property
+    def is_difference(self) -> bool:
+        """Whether batches by columns are the view after them minus the view before."""
+        from belvedere.codec.arrow.arrow_to_state import EXACT_KINDS  # heavy
+
+        return find_partitioned_part(self._tree) is not None and all(
+            leaf.constant is not None
+            or (
+                bool(leaf.slots)
+                and all(field.type.kind in EXACT_KINDS for field in leaf.fields)
+                and isinstance(self._catalog.get(leaf.relation), Table)
             )
+            for leaf in iterate_core_leaves(self._tree)
         )
 
     # -- the three ways -------------------------------------------------------------------------
@@ -165,31 +196,57 @@ class DuckdbBatchEvaluator:
         show the tables that are joined with changed ones before or after them."""
         import pyarrow as pa  # heavy
 
+        try:
+            if not isinstance(self._tree, LinearCore):
+                return self._compute_difference(engine, logged, reader)
+            if self._weighted_plans is None:
+                self._weighted_plans = self._build_changed_leaf_plans(weighted=True)
+            parts: list[pa.Table] = []
+            for side in self._weighted_plans:
+                if side.relation in logged.relations:
+                    layout = compiled_table(self._catalog, side.relation).layout
+                    rows = logged.weighted_rows(side.relation, layout, side.slots)
+                    given = {changes_leaf_id(side.number): rows}
+                    found = self._run_on_columns(engine, side.plan, reader, given)
+                    if isinstance(found, str):
+                        return found
+                    parts.append(found)
+        except Unsupported as error:  # a value that Arrow cannot represent
+            return str(error)
+        return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+
+    def _compute_difference(
+        self, engine: DuckEngine, logged: LoggedColumns, reader: Reader
+    ) -> pa.Table | str:
+        import pyarrow as pa  # heavy
+
+        changed = logged.relations.intersection(collect_relations(self._tree))
+        if not changed:
+            return pa.table({})
+        found = self._difference_plans.get(changed)
+        if found is None:
+            found = build_difference_plan(self._tree, self._catalog, changed)
+            plan = self._build_group_by_plan(found.plan, weighted=True)
+            if self._group is None:
+                plan = sum_weights_of_equal_rows(plan)
+            found = self._difference_plans[changed] = found._replace(plan=plan)
+        given: dict[int, pa.Table] = {}
+        for one in found.tables:
+            layout = compiled_table(self._catalog, one.relation).layout
+            given[one.gone], given[one.come] = logged.net_rows(one.relation, layout, one.slots)
+        return self._run_on_columns(engine, found.plan, reader, given)
+
+    def _run_on_columns(
+        self, engine: DuckEngine, plan: n.Node, reader: Reader, given: Mapping[int, pa.Table]
+    ) -> pa.Table | str:
         from belvedere.execution.duckdb.leaves import ColumnDelta  # heavy
         from belvedere.execution.duckdb.rows import TableRows  # heavy
 
-        if self._weighted_plans is None:
-            self._weighted_plans = self._build_changed_leaf_plans(weighted=True)
-        parts: list[pa.Table] = []
-        for side in self._weighted_plans:
-            if side.relation not in logged.relations:
-                continue
-            layout = compiled_table(self._catalog, side.relation).layout
-            try:
-                given = ColumnDelta.of_table(
-                    logged.weighted_rows(side.relation, layout, side.slots)
-                )
-            except Unsupported as error:  # a value that Arrow cannot represent
-                return str(error)
-            found = self._run_plan(
-                engine, side.plan, reader, {changes_leaf_id(side.number): given}, Interrupt()
-            )
-            if isinstance(found, str):
-                return found
-            if not isinstance(found, TableRows):
-                return "its rows are not columns"
-            parts.append(found.table)
-        return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+        leaves = {number: ColumnDelta.of_table(table) for number, table in given.items()}
+        found = self._run_plan(engine, plan, reader, leaves, Interrupt())
+        if isinstance(found, str):
+            return found
+        return found.table if isinstance(found, TableRows) else "its rows are not columns"
 
     def encode_weighted_rows(self, stored: CompiledView, table: pa.Table) -> ColumnAdditions | None:
         """These rows as additions to the view's state; None where they have no form by columns."""
@@ -200,7 +257,10 @@ class DuckdbBatchEvaluator:
     @cached_property
     def has_distinct_rows(self) -> bool:
         """Whether no two stored rows are equal."""
-        return self._group is None and has_distinct_rows(self._tree.plan, self._catalog)
+        return self._group is None and (
+            has_distinct_rows(self._tree.plan, self._catalog)
+            or keeps_distinct_rows(self._tree.plan, self._catalog)
+        )
 
     def compute_all_rows(
         self, engine: DuckEngine, reader: Reader, interrupt: Interrupt
@@ -321,19 +381,13 @@ def _build_weighted_branch_plan(branch: CoreBranch, changed: int) -> n.Node:
 
 def _build_changed_branch_plan(branch: CoreBranch, changed: int) -> n.Node:
     """The plan of a branch, with one leaf replaced by the changed rows."""
-    node: n.Node | None = None
-    for number, leaf in enumerate(branch.leaves):
+
+    def build_leaf_plan(number: int, leaf: CoreLeaf) -> n.Node:
         if number == changed:
-            one: n.Node = n.Changes(changes_leaf_id(number), leaf.name, leaf.slots, leaf.fields)
-        else:
-            one = leaf.constant or n.Scan(leaf.relation, leaf.name, leaf.slots, leaf.fields)
-        node = one if node is None else n.Join(n.JoinKind.INNER, node, one)
-    assert node is not None
-    condition = transform.conjunction(list(branch.conditions))
-    if condition is not None:
-        node = n.Filter(node, condition)
-    fields = tuple(Field(f"column {i}", one.type) for i, one in enumerate(branch.columns))
-    return n.Project(node, branch.columns, fields)
+            return n.Changes(changes_leaf_id(number), leaf.name, leaf.slots, leaf.fields)
+        return build_leaf_scan(leaf)
+
+    return build_branch_plan(branch, build_leaf_plan)
 
 
 # -- amounts ---------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.codec.arrow.records_to_arrow import records_to_arrow
-from belvedere.codec.arrow.rows_to_arrow import EncodedRows
+from belvedere.codec.arrow.rows_to_arrow import EncodedRows, arrow_type
 from belvedere.codec.rows import RowLayout
 
 
@@ -52,6 +52,38 @@ class LoggedColumns:
         if known is None or known[0].slots != layout.slots:
             known = self._tables[key] = layout, self._decode_rows(relation, layout, slots)
         return known[1]
+
+    def net_rows(
+        self, relation: int, layout: RowLayout, slots: Sequence[int]
+    ) -> tuple[pa.Table, pa.Table]:
+        """The rows of one relation that were there before the log range and are not after it, and
+        those that are there after it and were not before, however often they changed. Unsupported
+        when Arrow cannot represent a value."""
+        names = [f"c{i}" for i in range(len(slots))]
+        types = [arrow_type(layout.types[slot]) for slot in slots]
+        tables = []
+        for rows in self._net_old_and_new_rows(relation):
+            arrays = [pa.array([], one) for one in types]
+            if len(rows):
+                arrays = EncodedRows(layout, rows).decode_columns(slots)
+            tables.append(pa.Table.from_arrays(arrays, names=names))
+        return tables[0], tables[1]
+
+    def _net_old_and_new_rows(self, relation: int) -> tuple[pa.Array, pa.Array]:
+        assert self._changes is not None
+        changes = self._changes
+        if len(self.relations) > 1:
+            changes = changes.filter(pc.equal(changes["relation"], relation))
+        old, new = changes["old"], changes["new"]
+        keys = _combine(changes["key"]).dictionary_encode()
+        if len(keys.dictionary) < len(keys):
+            places = keys.indices.to_numpy()
+            _, first = np.unique(places, return_index=True)
+            _, last = np.unique(places[::-1], return_index=True)
+            old, new = old.take(pa.array(first)), new.take(pa.array(len(places) - 1 - last))
+        differ = pc.invert(pc.fill_null(pc.equal(old, new), fill_value=False))
+        old, new = (_combine(side.filter(differ).drop_null()) for side in (old, new))
+        return old, new
 
     def _decode_rows(self, relation: int, layout: RowLayout, slots: Sequence[int]) -> pa.Table:
         parts = []

@@ -1,0 +1,111 @@
+"""The estimated cost of a batch in each form, from the sizes of what it reads.
+
+Seconds are those of the machine of the constants (`views.cost.cost_model`), except where a method
+says that measured ones correct them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from belvedere.catalog.model import View
+from belvedere.views.cost import cost_model
+from belvedere.views.cost.cost_model import (
+    estimate_difference_s,
+    estimate_duckdb_columns_s,
+    estimate_duckdb_refill_s,
+    estimate_python_change_s,
+)
+from belvedere.views.cost.maintenance_tier import MaintenanceTier
+from belvedere.views.cost.measured_costs import CostFactors
+from belvedere.views.cost.partition_sizes import (
+    estimate_partition_rows,
+    recomputes_partitions,
+)
+from belvedere.views.cost.row_counts import PositionSpan, RowCounts
+from belvedere.views.delta.delta_tree import DeltaTree, collect_relations
+from belvedere.views.maintain.maintainer import ViewMaintainer
+
+ROWS_MAX = 5_000_000
+"""The most table rows that are read for a batch: DuckDB gets them as columns in memory."""
+
+STATE_COUNTED_MAX = 5_000
+"""A count of state entries stops here: a view with so many may have as many as its tables rows."""
+
+PARTITION_CHANGES_MIN = 50
+"""For fewer changes it is not asked how large the partitions are that they touch."""
+
+
+class BatchEstimates:
+    """Estimates of an open store. `rows_max`: relations of more rows together are never read."""
+
+    def __init__(self, row_counts: RowCounts, costs: CostFactors) -> None:
+        self.rows_max: float = ROWS_MAX
+        self._row_counts = row_counts
+        self._costs = costs
+
+    def estimate_row_total(self, relations: Iterable[int], span: PositionSpan) -> float:
+        """About how many rows these relations have; infinitely many when they are too many."""
+        rows = sum(self._row_counts.estimate_table_rows(relation, span) for relation in relations)
+        return rows if rows <= self.rows_max else math.inf
+
+    def estimate_python_s(
+        self, maintainer: ViewMaintainer, changes: float, span: PositionSpan
+    ) -> float:
+        """So many changes of a view, by Python."""
+        tree = maintainer.tree
+        seconds = changes * estimate_python_change_s(tree)
+        if changes < PARTITION_CHANGES_MIN or not recomputes_partitions(tree):
+            return seconds
+        return seconds + self._touched_rows(tree, changes, span) * cost_model.PARTITION_ROW_S
+
+    def estimate_view_refill_s(
+        self, view: View, maintainer: ViewMaintainer, span: PositionSpan
+    ) -> float:
+        rows = self.estimate_row_total(collect_relations(maintainer.tree), span)
+        stored = self._row_counts.estimate_state_entries(view.id)
+        if stored >= STATE_COUNTED_MAX:
+            stored = max(stored, rows)
+        return estimate_duckdb_refill_s(rows, stored)
+
+    def estimate_columns_s(
+        self, maintainer: ViewMaintainer, changes: float, others: set[int], span: PositionSpan
+    ) -> float:
+        """So many changes added up by columns, where `others` are the tables that did not
+        change."""
+        tree = maintainer.tree
+        if maintainer.duckdb_evaluator.is_difference:
+            rows = self.estimate_row_total(collect_relations(tree), span)
+            touched = self._touched_rows(tree, changes, span)
+            return estimate_difference_s(changes, touched, rows)
+        partners = self.estimate_row_total(others, span) if others else 0
+        return estimate_duckdb_columns_s(changes, partners)
+
+    def estimate_logged_change_s(self, view: View, maintainer: ViewMaintainer) -> float:
+        """A logged change that is decoded in Python, then added up there or by DuckDB, corrected
+        by measured costs."""
+        expected = self._costs.scale_to_measured_seconds
+        summed = maintainer.duckdb_evaluator.can_sum_changes
+        return expected(view.id, MaintenanceTier.PYTHON, cost_model.DECODE_S) + min(
+            expected(view.id, MaintenanceTier.PYTHON, estimate_python_change_s(maintainer.tree)),
+            expected(
+                view.id, MaintenanceTier.DUCKDB, cost_model.ADDED_CHANGE_S if summed else math.inf
+            ),
+        )
+
+    def estimate_logged_changes_s(
+        self, view: View, maintainer: ViewMaintainer, changes: float, span: PositionSpan
+    ) -> float:
+        """So many of them."""
+        if not maintainer.duckdb_evaluator.is_difference:
+            return changes * self.estimate_logged_change_s(view, maintainer)
+        decoded = changes * cost_model.DECODE_S
+        seconds = decoded + self.estimate_python_s(maintainer, changes, span)
+        return self._costs.scale_to_measured_seconds(view.id, MaintenanceTier.PYTHON, seconds)
+
+    def _touched_rows(self, tree: DeltaTree, changes: float, span: PositionSpan) -> float:
+        rows = sum(
+            self._row_counts.estimate_table_rows(one, span) for one in collect_relations(tree)
+        )
+        return min(rows, changes * estimate_partition_rows(tree, rows, self._row_counts))
