@@ -44,8 +44,9 @@ from belvedere.execution.python.expressions.outer_references import is_constant
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions import Function, build_sql
+from belvedere.plan.functions.core.function import AVERAGE_OF_TOTAL
 from belvedere.plan.functions.registry import functions_by_name
-from belvedere.types import BOOLEAN, TEXT, Kind, SqlType
+from belvedere.types import BOOLEAN, TEXT, Kind, SqlType, numeric_type
 
 STRIPPED = "rtrim(_0, ' ')"
 """The SQL form of CHAR as text."""
@@ -138,6 +139,8 @@ def lower_call(
     lowered = [lower(scope, argument) for argument in arguments]
     if function.name == "/" and result.kind is Kind.NUMERIC:
         return scope.divide(*lowered)
+    if function.name == AVERAGE_OF_TOTAL:
+        return scope.divide(*_average_operands(*lowered))
     if function.name == "cast" and _is_same_text(lowered[0].type, result):
         return lowered[0]
     if function.name == "cast" and function.sql == STRIPPED and lowered[0].is_column:
@@ -154,6 +157,14 @@ def lower_call(
             for one, argument in zip(lowered, arguments)
         ]
     return lower_function(scope, function, lowered, result)
+
+
+def _average_operands(values: TypedSql, total: TypedSql) -> tuple[TypedSql, TypedSql]:
+    """The total and how many values it has, NULL for none, as NUMERIC of all digits of BIGINT."""
+    whole = numeric_type(19, 0)
+    some = exp.Nullif(this=values.tree, expression=exp.Literal.number(0))
+    dividend, divisor = (exp.cast(one, type_text(whole)) for one in (total.tree, some))
+    return TypedSql(dividend, whole), TypedSql(divisor, whole)
 
 
 def _is_same_text(given: SqlType, result: SqlType) -> bool:

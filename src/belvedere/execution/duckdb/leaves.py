@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Table
-from belvedere.catalog.relation_codecs import compiled_table
+from belvedere.catalog.relation_codecs import compiled_table, compiled_view
 from belvedere.codec.arrow.rows_to_arrow import arrow_type, rows_to_arrow
+from belvedere.codec.arrow.state_to_arrow import states_to_arrow
 from belvedere.codec.rows import RowLayout
 from belvedere.execution.duckdb.types import NotExact
 from belvedere.execution.python.compile import compile_plan
@@ -60,6 +61,8 @@ def compile_leaf(catalog: Catalog, node: n.Node) -> DuckLeaf:
                 filtered = narrow if has_store_condition(node, node.filter) else None
                 read = _compile_scan(catalog, node, narrow)
                 return DuckLeaf(name, read, relation, node.slots, filtered)
+            if not node.access.reverse:
+                return DuckLeaf(name, _compile_state_scan(catalog, node))
     types = [field.type for field in node.fields]
     if isinstance(node, n.Changes):
         return DuckLeaf(name, lambda run: _delta_table(run.deltas[node.relation], types))
@@ -154,6 +157,32 @@ def _compile_scan(catalog: Catalog, node: n.Scan, narrow: Narrow) -> Read:
         return table
 
     return read_scan
+
+
+def _compile_state_scan(catalog: Catalog, node: n.Scan) -> Read:
+    """The stored state of a view. `NotExact` for amounts of more than eight bytes."""
+    compiled = compiled_view(catalog, node.relation)
+    context = CompileContext(catalog, lambda inner: compile_plan(catalog, inner))
+    ranges = compile_ranges(context, node.access, compiled.key)
+    names = [f"c{i}" for i in range(len(node.slots))] or ["nothing"]
+    slots = node.slots or (len(compiled.payload.slots),)
+    types = [field.type for field in node.fields]
+
+    def read_state(run: Run) -> pa.Table:
+        found = []
+        for start, end in ranges(run, run.outer):
+            for values in run.reader.scan_values(start, end, batch_rows=SCAN_BATCH_ROWS):
+                run.interrupt.count_rows(len(values))
+                if values:
+                    arrays = states_to_arrow(
+                        compiled.payload, compiled.layout.amounts, list(values), slots
+                    )
+                    if arrays is None:
+                        raise NotExact("an amount of a view has no place in Arrow")
+                    found.append(pa.RecordBatch.from_arrays(arrays, names=names))
+        return pa.Table.from_batches(found) if found else rows_to_table([], types)
+
+    return read_state
 
 
 def rows_to_table(rows: list[Any], types: list[SqlType]) -> pa.Table:

@@ -26,13 +26,17 @@ from belvedere.plan.functions.aggregate.accumulators import (
     compute_spread,
     finish_bigint,
 )
-from belvedere.plan.functions.core.function import Accumulator, Function
-from belvedere.types import BIGINT, Kind, SqlType
+from belvedere.plan.functions.core.function import AVERAGE_OF_TOTAL, Accumulator, Function
+from belvedere.plan.functions.core.sql_form import error_sql
+from belvedere.types import BIGINT, Kind, SqlType, numeric_type
 from belvedere.values.decimals import EXACT
 from belvedere.values.numbers import float4
 
 Amounts = tuple[int, ...]
 AMOUNT_TYPE = BIGINT
+_DUCKDB_SCALE_MAX = 18
+"""A sum of 19 digits with more digits after the point than this has no room in DuckDB."""
+
 INTEGERS = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
 FLOATS = (Kind.REAL, Kind.DOUBLE)
 
@@ -68,7 +72,7 @@ def build_linear_aggregate(call: e.AggregateCall) -> LinearAggregate | None:
         return LinearAggregate(
             1,
             _value_to_count_amount,
-            _make_final_function("count", 1, BIGINT, lambda rows: rows),
+            _make_final_function("count", 1, BIGINT, lambda rows: rows, "_0"),
             "count",
         )
     if name in VARIANCE_FUNCTIONS:
@@ -83,17 +87,27 @@ def _build_linear_sum(
 ) -> LinearAggregate | None:
     argument = summand.type
     if argument.kind in INTEGERS:
-        final = _compute_integer_average if average else _build_integer_sum_final(result)
-        return LinearAggregate(
-            2, _integer_to_amounts, _make_final_function("integers", 2, result, final), "integers"
-        )
+        if average:
+            final = _make_final_function("integers", 2, result, _compute_integer_average)
+            final = replace(final, name=AVERAGE_OF_TOTAL)
+        else:
+            final = _make_final_function(
+                "integers", 2, result, _build_integer_sum_final(result), *_integer_sum_sql(result)
+            )
+        return LinearAggregate(2, _integer_to_amounts, final, "integers")
     scale = find_fixed_scale(summand)
     if scale is not None:
         unit = Decimal(1).scaleb(-scale, EXACT)
         return LinearAggregate(
             3,
             _build_numeric_to_amounts(scale),
-            _make_final_function("numerics", 3, result, _build_numeric_final(unit, average)),
+            _make_final_function(
+                "numerics",
+                3,
+                result,
+                _build_numeric_final(unit, average),
+                *(() if average or scale > _DUCKDB_SCALE_MAX else _numeric_sum_sql(scale)),
+            ),
         )
     if argument.kind in FLOATS:
         floats = _build_float_final(average=average, narrow=result.kind is Kind.REAL)
@@ -162,9 +176,38 @@ def build_final_value_expression(
 
 
 def _make_final_function(
-    what: str, width: int, result: SqlType, python: Callable[..., Any]
+    what: str,
+    width: int,
+    result: SqlType,
+    python: Callable[..., Any],
+    sql: str | None = None,
+    bounds: SqlType | None = None,
 ) -> Function:
-    return Function(f"value of {what}", (BIGINT,) * width, result, python, strict=False)
+    """`sql` is the value of amounts of eight bytes in DuckDB, which gets no others."""
+    return Function(
+        f"value of {what}",
+        (BIGINT,) * width,
+        result,
+        python,
+        sql,
+        strict=False,
+        bounds=None if bounds is None else lambda _: bounds,
+    )
+
+
+def _integer_sum_sql(result: SqlType) -> tuple[str, SqlType | None]:
+    if result.kind is not Kind.NUMERIC:
+        return "CASE WHEN _0 <> 0 THEN _1 END", None
+    return "CASE WHEN _0 <> 0 THEN CAST(_1 AS DECIMAL(19, 0)) END", numeric_type(19, 0)
+
+
+def _numeric_sum_sql(scale: int) -> tuple[str, SqlType]:
+    digits = f"0.{1:0{scale}}" if scale else "1"
+    unit = f"CAST('{digits}' AS DECIMAL({max(scale, 1)}, {scale}))"
+    total = f"CAST(CAST(_1 AS DECIMAL(19, 0)) * {unit} AS DECIMAL({19 + scale}, {scale}))"
+    nan = error_sql("0A000", "NaN has no form here")
+    text = f"CASE WHEN _0 = 0 THEN NULL WHEN _2 <> 0 THEN {nan} ELSE {total} END"
+    return text, numeric_type(19 + scale, scale)
 
 
 @lru_cache(maxsize=64)

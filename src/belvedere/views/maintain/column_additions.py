@@ -21,6 +21,7 @@ from belvedere.catalog.relation_codecs import CompiledView
 from belvedere.codec.arrow import arrow_to_state as form
 from belvedere.codec.arrow.arrow_to_rows import arrow_to_row_array, split_binary
 from belvedere.codec.arrow.rows_to_arrow import JoinedValues
+from belvedere.codec.arrow.state_to_arrow import copy_payloads, decode_amounts
 from belvedere.kv.batch import KEY_BYTES_MAX, Write
 from belvedere.txn.contracts import Reader
 from belvedere.views.maintain.state_entries import (
@@ -37,7 +38,6 @@ SCANNED_SHARE = 3
 scanned entry costs a third of one that is looked up."""
 
 SCAN_ROWS = 5_000
-_HEAD_BYTES = 7
 _TOTAL_MAX = 2**62
 
 
@@ -134,7 +134,7 @@ def build_added_writes(
     there = np.fromiter((value is not None for value in known), np.bool_, len(known))
     values = JoinedValues([value for value in known if value is not None])
     width = added.amounts.shape[1]
-    before = _decode_amounts(values, width)
+    before = decode_amounts(values, width)
     if before is None or _reaches(added.amounts, _TOTAL_MAX) or _reaches(before, _TOTAL_MAX):
         return None
     amounts = added.amounts.copy()
@@ -167,22 +167,6 @@ def _read_stored_values(
     return [*map(found.get, keys[:rest]), *(reader.multi_get(keys[rest:]) if keys[rest:] else ())]
 
 
-def _decode_amounts(values: JoinedValues, width: int) -> Integers | None:
-    """The amounts of stored values as a matrix; None where one has not this many, of eight bytes
-    each."""
-    size = _HEAD_BYTES + 8 * width
-    if not len(values.lengths):
-        return np.empty((0, width), np.int64)
-    if values.lengths.min() < size:
-        return None
-    heads = values.gather(values.starts, size)
-    lengths = np.ascontiguousarray(heads[:, 3:7]).view("<u4").ravel()
-    counts = np.ascontiguousarray(heads[:, 1:3]).view("<u2").ravel()
-    if heads[:, 0].any() or (counts != width).any() or (lengths != values.lengths - size).any():
-        return None
-    return np.ascontiguousarray(heads[:, _HEAD_BYTES:]).view("<i8").reshape(-1, width)
-
-
 def _stored_or_added_payloads(
     values: JoinedValues, there: npt.NDArray[np.bool_], width: int, added: pa.Array
 ) -> pa.Array:
@@ -190,9 +174,7 @@ def _stored_or_added_payloads(
     count = len(values.lengths)
     if not count:
         return added
-    begins = values.starts + _HEAD_BYTES + 8 * width
-    offsets, data = values.copy_ranges(begins, values.starts + values.lengths)
-    known = pa.Array.from_buffers(pa.binary(), count, [None, offsets, data]).cast(pa.large_binary())
+    known = copy_payloads(values, width)
     if count == len(there):
         return known
     places = np.where(there, np.cumsum(there) - 1, count + np.arange(len(there)))

@@ -28,6 +28,10 @@ from belvedere.types import Kind, SqlType, array_of
 
 Types = tuple[SqlType, ...]
 
+AVERAGE_OF_TOTAL = "average of total"
+"""The function of a count and an integer total whose value is a NUMERIC quotient, NULL for no
+values: each engine divides in its own way."""
+
 
 class Volatility(enum.StrEnum):
     IMMUTABLE = "immutable"
