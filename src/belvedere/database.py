@@ -411,6 +411,7 @@ class Database:
             shared.table_statistics.count_rows_now,
             shared.table_statistics.distinct_count,
         )
+        self.views.registry.tiers.counts_waits = self.single_row_commits is None
         self._shared = shared
         return shared
 

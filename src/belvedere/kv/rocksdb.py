@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import Any, Never, Self, cast
@@ -331,13 +332,14 @@ class RocksSortedFileWriter:
         self.put_pairs(((key, value),))
 
     def put_pairs(self, pairs: Iterable[Pair]) -> None:
-        native, key = self._native, b""
+        native, key, given = self._native, b"", list(pairs)
         try:
-            for key, value in pairs:
-                if len(key) > KEY_BYTES_MAX or len(value) > KEY_BYTES_MAX:
+            if max(map(len, chain.from_iterable(given)), default=0) > KEY_BYTES_MAX:
+                for key, value in given:
                     check_pair(key, value)
+            for key, value in given:
                 native[key] = value
-                self._count += 1
+            self._count += len(given)
         except Error:
             raise
         except Exception as error:

@@ -3,6 +3,7 @@ state that rows give."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -121,3 +122,60 @@ def test_values_with_several_representations_go_by_rows(store: Store, query: str
     store.run(CHANGES[0])
     refresh_both(store)
     assert not last_batch(store, "b").endswith("by columns")
+
+
+def make_window(rng: random.Random) -> str:
+    """A random window over the columns that a difference takes."""
+    call = rng.choice(
+        [
+            *("row_number()", "rank()", "dense_rank()", "count(*)", "count(v)", "sum(v)"),
+            *("min(v)", "max(day)", "lag(v)", "lead(s)", "lag(id, 2)"),
+        ]
+    )
+    columns = ["id", "g", "v", "s", "day"]
+    by = rng.sample(["g", "s", "day", "g % 3", "v"], rng.randrange(3))
+    order = [one + rng.choice(["", " DESC"]) for one in rng.sample(columns, rng.randrange(1, 4))]
+    over = f"PARTITION BY {', '.join(by)} " if by else ""
+    over += f"ORDER BY {', '.join(order)}"
+    if call.startswith(("count", "sum", "min", "max")) and rng.random() < 0.5:
+        over += f" ROWS BETWEEN {rng.randrange(4)} PRECEDING AND UNBOUNDED FOLLOWING"
+    shown = ", ".join(rng.sample(columns, rng.randrange(3)))
+    where = rng.choice(["", "", " WHERE v > 2", " WHERE g IS NOT NULL AND id > 5"])
+    query = f"SELECT {shown + ', ' if shown else ''}{call} OVER ({over}) AS p FROM t{where}"
+    kinds = [query, query, f"SELECT * FROM ({query}) x WHERE p IS NOT NULL"]
+    if call not in ("lead(s)", "max(day)"):
+        kinds.append(f"SELECT p, count(*) AS c, sum(p) AS a FROM ({query}) x GROUP BY p")
+    return rng.choice(kinds)
+
+
+def make_change(rng: random.Random) -> str:
+    first = rng.randrange(130)
+    last = first + rng.choice([0, 3, 60])
+    return rng.choice(
+        [
+            f"DELETE FROM t WHERE id BETWEEN {first} AND {last}",
+            f"UPDATE t SET v = {rng.randrange(9)} WHERE id BETWEEN {first} AND {last}",
+            f"UPDATE t SET g = {rng.randrange(12)} WHERE id BETWEEN {first} AND {last}",
+            f"UPDATE t SET s = nullif('t{rng.randrange(5)}', 't1'), day = NULL WHERE id = {first}",
+            f"INSERT INTO t (id, g, v, s) SELECT i, i % 9, i % 4, 'n' FROM generate_series({first},"
+            f" {last}) s (i) ON CONFLICT (id) DO UPDATE SET v = t.v + 1",
+        ]
+    )
+
+
+def test_random_windows_after_random_histories(seed: int) -> None:
+    rng = random.Random(seed)
+    query = ""
+    try:
+        with opened() as store:
+            load_tables(store, 120)
+            query = make_window(rng)
+            create_two(store, query)
+            for _ in range(4):
+                for _ in range(rng.randrange(1, 4)):
+                    store.run(make_change(rng))
+                refresh_both(store)
+            assert set(store.verified().values()) == {True}
+    except Exception as error:
+        error.add_note(f"seed {seed}: {query}")
+        raise

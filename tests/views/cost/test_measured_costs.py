@@ -6,8 +6,14 @@ import math
 
 import pytest
 
+from belvedere.views.cost import measured_costs
 from belvedere.views.cost.maintenance_tier import MaintenanceTier
-from belvedere.views.cost.measured_costs import CHANGES_MIN, FACTOR_MAX, CostFactors
+from belvedere.views.cost.measured_costs import (
+    CHANGES_MIN,
+    FACTOR_MAX,
+    CostFactors,
+    start_timer,
+)
 
 
 def test_nothing_measured_is_as_expected() -> None:
@@ -74,3 +80,25 @@ def test_a_factor_stays_within_bounds() -> None:
     costs.record_batch_cost(1, MaintenanceTier.REFILL, 1e9, 1e-9, CHANGES_MIN)
     assert costs.scale_to_measured_seconds(1, MaintenanceTier.PYTHON, 1.0) == FACTOR_MAX
     assert costs.scale_to_measured_seconds(1, MaintenanceTier.REFILL, 1.0) == 1 / FACTOR_MAX
+
+
+@pytest.mark.parametrize(
+    ("wall", "processor", "counts_waits", "taken"),
+    [(9.0, 2.0, False, 2.0), (2.0, 9.0, False, 2.0), (9.0, 2.0, True, 9.0)],
+)
+def test_what_others_do_on_the_machine_is_no_cost_of_a_batch(
+    monkeypatch: pytest.MonkeyPatch,
+    wall: float,
+    processor: float,
+    counts_waits: bool,
+    taken: float,
+) -> None:
+    class Clocks:
+        now = 0.0
+        perf_counter = staticmethod(lambda: 100 + wall * Clocks.now)
+        process_time = staticmethod(lambda: 7 + processor * Clocks.now)
+
+    monkeypatch.setattr(measured_costs, "time", Clocks)
+    timer = start_timer(counts_waits)
+    Clocks.now = 1.0
+    assert timer() == taken

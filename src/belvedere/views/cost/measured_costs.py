@@ -13,6 +13,8 @@ little with each batch for which it was not taken, and it is tried again.
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 
 from belvedere.views.cost.maintenance_tier import MaintenanceTier
 
@@ -27,6 +29,18 @@ DECAY_SHARE = 0.03
 
 FACTOR_MAX = 1_000.0
 """A change of a view whose partitions are large takes that much longer than one of small ones."""
+
+
+def start_timer(counts_waits: bool) -> Callable[[], float]:
+    """A function that gives the seconds since now: all of them, or those of the processor where
+    these are fewer, so that what else the machine does is not taken for the cost of a batch."""
+    wall, processor = time.perf_counter(), time.process_time()
+
+    def read_seconds() -> float:
+        taken = time.perf_counter() - wall
+        return taken if counts_waits else min(taken, time.process_time() - processor)
+
+    return read_seconds
 
 
 class CostFactors:

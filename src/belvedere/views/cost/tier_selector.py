@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
@@ -45,7 +44,7 @@ from belvedere.views.cost.cost_model import (
     estimate_python_change_s,
 )
 from belvedere.views.cost.maintenance_tier import MaintenanceTier
-from belvedere.views.cost.measured_costs import CostFactors
+from belvedere.views.cost.measured_costs import CostFactors, start_timer
 from belvedere.views.cost.partition_sizes import recomputes_partitions
 from belvedere.views.cost.row_counts import PositionSpan, RowCounts
 from belvedere.views.delta.delta_tree import DeltaTree, LinearCore, collect_relations
@@ -93,6 +92,7 @@ class TierSelector:
         self.row_counts = RowCounts()
         self._requested_tier: MaintenanceTier | None = None
         self.costs = CostFactors()
+        self.counts_waits = False  # of a remote store, for which they are the cost
         self._estimates = BatchEstimates(self.row_counts, self.costs)
         self._users = 0
         self._unused = threading.Condition()
@@ -374,7 +374,7 @@ class TierSelector:
         """Record what the changes add, by the tier chosen; `before` is the state before them, or
         `reader` where that is not needed."""
         choice = self.choose_tier(view, maintainer, changes, span, at_end=at_end)
-        started = time.perf_counter()
+        timer = start_timer(self.counts_waits)
         refused = self._record_additions_by_duckdb(
             choice, view, maintainer, changes, reader, recorder, span
         )
@@ -383,12 +383,12 @@ class TierSelector:
             choice = TierChoice(
                 MaintenanceTier.PYTHON, f"{_format_change_count(len(changes))}; {refused}", seconds
             )
-            started = time.perf_counter()
+            timer = start_timer(self.counts_waits)
         if choice.tier is MaintenanceTier.PYTHON:
             after = reader if before is not reader else None
             maintainer.writes(changes, before, recorder, after=after)
         if choice.tier is not MaintenanceTier.REFILL:  # a refill records its own cost
-            taken = time.perf_counter() - started
+            taken = timer()
             self.costs.record_batch_cost(view.id, choice.tier, choice.seconds, taken, len(changes))
         return choice
 
@@ -439,13 +439,13 @@ class TierSelector:
             view.id, MaintenanceTier.DUCKDB, seconds
         ):
             return "rows are cheaper"
-        started = time.perf_counter()
+        timer = start_timer(self.counts_waits)
         with self._borrow_duckdb_engine() as engine:
             found = maintainer.compute_column_writes(engine, logged, reader) if engine else NOT_OPEN
         if isinstance(found, str):
             return found
         recorder.rows += found
-        taken = time.perf_counter() - started
+        taken = timer()
         self.costs.record_batch_cost(view.id, MaintenanceTier.DUCKDB, seconds, taken, count)
         reason = f"{_format_change_count(count)}, by columns"
         return TierChoice(MaintenanceTier.DUCKDB, reason, seconds)
@@ -461,7 +461,7 @@ class TierSelector:
     ) -> str | None:
         """Record the additions that turn the stored state into what the tables at `reader` give,
         after so many changes; returns why that was not possible."""
-        started = time.perf_counter()
+        timer = start_timer(self.counts_waits)
         with self._borrow_duckdb_engine() as engine:
             found = (
                 maintainer.compute_state_entries(engine, reader, Interrupt())
@@ -482,7 +482,7 @@ class TierSelector:
             recorder.additions += compute_correcting_additions(reader, view, wanted)
         else:
             recorder.rows += rows
-        taken = time.perf_counter() - started
+        taken = timer()
         seconds = self._estimates.estimate_view_refill_s(view, maintainer, span)
         self.costs.record_batch_cost(view.id, MaintenanceTier.REFILL, seconds, taken, changes)
         return None

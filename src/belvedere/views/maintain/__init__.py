@@ -7,6 +7,7 @@ In reading order; an entry uses only those before it:
     logged_columns   the changes of a log range as Arrow columns with weights
     column_additions   what a batch adds, encoded, summed and applied by columns
     difference_plan  a definition after a batch minus before it, over the touched partitions
+    exact_forms      what DuckDB would compute differently
     duckdb_batch     the delta of a large batch by DuckDB, in columns
     failed_expression  the error of a view that cannot be maintained: view, expression, row
     log_window       a window of the log, read, decoded and consolidated once for all views

@@ -27,6 +27,7 @@ from belvedere.txn.contracts import Reader
 from belvedere.views.maintain.state_entries import (
     can_encode_by_columns,
     combine_chunks,
+    find_key_order,
     read_amounts,
 )
 
@@ -82,7 +83,7 @@ def _sum_by_key(
 ) -> tuple[pa.Array, pa.Array, Integers | None]:
     """The keys in order and each once, the place of a row of each, and the weighted sums of the
     amounts, without those that are zero; no sums where one might not fit."""
-    order = _find_key_order(keys)
+    order = find_key_order(keys)
     if not len(keys):
         return keys, order, amounts
     keys = keys.take(order)
@@ -96,12 +97,6 @@ def _sum_by_key(
     kept = sums.any(axis=1)
     places = pa.array(starts[kept])
     return keys.take(places), order.take(places), sums[kept]
-
-
-def _find_key_order(keys: pa.Array) -> pa.Array:
-    if pc.all(pc.less_equal(keys.slice(0, max(len(keys) - 1, 0)), keys.slice(1))).as_py():
-        return pa.array(np.arange(len(keys)))  # the statement gave them in order
-    return pc.sort_indices(keys)
 
 
 def build_distinct_writes(added: ColumnAdditions) -> list[Write] | None:

@@ -168,7 +168,7 @@ class ViewMaintainer:
         self, engine: DuckEngine, reader: Reader, interrupt: Interrupt
     ) -> StateEntries | str:
         """The same by DuckDB, as sorted entries; or why it cannot compute them."""
-        found = self.duckdb_evaluator.compute_all_rows(engine, reader, interrupt)
+        found = self.duckdb_evaluator.compute_all_rows(engine, self._stored, reader, interrupt)
         if isinstance(found, str):
             return found
         entries = self.duckdb_evaluator.encode_by_columns(self._stored, found)

@@ -143,6 +143,18 @@ def combine_chunks(column: pa.ChunkedArray) -> pa.Array:
     return found.chunk(0) if hasattr(found, "chunk") else found
 
 
+def find_key_order(keys: pa.Array) -> pa.Array:
+    """The places of the keys in order."""
+    import numpy as np  # heavy
+    import pyarrow as pa  # heavy
+    import pyarrow.compute as pc  # heavy
+
+    last = max(len(keys) - 1, 0)
+    if pc.all(pc.less_equal(keys.slice(0, last), keys.slice(1))).as_py():
+        return pa.array(np.arange(len(keys)))  # the statement gave them in order
+    return pc.sort_indices(keys)
+
+
 def _merge_equal_keys(
     keys: pa.Array, amounts: Integers, *, may_merge: bool
 ) -> tuple[pa.Array, pa.Array, Integers | None]:
@@ -151,7 +163,7 @@ def _merge_equal_keys(
     import pyarrow as pa  # heavy
     import pyarrow.compute as pc  # heavy
 
-    order = pc.sort_indices(keys)
+    order = find_key_order(keys)
     keys = keys.take(order)
     amounts = amounts[order.to_numpy()]
     others = pc.not_equal(keys.slice(1), keys.slice(0, len(keys) - 1))
