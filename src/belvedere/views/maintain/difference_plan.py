@@ -118,7 +118,7 @@ class _DifferenceBuilder:
         return _unite(
             *[
                 n.Project(self._build_core(leaf_plan), given.keys, fields)
-                for leaf_plan in (self._build_gone_rows, self._build_come_rows)
+                for leaf_plan in (self._build_old_rows, self._build_new_rows)
             ]
         )
 
@@ -132,10 +132,10 @@ class _DifferenceBuilder:
             ]
         )
 
-    def _build_gone_rows(self, leaf: CoreLeaf) -> n.Node:
+    def _build_old_rows(self, leaf: CoreLeaf) -> n.Node:
         return self._build_changed_rows(leaf, self._find_columns(leaf).gone)
 
-    def _build_come_rows(self, leaf: CoreLeaf) -> n.Node:
+    def _build_new_rows(self, leaf: CoreLeaf) -> n.Node:
         return self._build_changed_rows(leaf, self._find_columns(leaf).come)
 
     def _build_changed_rows(self, leaf: CoreLeaf, number: int) -> n.Node:
@@ -147,7 +147,7 @@ class _DifferenceBuilder:
         now = build_leaf_scan(leaf)
         if leaf.constant is not None or leaf.relation not in self._changed:
             return now
-        come, gone = self._build_come_rows(leaf), self._build_gone_rows(leaf)
+        come, gone = self._build_new_rows(leaf), self._build_old_rows(leaf)
         table = self._catalog.get(leaf.relation)
         assert isinstance(table, Table)
         if table.primary_key and set(table.primary_key) <= set(leaf.slots):
