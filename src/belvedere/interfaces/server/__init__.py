@@ -4,6 +4,7 @@ In reading order; an entry uses only those before it:
 
     messages         frames of the protocol: reading those of a client, building those for it
     value_encoders   values of result rows as text
+    table_encoder    Arrow columns as DataRow messages
     row_encoder      result rows as DataRow messages
     error_fields     errors and notices as messages
     startup          the first messages of a connection: encryption, version, parameters, cancel

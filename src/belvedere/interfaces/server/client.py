@@ -286,11 +286,10 @@ class Client:
 
     def _add_rows(self, result: Result, row_format: RowFormat | None) -> None:
         if row_format is not None:
-            result.convert_arrow_to_rows()
-            for part in row_format.encode_rows(result.rows):
+            for part in row_format.encode_result(result):
                 self._writer.add(part)
         self._copied.send_rows(self._writer)
-        self._add_completion(result, len(result.rows))
+        self._add_completion(result, result.count_rows())
 
     def _add_completion(self, result: Result, sent: int) -> None:
         self._received.forget_data()
@@ -352,13 +351,18 @@ class Client:
             # Alone before its Sync it commits by itself; otherwise the Sync commits.
             self.session.autocommit = self._reader.peek_kind() == _SYNC and not limit
             portal.result = run_prepared_text(self.session, portal.statement, portal.values)
-            portal.result.convert_arrow_to_rows()
-            portal.rest = iter(portal.result.rows)
+            if limit:
+                portal.result.convert_arrow_to_rows()
             self._add_notices()
             self._copied.send_rows(self._writer)
         self._add_portal_rows(portal, portal.result, limit)
 
     def _add_portal_rows(self, portal: Portal, result: Result, limit: int) -> None:
+        if result.fields is not None and not limit and not portal.sent:
+            portal.sent = result.count_rows()
+            zone = self.session.settings.zone
+            self._add_rows(result, make_row_format(result.fields, portal.formats, zone))
+            return
         rows = result.rows
         if limit and portal.sent + limit < len(rows):
             rows = rows[portal.sent : portal.sent + limit]

@@ -6,7 +6,7 @@ holds back are kept for the next one, until the transaction in which it was made
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from belvedere.errors import Error, InvalidInput
@@ -19,14 +19,13 @@ from belvedere.interfaces.server.prepared_rounds import (
 from belvedere.interfaces.server.row_encoder import expand_formats
 from belvedere.session.context.result import Result
 from belvedere.session.prepared_text import PreparedText
-from belvedere.types import Row
 from belvedere.values.binary.decoders import make_binary_decoder
 
 
 class Portal:
     """`statement` is None for an empty text."""
 
-    __slots__ = ("formats", "rest", "result", "sent", "statement", "values")
+    __slots__ = ("formats", "result", "sent", "statement", "values")
 
     def __init__(
         self, statement: PreparedText | None, values: tuple[Any, ...], formats: tuple[int, ...]
@@ -35,7 +34,6 @@ class Portal:
         self.values = values
         self.formats = formats
         self.result: Result | None = None
-        self.rest: Iterator[Row] = iter(())
         self.sent = 0
 
 

@@ -5,6 +5,8 @@ description once, and kept for all clients: the RowDescription as bytes, and two
 
     few rows    generated code for one row, without a loop over its values
     many rows   a column at a time, by functions that loop in C; then all parts are joined at once
+
+A result that has Arrow columns is sent by these: `table_encoder`.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ import functools
 import operator
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from belvedere.codec.compile import compile_function
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.server.messages import build_message, pack_int16, pack_int32, pack_text
 from belvedere.interfaces.server.value_encoders import encode_integer, make_text_encoder
 from belvedere.plan.fields import Fields
+from belvedere.session.context.result import Result
 from belvedere.types import Row
 from belvedere.values.binary.encoders import Encode, make_binary_encoder
 from belvedere.values.type_oids import find_length, find_modifier, find_oid
@@ -35,16 +38,25 @@ CHUNK_ROWS = 2_000
 """Rows that are encoded together: what is sent is gathered in parts of about this many."""
 DESCRIPTIONS_MAX = 1_000
 
+if TYPE_CHECKING:
+    from belvedere.interfaces.server.table_encoder import TableEncoder
+
 EncodeColumn = Callable[[Sequence[Any]], list[bytes]]
 
 
 class RowFormat:
     """How rows of one description are sent: `description` is its RowDescription."""
 
-    __slots__ = ("_count", "_encode_columns", "_encode_row", "description")
+    __slots__ = ("_count", "_encode_columns", "_encode_row", "_make_table_encoder", "description")
 
-    def __init__(self, description: bytes, encoders: Sequence[Encode]) -> None:
+    def __init__(
+        self,
+        description: bytes,
+        encoders: Sequence[Encode],
+        make_table_encoder: Callable[[], TableEncoder],
+    ) -> None:
         self.description = description
+        self._make_table_encoder = make_table_encoder
         self._count = pack_int16(len(encoders))
         self._encode_row = _compile_row_encoder(encoders)
         self._encode_columns = [_make_column_encoder(encode) for encode in encoders]
@@ -55,6 +67,13 @@ class RowFormat:
             return map(self._encode_row, rows)
         starts = range(0, len(rows), CHUNK_ROWS)
         return (self._encode_chunk(rows[start : start + CHUNK_ROWS]) for start in starts)
+
+    def encode_result(self, result: Result) -> Iterable[bytes]:
+        """The DataRows of a result, by its Arrow columns if it has them."""
+        if result.table is None or result.rows or not self._encode_columns:
+            result.convert_arrow_to_rows()
+            return self.encode_rows(result.rows)
+        return self._make_table_encoder().encode_table(result.table)
 
     def _encode_chunk(self, rows: Sequence[Row]) -> bytes:
         """Header, then length and bytes of each value: every list of parts has one of each row."""
@@ -119,7 +138,16 @@ def make_row_format(fields: Fields, formats: tuple[int, ...], zone: datetime.tzi
         make_binary_encoder(field.type) if code else make_text_encoder(field.type, zone)
         for field, code in zip(fields, formats)
     ]
-    return RowFormat(build_row_description(fields, formats), encoders)
+    make_table_encoder = functools.partial(_make_table_encoder, fields, formats, encoders)
+    return RowFormat(build_row_description(fields, formats), encoders, make_table_encoder)
+
+
+def _make_table_encoder(
+    fields: Fields, formats: tuple[int, ...], encoders: Sequence[Encode]
+) -> TableEncoder:
+    from belvedere.interfaces.server.table_encoder import TableEncoder  # heavy
+
+    return TableEncoder(fields, formats, encoders)
 
 
 def make_text_row_format(fields: Fields, zone: datetime.tzinfo) -> RowFormat:

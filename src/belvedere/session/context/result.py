@@ -44,3 +44,6 @@ class Result:
         if self.table is not None and not self.rows:
             assert self.fields is not None
             self.rows = list(rows_of(self.table, tuple(field.type for field in self.fields)))
+
+    def count_rows(self) -> int:
+        return len(self.rows) if self.rows or self.table is None else int(self.table.num_rows)
