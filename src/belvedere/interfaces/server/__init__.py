@@ -11,7 +11,6 @@ In reading order; an entry uses only those before it:
     authentication   login by SCRAM-SHA-256
     login            who may log in, and as whom
     wakeup           waiting for a client that also waits for notifications
-    completions      the tags of statements that are complete
     copy_streams     COPY FROM STDIN and TO STDOUT as messages
     prepared_rounds  Bind to Sync of a prepared statement in one packet, read at once
     portals          prepared statements and portals of the extended protocol

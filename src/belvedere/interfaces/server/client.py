@@ -17,13 +17,13 @@ from functools import partial
 from typing import Any, TypeVar
 
 from belvedere.errors import Error, InvalidInput, Unavailable
-from belvedere.interfaces.server.completions import build_completion
 from belvedere.interfaces.server.copy_streams import ReceivedText, SentText
 from belvedere.interfaces.server.error_fields import build_error, build_notice
 from belvedere.interfaces.server.messages import (
     BodyReader,
     MessageReader,
     MessageWriter,
+    build_completion,
     build_message,
     build_parameter_status,
     build_ready,

@@ -9,6 +9,7 @@ import secrets
 import socket
 import ssl
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,8 +40,12 @@ from belvedere.session.session import Session
 
 LOGIN_TIMEOUT_S = 60.0
 MAX_CONNECTIONS = 500
+BACKLOG = 1024
+"""Connections that wait to be accepted; on a Unix socket one more is refused at once."""
 ACCEPT_PAUSE_S = 0.1
 """After a connection could not be accepted, as when no file descriptor is left."""
+END_PATIENCE_S = 5.0
+"""How long clients are given to take their last answers when the server ends."""
 _AUTHENTICATED = build_message(b"R", pack_int32(0))
 _log = logging.getLogger("belvedere.server")
 
@@ -129,7 +134,12 @@ class Listener:
             with contextlib.suppress(OSError):  # it may have gone by itself
                 # Of the descriptor: its thread goes on using the TLS layer above it.
                 socket.socket.shutdown(client.reader.connection, socket.SHUT_RD)
+        deadline = time.monotonic() + END_PATIENCE_S
         for client in clients:
+            client.thread.join(max(0.0, deadline - time.monotonic()))
+            if client.thread.is_alive():  # it may be sending to a client that does not read
+                with contextlib.suppress(OSError):
+                    socket.socket.shutdown(client.reader.connection, socket.SHUT_RDWR)
             client.thread.join()
         self._poller.close()
         if self.path is not None:
@@ -257,14 +267,14 @@ def _bind_unix(path: Path) -> socket.socket:
         raise _socket_error(str(path), error) from error
     finally:
         os.umask(before)
-    listener.listen(128)
+    listener.listen(BACKLOG)
     return listener
 
 
 def _bind_tcp(address: tuple[str, int]) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        return socket.create_server(address, family=family, backlog=128)
+        return socket.create_server(address, family=family, backlog=BACKLOG)
     except OSError as error:
         raise _socket_error(f"{address[0]}:{address[1]}", error) from error
 

@@ -7,6 +7,7 @@ together, when it is told to or when they are many.
 
 from __future__ import annotations
 
+import functools
 import socket
 import struct
 
@@ -18,6 +19,8 @@ SEND_BYTES = 64 * 1024
 STARTUP_BYTES_MAX = 10_000
 MESSAGE_BYTES_MAX = 256 * 1024 * 1024
 HEADER_BYTES = 5
+COMPLETIONS_MAX = 10_000
+_COUNTED = frozenset({"SELECT", "UPDATE", "DELETE", "COPY", "MOVE"})
 
 _HEADER = struct.Struct("!BI")
 _INT16 = struct.Struct("!H")
@@ -162,6 +165,22 @@ def build_parameter_status(name: str, value: str) -> bytes:
 
 def build_ready(status: bytes) -> bytes:
     return b"Z\x00\x00\x00\x05" + status
+
+
+@functools.lru_cache(COMPLETIONS_MAX)
+def build_completion(tag: str, affected: int, sent: int) -> bytes:
+    return build_message(b"C", pack_text(build_tag(tag, affected, sent)))
+
+
+def build_tag(tag: str, affected: int, sent: int) -> str:
+    """The tag of a statement that is complete, as clients parse it."""
+    if tag == "INSERT":
+        return f"INSERT 0 {affected}"
+    if tag == "CREATE TABLE AS":
+        return f"SELECT {max(affected, 0)}"
+    if tag in ("SELECT", "FETCH"):
+        return f"{tag} {sent}"
+    return f"{tag} {affected}" if tag in _COUNTED else tag
 
 
 class BodyReader:

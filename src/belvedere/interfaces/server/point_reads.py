@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from belvedere.errors import Error
-from belvedere.interfaces.server.completions import build_completion
-from belvedere.interfaces.server.messages import HEADER_BYTES, BodyReader
+from belvedere.interfaces.server.messages import HEADER_BYTES, BodyReader, build_completion
 from belvedere.interfaces.server.portals import Portals
 from belvedere.interfaces.server.prepared_rounds import PreparedRound
 from belvedere.interfaces.server.row_encoder import RowFormat, make_text_row_format

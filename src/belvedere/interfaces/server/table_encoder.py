@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from belvedere.execution.duckdb.types import to_values
+from belvedere.execution.duckdb.rows import rows_of
 from belvedere.interfaces.server.messages import pack_int16
 from belvedere.plan.fields import Fields
 from belvedere.types import Kind, SqlType
@@ -95,8 +95,8 @@ def _encode_binary_integers(form: str, array: pa.Array) -> pa.Array:
 
 
 def _encode_one_by_one(sql_type: SqlType, encode: Encode, array: pa.Array) -> pa.Array:
-    values = to_values(pa.chunked_array([array]), sql_type)
-    return pa.array([None if value is None else encode(value) for value in values], _BYTES)
+    rows = rows_of(pa.table([array], ["column"]), (sql_type,))
+    return pa.array([None if value is None else encode(value) for (value,) in rows], _BYTES)
 
 
 def _pack_numbers(numbers: npt.NDArray[Any], form: str) -> pa.Array:
