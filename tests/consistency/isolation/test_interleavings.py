@@ -131,11 +131,11 @@ def test_an_update_does_not_wait_for_a_row_that_is_not_there_yet(opened: Open) -
 
 @pytest.mark.parametrize(
     "text",
-    (
+    [
         "UPDATE t SET v = v + 1 WHERE id >= 1 AND id < 3",
         "DELETE FROM t WHERE id >= 1 AND id < 3",
         "UPDATE t SET id = id + 10 WHERE id >= 1 AND id < 3",
-    ),
+    ],
 )
 def test_a_statement_that_lost_a_row_does_not_wait_for_the_next(opened: Open, text: str) -> None:
     engines, _ = opened(True, "fast", "plain")

@@ -352,7 +352,7 @@ class Transaction:
         self.begun = True
 
     def renew_snapshot(self) -> None:
-        """See what is published now. The snapshot of the oldest change stays open, for the commit."""
+        """See what is published now. The oldest change's snapshot stays open, for the commit."""
         fresh = self._protocol.open_snapshot()
         if self._planned is not None:
             fresh = fresh._replace(catalog=self.snapshot.catalog)
