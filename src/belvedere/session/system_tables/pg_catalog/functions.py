@@ -134,7 +134,7 @@ def _is_oid(text: str) -> bool:
 
 def _to_regclass(session: Session, text: str) -> ObjectName | None:
     if _is_oid(text):
-        return _relation_of_oid(session, int(text))
+        return _name_relation_of_oid(session, int(text))
     found = _find_relation_by_name(session, text)
     return None if found is None else _name_relation(session, found)
 
@@ -146,7 +146,7 @@ def _relation_of_text(session: Session, text: str) -> ObjectName:
     return found
 
 
-def _relation_of_oid(session: Session, oid: int) -> ObjectName:
+def _name_relation_of_oid(session: Session, oid: int) -> ObjectName:
     found = find_relations(session.catalog).by_oid.get(oid)
     if found is None:
         return ObjectName(oid, str(oid) if oid else "-")
@@ -155,7 +155,7 @@ def _relation_of_oid(session: Session, oid: int) -> ObjectName:
 
 def _to_regtype(session: Session, text: str) -> ObjectName | None:
     if _is_oid(text):
-        return _type_of_oid(session, int(text))
+        return _name_type_of_oid(session, int(text))
     pseudo = text.removeprefix("pg_catalog.")
     if pseudo in PSEUDO_TYPES:
         return ObjectName(PSEUDO_TYPES[pseudo], pseudo)
@@ -170,14 +170,14 @@ def _type_of_text(session: Session, text: str) -> ObjectName:
     return found
 
 
-def _type_of_oid(session: Session, oid: int) -> ObjectName:
+def _name_type_of_oid(session: Session, oid: int) -> ObjectName:
     known = TYPES_BY_OID.get(oid)
     return ObjectName(oid, str(known.type) if known else str(oid) if oid else "-")
 
 
 def _to_regnamespace(session: Session, text: str) -> ObjectName | None:
     if _is_oid(text):
-        return _schema_of_oid(session, int(text))
+        return _name_schema_of_oid(session, int(text))
     (wanted,) = _split_names(text)[-1:]
     for oid, name in find_relations(session.catalog).schemas.items():
         if name == wanted:
@@ -192,14 +192,14 @@ def _schema_of_text(session: Session, text: str) -> ObjectName:
     return found
 
 
-def _schema_of_oid(session: Session, oid: int) -> ObjectName:
+def _name_schema_of_oid(session: Session, oid: int) -> ObjectName:
     name = find_relations(session.catalog).schemas.get(oid)
     return ObjectName(oid, quote(name) if name else str(oid) if oid else "-")
 
 
 def _to_regproc(session: Session, text: str) -> ObjectName | None:
     if _is_oid(text):
-        return _function_of_oid(session, int(text))
+        return _name_function_of_oid(session, int(text))
     (wanted,) = _split_names(text)[-1:]
     return find_type_functions().get(wanted)
 
@@ -211,7 +211,7 @@ def _function_of_text(session: Session, text: str) -> ObjectName:
     return found
 
 
-def _function_of_oid(session: Session, oid: int) -> ObjectName:
+def _name_function_of_oid(session: Session, oid: int) -> ObjectName:
     for one in find_type_functions().values():
         if one == oid:
             return one
@@ -376,13 +376,13 @@ _ALWAYS_TRUE = [
 
 ANSWERS: dict[str, Answer] = {
     "regclass of text": _relation_of_text,
-    "regclass of oid": _relation_of_oid,
+    "regclass of oid": _name_relation_of_oid,
     "regtype of text": _type_of_text,
-    "regtype of oid": _type_of_oid,
+    "regtype of oid": _name_type_of_oid,
     "regnamespace of text": _schema_of_text,
-    "regnamespace of oid": _schema_of_oid,
+    "regnamespace of oid": _name_schema_of_oid,
     "regproc of text": _function_of_text,
-    "regproc of oid": _function_of_oid,
+    "regproc of oid": _name_function_of_oid,
     "to_regclass": _to_regclass,
     "to_regtype": _to_regtype,
     "to_regnamespace": _to_regnamespace,
