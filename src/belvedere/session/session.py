@@ -47,7 +47,14 @@ from belvedere.session.context.transactions import TransactionState
 from belvedere.session.cursors import SqlCursors
 from belvedere.session.materialized import create, freshness_policy, query_rewrite
 from belvedere.session.rights.identity import SessionIdentity
-from belvedere.session.statement import attempts, bind, cached_plans, fast_path, literal_plans
+from belvedere.session.statement import (
+    attempts,
+    bind,
+    cached_plans,
+    fast_path,
+    freshness_reads,
+    literal_plans,
+)
 from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.session.statement.parameters import ParameterTypesDiffer
 from belvedere.session.system_tables.tables import SystemTables
@@ -144,16 +151,14 @@ class Session:
         """Run every statement of the text; the result is the last one's."""
         entry = self._plans(text)
         if freshness is not None:
-            return self.run_with_timeout(
-                lambda: self._run_text_at_freshness(freshness, entry, text, parameters)
-            )
+            return freshness_reads.run_at_freshness(self, entry, text, parameters, freshness)
         if entry is None:
             if parameters:
                 entry = cached_plans.find_plan_for_types(self, text, parameters)
             elif (result := literal_plans.run_by_shape(self, text)) is not None:
                 return result
         if entry is None or entry.tier is not self.settings.tier:
-            return self.run_with_timeout(lambda: self._run_script_text(text, parameters))
+            return self.run_with_timeout(lambda: self.run_script_text(text, parameters))
         try:
             if entry.fast_read is not None and not self.transactions.failed:
                 return fast_path.run_fast_read(self, entry, entry.fast_read, parameters)
@@ -161,7 +166,7 @@ class Session:
         except ParameterTypesDiffer:
             entry = cached_plans.find_plan_for_types(self, text, parameters)
         if entry is None or entry.tier is not self.settings.tier:
-            return self.run_with_timeout(lambda: self._run_script_text(text, parameters))
+            return self.run_with_timeout(lambda: self.run_script_text(text, parameters))
         return fast_path.run_by_fastest_path(self, entry, parameters)
 
     @property
@@ -244,20 +249,9 @@ class Session:
         self.begin_statement()
         if entry.catalog is not self.catalog:
             if isinstance(parameters, literal_plans.LiteralValues):
-                return self._run_script_text(parameters.text, ())
-            return self._run_script_text(entry.text, parameters)
+                return self.run_script_text(parameters.text, ())
+            return self.run_script_text(entry.text, parameters)
         return self.run_and_record_statement(entry, parameters)
-
-    def _run_text_at_freshness(
-        self, freshness: str, entry: CompiledStatement | None, text: str, parameters: Sequence[Any]
-    ) -> Result:
-        """Run a text with a freshness of its own. Plans are the same for every freshness."""
-        with self.hold_freshness(freshness):
-            if entry is None or entry.tier is not self.settings.tier:
-                return self._run_script_text(text, parameters)
-            with contextlib.suppress(ParameterTypesDiffer):
-                return self.run_cached_statement(entry, parameters)
-            return self._run_script_text(text, parameters)
 
     @contextlib.contextmanager
     def hold_freshness(self, freshness: str | None) -> Iterator[None]:
@@ -269,7 +263,7 @@ class Session:
         finally:
             self._statement_freshness = None
 
-    def _run_script_text(self, text: str, parameters: Sequence[Any]) -> Result:
+    def run_script_text(self, text: str, parameters: Sequence[Any]) -> Result:
         found = self.parse_or_mark_failed(text)
         result = Result("")
         for parsed in found:

@@ -29,7 +29,7 @@ ROWS = (
     "INSERT INTO t VALUES (1, 1, 10), (2, 2, 20), (3, 1, 30), (4, 2, 40)",
     "INSERT INTO u VALUES (1, 100)",
 )
-FAST_PATHS = ("fast_read", "fast_write", "single_row_commit")
+FAST_PATHS = ("fast_read", "deferred_read", "fast_write", "single_row_commit")
 """Of a compiled statement; without them it goes the plain path."""
 
 

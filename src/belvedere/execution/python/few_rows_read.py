@@ -1,12 +1,15 @@
-"""Fast path of queries over a few rows of one key range: a sum over a prefix, a filter, a sort.
+"""Fast path of queries over a few rows of one key or key range: a sum over a prefix, a filter, a
+sort, and what a materialized view has under a key.
 
     SELECT sum(amount) FROM order_lines WHERE order_id = ?
     SELECT * FROM customers WHERE name = ? ORDER BY first_name       by an index on name
+    SELECT orders, total FROM sales_by_city WHERE city = ?           from a view's state
 
 The rows are read at once, without the tier choice and the statement's timer around them, and the
 plan above them, compiled as any other, runs over the list. One range is consistent by itself; rows
 that an index refers to are a second read, for which there has to be a transaction. When there turn
 out to be more than ROWS_MAX rows, the general path runs the statement, where it can be cancelled.
+A view that is a bag stores how often each row is there: these count as rows too.
 """
 
 from __future__ import annotations
@@ -15,8 +18,13 @@ from collections.abc import Callable
 from typing import Any
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Table
-from belvedere.catalog.relation_codecs import compiled_index, compiled_table
+from belvedere.catalog.model import View
+from belvedere.catalog.relation_codecs import (
+    compiled_index,
+    compiled_relation,
+    compiled_table,
+)
+from belvedere.codec.compile import compile_function
 from belvedere.errors import Corruption
 from belvedere.execution.memory_limit import Memory, RowLimitExceeded
 from belvedere.execution.python.compile import compile_over_rows, compile_plan
@@ -25,6 +33,7 @@ from belvedere.execution.python.expressions.outer_references import walk_plan
 from belvedere.execution.python.operators.scans import index_slot_map
 from belvedere.execution.python.statements.key_range import (
     has_one_range,
+    is_known_value,
     is_one_range,
     write_range,
 )
@@ -33,11 +42,15 @@ from belvedere.execution.python.statements.point_statements import (
     FastPathRead,
     FastPathRun,
     is_simple,
+    key_source,
     plain_context,
 )
 from belvedere.execution.run import Interrupt, Run
+from belvedere.plan import access as paths
 from belvedere.plan import nodes as n
+from belvedere.plan import transform
 from belvedere.plan.expressions import SequenceCall
+from belvedere.plan.row_repeat import find_repeat_column
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
 
@@ -55,21 +68,40 @@ _STREAMING = (n.Project, n.Filter, n.Distinct)
 def compile_few_rows_read(catalog: Catalog, node: n.Node) -> FastPathRead | None:
     """The fast path of a query, or None when it reads more than one range or needs more than its
     rows and parameters."""
-    scan = node
+    stored = _drop_repeats(node)
+    scan = stored
     while isinstance(scan, _OPERATORS):
         scan = scan.input
-    if not isinstance(scan, n.Scan) or not has_one_range(scan.access) or not is_simple(node):
+    if not isinstance(scan, n.Scan) or not is_simple(stored):
         return None
-    if any(isinstance(item, SequenceCall) for item, _ in walk_plan(node, 0)):
+    if any(isinstance(item, SequenceCall) for item, _ in walk_plan(stored, 0)):
         return None
-    table = isinstance(catalog.get(scan.relation), Table)
-    if not table or _stops_early(node) or _may_have_long_bound(catalog, scan):
-        return _compile_general_read(catalog, node) if is_one_range(scan) else None
+    if _stops_early(stored) or _may_have_long_bound(catalog, scan):
+        return (
+            _compile_general_read(catalog, node) if node is stored and is_one_range(scan) else None
+        )
     fetch = _compile_fetch(catalog, scan)
+    return None if fetch is None else _compile_over_rows(catalog, node, scan, fetch)
+
+
+def _drop_repeats(node: n.Node) -> n.Node:
+    """The plan over the rows of a bag as they are stored, each once."""
+    if isinstance(node, n.Join) and find_repeat_column(node) is not None:
+        return node.left
+    return transform.rebuild_inputs(node, _drop_repeats) if isinstance(node, _OPERATORS) else node
+
+
+def _compile_over_rows(catalog: Catalog, node: n.Node, scan: n.Scan, fetch: Fetch) -> FastPathRead:
     columns, below = projected_columns(node)
-    if below is scan and scan.residual is None:
+    repeats = find_repeat_column(below) if isinstance(below, n.Join) else None
+    width = len(scan.fields)
+    plain = scan.residual is None and (columns is None or max(columns, default=0) < width)
+    if plain and below is scan:
         slots = scan.slots if columns is None else tuple([scan.slots[i] for i in columns])
         return _compile_projection(fetch, _find_projector(catalog, scan, slots))
+    if plain and repeats is not None and columns is not None:
+        slots = tuple([scan.slots[i] for i in (*columns, repeats)])
+        return _compile_repetition(fetch, _find_projector(catalog, scan, slots))
     return _compile_operators(catalog, node, scan, fetch)
 
 
@@ -85,9 +117,12 @@ def _stops_early(node: n.Node) -> bool:
 def _may_have_long_bound(catalog: Catalog, scan: n.Scan) -> bool:
     """Whether a bound of the range may be a value that keys keep by a digest, without order."""
     access = scan.access
-    if access.index is None or access.range is None:
-        return False
-    return compiled_index(catalog, access.index).key.long is not None
+    if access.index is not None:
+        return (
+            access.range is not None and compiled_index(catalog, access.index).key.long is not None
+        )
+    in_order = access.range is not None or access.ordered or access.reverse
+    return in_order and compiled_relation(catalog, scan.relation).key.long is not None
 
 
 def _find_projector(
@@ -95,15 +130,22 @@ def _find_projector(
 ) -> Callable[[bytes], Row]:
     access = scan.access
     if access.index is None or not access.covering:
-        return compiled_table(catalog, scan.relation).layout.projector(slots)
+        return compiled_relation(catalog, scan.relation).layout.projector(slots)
     index = compiled_index(catalog, access.index)
     places = index_slot_map(catalog, index)
     return index.layout.projector(tuple([places[slot] for slot in slots]))
 
 
-def _compile_fetch(catalog: Catalog, scan: n.Scan) -> Fetch:
-    """A function that reads the rows of the range at once."""
-    source, access = GeneratedFunction(), scan.access
+def _compile_fetch(catalog: Catalog, scan: n.Scan) -> Fetch | None:
+    """A function that reads the rows of the key or range at once; None: it is neither."""
+    access = scan.access
+    if access.full_key and access.range is None and access.index is None:
+        return _compile_get(catalog, scan)
+    if not has_one_range(access):
+        return None
+    if access.index is not None and isinstance(catalog.get(scan.relation), View):
+        return None  # an index of a view is a view
+    source = GeneratedFunction()
     by_index = access.index is not None and not access.covering
     most = INDEX_ROWS_MAX if by_index else ROWS_MAX
     fetch_pairs = f"reader.fetch_range(start, end, {most + 1}, reverse={access.reverse})"
@@ -122,6 +164,23 @@ def _compile_fetch(catalog: Catalog, scan: n.Scan) -> Fetch:
         body[-1] = f"return {source.add_constant(_row_getter(catalog, scan))}(reader, pairs)"
         body.insert(0, f"if not isinstance(reader, {held}): return None")
     return source.build_function("fetch_rows", body, "reader, run")
+
+
+def _compile_get(catalog: Catalog, scan: n.Scan) -> Fetch | None:
+    """A function that reads the row of a complete key."""
+    parts = scan.access.parts
+    values = [part.value for part in parts if isinstance(part, paths.EqualityPart)]
+    if len(values) < len(parts) or not all(map(is_known_value, values)):
+        return None
+    relation = compiled_relation(catalog, scan.relation)
+    constants, nulls, key = key_source(relation.key, values, "run.parameters")
+    body = [
+        f"if {nulls}: return []",
+        f"value = reader.get({key})",
+        "return [] if value is None else [value]",
+    ]
+    made: Fetch = compile_function("fetch_row", "reader, run", body, constants)
+    return made
 
 
 def _row_getter(catalog: Catalog, scan: n.Scan) -> Callable[..., list[bytes]]:
@@ -152,20 +211,45 @@ def _compile_projection(fetch: Fetch, project: Callable[[bytes], Row]) -> FastPa
     return read_rows
 
 
-def _compile_operators(catalog: Catalog, node: n.Node, scan: n.Scan, fetch: Fetch) -> FastPathRead:
-    """The plan above the scan, compiled as any other, over the rows that were read."""
-    project = _find_projector(catalog, scan, scan.slots)
-    rows = compile_over_rows(catalog, node, scan)
+def _compile_repetition(fetch: Fetch, project: Callable[[bytes], Row]) -> FastPathRead:
+    """The rows of a bag; the last value that `project` gives says how often a row is there."""
 
     def read_rows(reader: Any, run: FastPathRun) -> list[Row] | None:
         values = fetch(reader, run)
         if values is None:
             return None
+        stored = list(map(project, values))
+        if sum([row[-1] for row in stored]) > ROWS_MAX:
+            return None
+        return [row[:-1] for row in stored for _ in range(row[-1])]
+
+    return read_rows
+
+
+def _compile_operators(catalog: Catalog, node: n.Node, scan: n.Scan, fetch: Fetch) -> FastPathRead:
+    """The plan above the scan, compiled as any other, over the rows that were read."""
+    project = _find_projector(catalog, scan, scan.slots)
+    rows, repeats = compile_over_rows(catalog, node, scan), _find_repeats(node)
+
+    def read_rows(reader: Any, run: FastPathRun) -> list[Row] | None:
+        values = fetch(reader, run)
+        if values is None:
+            return None
+        stored = list(map(project, values))
+        if repeats is not None and sum([row[repeats] for row in stored]) > ROWS_MAX:
+            return None
         context = Run(reader, run.parameters, None, run.services, _NEVER, Memory())  # type: ignore[arg-type]
-        context.deltas = {scan.relation: list(map(project, values))}
+        context.deltas = {scan.relation: stored}
         return list(rows(context))
 
     return read_rows
+
+
+def _find_repeats(node: n.Node) -> int | None:
+    """The column of the stored rows that says how often each is there, if one does."""
+    while isinstance(node, _OPERATORS):
+        node = node.input
+    return find_repeat_column(node) if isinstance(node, n.Join) else None
 
 
 def _compile_general_read(catalog: Catalog, node: n.Node) -> FastPathRead:

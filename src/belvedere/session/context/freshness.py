@@ -8,6 +8,7 @@ write too, tables are read at a position of the last moments, unless the newest 
 from __future__ import annotations
 
 import enum
+import functools
 from typing import NamedTuple
 
 from belvedere.errors import InvalidInput
@@ -38,6 +39,7 @@ class Freshness(NamedTuple):
 SESSION = Freshness(FreshnessKind.SESSION)
 
 
+@functools.lru_cache(maxsize=64)
 def parse_freshness(text: str) -> Freshness:
     word = text.strip()
     if word.lower() in ("any", "session", "latest"):

@@ -10,6 +10,7 @@ In reading order; an entry uses only those before it:
     cached_plans         which plan of the cache serves a text and its parameters
     catalog_expressions  compiled expressions of indexes, checks and defaults, without a session
     attempts             how a statement runs in a transaction, and when it runs again
+    freshness_reads      fast path of reads at a freshness
     fast_path            the fast path of cached statements about one row or one page of rows
     literal_parameters   parameters for the literals of a bound statement
     literal_plans        plans for texts that were never seen, by their shape

@@ -53,6 +53,7 @@ class CompiledStatement:
         "convert",
         "data",
         "deferred",
+        "deferred_read",
         "estimated",
         "fast_read",
         "fast_write",
@@ -100,10 +101,14 @@ class CompiledStatement:
         if data.zone is not datetime.UTC and Kind.TIMESTAMPTZ in kinds:
             self.plain = False
         self.fast_read: FastPathRead | None = None
+        self.deferred_read: FastPathRead | None = None  # of its one deferred view, as stored
         self.fast_write: FastPathWrite | None = None
         self.single_row_commit: FastPathCommit | None = None
         self.target = _unwrap_with_nodes(data.plan)
         self.is_point_read, self.estimated = False, True
+        if len(deferred) == len(data.relations) == 1 and wrap is None and tier is not Tier.DUCKDB:
+            if not data.changes and shared.host.single_row_commits is not None:
+                self.deferred_read = compile_few_rows_read(catalog, data.plan)
         if wrap is None and not deferred and tier is not Tier.DUCKDB:
             if not data.changes:
                 self.fast_read = compile_fast_read(catalog, data.plan)

@@ -19,6 +19,7 @@ from belvedere.execution.python.statements.point_statements import (
 )
 from belvedere.session.context.result import Result
 from belvedere.session.statement.compiled_statement import CompiledStatement
+from belvedere.session.statement.freshness_reads import read_deferred_view
 from belvedere.session.statement.immediate_checks import NO_CHECKS, check_changes, run_checks
 from belvedere.session.statement.parameters import ParameterTypesDiffer
 from belvedere.txn.contracts import LockRequest, Reader
@@ -36,6 +37,11 @@ def run_by_fastest_path(
     if not session.transactions.failed:
         if entry.fast_read is not None:
             return run_fast_read(session, entry, entry.fast_read, parameters)
+        if entry.deferred_read is not None:
+            wanted = session.settings.get("freshness")
+            result = read_deferred_view(session, entry, parameters, wanted)
+            if result is not None:
+                return result
         if entry.fast_write is not None:
             if session.transactions.open is not None or not session.autocommit:
                 return run_write_in_transaction(session, entry, entry.fast_write, parameters)

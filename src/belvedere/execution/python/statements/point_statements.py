@@ -17,8 +17,9 @@ from typing import Any
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Table
-from belvedere.catalog.relation_codecs import CompiledTable, compiled_table
+from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.codec.compile import compile_function
+from belvedere.codec.keys import KeyCodec
 from belvedere.execution.python.context import CompileContext
 from belvedere.execution.python.expressions.generated_function import (
     tuple_source,
@@ -78,7 +79,7 @@ def compile_fast_read(catalog: Catalog, node: n.Node) -> FastPathRead | None:
         return None  # the state of a view has another layout
     slots = node.slots if columns is None else tuple(node.slots[i] for i in columns)
     table = compiled_table(catalog, node.relation)
-    constants, nulls, key = key_source(table, values, "run.parameters")
+    constants, nulls, key = key_source(table.key, values, "run.parameters")
     constants["project"] = table.layout.projector(slots)
     body = [
         f"if {nulls}: return []",
@@ -112,7 +113,7 @@ def key_values(node: n.Node) -> list[e.Expression] | None:
 
 
 def key_source(
-    table: CompiledTable, values: list[e.Expression], parameters: str
+    codec: KeyCodec, values: list[e.Expression], parameters: str
 ) -> tuple[dict[str, Any], str, str]:
     """Constants, an expression that is true when a part is NULL, and the expression of the key."""
     constants: dict[str, Any] = {}
@@ -126,9 +127,9 @@ def key_source(
             texts.append(f"c{number}")
     nulls = " or ".join(f"{text} is None" for text in texts)
     if len(texts) == 1:
-        constants["encode"] = table.key.encode_first
+        constants["encode"] = codec.encode_first
         return constants, nulls, f"encode({texts[0]})"
-    constants["encode"] = table.key.encode
+    constants["encode"] = codec.encode
     return constants, nulls, f"encode({tuple_source(texts)})"
 
 

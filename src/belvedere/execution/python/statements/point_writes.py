@@ -73,7 +73,7 @@ def compile_fast_write(catalog: Catalog, node: n.Node) -> FastPathWrite | None:
 
 def _find_key(catalog: Catalog, node: n.Scan, values: list[e.Expression]) -> FindKey:
     table = compiled_table(catalog, node.relation)
-    constants, nulls, key = key_source(table, values, "parameters")
+    constants, nulls, key = key_source(table.key, values, "parameters")
     body = [f"return None if {nulls} else {key}"]
     return compile_function("find", "parameters", body, constants)
 
@@ -354,7 +354,7 @@ def _write_stored_row(source: GeneratedFunction, table: CompiledTable, scan: n.N
     """Lines that set `key` and `stored` to the row that a scan by key finds, or return 0."""
     values = key_values(scan)
     assert values is not None
-    constants, nulls, key = key_source(table, values, source.use_parameters())
+    constants, nulls, key = key_source(table.key, values, source.use_parameters())
     source.constants.update(constants)
     return [
         f"if {nulls}: return 0",
