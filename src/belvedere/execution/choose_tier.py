@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.errors import Unavailable
@@ -22,6 +22,7 @@ from belvedere.execution.run import Rows, Run
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
+from belvedere.plan.row_repeat import find_repeat_column
 from belvedere.types import Row
 
 DIRECT_ROWS_MAX = 5_000
@@ -132,7 +133,7 @@ class _WorkEstimate:
     def estimate_rows(self, node: n.Node, wanted: float = math.inf) -> float:
         """`wanted`: how many rows the consumer requests; streaming operators produce no more."""
         rows = min(self._handled_rows(node), wanted)
-        if isinstance(node, n.Join) and not node.keys and node.lookup is None:
+        if _is_nested_loop(node):
             rows = max(rows, self._rows(node.left) * self._rows(node.right))
         below = self._requested_rows(node, wanted)
         if isinstance(node, n.Limit):
@@ -163,10 +164,17 @@ class _WorkEstimate:
                 return wanted
             case n.Filter():
                 return wanted / FILTER_SHARE
-            case n.Join() if node.lookup is not None:
+            case n.Join() if node.lookup is not None or find_repeat_column(node) is not None:
                 return wanted
             case _:
                 return math.inf
+
+
+def _is_nested_loop(node: n.Node) -> TypeGuard[n.Join]:
+    """Whether all pairs of rows are looked at."""
+    if not isinstance(node, n.Join) or node.keys or node.lookup is not None:
+        return False
+    return find_repeat_column(node) is None
 
 
 def _is_skipping(node: n.Node) -> bool:

@@ -28,6 +28,8 @@ NULLS = 0.05
 CHARACTERS = SqlType(Kind.CHAR)
 LEAST = 0.0001
 MINIMUM = 1.0
+LIMIT_ROWS = 100.0
+"""Of a limit by a parameter."""
 
 
 def estimate_rows(node: n.Node, context: OptimizerContext) -> float:
@@ -53,7 +55,7 @@ def estimate_rows(node: n.Node, context: OptimizerContext) -> float:
             count = node.count.operand if isinstance(node.count, e.Cast) else node.count
             if isinstance(count, e.Literal) and isinstance(count.value, int):
                 return min(inner, float(max(count.value, 0)))
-            return inner
+            return min(inner, LIMIT_ROWS) if isinstance(count, e.Parameter) else inner
         case n.Distinct():
             return max(MINIMUM, estimate_rows(node.input, context) * 0.5)
         case _:

@@ -26,14 +26,13 @@ from belvedere.plan.transform import (
 from belvedere.sql.rules.access.access_paths import GET, NEXT, SEEK
 from belvedere.sql.rules.access.like_patterns import prefix_range
 from belvedere.sql.rules.context import OptimizerContext
-from belvedere.sql.rules.estimates import estimate_rows, estimate_table_rows
+from belvedere.sql.rules.estimates import LIMIT_ROWS, estimate_rows, estimate_table_rows
 from belvedere.sql.rules.joins.choose_joins import HASH_BUILD, HASH_PROBE
 
 STEP = 0.03  # a row that passes a filter or a projection
 GROUP = 0.2  # a row that is added to its group
 COMPARE = 0.02  # one comparison of a sort
 LEAST_READ = SEEK + NEXT  # of one row of a range
-LIMIT_ROWS = 100.0  # of a limit whose count is not a constant
 STATE_NEXT = 0.15  # one more row of a view that is read from end to end: always row by row,
 STATE_COLUMN = 0.03  # and this for each column
 ROW_COLUMN = 0.025  # a column of a row of a range, which is never read by columns

@@ -10,6 +10,9 @@ their slots. This rule lets it answer conditions that fix its first column:
     thin        the view gives primary keys, by which the table is read; the condition is tested on
                 the table's row
 
+One that has all columns also gives the first rows in its order: ORDER BY its first columns, all of
+them ascending or all descending, under a LIMIT, without a condition.
+
 Like every view that is read, it is as fresh as the reader asks: with freshness 'any' an index that
 lags may miss rows, and a covering one may show their old values.
 """
@@ -17,6 +20,7 @@ lags may miss rows, and a covering one may show their old values.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import ObjectState, View, ViewKind
@@ -46,6 +50,11 @@ def _rewrite_filtered_scans(node: n.Node, catalog: Catalog) -> n.Node:
         case n.Scan(filter=condition) if condition is not None:
             bare = n.Scan(node.relation, node.name, node.slots, node.fields)
             return _build_index_plan_for_scan(bare, condition, catalog) or node
+        case n.Limit(input=n.Sort() as sort):
+            ordered = _read_in_index_order(sort, catalog)
+            if ordered is not None:
+                return replace(node, input=ordered)
+            return replace(node, input=_rewrite_filtered_scans(sort, catalog))
         case n.Insert() | n.Update() | n.Delete():
             return node  # rows to be written are found in the table itself
         case _:
@@ -77,6 +86,30 @@ def _build_index_plan_for_scan(
         if bounded and set(scan.slots) <= set(slots) and not view.options.local:
             return n.Filter(_build_covering_index_scan(scan, view, slots), condition)
     return None
+
+
+def _read_in_index_order(sort: n.Sort, catalog: Catalog) -> n.Node | None:
+    """The sort over an index whose order it asks for, in place of the relation it sorts."""
+    keys, below = [key.expression for key in sort.keys], sort.input
+    while isinstance(below, n.Project):
+        keys = [transform.substitute_columns(key, below.expressions) for key in keys]
+        below = below.input
+    if not isinstance(below, n.Scan) or below.filter is not None:
+        return None
+    if len({key.descending for key in sort.keys}) != 1:
+        return None
+    if not all(isinstance(key, e.Column) for key in keys):
+        return None
+    wanted = tuple([below.slots[key.index] for key in keys if isinstance(key, e.Column)])
+    for view, slots in _list_ready_index_views(catalog, below.relation):
+        all_columns = set(below.slots) <= set(slots) and not view.options.local
+        if all_columns and slots[: len(wanted)] == wanted:
+            return _replace_scan(sort, below, _build_covering_index_scan(below, view, slots))
+    return None
+
+
+def _replace_scan(plan: n.Node, old: n.Scan, new: n.Node) -> n.Node:
+    return transform.rewrite_nodes(plan, n.Scan, lambda scan: new if scan is old else scan)
 
 
 def _is_served_by_view_order(scan: n.Scan, condition: e.Expression, view: object) -> bool:

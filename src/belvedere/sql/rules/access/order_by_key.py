@@ -29,9 +29,7 @@ from belvedere.sql.rules.access.ordered_access import (
     order_state_scan,
 )
 from belvedere.sql.rules.context import OptimizerContext
-
-LIMIT_ROWS = 100.0
-"""The estimate for a limit by a parameter."""
+from belvedere.sql.rules.estimates import LIMIT_ROWS
 
 
 def order_by_key(plan: n.Node, context: OptimizerContext) -> n.Node:
