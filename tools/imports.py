@@ -220,6 +220,7 @@ FOLDERS: dict[str, Order] = {
         ("commit", "housekeeping", "reader"),
         ("advance", "read_rows"),
         ("locks", "log_rows"),
+        ("record_parts",),
         ("node",),
         ("cells", "isolation"),
     ),

@@ -30,7 +30,7 @@ from belvedere.kv.cell import (
     WorkExpired,
     value_of,
 )
-from belvedere.txn.row_atomic import log_rows
+from belvedere.txn.row_atomic import log_rows, record_parts
 from belvedere.txn.row_atomic.cells import data_cells as data
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.cells.layout import Positions, Record
@@ -121,8 +121,13 @@ def _help_apply(node: Node, need: int) -> Step[int]:
         if _is_unmarked(entry) and node.note_unapplied(position) and node.closing_delay(shared) > 0:
             yield Pause(node.poll_delay(shared) / 2)
             break
+        if (yield from _is_applied_by_another(node, entry)):
+            yield Pause(node.poll_delay(shared))
+            break
         yield from apply_entry(node, entry)
         moved = moved.move_over(position, entry.record)
+        if entry.parts is not None:
+            break  # it took long: what was read before it is too old to act on
     if moved.applied > positions.applied:
         yield _move_operation(node, stored, moved, shared)
     return moved.applied if moved.applied >= need else positions.applied
@@ -148,9 +153,27 @@ def _is_unmarked(entry: LogEntry) -> bool:
     return entry.record is not None and not entry.applied
 
 
+def _is_applied_by_another(node: Node, entry: LogEntry) -> Step[bool]:
+    """Whether a large record gets on without our help. Who writes its cells says so after every
+    part; a part that takes longer than a piece of work may is one of a writer that is gone."""
+    if entry.applied or entry.parts is None or not entry.parts.writing:
+        return False
+    now: float = yield Now()
+    progress, since = node.progress.get(entry.position, (-1, now))
+    if progress != entry.parts_applied:
+        since = now
+    node.progress[entry.position] = (entry.parts_applied, since)
+    return now - since < node.settings.work_seconds_max
+
+
 def apply_entry(node: Node, entry: LogEntry) -> Step[None]:
     """Write the cells of a record, unless they are marked as written."""
     if entry.record is None or entry.applied:
+        return
+    if entry.parts is not None and entry.parts.writing:
+        at, done = entry.position, entry.parts_applied
+        if (yield from record_parts.apply_parts(node, at, entry.parts, done)):
+            yield log_rows.mark_applied(node, at)
         return
     record = yield from log_rows.assemble_record(node, entry)
     assert record is not None

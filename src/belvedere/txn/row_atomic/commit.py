@@ -31,7 +31,7 @@ from belvedere.kv.cell import (
     Step,
     WorkExpired,
 )
-from belvedere.txn.row_atomic import advance, locks, log_rows
+from belvedere.txn.row_atomic import advance, locks, log_rows, record_parts
 from belvedere.txn.row_atomic.cells import data_cells, layout
 from belvedere.txn.row_atomic.cells.layout import ADD, PUT, Record, RowWrite
 from belvedere.txn.row_atomic.locks import AttemptLocks, RowLock
@@ -217,6 +217,9 @@ def _raise_closing_delay(node: Node, seconds: float) -> Step[None]:
 
 def _apply_and_release(node: Node, held: AttemptLocks, record: Record, position: int) -> Step[None]:
     """Step 5. The commit stands whatever happens here; other nodes do what is left undone."""
+    if record_parts.is_large(record):
+        yield from apply_and_release_again(node, held, position)
+        return
     try:
         released = yield from apply_records(node, [(held, position, record)])
         for row in released:
@@ -247,7 +250,7 @@ def apply_records(
 
 
 def apply_and_release_again(node: Node, held: AttemptLocks, position: int) -> Step[None]:
-    """Step 5 after a lost reply: read what is there, and do the rest."""
+    """Step 5 after a lost reply, or of a large record: read what is there, and do the rest."""
     for _ in range(node.settings.tries_max):
         yield BeginWork()
         try:

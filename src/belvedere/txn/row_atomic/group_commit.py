@@ -24,7 +24,7 @@ from belvedere.kv.cell import (
     Step,
     WorkExpired,
 )
-from belvedere.txn.row_atomic import commit, locks, log_rows
+from belvedere.txn.row_atomic import commit, locks, log_rows, record_parts
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.cells.layout import Record
 from belvedere.txn.row_atomic.locks import AttemptLocks
@@ -129,6 +129,9 @@ def _try_all(operations: list[CheckAndMutate]) -> Step[list[bool]]:
 
 def settle_members(node: Node, members: Sequence[GroupMember]) -> Step[None]:
     """Step 5, for committed members, by position: they stand whatever happens here."""
+    if any(record_parts.is_large(member.record) for member in members):
+        yield from _settle_one_by_one(node, members)
+        return
     try:
         changed = yield from commit.apply_records(
             node, [(member.held, member.position, member.record) for member in members]
@@ -137,6 +140,10 @@ def settle_members(node: Node, members: Sequence[GroupMember]) -> Step[None]:
             return
     except (ReplyLost, WorkExpired):
         node.counts["groups settled again"] += 1
+    yield from _settle_one_by_one(node, members)
+
+
+def _settle_one_by_one(node: Node, members: Sequence[GroupMember]) -> Step[None]:
     for member in members:
         yield from commit.apply_and_release_again(node, member.held, member.position)
 

@@ -28,6 +28,7 @@ from belvedere.kv.cell import (
     WorkExpired,
     value_of,
 )
+from belvedere.txn.row_atomic import record_parts
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.cells.layout import ABORT, Floors, Parts, Record
 from belvedere.txn.row_atomic.node import Node
@@ -40,6 +41,8 @@ class LogEntry(NamedTuple):
     owner: bytes
     record: Record | None
     applied: bool
+    parts: Parts | None = None
+    parts_applied: int = 0
 
 
 class TrimmedPosition(NamedTuple):
@@ -143,7 +146,8 @@ def read_entry(node: Node, position: int, cells: Cells) -> LogEntry | None:
         body = b"elsewhere" if parts.changes else b""
         writes = (layout.CATALOG_WRITE,) if parts.catalog else ()
         stands_for = Record(parts.attempt, b"", 0, parts.count, writes, body)
-        return LogEntry(position, owner, stands_for, applied)
+        progress = record_parts.decode_progress(cells, row)
+        return LogEntry(position, owner, stands_for, applied, parts, progress)
     record = layout.decode(Record, payload, row)
     if owner_of(record.attempt) != owner:
         raise Corruption("row was altered: log record of another owner", row=row.hex())
@@ -154,19 +158,19 @@ def assemble_record(node: Node, entry: LogEntry) -> Step[Record | None]:
     """The complete record of an entry, assembled from its chunk rows when it was large."""
     if entry.record is None or entry.record.transaction:
         return entry.record
+    if entry.parts is not None and entry.parts.writing:
+        return (yield from record_parts.read_record(entry.parts))
     rows = [layout.chunk_row(entry.record.attempt, n) for n in range(entry.record.time)]
     found = yield MultiGet(tuple(Get(row) for row in rows))
-    parts = []
-    for row, cells in zip(rows, found):
-        value = value_of(cells, layout.RECORD)
-        if value is None:
-            raise Corruption("row was altered: part of a log record is missing", row=row.hex())
-        parts.append(layout.unframe_payload(value, row)[1])
-    return layout.decode(Record, b"".join(parts), rows[0])
+    pieces = [record_parts.read_payload(row, cells) for row, cells in zip(rows, found)]
+    return layout.decode(Record, b"".join(pieces), rows[0])
 
 
 def encode_log_value(node: Node, record: Record) -> Step[bytes]:
     """The value for the log row; a record too large for a cell is written to chunk rows first."""
+    if record_parts.is_large(record):
+        stands_for = yield from record_parts.write_parts(node, record)
+        return layout.frame_payload(layout.IN_PARTS, layout.encode(stands_for))
     payload = layout.encode(record)
     limit = node.settings.record_bytes_max
     if len(payload) <= limit:

@@ -73,6 +73,7 @@ class Node:
     heard: dict[int, tuple[Heartbeat | None, float]] = field(default_factory=dict)
     holes: dict[int, tuple[float, float]] = field(default_factory=dict)
     met: set[int] = field(default_factory=set)
+    progress: dict[int, tuple[int, float]] = field(default_factory=dict)
     moved: tuple[Positions, float] = (Positions(), float("-inf"))
     """Where this node itself has moved the positions of the store last, and when it began to."""
     commit_seconds: float = 0.0
@@ -104,6 +105,8 @@ class Node:
 
     def forget_up_to(self, applied: int) -> None:
         """Drop what is known of holes and records at or below `applied`, which are final."""
+        if self.progress:
+            self.progress = {p: seen for p, seen in tuple(self.progress.items()) if p > applied}
         if len(self.holes) + len(self.met) > 256:
             # Copied in one step: other threads of the process keep adding.
             self.holes = {p: seen for p, seen in tuple(self.holes.items()) if p > applied}

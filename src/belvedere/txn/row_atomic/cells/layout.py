@@ -10,7 +10,8 @@
 | 0x20 identity | i | the store's identity: format, id and the secret of its tokens |
 | 0x20 settings | s | StoredSettings: what all nodes have to agree on |
 | 0x21 kind, key | h | a lock: LockValue. No cell: free |
-| 0x22 lane, position | o, v, a | the log: owner (attempt, or abort), framed Record, applied flag |
+| 0x22 lane, position | o, v, a, w | the log: owner (attempt, or abort), framed Record, applied,
+                                     how many parts are applied |
 | 0x23 attempt, number | v | a part of a record too large for one cell |
 | 0x24 transaction id | p | the outcome: the position it committed at |
 | 0x25 node id | b | a Heartbeat |
@@ -62,6 +63,7 @@ HOLDERS = b"h"
 OWNER = b"o"
 RECORD = b"v"
 APPLIED = b"a"
+PROGRESS = b"w"
 OUTCOME = b"p"
 BEAT = b"b"
 IDENTITY = b"i"
@@ -186,13 +188,15 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Parts(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Stands for a record in chunk rows; whether that changes tables, and the catalog."""
+    """Stands for a record in chunk rows; whether that changes tables, and the catalog. `writing`:
+    how many of the parts hold writes (`record_parts`); 0: the record was cut as it is."""
 
     attempt: int
     count: int
     size: int
     changes: bool = True
     catalog: bool = False
+    writing: int = 0
 
 
 Stored = TypeVar("Stored")
