@@ -15,11 +15,13 @@ In reading order; an entry uses only those before it:
     log_rows         log rows: one row a position, written once: a record or an abort marker
     advance          advancing the decided and applied positions, by any node, for all nodes
     read_rows        reads of rows as of a position, and of the newest rows under a lock
+    load_holds       holds on tables: how a bulk load keeps others out without a lock a row
     commit           the commit of one transaction, step by step
     housekeeping/    periodic work: folding of sums, vacuum, finishing the work of dead nodes
     reader           `Reader` and `Writer` over cells
     required_locks   the locks that a transaction requires, and what it asks of its commit
     catalog_barrier  the catalog barrier: after DDL no commit under an older catalog succeeds
+    bulk_commit      the commit of a transaction of many rows: one lock, and a hold on its tables
     group_commit     group commit of a node: several transactions take a step together
     commit_protocol  the commit protocol that a transaction of this store uses
     change_log       the change log of a row-atomic store: reading, consumers and trimming

@@ -88,7 +88,13 @@ def reach_latest(node: Node) -> Step[Positions]:
     return (yield from reach_positions(node, counter))
 
 
-def apply_through(node: Node, need: int) -> Step[int]:
+def apply_open(node: Node) -> Step[None]:
+    """Help with every position that was handed out, up to the first large record whose writer gets
+    on by itself: that may take longer than a node may be silent."""
+    yield from apply_through(node, (yield from last_position_taken()), waits=False)
+
+
+def apply_through(node: Node, need: int, *, waits: bool = True) -> Step[int]:
     """Help until everything up to `need`, a position that was handed out, is applied."""
     failures = 0
     while True:
@@ -100,7 +106,7 @@ def apply_through(node: Node, need: int) -> Step[int]:
             if failures > node.settings.tries_max:
                 raise Unavailable("store does not answer", position=need) from failure
             continue
-        if reached >= need:
+        if reached >= need or (node.progress and not waits):
             return reached
 
 
@@ -122,7 +128,7 @@ def _help_apply(node: Node, need: int) -> Step[int]:
             yield Pause(node.poll_delay(shared) / 2)
             break
         if (yield from _is_applied_by_another(node, entry)):
-            yield Pause(node.poll_delay(shared))
+            yield Pause(node.settings.work_seconds_max / 20)
             break
         yield from apply_entry(node, entry)
         moved = moved.move_over(position, entry.record)

@@ -38,6 +38,9 @@ from belvedere.txn.row_atomic.reader import RepeatableRunner, RowReader
 from belvedere.txn.transaction.schema_change import CATALOG_KEY
 
 CATALOGS_CACHED_MAX = 8
+VERSION_MAX = 2**63
+LOAD = "load"
+"""The kind of the lock that an attempt takes before it holds tables."""
 
 
 def read_version() -> Step[int]:
@@ -66,6 +69,16 @@ def wait_for_older_locks(node: Node, version: int) -> Step[int]:
     for row, holder in (yield from _older_locks(version)):
         yield from _wait_for_holder(node, row, holder)
     return (yield from advance.latest_position(node))
+
+
+def wait_for_writers(node: Node) -> Step[None]:
+    """Wait for, or break, every lock that is held now, but for those of attempts that hold tables,
+    or are about to: these look for each other's holds themselves."""
+    found = yield from _older_locks(VERSION_MAX)
+    loads = {holder.attempt for row, holder in found if layout.split_lock_row(row)[0] == LOAD}
+    for row, holder in found:
+        if holder.attempt not in loads:
+            yield from _wait_for_holder(node, row, holder)
 
 
 def _older_locks(version: int) -> Step[list[tuple[bytes, Holder]]]:

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from belvedere.errors import Corruption, Error, Retry
 from belvedere.kv.cell import (
     Acknowledge,
     BeginWork,
     Cells,
+    CellScan,
     Get,
     Increment,
     Many,
@@ -31,11 +33,13 @@ from belvedere.kv.cell import (
     Step,
     WorkExpired,
 )
-from belvedere.txn.row_atomic import advance, locks, log_rows, record_parts
+from belvedere.txn.row_atomic import advance, load_holds, locks, log_rows, record_parts
 from belvedere.txn.row_atomic.cells import data_cells, layout
 from belvedere.txn.row_atomic.cells.layout import ADD, PUT, Record, RowWrite
 from belvedere.txn.row_atomic.locks import AttemptLocks, RowLock
 from belvedere.txn.row_atomic.node import Node
+
+ROWS_IN_ONE_TRIP = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +100,14 @@ def verify_rows(node: Node, held: AttemptLocks, work: CommitRequest) -> Step[tup
     """The writes, completed with what the stored rows say, if nothing moved since the snapshot."""
     rows = {write.row: None for write in work.writes if write.kind != ADD}
     rows.update((expect.row, None) for expect in work.expects)
+    few = list(rows) if len(rows) <= ROWS_IN_ONE_TRIP else []
     gets = [Get(layout.CATALOG_ROW), Get(layout.FLOOR_ROW)]
-    found = yield from _read_cells(node, gets + [Get(row, (data_cells.MARKER,)) for row in rows])
+    found = yield from _read_cells(node, gets + [Get(row, (data_cells.MARKER,)) for row in few])
     _check_catalog_and_floor(work, found[0], found[1])
-    markers = dict(zip(rows, found[2:]))
+    load_holds.require_not_held(found[0], rows, held.attempt)
+    markers = dict(zip(few, found[2:]))
+    if len(markers) < len(rows):
+        markers = yield from _read_many_markers(node, sorted(rows))
     for row, marker in markers.items():
         if marker and marker[0].timestamp > held.newest[0]:
             held.newest = (marker[0].timestamp, row)
@@ -109,11 +117,30 @@ def verify_rows(node: Node, held: AttemptLocks, work: CommitRequest) -> Step[tup
     return tuple(_complete_write(work, write, markers.get(write.row, ())) for write in work.writes)
 
 
+def _read_many_markers(node: Node, rows: list[bytes]) -> Step[dict[bytes, Cells]]:
+    """The markers of rows in tables that are held. Nearly always they are new rows, in ranges where
+    there are none: to see that, one row is asked for."""
+    markers: dict[bytes, Cells] = {}
+    for start in range(0, len(rows), ROWS_IN_ONE_TRIP):
+        some = rows[start : start + ROWS_IN_ONE_TRIP]
+        between = CellScan(some[0], some[-1] + b"\x00", (data_cells.MARKER,), limit=1)
+        if (yield from _read_again_until_answered(node, between)):
+            gets = [Get(row, (data_cells.MARKER,)) for row in some]
+            markers.update(zip(some, (yield from _read_cells(node, gets))))
+        else:
+            markers.update((row, ()) for row in some)
+    return markers
+
+
 def _read_cells(node: Node, gets: list[Get]) -> Step[tuple[Cells, ...]]:
+    found: tuple[Cells, ...] = yield from _read_again_until_answered(node, MultiGet(tuple(gets)))
+    return found
+
+
+def _read_again_until_answered(node: Node, wanted: MultiGet | CellScan) -> Step[Any]:
     for _ in range(node.settings.tries_max):
         try:
-            found: tuple[Cells, ...] = yield MultiGet(tuple(gets))
-            return found
+            return (yield wanted)
         except ReplyLost:
             continue
     raise Retry("store does not answer")
@@ -249,17 +276,19 @@ def apply_records(
     return [row for row, answer in zip(rows, given) if not locks.is_given_back(answer)]
 
 
-def apply_and_release_again(node: Node, held: AttemptLocks, position: int) -> Step[None]:
-    """Step 5 after a lost reply, or of a large record: read what is there, and do the rest."""
+def apply_and_release_again(node: Node, held: AttemptLocks, position: int) -> Step[bool]:
+    """Step 5 after a lost reply, or of a large record: read what is there, and do the rest. False
+    when it is left to others."""
     for _ in range(node.settings.tries_max):
         yield BeginWork()
         try:
             yield from advance.finish_attempt(node, held.attempt, position)
             yield from locks.release_locks(node, held)
-            return
+            return True
         except (ReplyLost, WorkExpired):
             continue
     node.counts["commits left to others"] += 1
+    return False
 
 
 def read_outcome(node: Node, transaction: bytes) -> Step[int | None]:

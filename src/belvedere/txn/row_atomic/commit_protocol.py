@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -36,9 +37,9 @@ from belvedere.txn.contracts import (
     Reader,
     Snapshot,
 )
-from belvedere.txn.history.readers import OverlayReader
 from belvedere.txn.row_atomic import (
     advance,
+    bulk_commit,
     catalog_barrier,
     commit,
     locks,
@@ -53,18 +54,19 @@ from belvedere.txn.row_atomic.commit import CommitRequest
 from belvedere.txn.row_atomic.group_commit import GroupCommit
 from belvedere.txn.row_atomic.housekeeping import sweep
 from belvedere.txn.row_atomic.isolation import require_supported_isolation
+from belvedere.txn.row_atomic.load_holds import TableHeld, wait_for_hold
 from belvedere.txn.row_atomic.locks import AttemptLocks
 from belvedere.txn.row_atomic.node import NodeSettings
 from belvedere.txn.row_atomic.reader import (
     Result,
     RowReader,
-    RowWriter,
     derived_writes,
     single_cell_write,
 )
 from belvedere.txn.row_atomic.required_locks import (
     MAINTENANCE,
     build_request,
+    derive_rows,
     lock_rows,
     required_locks,
 )
@@ -349,6 +351,11 @@ class RowCommit:
         if model.CATALOG_RELATION in relations:
             catalog = apply_catalog_changes(catalog, intent.changes)
         participants = self._participants_for(catalog, relations)
+        if bulk_commit.is_bulk(intent, relations):
+            newest = self._reader_at(None, intent, catalog)
+            commit_bulk = partial(bulk_commit.commit_bulk, self.run_step, self.node)
+            derive = partial(derive_rows, intent, participants, newest)
+            return commit_bulk(intent, catalog, time, derive)
         seen = self._reader_at(intent.snapshot.batch, intent, catalog)
         wanted = required_locks(intent, catalog, participants, seen)
         for _ in range(LOCK_ROUNDS_MAX):
@@ -361,6 +368,9 @@ class RowCommit:
                 if record is None:
                     self.run_step(locks.release_locks(self.node, held))
                     wanted |= more
+            except TableHeld as found:
+                hold = found.hold
+                self.run_repeatable(lambda hold=hold: wait_for_hold(self.node, hold))  # type: ignore[misc]
             finally:
                 if record is None:
                     self.node.end_attempt(held.attempt)
@@ -389,29 +399,10 @@ class RowCommit:
             more = required_locks(intent, catalog, participants, newest)
             if not more <= wanted:
                 return None, more
-            return self._derive_rows(intent, participants, newest, record), more
+            return derive_rows(intent, participants, newest, record), more
         except BaseException:
             self.run_step(locks.release_locks(self.node, held))
             raise
-
-    def _derive_rows(
-        self,
-        intent: Intent,
-        participants: Sequence[Participant],
-        newest: RowReader,
-        record: Record,
-    ) -> Record:
-        writer = RowWriter(newest)
-        for participant in participants:
-            participant.writes(intent.changes, newest, writer)
-        checking = [participant for participant in participants if participant.checks]
-        if checking:
-            overlay = {change.key: change.new for change in intent.changes}
-            overlay.update(writer.visible_rows())
-            after = OverlayReader(newest, overlay, newest.position + 1, newest.catalog)
-            for participant in checking:
-                participant.check(intent.changes, after)
-        return msgspec.structs.replace(record, writes=record.writes + writer.writes())
 
     # -- rows that are no changes -------------------------------------------------------------
 

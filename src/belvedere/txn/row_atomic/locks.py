@@ -126,13 +126,13 @@ def _take_lock(
         while seen is not None and (in_the_way := _blocking_holder(seen, mine)) is not None:
             yield from _wait_or_break(node, row, in_the_way, started, finish)
             seen = yield from read_lock(row)
-        if seen is not None and _find_holder(seen, mine.attempt) is not None:
+        if seen is not None and find_holder(seen, mine.attempt) is not None:
             held.values[row] = seen
             return
 
 
 def _blocking_holder(seen: LockValue, mine: Holder) -> Holder | None:
-    if _find_holder(seen, mine.attempt) is not None:
+    if find_holder(seen, mine.attempt) is not None:
         return None
     return next((holder for holder in seen.holders if _excludes_holder(holder, mine)), None)
 
@@ -162,7 +162,7 @@ def stamp_primary(node: Node, held: AttemptLocks, position: int) -> Step[None]:
     when another node has ended the attempt."""
     row = held.primary
     seen: LockValue | None = held.values[row]
-    while seen is not None and (mine := _find_holder(seen, held.attempt)) is not None:
+    while seen is not None and (mine := find_holder(seen, held.attempt)) is not None:
         if mine.stamp == position:
             held.values[row] = seen
             return
@@ -223,7 +223,7 @@ def remove_holder(row: bytes, attempt: int) -> Step[None]:
     """Take an attempt out of a lock row, whatever others do to the row concurrently."""
     while True:
         seen = yield from read_lock(row)
-        if seen is None or _find_holder(seen, attempt) is None:
+        if seen is None or find_holder(seen, attempt) is None:
             return
         if (yield _remove_operation(row, seen, attempt)):
             return
@@ -246,7 +246,7 @@ def _end_attempt(node: Node, holder: Holder, finish: FinishAttempt) -> Step[None
     """Make sure the attempt is either applied or can never commit: its primary is gone."""
     while True:
         seen = yield from read_lock(holder.primary)
-        found = None if seen is None else _find_holder(seen, holder.attempt)
+        found = None if seen is None else find_holder(seen, holder.attempt)
         if seen is None or found is None:
             return
         if found.stamp:
@@ -260,7 +260,7 @@ def is_expired(node: Node, row: bytes, holder: Holder) -> Step[bool]:
     heartbeat_row = layout.heartbeat_row(node_of(holder.attempt))
     if row != holder.primary:
         primary = yield from read_lock(holder.primary)
-        if primary is None or _find_holder(primary, holder.attempt) is None:
+        if primary is None or find_holder(primary, holder.attempt) is None:
             return True
     stored = value_of((yield Get(heartbeat_row)), layout.BEAT)
     beat = None if stored is None else layout.decode(Heartbeat, stored, heartbeat_row)
@@ -294,7 +294,7 @@ def read_lock(row: bytes) -> Step[LockValue | None]:
     return None if stored is None else layout.decode(LockValue, stored, row)
 
 
-def _find_holder(value: LockValue, attempt: int) -> Holder | None:
+def find_holder(value: LockValue, attempt: int) -> Holder | None:
     return next((holder for holder in value.holders if holder.attempt == attempt), None)
 
 

@@ -17,11 +17,14 @@ import msgspec
 from belvedere.errors import Corruption
 from belvedere.kv.cell import (
     BeginWork,
+    CellDelete,
     Cells,
+    CellScan,
     Get,
     Many,
     MultiGet,
     Mutate,
+    Now,
     Put,
     ReplyLost,
     Step,
@@ -29,7 +32,7 @@ from belvedere.kv.cell import (
 )
 from belvedere.txn.row_atomic.cells import data_cells, layout
 from belvedere.txn.row_atomic.cells.layout import Parts, Positions, Record, RowWrite
-from belvedere.txn.row_atomic.node import Node
+from belvedere.txn.row_atomic.node import Node, send_heartbeat
 
 WRITES_IN_PART = 2048
 WRITES_IN_ROW_MAX = 2 * WRITES_IN_PART
@@ -97,6 +100,18 @@ def _put_again_until_answered(node: Node, batch: list[Mutate]) -> Step[None]:
                 raise
 
 
+def remove_parts(attempt: int) -> Step[None]:
+    """Remove the parts of an attempt that is over and was not committed."""
+    start, end = layout.chunk_row(attempt, 0), layout.chunk_row(attempt + 1, 0)
+    while True:
+        rows = yield CellScan(start, end, (layout.RECORD,), limit=PARTS_IN_TRIP)
+        if not rows:
+            return
+        gone = (CellDelete(layout.RECORD, layout.ONLY),)
+        yield BeginWork()
+        yield Many(tuple(Mutate(row, gone) for row, _ in rows))
+
+
 def read_record(parts: Parts) -> Step[Record]:
     """The complete record."""
     writes: list[RowWrite] = []
@@ -129,7 +144,12 @@ def apply_parts(node: Node, position: int, parts: Parts, done: int) -> Step[bool
     the position meanwhile: then there is nothing left to do. The last piece of work that it began
     may be used to mark the record applied."""
     log_row = layout.log_row(position, node.settings.lanes)
+    beaten = yield Now()
     for number in range(done, parts.writing):
+        now = yield Now()
+        if now - beaten > node.settings.lease_seconds / 5:  # this may be the thread that beats
+            yield from send_heartbeat(node)
+            beaten = now
         yield BeginWork()
         row = layout.chunk_row(parts.attempt, number)
         stored, cells = yield MultiGet((Get(layout.POSITION_ROW), Get(row)))

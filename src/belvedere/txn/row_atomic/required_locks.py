@@ -7,12 +7,15 @@
 - the catalog, and the lock of view maintenance, for changes of the catalog;
 - what participants ask for: claims of unique values, guards of parents, join keys, states.
 
-With them, what the transaction's intent asks of its commit (`build_request`).
+With them, what the transaction's intent asks of its commit (`build_request`), and what participants
+add to it (`derive_rows`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
 
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
@@ -24,9 +27,10 @@ from belvedere.codec.record import encode_record
 from belvedere.txn.contracts import Intent, LockRequest, Participant, Reader, RowChange
 from belvedere.txn.history.readers import OverlayReader
 from belvedere.txn.row_atomic.cells import layout
+from belvedere.txn.row_atomic.cells.layout import Record
 from belvedere.txn.row_atomic.commit import CommitRequest
 from belvedere.txn.row_atomic.locks import RowLock
-from belvedere.txn.row_atomic.reader import row_write
+from belvedere.txn.row_atomic.reader import RowReader, RowWriter, row_write
 from belvedere.txn.transaction.foreign_keys import CHILDREN
 from belvedere.txn.transaction.root_keys import root_finder
 
@@ -112,6 +116,24 @@ def build_request(
         time=time,
         seen={change.key: change.seen for change in intent.changes},
     )
+
+
+def derive_rows(
+    intent: Intent, participants: Sequence[Participant], newest: RowReader, record: Record
+) -> Record:
+    """The record with what participants write, which have checked it: at the newest rows, once the
+    locks are held."""
+    writer = RowWriter(newest)
+    for participant in participants:
+        participant.writes(intent.changes, newest, writer)
+    checking = [participant for participant in participants if participant.checks]
+    if checking:
+        overlay = {change.key: change.new for change in intent.changes}
+        overlay.update(writer.visible_rows())
+        after = OverlayReader(newest, overlay, newest.position + 1, newest.catalog)
+        for participant in checking:
+            participant.check(intent.changes, after)
+    return msgspec.structs.replace(record, writes=record.writes + writer.writes())
 
 
 def lock_rows(wanted: Iterable[LockRequest]) -> tuple[RowLock, ...]:

@@ -6,7 +6,7 @@
 | 0x20 nodes | n | the last node id handed out (an increment cell) |
 | 0x20 position | p, d | (decided, applied, changed, catalog); the shared closing delay in seconds |
 | 0x20 floor | f | Floors: what readers and log readers may no longer ask for |
-| 0x20 catalog | v | the catalog version |
+| 0x20 catalog | v, h | the catalog version; the holds on tables (Holds) |
 | 0x20 identity | i | the store's identity: format, id and the secret of its tokens |
 | 0x20 settings | s | StoredSettings: what all nodes have to agree on |
 | 0x21 kind, key | h | a lock: LockValue. No cell: free |
@@ -59,6 +59,7 @@ POSITIONS = b"p"
 DELAY = b"d"
 FLOORS = b"f"
 VERSION = b"v"
+HOLDS = b"h"
 HOLDERS = b"h"
 OWNER = b"o"
 RECORD = b"v"
@@ -104,6 +105,22 @@ class LockValue(msgspec.Struct, frozen=True, array_like=True):
     made: int
     changes: int
     holders: tuple[Holder, ...]
+
+
+class Hold(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An attempt that keeps others from writing to tables, with its primary lock."""
+
+    attempt: int
+    primary: bytes
+    relations: tuple[int, ...]
+    transaction: bytes = b""
+
+
+class Holds(msgspec.Struct, frozen=True, array_like=True):
+    """`changes` counts the changes of this cell, so that no value ever comes back."""
+
+    changes: int = 0
+    holds: tuple[Hold, ...] = ()
 
 
 class Positions(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -8,7 +8,7 @@ gone. It is not needed for correctness, only for latency.
 from __future__ import annotations
 
 from belvedere.kv.cell import BeginWork, CellScan, CheckAndMutate, Now, Put, Step, value_of
-from belvedere.txn.row_atomic import advance, locks
+from belvedere.txn.row_atomic import advance, load_holds, locks
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.cells.layout import Heartbeat, Holder, LockValue
 from belvedere.txn.row_atomic.node import Node
@@ -32,7 +32,8 @@ def sweep_locks(node: Node) -> Step[int]:
         if (yield from locks.is_expired(node, row, holder)):
             yield from locks.break_holder(node, row, holder, advance.finish_attempt)
             broken += 1
-    yield from advance.latest_position(node)
+    yield from load_holds.end_silent_holds(node)
+    yield from advance.apply_open(node)
     yield from _retire_silent_nodes(node)
     return broken
 
