@@ -28,6 +28,7 @@ from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.sql.statements import DataPlan
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
+from belvedere.views.read.failed_reading import name_failing_views
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -96,7 +97,8 @@ def _begin_stream(session: Session, text: str, parameters: Sequence[Any]) -> Que
             return _begin_stream(session, text, parameters)
         entry, reader = freshness_policy.choose_statement_and_reader(session, transaction, entry)
         run = session.make_run_context(reader, values, environment=entry.needs_environment)
-        return QueryStream(session, transaction, entry.data.plan.fields, _iterate_rows(entry, run))
+        rows = _iterate_rows(session, entry, run)
+        return QueryStream(session, transaction, entry.data.plan.fields, rows)
     except BaseException:
         transaction.rollback()
         raise
@@ -126,10 +128,11 @@ def _fork_transaction(session: Session) -> Transaction:
     return transaction.fork_for_reading()
 
 
-def _iterate_rows(entry: CompiledStatement, run: Any) -> Iterator[Row]:
+def _iterate_rows(session: Session, entry: CompiledStatement, run: Any) -> Iterator[Row]:
     plan = entry.data.plan
     if entry.tier is not Tier.DUCKDB and _is_generated(plan):
-        yield from compile_plan(entry.catalog, plan)(run)
+        rows = compile_plan(entry.catalog, plan)
+        yield from name_failing_views(session.host.views.registry, entry.catalog, plan, rows)(run)
         return
     found = entry.rows(run)
     table = getattr(found, "table", None)

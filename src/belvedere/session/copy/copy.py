@@ -38,6 +38,7 @@ from belvedere.sql import statements as s
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row, SqlType
 from belvedere.values.failures import add_column_to_error, show_number
+from belvedere.views.read.failed_reading import name_failing_views
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -308,7 +309,9 @@ def _add_failing_field(
 
 
 def _copy_query_to_output(session: Session, transaction: Transaction, statement: s.Copy) -> Result:
-    compiled = compile_plan(transaction.catalog, session.expand_views_and_optimize(statement.plan))
+    catalog, plan = transaction.catalog, session.expand_views_and_optimize(statement.plan)
+    registry = session.host.views.registry
+    compiled = name_failing_views(registry, catalog, plan, compile_plan(catalog, plan))
     rows = compiled(session.make_run_context(transaction, ()))
     names = [field.name for field in statement.plan.fields]
     types = [field.type for field in statement.plan.fields]

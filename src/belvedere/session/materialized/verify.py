@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Maintenance, View
-from belvedere.errors import Unsupported
+from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.choose_tier import ExecutionChoice, Tier, compile_for_tier
 from belvedere.execution.duckdb.rows import rows_of
 from belvedere.execution.python.compile import compile_plan
@@ -28,6 +28,8 @@ from belvedere.sql import definitions as d
 from belvedere.txn.contracts import Reader
 from belvedere.types import BIGINT, BOOLEAN, TEXT, Row
 from belvedere.views.delta.tie_break import has_ambiguous_order, with_total_order
+from belvedere.views.maintain.failed_expression import add_view_to_error
+from belvedere.views.read.failed_reading import build_reading_error
 from belvedere.views.registry.view_registry import hide_later_columns
 
 if TYPE_CHECKING:
@@ -102,8 +104,12 @@ def verify_view(session: Session, view: View) -> Row:
         choice = ExecutionChoice(Tier.DUCKDB, "verify", 0)
         recomputed = compile_for_tier(catalog, definition, choice, session.shared.engine)
         reading = compile_plan(catalog, host.views.registry.build_verification_plan(catalog, view))
-        expected = _collect_row_counts(session, tables, recomputed, definition.fields)
-        found = _collect_row_counts(session, transaction, reading, definition.fields)
+        try:
+            expected = _collect_row_counts(session, tables, recomputed, definition.fields)
+            found = _collect_row_counts(session, transaction, reading, definition.fields)
+        except InvalidInput as error:
+            told = build_reading_error(host.views.registry, catalog, [view], transaction, error)
+            raise add_view_to_error(catalog, view, told, None) from error
     missing, unexpected = (expected - found).total(), (found - expected).total()
     said = f"{missing} missing, {unexpected} unexpected" if missing + unexpected else "ok"
     host.views.deferred.verified[view.id] = f"{said} at {position}"

@@ -39,6 +39,7 @@ from belvedere.session.statement.immediate_checks import find_statement_checks
 from belvedere.session.statement.parameters import make_exact_converter
 from belvedere.sql.statements import DataPlan
 from belvedere.types import Kind, Row
+from belvedere.views.read.failed_reading import name_failing_views, name_failing_views_of_read
 from belvedere.views.rewrite.planner import RewriteChoice
 
 
@@ -118,6 +119,10 @@ class CompiledStatement:
                     self.fast_read = compile_page_read(catalog, data.plan)
                     if self.fast_read is None:
                         self.fast_read = compile_few_rows_read(catalog, data.plan)
+                if self.fast_read is not None:
+                    self.fast_read = name_failing_views_of_read(
+                        shared.host.views.registry, catalog, data.plan, self.fast_read
+                    )
             elif not data.returns:
                 self.fast_write = compile_fast_write(catalog, data.plan)
                 self.estimated = self.fast_write is None
@@ -133,7 +138,9 @@ class CompiledStatement:
         self.choice: ExecutionChoice = choose_tier(
             data.plan, tier, shared.estimate_table_rows, shared.make_row_estimator(catalog)
         )
-        self.rows: Rows = compile_for_tier(catalog, data.plan, self.choice, shared.engine, wrap)
+        rows = compile_for_tier(catalog, data.plan, self.choice, shared.engine, wrap)
+        registry = shared.host.views.registry
+        self.rows: Rows = name_failing_views(registry, catalog, data.plan, rows)
         record.tier = self.choice.tier.value
 
     def has_stale_estimates(self, position: int) -> bool:

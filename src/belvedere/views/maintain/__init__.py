@@ -9,6 +9,7 @@ In reading order; an entry uses only those before it:
     difference_plan  a definition after a batch minus before it, over the touched partitions
     exact_forms      what DuckDB would compute differently
     duckdb_batch     the delta of a large batch by DuckDB, in columns
+    failing_part     the part of an expression that fails, and the row for which it does
     failed_expression  the error of a view that cannot be maintained: view, expression, row
     log_window       a window of the log, read, decoded and consolidated once for all views
     maintainer       the maintenance of one view: changes of its tables to additions to state

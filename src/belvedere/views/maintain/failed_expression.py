@@ -12,7 +12,7 @@ partners after the change, until one fails in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -22,11 +22,9 @@ from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.codec import keyspace
 from belvedere.errors import Error, InvalidInput
 from belvedere.execution.python.compile import compile_plan
-from belvedere.execution.python.context import CompileContext
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
-from belvedere.plan.expression_printer import print_expression
 from belvedere.plan.fields import Field
 from belvedere.txn.contracts import Reader, RowChange
 from belvedere.types import Row
@@ -42,18 +40,32 @@ from belvedere.views.delta.delta_tree import (
     Union,
 )
 from belvedere.views.delta.linear_core import CoreBranch, CoreLeaf, Expressions
-from belvedere.views.delta.sessionless_run import make_run_with_reader, run_compiled_plan
-from belvedere.views.operators.operator import DeltaStep
+from belvedere.views.delta.sessionless_run import run_compiled_plan
+from belvedere.views.maintain.failing_part import (
+    FailingPartFinder,
+    describe_computation,
+    is_row_expression,
+    show_value,
+)
+from belvedere.views.operators.auxiliary_readers import AuxiliaryViews
+from belvedere.views.operators.build import build_delta_operator
+from belvedere.views.operators.operator import DeltaOperator, DeltaStep
 
 JOINED_ROWS_MAX = 10_000
 """How many joined rows are looked at."""
 
-SHOWN_MAX = 64
 FILL_BATCH_ROWS = 1_000
+LOOKED_AT_MAX = 100_000
+"""How many rows of a group, a window or a join are looked at."""
 
 
 def build_view_error(
-    catalog: Catalog, view: View, compiled: MaintenancePlan, step: DeltaStep, error: InvalidInput
+    catalog: Catalog,
+    view: View,
+    compiled: MaintenancePlan,
+    kept: AuxiliaryViews,
+    step: DeltaStep,
+    error: InvalidInput,
 ) -> InvalidInput:
     """The error with the view that raised it and, where they can be found, the expression and the
     row."""
@@ -61,12 +73,24 @@ def build_view_error(
         return error
     failed = _find_failed_expression(catalog, compiled, step, error)
     if failed is not None:
-        return _add_view(catalog, view, error, failed.describe(catalog))
-    return _add_view(catalog, view, error, _describe_only_change(catalog, view, step.changes))
+        return add_view_to_error(catalog, view, error, failed.describe(catalog))
+
+    def give_new_rows(source: DeltaOperator) -> Iterator[Row]:
+        return (row for row, weight in source.compute_delta(step) if weight > 0)
+
+    told = _describe_failed_map(catalog, compiled, kept, step.after, error, give_new_rows)
+    changed = _describe_only_change(catalog, view, step.changes)
+    details = ", ".join(one for one in (told, changed) if one)
+    return add_view_to_error(catalog, view, error, details or None)
 
 
 def build_backfill_error(
-    catalog: Catalog, view: View, compiled: MaintenancePlan, reader: Reader, error: InvalidInput
+    catalog: Catalog,
+    view: View,
+    compiled: MaintenancePlan,
+    kept: AuxiliaryViews,
+    reader: Reader,
+    error: InvalidInput,
 ) -> InvalidInput:
     """The same for an error while the view is filled from its tables: every row is looked at as if
     it were inserted."""
@@ -78,11 +102,14 @@ def build_backfill_error(
             step = DeltaStep(rows, reader, lambda *_: (), reader)
             failed = _find_failed_expression(catalog, compiled, step, error)
             if failed is not None:
-                return _add_view(catalog, view, error, failed.describe(catalog))
-    return _add_view(catalog, view, error, None)
+                return add_view_to_error(catalog, view, error, failed.describe(catalog))
+    told = _describe_failed_map(
+        catalog, compiled, kept, reader, error, lambda source: source.compute_all_rows(reader)
+    )
+    return add_view_to_error(catalog, view, error, told)
 
 
-def _add_view(
+def add_view_to_error(
     catalog: Catalog, view: View, error: InvalidInput, detail: str | None
 ) -> InvalidInput:
     details = [one for one in (detail, error.detail) if one]
@@ -112,23 +139,8 @@ class _FailedExpression:
     change: RowChange
 
     def describe(self, catalog: Catalog) -> str:
-        columns: dict[str, str] = {}
-        _collect_column_values(self.expression, self.row, columns)
-        given = ", ".join(f"{name} = {value}" for name, value in columns.items())
-        text = f"the view computes {print_expression(self.expression)}"
-        return f"{text}{f' with {given}' if given else ''}, for {_show_row(catalog, self.change)}"
-
-
-def _collect_column_values(expression: e.Expression, row: Row, found: dict[str, str]) -> None:
-    if isinstance(expression, e.Column):
-        found[expression.name] = _show_value(row[expression.index])
-    for operand in transform.operands(expression):
-        _collect_column_values(operand, row, found)
-
-
-def _show_value(value: object) -> str:
-    text = "null" if value is None else str(value)
-    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}.."
+        text = describe_computation(self.expression, self.row)
+        return f"{text}, for {_show_row(catalog, self.change)}"
 
 
 def _show_row(catalog: Catalog, change: RowChange) -> str:
@@ -140,7 +152,7 @@ def _show_row(catalog: Catalog, change: RowChange) -> str:
     keyed = [table.table.columns[slot] for slot in table.table.primary_key]
     shown = [c for c in keyed if not c.hidden] or [c for c in table.live_columns if not c.hidden]
     names = ", ".join(column.name for column in shown)
-    values = ", ".join(_show_value(row[column.slot]) for column in shown)
+    values = ", ".join(show_value(row[column.slot]) for column in shown)
     return f"the row ({names}) = ({values}) of {table.table.name}"
 
 
@@ -166,6 +178,48 @@ def _find_failed_expression(
     except Error:  # what the search reads may fail as well: the first error is the one to tell
         return None
     return None
+
+
+def _describe_failed_map(
+    catalog: Catalog,
+    compiled: MaintenancePlan,
+    kept: AuxiliaryViews,
+    reader: Reader,
+    error: InvalidInput,
+    give_rows: Callable[[DeltaOperator], Iterable[Row]],
+) -> str | None:
+    """What fails over the rows of a group, a window or a join, and for which of them."""
+    finder = FailingPartFinder(catalog, reader, error)
+    for node in _list_maps(compiled.tree):
+        fields = node.input.plan.fields
+        try:
+            rows = give_rows(build_delta_operator(catalog, node.input, kept))
+            own = tuple(transform.own_expressions(node.plan))
+            told = finder.describe_failing_row(own, fields, islice(rows, LOOKED_AT_MAX))
+        except Error:  # the input may fail as well: the first error is the one to tell
+            return None
+        if told is not None:
+            return told
+    return None
+
+
+def _list_maps(tree: DeltaTree) -> Iterator[Map]:
+    """The innermost first."""
+    match tree:
+        case Map():
+            yield from _list_maps(tree.input)
+            yield tree
+        case Union():
+            yield from _list_maps(tree.left)
+            yield from _list_maps(tree.right)
+        case Apply():
+            for one in (tree.left, *[right.tree for right in tree.rights]):
+                yield from _list_maps(one)
+        case Recompute():
+            for below in tree.inputs:
+                yield from _list_maps(below.tree)
+        case LinearCore() | FullRecompute():
+            return
 
 
 def _list_row_expressions(
@@ -217,14 +271,12 @@ class _Search:
         self._catalog = catalog
         self._changes = step.changes
         self._after: Reader = step.after
-        self._error = error
-        self._run = make_run_with_reader(self._after)
-        self._context = CompileContext(catalog, lambda node: compile_plan(catalog, node))
+        self._parts = FailingPartFinder(catalog, self._after, error)
 
     def search_branch(
         self, branch: CoreBranch, expressions: Expressions
     ) -> _FailedExpression | None:
-        plain = tuple([x for x in expressions if _is_row_expression(x)])
+        plain = tuple([x for x in expressions if is_row_expression(x)])
         for number, leaf in enumerate(branch.leaves):
             given = self._project_new_rows(leaf)
             if not given:
@@ -305,41 +357,13 @@ class _Search:
     ) -> e.Expression | None:
         """The first that fails; after a condition that does not hold, nothing is evaluated."""
         for condition in conditions:
-            failed = self._find_failing_part(condition, row)
+            failed = self._parts.find_failing_part(condition, row)
             if failed is not None:
                 return failed
-            if self._evaluate(condition, row) is not True:
+            if self._parts.evaluate(condition, row) is not True:
                 return None
-        parts = (self._find_failing_part(one, row) for one in others)
+        parts = (self._parts.find_failing_part(one, row) for one in others)
         return next((part for part in parts if part is not None), None)
-
-    def _find_failing_part(self, expression: e.Expression, row: Row) -> e.Expression | None:
-        """The expression if it fails, or the operand by which it does. Operands that may not be
-        evaluated at all (CASE, AND) are not looked at."""
-        result = self._evaluate(expression, row)
-        if not (isinstance(result, InvalidInput) and _is_same_error(result, self._error)):
-            return None
-        if isinstance(expression, e.Call | e.Cast):
-            for operand in transform.operands(expression):
-                part = self._find_failing_part(operand, row)
-                if part is not None:
-                    return part
-        return expression
-
-    def _evaluate(self, expression: e.Expression, row: Row) -> object:
-        """The value, or the error."""
-        try:
-            return self._context.value_of(expression)(self._run)(row)
-        except InvalidInput as error:
-            return error
-
-
-def _is_same_error(one: Error, other: Error) -> bool:
-    return (one.message, one.sqlstate) == (other.message, other.sqlstate)
-
-
-def _is_row_expression(expression: e.Expression) -> bool:
-    return not (transform.has_subplan(expression) or transform.has_outer_column(expression))
 
 
 def _is_column_equality(condition: e.Expression) -> bool:

@@ -123,7 +123,7 @@ class ViewMaintainer:
         except InvalidInput as error:
             step = DeltaStep(changes, reader, self.indexes, after)
             raise build_view_error(
-                self._catalog, self._view, self._compiled, step, error
+                self._catalog, self._view, self._compiled, self.auxiliary_views, step, error
             ) from error
         self.write_sums_as_additions(sums, writer)
 
@@ -162,7 +162,8 @@ class ViewMaintainer:
 
     def build_backfill_error(self, reader: Reader, error: InvalidInput) -> InvalidInput:
         """The error of a fill from these tables with the view, the expression and the row."""
-        return build_backfill_error(self._catalog, self._view, self._compiled, reader, error)
+        kept = self.auxiliary_views
+        return build_backfill_error(self._catalog, self._view, self._compiled, kept, reader, error)
 
     def compute_state_entries(
         self, engine: DuckEngine, reader: Reader, interrupt: Interrupt
