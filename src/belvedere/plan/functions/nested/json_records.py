@@ -7,10 +7,13 @@ values, the first with names and values in turn, the second with the values only
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from belvedere.interrupts import check_statement
 from belvedere.plan.functions.cast.casts import text_formatter
 from belvedere.plan.functions.core.function import (
     UDF,
@@ -61,19 +64,50 @@ def extract_path_text(value: str, *steps: str | None) -> str | None:
 
 
 def strip_nulls(value: str, in_arrays: bool = False) -> str:
-    """Objects without their null members, at every depth; arrays too if `in_arrays`."""
-    first = first_character(value)
-    if first == '"':
-        return quote_json_string(str(json.loads(value, strict=False)))
-    if first not in "{[":
-        return value.strip(" \t\n\r")
-    items = [(name, item) for name, item in split_members(value)]
-    if first == "{" or in_arrays:
-        items = [(name, item) for name, item in items if item.strip(" \t\n\r") != "null"]
-    inside = [(name, strip_nulls(item, in_arrays)) for name, item in items]
-    if first == "[":
-        return "[" + ",".join(item for _, item in inside) + "]"
-    return "{" + ",".join(f"{quote_json_string(str(name))}:{item}" for name, item in inside) + "}"
+    """Objects without their null members, at every depth; arrays too if `in_arrays`. One pass,
+    whatever the depth."""
+    open_containers: list[_Container] = []
+    current = _Container("[", [])
+    for number, token in enumerate(_TOKENS.findall(value)):
+        if not number % _CHECKED_TOKENS:
+            check_statement()
+        if token in "{[":
+            open_containers.append(current)
+            current = _Container(token, [])
+            continue
+        if token in ",:":
+            continue
+        if token in "}]":
+            text = f"{current.opening}{','.join(current.parts)}{token}"
+            current = open_containers.pop()
+        elif token[0] != '"':
+            text = token
+        else:
+            text = quote_json_string(str(json.loads(token, strict=False)))
+            if current.opening == "{" and current.name is None:
+                current.name = text
+                continue
+        current.add_value(text, in_arrays and bool(open_containers))
+    return current.parts[0]
+
+
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+_CHECKED_TOKENS = 4096
+
+
+@dataclass(slots=True)
+class _Container:
+    """An object or array that is being read; `name` is that of the member that comes next."""
+
+    opening: str
+    parts: list[str]
+    name: str | None = None
+
+    def add_value(self, text: str, in_arrays: bool) -> None:
+        name, self.name = self.name, None
+        if text == "null" and (name is not None or in_arrays):
+            return
+        self.parts.append(text if name is None else f"{name}:{text}")
 
 
 def _specialize_record(types: Types) -> Callable[..., str]:
