@@ -28,7 +28,7 @@ from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.sql.statements import DataPlan
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
-from belvedere.views.read.failed_reading import name_failing_views
+from belvedere.views.read.reading_errors import name_failing_views
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session

@@ -54,7 +54,7 @@ SURFACE = (
     "operators.recompute",
     "read.expand_to_state",
     "read.expand_views",
-    "read.failed_reading",
+    "read.reading_errors",
     "read.rewrite_rules",
     "read.rewrite_to_index",
     "registry.created_objects",

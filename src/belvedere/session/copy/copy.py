@@ -38,7 +38,7 @@ from belvedere.sql import statements as s
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row, SqlType
 from belvedere.values.failures import add_column_to_error, show_number
-from belvedere.views.read.failed_reading import name_failing_views
+from belvedere.views.read.reading_errors import name_failing_views
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session

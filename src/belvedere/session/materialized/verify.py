@@ -29,7 +29,7 @@ from belvedere.txn.contracts import Reader
 from belvedere.types import BIGINT, BOOLEAN, TEXT, Row
 from belvedere.views.delta.tie_break import has_ambiguous_order, with_total_order
 from belvedere.views.maintain.failed_expression import add_view_to_error
-from belvedere.views.read.failed_reading import build_reading_error
+from belvedere.views.read.reading_errors import build_reading_error
 from belvedere.views.registry.view_registry import hide_later_columns
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from belvedere.session.statement.immediate_checks import find_statement_checks
 from belvedere.session.statement.parameters import make_exact_converter
 from belvedere.sql.statements import DataPlan
 from belvedere.types import Kind, Row
-from belvedere.views.read.failed_reading import name_failing_views, name_failing_views_of_read
+from belvedere.views.read.reading_errors import name_failing_views, name_failing_views_of_read
 from belvedere.views.rewrite.planner import RewriteChoice
 
 
