@@ -28,8 +28,7 @@ from belvedere.sql import definitions as d
 from belvedere.txn.contracts import Reader
 from belvedere.types import BIGINT, BOOLEAN, TEXT, Row
 from belvedere.views.delta.tie_break import has_ambiguous_order, with_total_order
-from belvedere.views.maintain.failed_expression import add_view_to_error
-from belvedere.views.read.reading_errors import build_reading_error
+from belvedere.views.read.reading_errors import build_verify_error
 from belvedere.views.registry.view_registry import hide_later_columns
 
 if TYPE_CHECKING:
@@ -108,8 +107,8 @@ def verify_view(session: Session, view: View) -> Row:
             expected = _collect_row_counts(session, tables, recomputed, definition.fields)
             found = _collect_row_counts(session, transaction, reading, definition.fields)
         except InvalidInput as error:
-            told = build_reading_error(host.views.registry, catalog, [view], transaction, error)
-            raise add_view_to_error(catalog, view, told, None) from error
+            registry = host.views.registry
+            raise build_verify_error(registry, catalog, view, transaction, error) from error
     missing, unexpected = (expected - found).total(), (found - expected).total()
     said = f"{missing} missing, {unexpected} unexpected" if missing + unexpected else "ok"
     host.views.deferred.verified[view.id] = f"{said} at {position}"

@@ -107,22 +107,17 @@ class CompiledStatement:
         self.single_row_commit: FastPathCommit | None = None
         self.target = _unwrap_with_nodes(data.plan)
         self.is_point_read, self.estimated = False, True
+        registry = shared.host.views.registry
         if len(deferred) == len(data.relations) == 1 and wrap is None and tier is not Tier.DUCKDB:
             if not data.changes and shared.host.single_row_commits is not None:
-                self.deferred_read = compile_few_rows_read(catalog, data.plan)
+                read = compile_few_rows_read(catalog, data.plan)
+                self.deferred_read = name_failing_views_of_read(registry, catalog, data.plan, read)
         if wrap is None and not deferred and tier is not Tier.DUCKDB:
             if not data.changes:
-                self.fast_read = compile_fast_read(catalog, data.plan)
-                self.is_point_read = self.fast_read is not None and _is_local_read(shared, data)
-                if self.fast_read is None and shared.host.single_row_commits is not None:
-                    # On a batch-atomic store one scan is consistent without a snapshot.
-                    self.fast_read = compile_page_read(catalog, data.plan)
-                    if self.fast_read is None:
-                        self.fast_read = compile_few_rows_read(catalog, data.plan)
-                if self.fast_read is not None:
-                    self.fast_read = name_failing_views_of_read(
-                        shared.host.views.registry, catalog, data.plan, self.fast_read
-                    )
+                point = compile_fast_read(catalog, data.plan)
+                self.is_point_read = point is not None and _is_local_read(shared, data)
+                read = point or _compile_scan_read(catalog, data.plan, shared)
+                self.fast_read = name_failing_views_of_read(registry, catalog, data.plan, read)
             elif not data.returns:
                 self.fast_write = compile_fast_write(catalog, data.plan)
                 self.estimated = self.fast_write is None
@@ -139,7 +134,6 @@ class CompiledStatement:
             data.plan, tier, shared.estimate_table_rows, shared.make_row_estimator(catalog)
         )
         rows = compile_for_tier(catalog, data.plan, self.choice, shared.engine, wrap)
-        registry = shared.host.views.registry
         self.rows: Rows = name_failing_views(registry, catalog, data.plan, rows)
         record.tier = self.choice.tier.value
 
@@ -156,6 +150,13 @@ class CompiledStatement:
 def _is_local_read(shared: SharedState, data: DataPlan) -> bool:
     """Whether it reads a table, and not over a network, as that of a row-atomic store does."""
     return bool(data.relations) and shared.host.single_row_commits is not None
+
+
+def _compile_scan_read(catalog: Catalog, plan: n.Node, shared: SharedState) -> FastPathRead | None:
+    """On a batch-atomic store one scan is consistent without a snapshot."""
+    if shared.host.single_row_commits is None:
+        return None
+    return compile_page_read(catalog, plan) or compile_few_rows_read(catalog, plan)
 
 
 def _unwrap_with_nodes(node: n.Node) -> n.Node:

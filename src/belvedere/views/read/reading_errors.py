@@ -60,11 +60,14 @@ def name_failing_views(registry: ViewRegistry, catalog: Catalog, plan: n.Node, r
 
 
 def name_failing_views_of_read(
-    registry: ViewRegistry, catalog: Catalog, plan: n.Node, read: Callable[[Reader, T], R]
-) -> Callable[[Reader, T], R]:
-    """The same for a fast path."""
+    registry: ViewRegistry,
+    catalog: Catalog,
+    plan: n.Node,
+    read: Callable[[Reader, T], R] | None,
+) -> Callable[[Reader, T], R] | None:
+    """The same for a fast path, where there is one."""
     views = list_views_read_by_plan(catalog, plan)
-    if not views:
+    if read is None or not views:
         return read
 
     def read_rows(reader: Reader, run: T) -> R:
@@ -99,6 +102,14 @@ def build_reading_error(
             if told is not None:
                 return add_view_to_error(catalog, view, error, told)
     return error
+
+
+def build_verify_error(
+    registry: ViewRegistry, catalog: Catalog, view: View, reader: Reader, error: InvalidInput
+) -> InvalidInput:
+    """The same for what recomputes this view alone: it is named in any case."""
+    told = build_reading_error(registry, catalog, [view], reader, error)
+    return told if told is not error else add_view_to_error(catalog, view, error, None)
 
 
 def _list_computing_nodes(plan: n.Node) -> Iterator[n.Filter | n.Project]:
