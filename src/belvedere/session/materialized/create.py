@@ -143,7 +143,10 @@ def _create_view_in_transaction(
 ) -> None:
     """Make the view a part of the open transaction, whose commit fills it."""
     if replaces is not None:
-        raise Unsupported("replacing a materialized view inside a transaction", hint="commit first")
+        raise Unsupported(
+            "replacing a materialized view inside a transaction",
+            hint="commit first, or drop the view and create it",
+        )
     state = session.transactions
     if state.open is None:
         session.begin_implicit_transaction().begin_first_statement()
