@@ -86,10 +86,10 @@ def connect(
             allow_remote=allow_remote,
             create=create,
             accept_data_loss=accept_data_loss,
-            memory_limit_mb=memory_limit_mb,
-            config=config or Config(),
+            memory_limit_mb=stores.check_memory_limit(memory_limit_mb),
+            config=Config() if config is None else stores.check_config(config),
         )
-        connection = Connection(*stores.open_session(str(url), options))
+        connection = Connection(*stores.open_session(stores.parse_address(url), options))
     except errors.Error as error:
         raise translate_error(error) from None
     connection.row_factory = row_factory

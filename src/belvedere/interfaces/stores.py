@@ -226,6 +226,41 @@ def _open_store(path: str, options: OpenOptions) -> OpenStore:
     return OpenStore(path, database, shared, config.durability, owner, statements)
 
 
+def parse_address(url: object) -> str:
+    """The address of a store as text. None, or "", is no directory: a setting that is missing."""
+    text = os.fspath(url) if isinstance(url, os.PathLike) else url
+    if not isinstance(text, str):
+        raise InvalidInput(
+            "the address of a store must be text or a path",
+            sqlstate="42804",
+            hint="name a directory, or :memory:",
+            given=type(url).__name__,
+        )
+    if not text or "\0" in text:
+        raise InvalidInput(
+            "invalid address of a store", sqlstate="22023", hint="name a directory, or :memory:"
+        )
+    return text
+
+
+def check_memory_limit(megabytes: object) -> int:
+    if not isinstance(megabytes, int) or isinstance(megabytes, bool):
+        raise InvalidInput(
+            "memory_limit_mb must be an int", sqlstate="42804", given=type(megabytes).__name__
+        )
+    if megabytes < 1:
+        raise InvalidInput("memory_limit_mb must be 1 or more", sqlstate="22023", given=megabytes)
+    return megabytes
+
+
+def check_config(config: object) -> Config:
+    if not isinstance(config, Config):
+        raise InvalidInput(
+            "config must be a belvedere.Config", sqlstate="42804", given=type(config).__name__
+        )
+    return config
+
+
 def parse_durability(text: str) -> Durability:
     try:
         return Durability(text)

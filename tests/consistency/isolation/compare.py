@@ -150,7 +150,8 @@ def _is_by_design(
         return False
     at = mine[place].at
     answers = {event.step: event.answer for event in theirs if event.at == at}
-    answers[mine[place].step] = theirs[place].answer
+    if theirs[place].step == mine[place].step:
+        answers[mine[place].step] = theirs[place].answer
     return any(
         _is_answer_by_design(level, script, mine, event, answers.get(event.step))
         for event in mine

@@ -154,6 +154,16 @@ def test_a_statement_that_lost_a_row_does_not_wait_for_the_next(opened: Open, te
             assert told == [(), ((30,),), (1,), (), ((20,),), "40001", (1,)], name
 
 
+def test_a_difference_by_design_is_known_where_its_step_wakes_another_first(opened: Open) -> None:
+    """ON CONFLICT DO NOTHING, which closes a circle in PostgreSQL only: the survivor answers before
+    the victim."""
+    engines, judge = opened(True, "fast")
+    findings = Findings()
+    compare(engines, judge, ["7/12662"], findings)
+    require_same(findings, 3)
+    assert findings.by_design == 1
+
+
 BUGS = {
     "snapshots are never renewed": (Transaction, "renew_snapshot"),
     "reads are not validated": (BatchCommit, "_validate_reads"),

@@ -7,6 +7,7 @@ import dataclasses
 import logging
 import traceback
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -238,6 +239,25 @@ def test_addresses_of_other_databases_are_refused_by_name(
     with pytest.raises(belvedere.NotSupportedError, match=f"{scheme}:// is not supported"):
         belvedere.connect(url)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("url", [None, "", 5, b"shop.db", "shop\0.db", ["shop.db"]])
+def test_what_is_no_address_of_a_store_makes_no_directory(
+    url: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(belvedere.DatabaseError, match="address of a store"):
+        belvedere.connect(url)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"memory_limit_mb": 0}, {"memory_limit_mb": "1"}, {"memory_limit_mb": True}, {"config": 5}],
+)
+def test_options_of_connect_that_cannot_be_are_named(options: dict[str, Any]) -> None:
+    with pytest.raises(belvedere.DatabaseError, match=f"^{next(iter(options))} must be"):
+        belvedere.connect(":memory:", **options)
 
 
 # -- the log ---------------------------------------------------------------------------------------
