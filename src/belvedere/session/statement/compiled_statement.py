@@ -107,24 +107,8 @@ class CompiledStatement:
         self.single_row_commit: FastPathCommit | None = None
         self.target = _unwrap_with_nodes(data.plan)
         self.is_point_read, self.estimated = False, True
-        registry = shared.host.views.registry
-        if len(deferred) == len(data.relations) == 1 and wrap is None and tier is not Tier.DUCKDB:
-            if not data.changes and shared.host.single_row_commits is not None:
-                read = compile_few_rows_read(catalog, data.plan)
-                self.deferred_read = name_failing_views_of_read(registry, catalog, data.plan, read)
-        if wrap is None and not deferred and tier is not Tier.DUCKDB:
-            if not data.changes:
-                point = compile_fast_read(catalog, data.plan)
-                self.is_point_read = point is not None and _is_local_read(shared, data)
-                read = point or _compile_scan_read(catalog, data.plan, shared)
-                self.fast_read = name_failing_views_of_read(registry, catalog, data.plan, read)
-            elif not data.returns:
-                self.fast_write = compile_fast_write(catalog, data.plan)
-                self.estimated = self.fast_write is None
-                if self.fast_write is None and shared.host.single_row_commits is not None:
-                    self.fast_write = compile_few_rows_write(catalog, data.plan)
-                if shared.host.single_row_commits is not None:
-                    self.single_row_commit = compile_fast_commit(catalog, data.plan)
+        if wrap is None and tier is not Tier.DUCKDB:
+            self._compile_fast_paths(shared)
         self.checks = (
             None
             if self.fast_write is None
@@ -134,8 +118,29 @@ class CompiledStatement:
             data.plan, tier, shared.estimate_table_rows, shared.make_row_estimator(catalog)
         )
         rows = compile_for_tier(catalog, data.plan, self.choice, shared.engine, wrap)
-        self.rows: Rows = name_failing_views(registry, catalog, data.plan, rows)
+        self.rows: Rows = name_failing_views(shared.host.views.registry, catalog, data.plan, rows)
         record.tier = self.choice.tier.value
+
+    def _compile_fast_paths(self, shared: SharedState) -> None:
+        catalog, data, registry = self.catalog, self.data, shared.host.views.registry
+        few_rows = shared.host.single_row_commits is not None
+        if len(self.deferred) == len(data.relations) == 1 and few_rows and not data.changes:
+            read = compile_few_rows_read(catalog, data.plan)
+            self.deferred_read = name_failing_views_of_read(registry, catalog, data.plan, read)
+        if self.deferred:
+            return
+        if not data.changes:
+            point = compile_fast_read(catalog, data.plan)
+            self.is_point_read = point is not None and _is_local_read(shared, data)
+            read = point or _compile_scan_read(catalog, data.plan, shared)
+            self.fast_read = name_failing_views_of_read(registry, catalog, data.plan, read)
+        elif not data.returns:
+            self.fast_write = compile_fast_write(catalog, data.plan)
+            self.estimated = self.fast_write is None
+            if self.fast_write is None and few_rows:
+                self.fast_write = compile_few_rows_write(catalog, data.plan)
+            if few_rows:
+                self.single_row_commit = compile_fast_commit(catalog, data.plan)
 
     def has_stale_estimates(self, position: int) -> bool:
         """Whether a plan for few rows was made from row counts that may be out of date. That of
