@@ -59,7 +59,7 @@ def _write_head(advice: Advice) -> Iterator[str]:
         yield f"<div><b>{escape(value)}</b><span>{escape(name)}</span></div>"
     yield "</section>"
     for line in (*describe_bounds(forecast), describe_write_cost(forecast)):
-        yield f"<p class='note'>{escape(line[0].upper() + line[1:])}.</p>"
+        yield f"<p class='fact'>{escape(line[0].upper() + line[1:])}.</p>"
     if advice.needed_bytes is not None:
         needed = format_bytes(advice.needed_bytes)
         yield f"<p class='note'>The budget decided: without it the views would take {needed}.</p>"

@@ -13,6 +13,7 @@ h1{font-size:34px;line-height:1.2;margin:6px 0 8px;letter-spacing:-.01em}
 h2{font-size:21px;margin:44px 0 14px}
 h3{font:600 15px ui-monospace,Menlo,Consolas,monospace;margin:0 0 4px}
 .lead{color:var(--soft);margin:0}
+.fact{color:var(--soft);font-size:14px;margin:10px 0 0}
 .note{background:#fef9c3;border:1px solid #fde68a;border-radius:8px;padding:10px 14px}
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(170px,1fr));gap:12px}
 .figures div{background:var(--card);border:1px solid var(--line);border-radius:10px;

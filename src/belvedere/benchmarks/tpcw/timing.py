@@ -1,8 +1,9 @@
-"""Times of the statements of TPC-W on several systems, execution by execution in turn.
+"""Times of the statements of TPC-W on several systems, a few executions of each in turn.
 
 A run is the mean of several executions with drawn parameters, the same ones on each system. The
-systems take turns at each execution, so that other work on the machine hits them alike. CPU time is
-that of the thread that asks, and says nothing of a server's: it is None for one.
+systems take turns every few executions, so that other work on the machine hits them alike, and each
+turn begins with another one. CPU time is that of the thread that asks, and says nothing of a
+server's: it is None for one.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ RUN_S = 0.05
 """Seconds of executions in one run of the system that is slowest, unless one takes longer."""
 
 EXECUTIONS_MAX = 50
+TURN = 2
+"""Executions that count of one turn of a system; one before them does not."""
+
 WARM_UP = 3
 
 
@@ -105,18 +109,23 @@ def _time_run(
     systems: dict[str, TpcwSystem], sources: dict[str, KeySource], statement: TpcwStatement
 ) -> dict[str, RunTime]:
     wall, cpu = dict.fromkeys(systems, 0.0), dict.fromkeys(systems, 0.0)
-    count = 0
+    count, order = 0, list(systems)
     while count < EXECUTIONS_MAX and max(wall.values()) < RUN_S:
-        for name, system in systems.items():
-            before = [0.0, 0.0]
+        for name in order:
+            system = systems[name]
+            # The one before has filled the caches of the processor with its own.
+            _execute(system, sources[name], statement, lambda: None)
+            for _ in range(TURN):
+                before = [0.0, 0.0]
 
-            def start(before: list[float] = before) -> None:
-                before[:] = time.perf_counter(), time.thread_time()
+                def start(before: list[float] = before) -> None:
+                    before[:] = time.perf_counter(), time.thread_time()
 
-            _execute(system, sources[name], statement, start)
-            wall[name] += time.perf_counter() - before[0]
-            cpu[name] += time.thread_time() - before[1]
-        count += 1
+                _execute(system, sources[name], statement, start)
+                wall[name] += time.perf_counter() - before[0]
+                cpu[name] += time.thread_time() - before[1]
+        count += TURN
+        order = [*order[1:], order[0]]
     return {
         name: RunTime(
             wall[name] / count * 1000, None if system.is_server else cpu[name] / count * 1000
