@@ -15,6 +15,7 @@ the log a chain: a lost or exchanged record is detected.
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, NoReturn
@@ -53,6 +54,10 @@ class Change(NamedTuple):
 
 PlainChange = tuple[int, bytes, bytes | None, bytes | None]
 """A Change, or a tuple of the same: what a commit builds, where each object counts."""
+
+
+StoredChange = tuple[bytes, bytes | None, bytes | None, int]
+"""A row's complete key in the store, the row before and after, and what a record leaves out."""
 
 
 HeaderFields = tuple[int, int, int, int, bytes, int]
@@ -127,6 +132,47 @@ def encode_record_with_hash(
     length = HEADER_BYTES + len(directory) + len(tail)
     fields = (position, previous_hash, catalog_version, time, transaction, len(changes))
     return seal_record(length, fields, directory, (tail,))
+
+
+def encode_stored_changes(
+    position: int,
+    previous_hash: int,
+    catalog_version: int,
+    time: int,
+    transaction: bytes,
+    changes: Sequence[StoredChange],
+) -> tuple[bytes, int]:
+    """`encode_record_with_hash` of rows under their complete keys in the store: what a transaction
+    of several changes costs. The directory is packed at once."""
+    numbers: list[int] = []
+    tail: list[bytes] = []
+    relation_of, end = _relation.unpack_from, 0
+    for key, old, new, _ in changes:
+        kind = UPDATE
+        if old is None:
+            kind, old = INSERT, b""
+        if new is None:
+            if kind == INSERT:
+                refuse_empty_change(position)
+            kind, new = DELETE, b""
+        key_end = end + len(key) - ROW_PREFIX_BYTES
+        old_end = key_end + len(old)
+        end = old_end + len(new)
+        numbers += (relation_of(key, 1)[0], kind, key_end, old_end, end)
+        tail += (key[ROW_PREFIX_BYTES:], old, new)
+    count = len(changes)
+    try:
+        directory = _directory_struct(count).pack(*numbers)
+    except struct.error as error:
+        raise InvalidInput("log record cannot be encoded", detail=str(error)) from error
+    fields = (position, previous_hash, catalog_version, time, transaction, count)
+    return seal_record(HEADER_BYTES + ENTRY_BYTES * count + end, fields, directory, tail)
+
+
+@functools.lru_cache(maxsize=1024)
+def _directory_struct(count: int) -> struct.Struct:
+    """The directory of a record of so many changes."""
+    return struct.Struct("<" + "IB3xIII" * count)
 
 
 def seal_record(

@@ -293,7 +293,7 @@ class BatchCommit:
                 self._derive_single_row(plan, changes, catalog, derived)
             else:
                 derived = self._derive_rows(plan, changes, selected, catalog)
-            if plan[2] and (selected is None or plan.has_checks(selected)):
+            if plan[2]:
                 self._run_checks(plan, changes, selected, derived, catalog)
             batch += derived.items()
         successor = new_tuple(Snapshot, (batch_number, position, catalog, digest))
@@ -397,8 +397,9 @@ class BatchCommit:
         selected: ChangesByTable | None,
         catalog: Catalog,
     ) -> Rows:
-        before = NewestReader(self._store, self.newest_snapshot.position, catalog)
-        if catalog is not self.newest_snapshot.catalog:
+        newest = self._visibility.written
+        before = NewestReader(self._store, newest[1], catalog)
+        if catalog is not newest[2]:
             rows = derive_rows_and_backfill(before, changes, plan[0], self._participants_for)
             if rows is not None:
                 return rows
@@ -415,11 +416,14 @@ class BatchCommit:
         derived: Rows,
         catalog: Catalog,
     ) -> None:
-        before = NewestReader(self._store, self.newest_snapshot.position, catalog)
+        shown = pair_with_changes(plan[2], changes, selected)
+        if not shown:
+            return
+        before = NewestReader(self._store, self._visibility.written[1], catalog)
         overlay = {key: new for key, _, new, _ in changes}
         overlay.update(derived)
         after = OverlayReader(before, overlay, before.position + 1, catalog)
-        for participant, own in pair_with_changes(plan[2], changes, selected):
+        for participant, own in shown:
             participant.check(own, after)
 
     def _write_batch(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from belvedere.codec import keyspace
-from belvedere.codec.record import encode_record_with_hash, record_length, record_position
+from belvedere.codec.record import encode_stored_changes, record_length, record_position
 from belvedere.errors import InvalidInput
 from belvedere.kv.batch import BatchStore, Write
 from belvedere.txn.contracts import RowChange
@@ -36,9 +36,7 @@ def encode_changes(
     """The record of a transaction, and its hash."""
     header = (position, previous_hash, catalog_version, time, transaction)
     if len(changes) < COLUMNS_CHANGES_MIN:
-        prefix = keyspace.ROW_PREFIX_BYTES
-        logged = [(int.from_bytes(k[1:prefix]), k[prefix:], o, n) for k, o, n, _ in changes]
-        return encode_record_with_hash(*header, logged)
+        return encode_stored_changes(*header, changes)
     from belvedere.codec.bulk_record import encode_many_changes  # heavy
 
     keys, olds = [key for key, _, _, _ in changes], [old for _, old, _, _ in changes]

@@ -64,13 +64,6 @@ class ParticipantPlan(NamedTuple):
                         found[prefix] = [change]
         return found
 
-    def has_checks(self, selected: ChangesByTable) -> bool:
-        """Whether somebody has to check something of these changes."""
-        return any(
-            prefixes is None or not selected.keys().isdisjoint(prefixes)
-            for _, prefixes in self.checking
-        )
-
 
 NO_PARTICIPANTS = ParticipantPlan((), (), (), None, {})
 
@@ -85,10 +78,13 @@ def pair_with_changes(
     for participant, prefixes in shown:
         if prefixes is None:
             found.append((participant, changes))
-        else:
-            own = [one for prefix in prefixes if prefix in selected for one in selected[prefix]]
-            if own:
-                found.append((participant, own))
+            continue
+        own: list[RowChange] = []
+        for prefix in prefixes:
+            if prefix in selected:
+                own = [*own, *selected[prefix]] if own else selected[prefix]
+        if own:
+            found.append((participant, own))
     return found
 
 
@@ -119,7 +115,14 @@ def plan_participants(
 def _same_columns(catalog: Catalog, table: int, slots: set[int] | None) -> SameColumns | None:
     if slots is None or not isinstance(catalog.get(table), Table):
         return None
+    if not slots:
+        return _have_nothing_to_compare
     return compiled_table(catalog, table).layout.equality_test(tuple(sorted(slots)))
+
+
+def _have_nothing_to_compare(old: bytes, new: bytes) -> bool:
+    """Of a table of which only new and deleted rows matter."""
+    return True
 
 
 def _all_single_row_writes(

@@ -8,8 +8,9 @@ detection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 from belvedere import interrupts
 from belvedere.catalog.catalog import Catalog, is_dropped
@@ -28,10 +29,11 @@ from belvedere.txn.contracts import (
     Writer,
 )
 from belvedere.txn.transaction.child_rows import child_range_finder
-from belvedere.txn.transaction.root_keys import parent_key_finder
+from belvedere.txn.transaction.root_keys import KeyInKey, find_parent_in_key, parent_key_finder
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
 
+T = TypeVar("T")
 TableAndKey = tuple[int, str]
 """The id of a table and the name of one of its foreign keys."""
 
@@ -106,6 +108,7 @@ class ForeignKeyParticipant:
         self._child = compiled_table(catalog, child.id)
         self._parent = compiled_table(catalog, key.parent)
         self._parent_key = parent_key_finder(catalog, key)
+        self._place = find_parent_in_key(catalog, child.id, key)
         self._children = None if key.index is None else compiled_index(catalog, key.index)
         self._child_range = child_range_finder(catalog, self._child, key)
         above = root_path(catalog, catalog.table(key.parent))
@@ -134,21 +137,48 @@ class ForeignKeyParticipant:
                 yield LockRequest("parent", change.key, PARENT)
 
     def read_columns(self) -> dict[int, tuple[int, ...] | None]:
+        """Columns of a primary key are not named: an update keeps them."""
         child, parent = self._child.table.id, self._key.parent
+        referring = () if self._place is not None else self._key.columns
+        referenced = () if self._key.parent_index is None else self._key.parent_columns
         if child == parent:
-            return {child: (*self._key.columns, *self._key.parent_columns)}
-        return {child: self._key.columns, parent: self._key.parent_columns}
+            return {child: (*referring, *referenced)}
+        return {child: referring, parent: referenced}
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
-        child, parent = self._child.start, self._parent.start
+        if self._place is not None:
+            self._check_parents_in_keys(self._place, changes, reader)
+        else:
+            self._check_parents_of_rows(changes, reader)
+        parent = self._parent.start
+        for change in changes:
+            if (
+                change[1] is not None
+                and change[0].startswith(parent)
+                and self._removes_referenced_key(change)
+            ):
+                self._require_no_children(change, reader)
+
+    def _check_parents_in_keys(
+        self, place: KeyInKey, changes: Sequence[RowChange], reader: Reader
+    ) -> None:
+        """An update keeps its key, and with it the parent."""
+        child, (prefix, start, end) = self._child.start, place
+        parents = {
+            prefix + key[start:end]: new
+            for key, old, new, _ in changes
+            if old is None and new is not None and key.startswith(child)
+        }
+        self._require_rows(parents, self._referring_values, reader)
+
+    def _check_parents_of_rows(self, changes: Sequence[RowChange], reader: Reader) -> None:
+        child = self._child.start
         added: dict[Row, None] = {}
         for change in changes:
             if change[0].startswith(child):
                 values = self._find_added_reference(change)
                 if values is not None:
                     added[values] = None
-            if change[0].startswith(parent) and self._removes_referenced_key(change):
-                self._require_no_children(change, reader)
         if added:
             self._require_parents(added, reader)
 
@@ -162,15 +192,7 @@ class ForeignKeyParticipant:
         return None if old is not None and self._referring_values(old) == values else values
 
     def _require_parents(self, wanted: Collection[Row], reader: Reader) -> None:
-        """Each is looked up once, in batches when they are many."""
         find = self._parent_key
-        if len(wanted) < BULK_PARENTS_MIN:
-            for values in wanted:
-                if None not in values:
-                    parent = find(values, reader)
-                    if parent is None or reader.get(parent) is None:
-                        raise self._violation_error("the parent row does not exist", values)
-            return
         keys: dict[bytes, Row] = {}
         for values in wanted:
             if None in values:
@@ -179,12 +201,26 @@ class ForeignKeyParticipant:
             if parent is None:
                 raise self._violation_error("the parent row does not exist", values)
             keys[parent] = values
-        parents = list(keys)
-        for start in range(0, len(parents), BULK_PARENTS_MIN):
-            batch = parents[start : start + BULK_PARENTS_MIN]
-            for parent, value in zip(batch, reader.multi_get(batch), strict=True):
-                if value is None:
-                    raise self._violation_error("the parent row does not exist", keys[parent])
+        self._require_rows(keys, lambda values: values, reader)
+
+    def _require_rows(
+        self, parents: Mapping[bytes, T], values_of: Callable[[T], Row], reader: Reader
+    ) -> None:
+        """Each is looked up once, in batches when they are many. `values_of` makes what an error
+        shows of what a key comes with."""
+        if len(parents) < BULK_PARENTS_MIN:
+            for key in parents:
+                if reader.get(key) is None:
+                    values = values_of(parents[key])
+                    raise self._violation_error("the parent row does not exist", values)
+            return
+        keys = list(parents)
+        for start in range(0, len(keys), BULK_PARENTS_MIN):
+            batch = keys[start : start + BULK_PARENTS_MIN]
+            for key, found in zip(batch, reader.multi_get(batch), strict=True):
+                if found is None:
+                    values = values_of(parents[key])
+                    raise self._violation_error("the parent row does not exist", values)
 
     def check_all(self, reader: Reader) -> None:
         """Every row of the child's table has its parent."""
@@ -199,10 +235,14 @@ class ForeignKeyParticipant:
         return _derive_nothing
 
     def _removes_referenced_key(self, change: RowChange) -> bool:
-        """Whether the change takes away a key that children may refer to."""
-        return change.old is not None and self._referenced_values(change.old) != (
-            self._referenced_values(change.new) if change.new is not None else None
-        )
+        """Whether the change takes away a key that children may refer to. Primary keys go with
+        their rows only."""
+        _, old, new, _ = change
+        if old is None or new is None:
+            return old is not None
+        if self._key.parent_index is None:
+            return False
+        return self._referenced_values(old) != self._referenced_values(new)
 
     def _require_no_children(self, change: RowChange, reader: Reader) -> None:
         assert change.old is not None

@@ -9,7 +9,7 @@ key refuses the row later.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
@@ -74,31 +74,48 @@ def _find_inherited_root(catalog: Catalog, path: tuple[ForeignKey, ...]) -> list
     return [inherited[slot] for slot in root] if inherited.keys() >= set(root) else None
 
 
-class RootInKey(NamedTuple):
-    """The root's key is `prefix` and the bytes from `start` to `end` of a row's key."""
+class KeyInKey(NamedTuple):
+    """The key of a row of another table, its root or parent, is `prefix` and the bytes from `start`
+    to `end` of a row's key."""
 
     prefix: bytes
     start: int
     end: int
 
 
-def find_root_in_key(catalog: Catalog, table_id: int) -> RootInKey | None:
+def find_root_in_key(catalog: Catalog, table_id: int) -> KeyInKey | None:
     """Where a row's key has that of its root, so that no value is encoded again; None where it has
     not, or a value may be longer than another."""
     path = root_path(catalog, catalog.table(table_id))
     slots = _find_inherited_root(catalog, path) if path else None
-    if slots is None:
+    return find_key_in_key(catalog, table_id, path[-1].parent, slots) if slots else None
+
+
+def find_parent_in_key(catalog: Catalog, table_id: int, key: ForeignKey) -> KeyInKey | None:
+    """Where a row's key has that of the parent row that a foreign key refers to; None as above."""
+    if key.parent_index is not None:
         return None
-    table, root = compiled_table(catalog, table_id), compiled_table(catalog, path[-1].parent)
-    columns = (*table.key.columns[: len(slots)], *root.key.columns)
+    columns = dict(zip(key.parent_columns, key.columns, strict=True))
+    slots = [columns[slot] for slot in catalog.table(key.parent).primary_key]
+    return find_key_in_key(catalog, table_id, key.parent, slots)
+
+
+def find_key_in_key(
+    catalog: Catalog, table_id: int, other_id: int, slots: Sequence[int]
+) -> KeyInKey | None:
+    """Where a row's key has the other table's key, of which it has the values in these slots."""
+    table, other = compiled_table(catalog, table_id), compiled_table(catalog, other_id)
+    own = table.table.primary_key
+    first = own.index(slots[0]) if slots[0] in own else 0
+    columns = (*table.key.columns[: first + len(slots)], *other.key.columns)
     whole = all(column.type.kind in INTEGER_KINDS for column in columns)
-    if tuple(slots) != table.table.primary_key[: len(slots)] or not whole:
+    if tuple(slots) != own[first : first + len(slots)] or not whole:
         return None
-    start = len(table.key.prefix)
-    return RootInKey(root.key.prefix, start, start + len(slots) * INTEGER_KEY_BYTES)
+    start = len(table.key.prefix) + first * INTEGER_KEY_BYTES
+    return KeyInKey(other.key.prefix, start, start + len(slots) * INTEGER_KEY_BYTES)
 
 
-def _cut_root(place: RootInKey) -> RootFinder:
+def _cut_root(place: KeyInKey) -> RootFinder:
     prefix, start, end = place
     return lambda key, row, reader: prefix + key[start:end]
 
