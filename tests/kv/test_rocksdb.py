@@ -57,6 +57,7 @@ def test_a_scan_over_a_damaged_table_fails_instead_of_ending_early(
         damaged_table.scan(b"", None, reverse=True),
         damaged_table.scan(b"", None, batch_rows=7),
         damaged_table.scan(b"", b"k04000"),
+        damaged_table.scan(b"k01000", b"k04000", limit=3500, batch_rows=3500),
         damaged_table.scan_values(b"", None),
         damaged_table.scan_values(b"", None, batch_rows=7),
         damaged_table.scan_values(b"k01000", b"k04000", batch_rows=4000),

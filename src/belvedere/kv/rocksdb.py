@@ -57,6 +57,7 @@ from belvedere.kv.rocksdb_errors import (
 from belvedere.kv.rocksdb_log import Ingest, check_logs, cut_logs, read_ingests, write_ingests
 from belvedere.kv.rocksdb_scan import (
     BulkScan,
+    FetchScan,
     PageScan,
     RocksScan,
     ScanRegistry,
@@ -166,8 +167,10 @@ class RocksStore:
     ) -> Iterator[list[Pair]]:
         check_scan(start, end, limit, batch_rows)
         self._check_open()
+        at_once = limit is not None and limit <= batch_rows and not reverse
         take = take_pairs_reverse if reverse else take_pairs
-        return RocksScan(
+        kind = FetchScan if at_once else RocksScan[Pair]
+        return kind(
             self,
             self._scans,
             take,
@@ -296,6 +299,11 @@ class RocksStore:
         """For scans: an iterator that the store can release when it closes."""
         self._check_open()
         return self._database.iter(options)
+
+    def open_items(self, start: bytes, options: ReadOptions) -> Iterator[Pair]:
+        """For ranges that are read at once: the same over pairs."""
+        self._check_open()
+        return cast("Iterator[Pair]", self._database.items(from_key=start, read_opt=options))
 
     def open_values(self, start: bytes, options: ReadOptions) -> Iterator[bytes]:
         """For bulk scans and pages: the same over values."""

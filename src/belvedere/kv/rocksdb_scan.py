@@ -1,12 +1,14 @@
 """Scans over a live RocksDB iterator, and the registry by which a closing store releases them.
 
-Four properties of the binding shape this file (each has a test):
+Five properties of the binding shape this file (each has a test):
   - `Rdict.items()` and `values()` end silently at a block they cannot read, so a damaged store
     would seem merely shorter. The plain iterator has `status()`, which is checked at every end.
-  - Both are a third faster than the plain iterator, `values()` most of all. Bulk scans and pages
-    draw from it, and let a plain iterator see whether that was the end.
+  - Both are a third faster than the plain iterator, `values()` most of all. Bulk scans, pages and
+    ranges that are read at once draw from them, and let a plain iterator see whether that was the
+    end.
   - An iterator keeps its database open, lock included, after `close()`. So the store knows every
     scan that holds one, and releases it first.
+  - An iterator does not copy its upper bound: the scan keeps the bytes.
   - The lower bound of a read option overwrites the upper bound; reverse scans compare keys instead.
 
 A live iterator sees the moment of its creation, which is the first `next` of the scan.
@@ -36,6 +38,9 @@ class ScanOwner(Protocol):
 
     def open_cursor(self, options: ReadOptions) -> RdictIter:
         """A new iterator; fails when the store is closed."""
+
+    def open_items(self, start: bytes, options: ReadOptions) -> Iterator[Pair]:
+        """The same over pairs."""
 
     def open_values(self, start: bytes, options: ReadOptions) -> Iterator[bytes]:
         """A new iterator over values, from this key on; fails when the store is closed."""
@@ -255,6 +260,28 @@ class PageScan(RocksScan[bytes]):
     def _check_end(self, cursor: Any) -> None:
         """Rows written since may follow; what matters is that everything can be read."""
         plain = super()._open_cursor()
+        while plain.valid():
+            plain.next()
+        plain.status()
+
+
+class FetchScan(RocksScan[Pair]):
+    """The pairs of a range at once, forward: it is read by one call."""
+
+    __slots__ = ("_last",)
+
+    def _open_cursor(self) -> Iterator[Pair]:
+        return self._owner.open_items(self._start, self._read_options())
+
+    def _draw_rows(self, cursor: Any, wanted: int) -> list[Pair]:
+        pairs = list(islice(cursor, wanted))
+        self._last = pairs[-1][0] if pairs else self._start
+        return pairs
+
+    def _check_end(self, cursor: Any) -> None:
+        """Rows written since may follow; what matters is that everything can be read."""
+        plain = self._owner.open_cursor(self._read_options())
+        plain.seek(self._last)
         while plain.valid():
             plain.next()
         plain.status()

@@ -16,6 +16,9 @@ QUERIES = (
     "SELECT DISTINCT s FROM t WHERE a = ? AND c % 2 = 0",
     "SELECT b FROM t WHERE a = ? ORDER BY s DESC, b LIMIT 3 OFFSET 1",
     "SELECT count(*) FROM t WHERE c = ?",
+    "SELECT s, b FROM t WHERE c = ? ORDER BY a DESC, b DESC LIMIT 1",
+    "SELECT b, a, b, s FROM t WHERE c = ? ORDER BY a, b LIMIT 7",
+    "SELECT q.b, q.s FROM (SELECT s, b, a FROM t WHERE c = ? ORDER BY a, b LIMIT 3) AS q",
     "SELECT string_agg(s, ',' ORDER BY b) FROM t WHERE a = ? AND b > 3",
 )
 

@@ -3,6 +3,7 @@ sort, and what a materialized view has under a key.
 
     SELECT sum(amount) FROM order_lines WHERE order_id = ?
     SELECT * FROM customers WHERE name = ? ORDER BY first_name       by an index on name
+    SELECT * FROM orders WHERE customer = ? ORDER BY id DESC LIMIT 1  by an index on both
     SELECT orders, total FROM sales_by_city WHERE city = ?           from a view's state
 
 The rows are read at once, without the tier choice and the statement's timer around them, and the
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import View
+from belvedere.catalog.model import Table, View
 from belvedere.catalog.relation_codecs import (
     compiled_index,
     compiled_relation,
@@ -28,6 +29,7 @@ from belvedere.codec.compile import compile_function
 from belvedere.errors import Corruption
 from belvedere.execution.memory_limit import Memory, RowLimitExceeded
 from belvedere.execution.python.compile import compile_over_rows, compile_plan
+from belvedere.execution.python.expressions.expression_source import ExpressionWriter
 from belvedere.execution.python.expressions.generated_function import GeneratedFunction
 from belvedere.execution.python.expressions.outer_references import walk_plan
 from belvedere.execution.python.operators.scans import index_slot_map
@@ -47,6 +49,7 @@ from belvedere.execution.python.statements.point_statements import (
 )
 from belvedere.execution.run import Interrupt, Run
 from belvedere.plan import access as paths
+from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.expressions import SequenceCall
@@ -76,12 +79,37 @@ def compile_few_rows_read(catalog: Catalog, node: n.Node) -> FastPathRead | None
         return None
     if any(isinstance(item, SequenceCall) for item, _ in walk_plan(stored, 0)):
         return None
+    count = _find_first_rows_count(catalog, node, scan)
+    if count is not None:
+        return _compile_first_rows(catalog, node, scan, count)
     if _stops_early(stored) or _may_have_long_bound(catalog, scan):
         return (
             _compile_general_read(catalog, node) if node is stored and is_one_range(scan) else None
         )
     fetch = _compile_fetch(catalog, scan)
     return None if fetch is None else _compile_over_rows(catalog, node, scan, fetch)
+
+
+def _find_first_rows_count(catalog: Catalog, node: n.Node, scan: n.Scan) -> e.Expression | None:
+    """How many rows are wanted, where the query is the first rows by an index, as they are."""
+    _, limit = projected_columns(node)
+    if not isinstance(limit, n.Limit) or limit.offset is not None or limit.with_ties:
+        return None
+    if limit.count is None or not is_known_value(limit.count) or limit.input is not scan:
+        return None
+    access, table = scan.access, isinstance(catalog.get(scan.relation), Table)
+    if not table or access.index is None or scan.residual is not None or not has_one_range(access):
+        return None
+    return limit.count if compiled_index(catalog, access.index).key.long is None else None
+
+
+def _compile_first_rows(
+    catalog: Catalog, node: n.Node, scan: n.Scan, count: e.Expression
+) -> FastPathRead | None:
+    fetch = _compile_fetch(catalog, scan, count)
+    columns, _ = projected_columns(node)
+    slots = scan.slots if columns is None else tuple([scan.slots[i] for i in columns])
+    return fetch and _compile_projection(fetch, _find_projector(catalog, scan, slots))
 
 
 def _drop_repeats(node: n.Node) -> n.Node:
@@ -136,8 +164,11 @@ def _find_projector(
     return index.layout.projector(tuple([places[slot] for slot in slots]))
 
 
-def _compile_fetch(catalog: Catalog, scan: n.Scan) -> Fetch | None:
-    """A function that reads the rows of the key or range at once; None: it is neither."""
+def _compile_fetch(
+    catalog: Catalog, scan: n.Scan, count: e.Expression | None = None
+) -> Fetch | None:
+    """A function that reads the rows of the key or range at once; with a count only so many. None:
+    it is neither."""
     access = scan.access
     if access.full_key and access.range is None and access.index is None:
         return _compile_get(catalog, scan)
@@ -148,10 +179,18 @@ def _compile_fetch(catalog: Catalog, scan: n.Scan) -> Fetch | None:
     source = GeneratedFunction()
     by_index = access.index is not None and not access.covering
     most = INDEX_ROWS_MAX if by_index else ROWS_MAX
-    fetch_pairs = f"reader.fetch_range(start, end, {most + 1}, reverse={access.reverse})"
+    wanted, limit = str(most + 1), []
+    if count is not None:
+        number = ExpressionWriter(source, plain_context(catalog).plan).write_value(count)
+        limit = [
+            f"wanted = {number}",
+            f"if wanted is None or not 0 < wanted <= {most}: return None",
+        ]
+        wanted = "wanted"
     body = [
+        *limit,
         *write_range(catalog, plain_context(catalog), scan, source, "[]"),
-        f"pairs = {fetch_pairs}",
+        f"pairs = reader.fetch_range(start, end, {wanted}, reverse={access.reverse})",
         f"if len(pairs) > {most}: return None",
         "return [value for _, value in pairs]",
     ]

@@ -44,6 +44,22 @@ def compile_keys(context: CompileContext, access: paths.Access, codec: KeyCodec)
     return compute_keys
 
 
+def compile_single_key(
+    context: CompileContext, access: paths.Access, codec: KeyCodec
+) -> Callable[[Run], Callable[[Row], bytes | None]] | None:
+    """For an access by one value for each column of the key: a function that gives, for a run, a
+    function from a left row to the key. None for other accesses."""
+    if not all(isinstance(part, paths.EqualityPart) for part in access.parts):
+        return None
+    choices, encode = _compile_choices(context, access.parts), codec.encode
+
+    def bind_run(run: Run) -> Callable[[Row], bytes | None]:
+        values_of = choices(run)
+        return lambda row: None if None in (values := values_of(row)) else encode(values)
+
+    return bind_run
+
+
 def compile_ranges(context: CompileContext, access: paths.Access, codec: KeyCodec) -> RangesOf:
     combinations = _compile_combinations(context, access.parts)
     bounds = None if access.range is None else _compile_bounds(context, access.range)

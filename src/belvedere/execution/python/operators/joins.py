@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from typing import cast
 
 from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.execution.python.context import BindRun, CompileContext, key_text
@@ -17,7 +18,7 @@ from belvedere.execution.python.expressions.generated_function import (
     GeneratedFunction,
     tuple_source,
 )
-from belvedere.execution.python.operators.access import compile_keys
+from belvedere.execution.python.operators.access import compile_keys, compile_single_key
 from belvedere.execution.python.operators.merge_join import merge_join, merge_outer_join
 from belvedere.execution.python.operators.scans import FETCH_ROWS, Fetch, compile_fetch
 from belvedere.execution.run import Rows, Run
@@ -312,6 +313,9 @@ def _index_nested_loop_join(context: CompileContext, node: n.Join, lookup: n.Loo
     emit = _compile_emit(node.kind, len(node.right.fields))
     access = lookup.access
     if access.index is None and access.kind is paths.AccessKind.KEY:
+        one = _look_up_single_rows(context, node.right, access, left)
+        if one is not None and node.kind is n.JoinKind.INNER:
+            return _join_single_rows(one, condition)
         chunks = _look_up_in_batches(context, node.right, access, left)
     else:
         chunks = _look_up_one_by_one(compile_fetch(context, node.right, access), left)
@@ -334,6 +338,50 @@ def _look_up_one_by_one(fetch: Fetch, left: Rows) -> LookupMatches:
             yield row, fetch(run, row)
 
     return look_up_rows
+
+
+LookupRow = Callable[[Run], Iterator[tuple[Row, Row | None]]]
+"""Left rows with the one right row that each has, or None."""
+
+
+def _look_up_single_rows(
+    context: CompileContext, node: n.Scan, access: paths.Access, left: Rows
+) -> LookupRow | None:
+    """None: a left row may have several keys. Rows that several left rows have are decoded once."""
+    compiled = compiled_table(context.catalog, node.relation)
+    bind_key = compile_single_key(context, access, compiled.key)
+    if bind_key is None:
+        return None
+    decode = compiled.layout.projector(node.slots)
+
+    def look_up_rows(run: Run) -> Iterator[tuple[Row, Row | None]]:
+        each, key_of = left(run), bind_key(run)
+        size = 1  # grows, so that a limit above costs no more reads than it must
+        while batch := list(itertools.islice(each, size)):
+            size = min(size * 4, FETCH_ROWS)
+            run.interrupt.check()
+            keys = [key_of(row) for row in batch]
+            found: dict[bytes | None, Row | None] = dict.fromkeys(keys)
+            found.pop(None, None)
+            wanted = cast("list[bytes]", list(found))
+            run.memory.count_read(len(wanted))
+            for key, value in zip(wanted, run.reader.multi_get(wanted)):
+                if value is not None:
+                    found[key] = decode(value)
+            yield from zip(batch, map(found.get, keys))
+
+    return look_up_rows
+
+
+def _join_single_rows(look_up: LookupRow, condition: BindRun | None) -> Rows:
+    def join_rows(run: Run) -> Iterator[Row]:
+        pairs = look_up(run)
+        if condition is None:
+            return (row + right for row, right in pairs if right is not None)
+        test = condition(run)
+        return (row + right for row, right in pairs if right is not None and test(row, right))
+
+    return join_rows
 
 
 def _look_up_in_batches(
