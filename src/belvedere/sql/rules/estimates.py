@@ -28,6 +28,7 @@ NULLS = 0.05
 CHARACTERS = SqlType(Kind.CHAR)
 LEAST = 0.0001
 MINIMUM = 1.0
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 LIMIT_ROWS = 100.0
 """Of a limit by a parameter."""
 
@@ -308,11 +309,47 @@ def estimate_column_distinct(relation: int, slot: int, context: OptimizerContext
 def estimate_selectivity(
     condition: e.Expression | None, node: n.Node, context: OptimizerContext
 ) -> float:
-    """The share of the node's rows (before any filter of its own) for which it is true."""
+    """The share of the node's rows (before any filter of its own) for which it is true. Two bounds
+    of one column are a range, not two conditions that each keep a part."""
     found = 1.0
+    bounds: dict[int, tuple[float, float]] = {}
     for one in conjuncts(condition):
-        found *= _estimate_condition(one, node, context)
+        known = _find_known_bound(one, node, context)
+        if known is None:
+            found *= _estimate_condition(one, node, context)
+        else:
+            column, is_low, share = known
+            low, high = bounds.get(column, (1.0, 1.0))
+            bounds[column] = (min(low, share), high) if is_low else (low, min(high, share))
+    for column, (low, high) in bounds.items():
+        both = low + high - (1.0 - _count_nulls(column, node, context))
+        found *= min(low, high) if 1.0 in (low, high) else max(LEAST, both)
     return found
+
+
+def _find_known_bound(
+    condition: e.Expression, node: n.Node, context: OptimizerContext
+) -> tuple[int, bool, float] | None:
+    """The column that a condition bounds, whether from below, and the share of rows that it keeps;
+    None where statistics do not tell."""
+    match condition:
+        case e.Call(function, (e.Column() as column, e.Literal() as bound), _):
+            name = function.name
+        case e.Call(function, (e.Literal() as bound, e.Column() as column), _):
+            name = MIRRORED.get(function.name, "")
+        case _:
+            return None
+    if name not in MIRRORED:
+        return None
+    share = _find_range_share(column, bound, name, node, context)
+    return None if share is None else (column.index, name in (">", ">="), share)
+
+
+def _count_nulls(column: int, node: n.Node, context: OptimizerContext) -> float:
+    """The known share of rows in which a column is NULL."""
+    found = find_origin(e.Column(column, node.fields[column].type), node)
+    summary = None if found is None else context.statistics.column_summary(*found)
+    return 0.0 if summary is None else summary.nulls
 
 
 def _estimate_condition(condition: e.Expression, node: n.Node, context: OptimizerContext) -> float:
@@ -351,13 +388,14 @@ def _estimate_comparison(call: e.Call, node: n.Node, context: OptimizerContext) 
     left, right = call.arguments
     if isinstance(right, e.Column) and not isinstance(left, e.Column):
         left, right = right, left
-        name = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(name, name)
+        name = MIRRORED.get(name, name)
     if name == "=":
         return _estimate_equal(left, right, node, context)
     if name == "<>":
         return 1.0 - _estimate_equal(left, right, node, context)
-    if name in ("<", "<=", ">", ">="):
-        return _estimate_range(left, right, name, node, context)
+    if name in MIRRORED:
+        share = _find_range_share(left, right, name, node, context)
+        return RANGE if share is None else share
     if name == "~~" and _may_be_prefix(right):
         return PREFIX
     return LIKE if "~" in name else OTHER
@@ -399,12 +437,13 @@ def _estimate_nulls(operand: e.Expression, node: n.Node, context: OptimizerConte
     return NULLS if summary is None else min(1.0 - LEAST, max(LEAST, summary.nulls))
 
 
-def _estimate_range(
+def _find_range_share(
     operand: e.Expression, bound: e.Expression, name: str, node: n.Node, context: OptimizerContext
-) -> float:
+) -> float | None:
+    """The share of rows on one side of a bound; None: not known."""
     found = find_origin(operand, node)
     if found is None or not isinstance(bound, e.Literal):
-        return RANGE
+        return None
     summary = None if _is_key(*found, context) else context.statistics.column_summary(*found)
     if summary is not None and bound.value is not None:
         below = summary.share_below(bound.value, inclusive=name in ("<=", ">"))
@@ -413,10 +452,10 @@ def _estimate_range(
             return min(1.0, max(LEAST, share))
     extent = context.statistics.value_range(*found)
     if extent is None:
-        return RANGE
+        return None
     low, high, value = (_to_number(one) for one in (*extent, bound.value))
     if low is None or high is None or value is None or high <= low:
-        return RANGE
+        return None
     below = min(1.0, max(0.0, (value - low) / (high - low)))
     return max(LEAST, below if name in ("<", "<=") else 1.0 - below)
 

@@ -29,7 +29,7 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.core.function import Function
 from belvedere.plan.functions.numeric.integers import PYTHON_OPERATORS
-from belvedere.types import SqlType
+from belvedere.types import BIGINT, SqlType
 
 CompilePlan = Callable[[n.Node], Rows]
 ColumnText = Callable[[int], str]
@@ -151,7 +151,10 @@ class ExpressionWriter:
     def write_subquery(self, expression: e.Expression) -> str:
         match expression:
             case e.ScalarSubquery() | e.Exists() | e.ArraySubquery():
-                form = subqueries.compile_subquery(expression, self.compile_plan(expression.plan))
+                plan = expression.plan
+                if isinstance(expression, e.Exists):
+                    plan = n.Limit(plan, e.Literal(1, BIGINT))  # so that no more is read
+                form = subqueries.compile_subquery(expression, self.compile_plan(plan))
                 return f"{self.source.add_constant(form, 'q')}(run, {self.row})"
             case e.QuantifiedSubquery():
                 operands = tuple_source(map(self.write_value, expression.operands))

@@ -236,7 +236,10 @@ def _scan_ranges(
     if not reverse and FIRST_ROWS[0] <= wanted <= FIRST_ROWS[-1]:
         yield from _scan_values(run, ranges, wanted, reader)
         return
-    sizes = (wanted, *FIRST_ROWS) if 0 < wanted <= FIRST_ROWS[-1] else FIRST_ROWS
+    sizes: tuple[int, ...] = FIRST_ROWS
+    if 0 < wanted <= FIRST_ROWS[-1]:  # a condition that is left may let some more be read
+        few = [size for size in (wanted * 2, wanted * 8) if size < FIRST_ROWS[0]]
+        sizes = (wanted, *few, *FIRST_ROWS)
     for start, end in ranges:
         for size in sizes:
             count, last = 0, start

@@ -15,7 +15,7 @@ from belvedere.catalog.model import Index, ObjectState, Table
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.plan.transform import columns_of, conjuncts, has_subplan, map_columns
+from belvedere.plan.transform import columns_of, conjunction, conjuncts, has_subplan, map_columns
 from belvedere.sql.bind.expressions.stored_expressions import live_columns
 from belvedere.sql.rules.access.implication import implies
 from belvedere.sql.rules.access.like_patterns import prefix_range
@@ -366,12 +366,11 @@ def _estimate_access_rows(
     if access.kind is paths.AccessKind.KEYS:
         return max(1.0, _count_combinations(access))
     total = estimate_table_rows(scan.relation, context)
-    share = 1.0
+    conditions = [one.condition for one in used if one.condition is not None]
+    share = estimate_selectivity(conjunction(conditions), scan, context)
     for one in used:
         if one.condition is None:  # a join key
             share /= _estimate_sarg_distinct(one, scan, context)
-        else:
-            share *= estimate_selectivity(one.condition, scan, context)
     return max(1.0, total * share)
 
 
