@@ -35,7 +35,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan.functions.core.function import Function
 from belvedere.session.context.shared_state import SharedState
 from belvedere.session.context.statement_statistics import StatementRecord
-from belvedere.session.statement.immediate_checks import find_statement_checks
+from belvedere.session.statement.immediate_checks import ImmediateChecks, find_statement_checks
 from belvedere.session.statement.parameters import make_exact_converter
 from belvedere.sql.statements import DataPlan
 from belvedere.types import Kind, Row
@@ -109,7 +109,7 @@ class CompiledStatement:
         self.is_point_read, self.estimated = False, True
         if wrap is None and tier is not Tier.DUCKDB:
             self._compile_fast_paths(shared)
-        self.checks = (
+        self.checks: ImmediateChecks | None = (
             None
             if self.fast_write is None
             else find_statement_checks(shared.host, catalog, self.target)
