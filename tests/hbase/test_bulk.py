@@ -21,7 +21,7 @@ SCHEMA = (
 LOAD_AND_DIE = """
 import os, signal, sys
 import belvedere
-from belvedere.txn.row_atomic import record_parts
+from belvedere.txn.row_atomic.log import record_parts
 apply_parts = record_parts.apply_parts
 def die_at_second(*arguments):
     step, sent = apply_parts(*arguments), None

@@ -6,7 +6,7 @@ from belvedere.txn.row_atomic import commit
 from belvedere.txn.row_atomic.catalog_barrier import wait_for_older_locks
 from belvedere.txn.row_atomic.housekeeping.vacuum import _trim_positions
 from belvedere.txn.row_atomic.locks import take_locks
-from belvedere.txn.row_atomic.log_rows import resolve_doubt
+from belvedere.txn.row_atomic.log.log_rows import resolve_doubt
 from tests.mutations.patch import Mutation, before, mutation, patch
 
 _STAMP_AND_WRITE = """\

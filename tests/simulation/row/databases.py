@@ -28,10 +28,10 @@ from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.kv.doubles.cells_faults import FaultyCells
 from belvedere.session.materialized.create import bind_simplified_definition
 from belvedere.txn.history.derived_rows import DerivedRows
-from belvedere.txn.row_atomic import advance
 from belvedere.txn.row_atomic.commit_protocol import RowCommit
 from belvedere.txn.row_atomic.engine import CellStoreSetup
 from belvedere.txn.row_atomic.housekeeping import sweep
+from belvedere.txn.row_atomic.log import advance
 from belvedere.txn.row_atomic.node import NodeSettings
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import TEXT

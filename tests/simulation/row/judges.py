@@ -9,7 +9,8 @@ from typing import Any
 
 from belvedere.errors import Retry
 from belvedere.kv.cell import Step
-from belvedere.txn.row_atomic import advance, read_rows
+from belvedere.txn.row_atomic import read_rows
+from belvedere.txn.row_atomic.log import advance
 from belvedere.txn.row_atomic.node import Node, NodeSettings
 from tests.simulation.row.explorer import Outcome, Rows, run_alone
 from tests.simulation.row.processes import INDEX, LIST, append, key, reader, settings

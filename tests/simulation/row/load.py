@@ -20,10 +20,11 @@ from belvedere.kv.doubles.cells_network import (
     SimulatedMachine,
     SimulatedProcess,
 )
-from belvedere.txn.row_atomic import advance, commit
+from belvedere.txn.row_atomic import commit
 from belvedere.txn.row_atomic import node as nodes
 from belvedere.txn.row_atomic.cells import data_cells, layout
 from belvedere.txn.row_atomic.locks import RowLock
+from belvedere.txn.row_atomic.log import advance
 from belvedere.txn.row_atomic.node import Node, NodeSettings
 
 TABLE = b"\x10\x00\x00\x00\x64"

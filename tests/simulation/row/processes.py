@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from belvedere.errors import Retry, Unavailable
 from belvedere.kv.cell import BeginWork, Mutate, Put, ReplyLost, Step, WorkExpired
-from belvedere.txn.row_atomic import advance, catalog_barrier, read_rows
+from belvedere.txn.row_atomic import catalog_barrier, read_rows
 from belvedere.txn.row_atomic.cells import data_cells, layout
 from belvedere.txn.row_atomic.cells.layout import RowWrite
 from belvedere.txn.row_atomic.commit import CommitRequest, commit_transaction, prepare_commit
@@ -22,6 +22,7 @@ from belvedere.txn.row_atomic.housekeeping.fold import fold_row
 from belvedere.txn.row_atomic.housekeeping.sweep import sweep_locks
 from belvedere.txn.row_atomic.housekeeping.vacuum import vacuum_and_trim
 from belvedere.txn.row_atomic.locks import AttemptLocks, RowLock
+from belvedere.txn.row_atomic.log import advance
 from belvedere.txn.row_atomic.node import Node, NodeSettings, send_heartbeat
 from tests.simulation.row.explorer import Outcome
 from tests.txn.row_atomic.steps import change_version

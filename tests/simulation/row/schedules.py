@@ -26,10 +26,11 @@ from belvedere.kv.doubles.cells_network import (
     SimulatedMachine,
     SimulatedProcess,
 )
-from belvedere.txn.row_atomic import advance, catalog_barrier, commit, log_rows, read_rows
+from belvedere.txn.row_atomic import catalog_barrier, commit, read_rows
 from belvedere.txn.row_atomic import node as nodes
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.housekeeping import fold, sweep, vacuum
+from belvedere.txn.row_atomic.log import advance, log_rows
 from belvedere.txn.row_atomic.node import Node, NodeSettings
 from tests.simulation.row import workload
 from tests.simulation.row.history import violations

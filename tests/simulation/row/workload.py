@@ -17,11 +17,12 @@ from random import Random
 
 from belvedere.errors import InvalidInput
 from belvedere.kv.cell import BeginWork, Step
-from belvedere.txn.row_atomic import advance, catalog_barrier, read_rows
+from belvedere.txn.row_atomic import catalog_barrier, read_rows
 from belvedere.txn.row_atomic.cells import data_cells, layout
 from belvedere.txn.row_atomic.cells.layout import RowWrite
 from belvedere.txn.row_atomic.commit import CommitRequest, RowExpectation
 from belvedere.txn.row_atomic.locks import RowLock
+from belvedere.txn.row_atomic.log import advance
 from belvedere.txn.row_atomic.node import Node
 from tests.txn.row_atomic.steps import change_version
 

@@ -7,10 +7,10 @@ from typing import Any
 from belvedere.errors import Retry
 from belvedere.kv.cell import BeginWork, CheckAndMutate, Driver, Put, ReplyLost, Step, WorkExpired
 from belvedere.kv.doubles.cells import MemoryCells
-from belvedere.txn.row_atomic import advance
 from belvedere.txn.row_atomic.cells import data_cells, layout
 from belvedere.txn.row_atomic.commit import CommitRequest
 from belvedere.txn.row_atomic.locks import RowLock
+from belvedere.txn.row_atomic.log import advance
 from belvedere.txn.row_atomic.node import Node, NodeSettings
 
 TABLE = b"\x10\x00\x00\x00\x64"

@@ -11,9 +11,10 @@ import pytest
 from belvedere.database import Database
 from belvedere.errors import Corruption
 from belvedere.kv.cell import Get, Mutate, Put
-from belvedere.txn.row_atomic import advance, commit, read_rows
+from belvedere.txn.row_atomic import commit, read_rows
 from belvedere.txn.row_atomic.cells import data_cells, layout
 from belvedere.txn.row_atomic.housekeeping import sweep
+from belvedere.txn.row_atomic.log import advance
 from belvedere.txn.transaction.transaction import Transaction
 from tests.txn.row_atomic.nodes import open_node
 from tests.txn.row_atomic.steps import Bench, key, latest, root, work

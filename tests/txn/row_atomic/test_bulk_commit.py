@@ -13,10 +13,11 @@ from belvedere.errors import Error, Retry
 from belvedere.kv.cell import CellScan
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.session.session import Session
-from belvedere.txn.row_atomic import bulk_commit, commit, load_holds, record_parts
+from belvedere.txn.row_atomic import bulk_commit, commit, load_holds
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.engine import CellStoreSetup
 from belvedere.txn.row_atomic.housekeeping import sweep
+from belvedere.txn.row_atomic.log import record_parts
 from belvedere.txn.row_atomic.node import NodeSettings
 from tests.txn.row_atomic.nodes import commits
 

@@ -22,13 +22,14 @@ from belvedere.kv.cell import (
     is_mutation,
 )
 from belvedere.kv.doubles.cells import MemoryCells
-from belvedere.txn.row_atomic import advance, catalog_barrier, commit, locks, log_rows, read_rows
+from belvedere.txn.row_atomic import catalog_barrier, commit, locks, read_rows
 from belvedere.txn.row_atomic import node as nodes
 from belvedere.txn.row_atomic.cells import data_cells, layout
 from belvedere.txn.row_atomic.commit import RowExpectation
 from belvedere.txn.row_atomic.housekeeping import sweep
 from belvedere.txn.row_atomic.housekeeping.vacuum import vacuum_and_trim
 from belvedere.txn.row_atomic.locks import AttemptLocks, RowLock
+from belvedere.txn.row_atomic.log import advance, log_rows
 from belvedere.txn.row_atomic.node import Node
 from tests.txn.row_atomic.steps import TABLE, Bench, change_version, key, latest, root, work
 

@@ -9,11 +9,12 @@ import pytest
 from belvedere.errors import Error, Retry
 from belvedere.kv.cell import Get, Increment
 from belvedere.kv.doubles.cells import MemoryCells
-from belvedere.txn.row_atomic import advance, commit, locks, log_rows, read_rows
+from belvedere.txn.row_atomic import commit, locks, read_rows
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.group_commit import GroupCommit, GroupMember, complete_group
 from belvedere.txn.row_atomic.housekeeping import sweep
 from belvedere.txn.row_atomic.locks import AttemptLocks
+from belvedere.txn.row_atomic.log import advance, log_rows
 from belvedere.txn.row_atomic.node import Node
 from tests.txn.row_atomic.steps import Bench, key, latest, root, work
 

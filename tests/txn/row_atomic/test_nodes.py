@@ -17,11 +17,12 @@ from belvedere.kv.cell import CellScan, Step
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.kv.doubles.cells_faults import FaultyCells
 from belvedere.txn.contracts import LockRequest, Participant, Reader, RowChange, Writer
-from belvedere.txn.row_atomic import advance, locks, node_lists
+from belvedere.txn.row_atomic import locks, node_lists
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.engine import CellStoreSetup, HeartbeatThread
 from belvedere.txn.row_atomic.housekeeping import sweep
 from belvedere.txn.row_atomic.locks import AttemptLocks, RowLock
+from belvedere.txn.row_atomic.log import advance
 from belvedere.txn.row_atomic.node import Node, NodeSettings, join_store, send_heartbeat
 from belvedere.txn.transaction.transaction import Transaction
 from tests.txn.row_atomic.nodes import cells, commits, open_as, open_node

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from belvedere.kv.cell import CellScan, Get, Many, MultiGet, Mutate, Now, Step
-from belvedere.txn.row_atomic import advance, commit, log_rows, read_rows, record_parts
+from belvedere.txn.row_atomic import commit, read_rows
 from belvedere.txn.row_atomic.cells import data_cells, layout
 from belvedere.txn.row_atomic.commit import CommitRequest
 from belvedere.txn.row_atomic.housekeeping import sweep
 from belvedere.txn.row_atomic.housekeeping.vacuum import vacuum_and_trim
+from belvedere.txn.row_atomic.log import advance, log_rows, record_parts
 from belvedere.txn.row_atomic.node import send_heartbeat
 from tests.txn.row_atomic.steps import Bench, key, latest, work
 

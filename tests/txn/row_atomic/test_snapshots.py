@@ -8,11 +8,12 @@ from belvedere.database import SQL_COMPILERS, Database
 from belvedere.kv.cell import Get
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.session.session import Session
-from belvedere.txn.row_atomic import advance, commit
+from belvedere.txn.row_atomic import commit
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.engine import CellStoreSetup
 from belvedere.txn.row_atomic.group_commit import GroupMember, complete_group
 from belvedere.txn.row_atomic.locks import AttemptLocks
+from belvedere.txn.row_atomic.log import advance
 from belvedere.txn.row_atomic.node import Node, NodeSettings
 from tests.txn.row_atomic.nodes import commits
 from tests.txn.row_atomic.steps import Bench, work

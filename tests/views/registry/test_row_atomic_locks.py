@@ -11,7 +11,7 @@ import pytest
 from belvedere.errors import InvalidInput, Retry, Unavailable, Unsupported
 from belvedere.session.materialized import replace
 from belvedere.session.session import CANCELED
-from belvedere.txn.row_atomic import advance
+from belvedere.txn.row_atomic.log import advance
 from belvedere.views.backfill import row_atomic_backfill
 from belvedere.views.registry.row_atomic_locks import LockingUniqueViewIndex, LockingViewParticipant
 from tests.views.nodes import (

@@ -23,12 +23,13 @@ from belvedere.kv.doubles.cells_network import (
     SimulatedMachine,
     SimulatedProcess,
 )
-from belvedere.txn.row_atomic import advance, commit, group_commit, read_rows
+from belvedere.txn.row_atomic import commit, group_commit, read_rows
 from belvedere.txn.row_atomic import node as nodes
 from belvedere.txn.row_atomic.cells import data_cells, layout
 from belvedere.txn.row_atomic.cells.layout import Record
 from belvedere.txn.row_atomic.group_commit import GroupMember
 from belvedere.txn.row_atomic.locks import AttemptLocks, RowLock
+from belvedere.txn.row_atomic.log import advance
 from belvedere.txn.row_atomic.node import Node, NodeSettings
 
 TABLE = b"\x10\x00\x00\x00\x64"

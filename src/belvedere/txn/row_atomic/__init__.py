@@ -11,9 +11,7 @@ In reading order; an entry uses only those before it:
     isolation        which isolation levels a row-atomic store has
     node             the in-memory state of one node, and the settings that all agree on
     locks            lock rows: taken, stamped, released and broken by conditional writes
-    record_parts     large records in parts, written and applied in short pieces of work
-    log_rows         log rows: one row a position, written once: a record or an abort marker
-    advance          advancing the decided and applied positions, by any node, for all nodes
+    log/             the log, and the positions up to which it is decided and applied
     read_rows        reads of rows as of a position, and of the newest rows under a lock
     load_holds       holds on tables: how a bulk load keeps others out without a lock a row
     commit           the commit of one transaction, step by step

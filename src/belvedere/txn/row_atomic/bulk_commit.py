@@ -21,16 +21,10 @@ from belvedere.catalog.model import Table
 from belvedere.errors import Error, Retry
 from belvedere.kv.cell import ReplyLost, Step, WorkExpired
 from belvedere.txn.contracts import Intent, LockRequest
-from belvedere.txn.row_atomic import (
-    advance,
-    catalog_barrier,
-    commit,
-    load_holds,
-    locks,
-    record_parts,
-)
+from belvedere.txn.row_atomic import catalog_barrier, commit, load_holds, locks
 from belvedere.txn.row_atomic.cells.layout import Record
 from belvedere.txn.row_atomic.locks import AttemptLocks
+from belvedere.txn.row_atomic.log import advance, record_parts
 from belvedere.txn.row_atomic.node import Node
 from belvedere.txn.row_atomic.required_locks import build_request
 

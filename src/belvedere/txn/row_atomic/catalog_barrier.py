@@ -29,10 +29,11 @@ from belvedere.kv.cell import (
     Step,
     WorkExpired,
 )
-from belvedere.txn.row_atomic import advance, locks
+from belvedere.txn.row_atomic import locks
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.cells.layout import Holder, Positions
 from belvedere.txn.row_atomic.housekeeping.sweep import held_locks
+from belvedere.txn.row_atomic.log import advance
 from belvedere.txn.row_atomic.node import Node
 from belvedere.txn.row_atomic.reader import RepeatableRunner, RowReader
 from belvedere.txn.transaction.schema_change import CATALOG_KEY

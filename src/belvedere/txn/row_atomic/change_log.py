@@ -20,12 +20,12 @@ from belvedere.errors import InvalidInput
 from belvedere.kv.cell import BeginWork, CellDelete, CellScan, Get, MultiGet, Mutate, Put, Step
 from belvedere.txn.contracts import PublishedState, RecordAdditions
 from belvedere.txn.history.log_reads import arrow_batches, follow_log, require_in_log
-from belvedere.txn.row_atomic import log_rows
 from belvedere.txn.row_atomic.cells import data_cells as data
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.cells.layout import Floors
 from belvedere.txn.row_atomic.commit_protocol import RowCommit
 from belvedere.txn.row_atomic.housekeeping import fold, vacuum
+from belvedere.txn.row_atomic.log import log_rows
 from belvedere.txn.row_atomic.node import Node
 
 if TYPE_CHECKING:

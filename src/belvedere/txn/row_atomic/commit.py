@@ -33,10 +33,11 @@ from belvedere.kv.cell import (
     Step,
     WorkExpired,
 )
-from belvedere.txn.row_atomic import advance, load_holds, locks, log_rows, record_parts
+from belvedere.txn.row_atomic import load_holds, locks
 from belvedere.txn.row_atomic.cells import data_cells, layout
 from belvedere.txn.row_atomic.cells.layout import ADD, PUT, Record, RowWrite
 from belvedere.txn.row_atomic.locks import AttemptLocks, RowLock
+from belvedere.txn.row_atomic.log import advance, log_rows, record_parts
 from belvedere.txn.row_atomic.node import Node
 
 ROWS_IN_ONE_TRIP = 2048

@@ -37,15 +37,7 @@ from belvedere.txn.contracts import (
     Reader,
     Snapshot,
 )
-from belvedere.txn.row_atomic import (
-    advance,
-    bulk_commit,
-    catalog_barrier,
-    commit,
-    locks,
-    log_rows,
-    read_rows,
-)
+from belvedere.txn.row_atomic import bulk_commit, catalog_barrier, commit, locks, read_rows
 from belvedere.txn.row_atomic import node as nodes
 from belvedere.txn.row_atomic.catalog_barrier import CatalogCache
 from belvedere.txn.row_atomic.cells import data_cells
@@ -56,6 +48,7 @@ from belvedere.txn.row_atomic.housekeeping import sweep
 from belvedere.txn.row_atomic.isolation import require_supported_isolation
 from belvedere.txn.row_atomic.load_holds import TableHeld, wait_for_hold
 from belvedere.txn.row_atomic.locks import AttemptLocks
+from belvedere.txn.row_atomic.log import advance, log_rows
 from belvedere.txn.row_atomic.node import NodeSettings
 from belvedere.txn.row_atomic.reader import (
     Result,

@@ -24,10 +24,11 @@ from belvedere.kv.cell import (
     Step,
     WorkExpired,
 )
-from belvedere.txn.row_atomic import commit, locks, log_rows, record_parts
+from belvedere.txn.row_atomic import commit, locks
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.cells.layout import Record
 from belvedere.txn.row_atomic.locks import AttemptLocks
+from belvedere.txn.row_atomic.log import log_rows, record_parts
 from belvedere.txn.row_atomic.node import Node
 
 

@@ -29,10 +29,11 @@ from belvedere.kv.cell import (
     WorkExpired,
     value_of,
 )
-from belvedere.txn.row_atomic import advance, locks, record_parts
+from belvedere.txn.row_atomic import locks
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.cells.layout import Hold, Holds
 from belvedere.txn.row_atomic.locks import AttemptLocks
+from belvedere.txn.row_atomic.log import advance, record_parts
 from belvedere.txn.row_atomic.node import Node
 
 

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from belvedere.errors import Unavailable
 from belvedere.kv.cell import Cells, CellScan, Get, MultiGet, Step
-from belvedere.txn.row_atomic import log_rows
 from belvedere.txn.row_atomic.cells import data_cells as data
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.cells.data_cells import CellRow, Sum
 from belvedere.txn.row_atomic.cells.narrow_reader import CellFetch, Page
+from belvedere.txn.row_atomic.log import log_rows
 
 ROWS_AT_ONCE = 128
 

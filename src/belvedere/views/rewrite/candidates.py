@@ -91,7 +91,7 @@ class CandidateViews:
 def make_candidate(rows: ViewRows, definition: n.Node, catalog: Catalog) -> CandidateView:
     block = build_view_block(definition, catalog)
     exact = None
-    if isinstance(block, MatchRefusal) or _needs_whole_definition(block):
+    if isinstance(block, MatchRefusal) or _needs_exact_definition(block):
         context = OptimizerContext(catalog, STORED_EXPRESSIONS)
         exact = build_exact_definition(simplify_definition(definition, context))
     if isinstance(block, MatchRefusal):
@@ -101,7 +101,7 @@ def make_candidate(rows: ViewRows, definition: n.Node, catalog: Catalog) -> Cand
     return CandidateView(rows, block, required, build_view_signature(block), exact)
 
 
-def _needs_whole_definition(view: ViewBlock) -> bool:
+def _needs_exact_definition(view: ViewBlock) -> bool:
     """Whether a query may repeat the definition and yet not be matched with its block."""
     return None in view.columns or any(map(transform.has_subplan, view.block.conditions))
 

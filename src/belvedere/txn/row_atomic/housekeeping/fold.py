@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from belvedere.codec import accumulator
 from belvedere.kv.cell import BeginWork, Get, Mutate, Put, Step
-from belvedere.txn.row_atomic import advance
 from belvedere.txn.row_atomic.cells import data_cells as data
+from belvedere.txn.row_atomic.log import advance
 
 
 def fold_row(row: bytes) -> Step[int]:

@@ -8,9 +8,10 @@ gone. It is not needed for correctness, only for latency.
 from __future__ import annotations
 
 from belvedere.kv.cell import BeginWork, CellScan, CheckAndMutate, Now, Put, Step, value_of
-from belvedere.txn.row_atomic import advance, load_holds, locks
+from belvedere.txn.row_atomic import load_holds, locks
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.cells.layout import Heartbeat, Holder, LockValue
+from belvedere.txn.row_atomic.log import advance
 from belvedere.txn.row_atomic.node import Node
 
 

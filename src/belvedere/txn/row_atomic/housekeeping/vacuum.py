@@ -37,10 +37,11 @@ from belvedere.kv.cell import (
     Step,
     value_of,
 )
-from belvedere.txn.row_atomic import advance, locks, log_rows
+from belvedere.txn.row_atomic import locks
 from belvedere.txn.row_atomic.cells import data_cells as data
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.cells.layout import ABORT, Floors, Heartbeat, Parts
+from belvedere.txn.row_atomic.log import advance, log_rows
 from belvedere.txn.row_atomic.node import Node
 
 ROWS_IN_ONE_TRIP = 128

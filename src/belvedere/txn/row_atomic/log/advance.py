@@ -30,11 +30,11 @@ from belvedere.kv.cell import (
     WorkExpired,
     value_of,
 )
-from belvedere.txn.row_atomic import log_rows, record_parts
 from belvedere.txn.row_atomic.cells import data_cells as data
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.cells.layout import Positions, Record
-from belvedere.txn.row_atomic.log_rows import LogEntry, TrimmedPosition
+from belvedere.txn.row_atomic.log import log_rows, record_parts
+from belvedere.txn.row_atomic.log.log_rows import LogEntry, TrimmedPosition
 from belvedere.txn.row_atomic.node import Node
 
 WRITES_IN_ONE_TRIP = 256

@@ -28,9 +28,9 @@ from belvedere.kv.cell import (
     WorkExpired,
     value_of,
 )
-from belvedere.txn.row_atomic import record_parts
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.cells.layout import ABORT, Floors, Parts, Record
+from belvedere.txn.row_atomic.log import record_parts
 from belvedere.txn.row_atomic.node import Node
 
 
