@@ -102,7 +102,7 @@ def _compare_told(
         place = _find_difference(mine, told[name])
         if place is None:
             continue
-        if name == POSTGRES and _is_by_design(level, script, mine, told[name], place):
+        if name == POSTGRES and is_by_design(level, script, mine, told[name], place):
             findings.by_design += 1
             continue
         if _is_order_free(mine, place) or _is_order_free(told[name], place):
@@ -141,7 +141,7 @@ def _is_order_free(events: list[Event], place: int) -> bool:
     return any(count > 1 and at <= until for at, count in woken.items())
 
 
-def _is_by_design(
+def is_by_design(
     level: str, script: Sequence[Step], mine: list[Event], theirs: list[Event], place: int
 ) -> bool:
     """Whether a difference by design is at this place, or at another event of the same step: a
@@ -149,6 +149,11 @@ def _is_by_design(
     if place >= min(len(mine), len(theirs)):
         return False
     at = mine[place].at
+    if _deadlocked_at(theirs, at) and any(
+        event.at == at and script[event.step].text.endswith("DO NOTHING") and event.answer == (0,)
+        for event in mine
+    ):
+        return True  # it waits in PostgreSQL, which closes a circle there: either is the victim
     answers = {event.step: event.answer for event in theirs if event.at == at}
     if theirs[place].step == mine[place].step:
         answers[mine[place].step] = theirs[place].answer

@@ -12,11 +12,11 @@ import pytest
 
 from belvedere.txn.batch_atomic.commit import BatchCommit
 from belvedere.txn.transaction.transaction import Transaction
-from tests.consistency.isolation.compare import Findings, compare, open_engines
+from tests.consistency.isolation.compare import Findings, compare, is_by_design, open_engines
 from tests.consistency.isolation.engines import SESSIONS, BelvedereEngine, open_belvedere
 from tests.consistency.isolation.named_anomalies import CASES, make_named_script
 from tests.consistency.isolation.scripts import LEVELS, READS, SINGLE_WRITES
-from tests.consistency.isolation.stage import Engine, Event, Stage, Step
+from tests.consistency.isolation.stage import WAITS, Engine, Event, Stage, Step
 from tests.oracle.postgres import server
 
 Open = Callable[..., tuple[dict[str, Engine], Engine]]
@@ -154,14 +154,26 @@ def test_a_statement_that_lost_a_row_does_not_wait_for_the_next(opened: Open, te
             assert told == [(), ((30,),), (1,), (), ((20,),), "40001", (1,)], name
 
 
-def test_a_difference_by_design_is_known_where_its_step_wakes_another_first(opened: Open) -> None:
-    """ON CONFLICT DO NOTHING, which closes a circle in PostgreSQL only: the survivor answers before
-    the victim."""
-    engines, judge = opened(True, "fast")
-    findings = Findings()
-    compare(engines, judge, ["7/12662"], findings)
-    require_same(findings, 3)
-    assert findings.by_design == 1
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        [Event(2, 1, (1,)), Event(2, 2, "40P01")],
+        [Event(2, 1, "40P01"), Event(2, 2, (0,))],
+    ],
+    ids=["it is the victim", "the other is"],
+)
+def test_what_waits_in_postgresql_only_may_close_a_circle_there(theirs: list[Event]) -> None:
+    """Whoever is the victim, and though the survivor may answer first."""
+    script = [
+        Step(0, "UPDATE u SET v = v + ? WHERE id = ?", (1, 1)),
+        Step(0, "UPDATE t SET v = v + ? WHERE grp = ?", (1, 1)),
+        Step(1, "INSERT INTO u VALUES (?, ?) ON CONFLICT DO NOTHING", (1, 4)),
+    ]
+    before = [Event(0, 0, (1,)), Event(1, 1, WAITS)]
+    mine = [*before, Event(2, 2, (0,))]
+    assert is_by_design("REPEATABLE READ", script, mine, [*before, *theirs], 2)
+    other = [*script[:2], Step(1, "UPDATE u SET v = v + ? WHERE id = ?", (1, 1))]
+    assert not is_by_design("REPEATABLE READ", other, mine, [*before, *theirs], 2)
 
 
 BUGS = {
