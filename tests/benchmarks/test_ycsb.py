@@ -10,7 +10,7 @@ from belvedere.benchmarks import ycsb
 def test_every_mix_is_measured() -> None:
     report = ycsb.run(300, seed=1)
     names = [figure.name for figure in report.figures]
-    assert len(names) == 6 + 2 * len(ycsb.MIXES) + 4
+    assert len(names) == 6 + 2 * len(ycsb.MIXES) + 7
     assert {"cached SELECT 1", "uncached point select", "import belvedere"} <= set(names)
     assert all(figure.value > 0 for figure in report.figures)
 

@@ -65,7 +65,7 @@ MUTATIONS: dict[str, Mutation] = {
         "foreign keys are checked at the snapshot, not at p-1",
         patch(
             ForeignKeyParticipant.check,
-            before("        child, parent = self._child.start, self._parent.start\n", "return"),
+            before("        if self._place is not None:\n", "return"),
         ),
     ),
     "lock_order_inverted": mutation(

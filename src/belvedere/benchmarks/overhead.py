@@ -1,4 +1,5 @@
-"""Fixed overhead: of a cached statement, of an uncached one that is planned, and of the import.
+"""Fixed overhead: of a cached statement, of an uncached one that is planned, and of the import; and
+reads of views by their key, beside the same read of a table.
 
 Each figure is the best of several rounds, since other load on the machine only adds time.
 """
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable
 
 from belvedere.benchmarks.report.measurements import BenchmarkReport, Figure
+from belvedere.interfaces.client.connection import Connection
 from belvedere.interfaces.dbapi import connect
 
 ROUNDS = 15
@@ -29,6 +31,7 @@ def measure_overhead(report: BenchmarkReport) -> None:
         planned = _best_seconds(
             lambda number: con.execute(f"SELECT v FROM t WHERE id = {number}"), 60
         )
+        _measure_view_reads(con, report)
     imported = min(_import_s() for _ in range(5))
     report.add(Figure("cached SELECT 1", cached * 1e6, "us", "<= 5 value"))
     report.add(Figure("cached read, freshness given", fresh * 1e6, "us"))
@@ -37,6 +40,28 @@ def measure_overhead(report: BenchmarkReport) -> None:
 
 
 _KEY_SELECT = "SELECT v FROM t WHERE id = ?"
+_VIEW = "SELECT v % 100 AS g, count(*) AS n FROM t GROUP BY v % 100"
+
+
+def _measure_view_reads(con: Connection, report: BenchmarkReport) -> None:
+    con.execute(f"CREATE MATERIALIZED VIEW now AS {_VIEW}")
+    con.execute(f"CREATE MATERIALIZED VIEW later WITH (maintenance = 'deferred') AS {_VIEW}")
+    con.execute("REFRESH MATERIALIZED VIEW later")
+    table = _best_seconds(_reader_of_key(con, _KEY_SELECT), 1000)
+    reads = (
+        ("an immediate view", "now", "session", "<= 2.5 ratio"),
+        ("a deferred view, 'session'", "later", "session", "<= 4 ratio"),
+        ("a deferred view, 'any'", "later", "any", "<= 3 ratio"),
+    )
+    for name, view, freshness, goal in reads:
+        con.execute(f"SET freshness = '{freshness}'")
+        query = f"SELECT n FROM {view} WHERE g = ?"
+        taken = _best_seconds(_reader_of_key(con, query), 1000)
+        report.add(Figure(f"read of {name}, to a table", taken * 1e6, "us", goal, table * 1e6))
+
+
+def _reader_of_key(con: Connection, query: str) -> Callable[[int], object]:
+    return lambda number: con.execute(query, (7,)).fetchall()
 
 
 def _best_seconds(action: Callable[[int], object], count: int) -> float:
