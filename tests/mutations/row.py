@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from belvedere.txn.row_atomic import commit
+from belvedere.txn.row_atomic.bulk_commit import hold_and_verify
 from belvedere.txn.row_atomic.catalog_barrier import wait_for_older_locks
+from belvedere.txn.row_atomic.commit import verify_rows
 from belvedere.txn.row_atomic.housekeeping.vacuum import _trim_positions
+from belvedere.txn.row_atomic.load_holds import _end_silent_hold
 from belvedere.txn.row_atomic.locks import take_locks
 from belvedere.txn.row_atomic.log.log_rows import resolve_doubt
 from tests.mutations.patch import Mutation, before, mutation, patch
@@ -85,5 +88,17 @@ MUTATIONS: dict[str, Mutation] = {
     "primary_not_first": mutation(
         "secondary locks are taken before the primary",
         patch(take_locks, before("    started = yield Now()\n", "rows.reverse()")),
+    ),
+    "load_without_waiting": mutation(
+        "a bulk load does not wait for who has locks",
+        patch(hold_and_verify, ("yield from catalog_barrier.wait_for_writers(node)", "pass")),
+    ),
+    "hold_not_looked_at": mutation(
+        "a commit does not look for holds of its tables",
+        patch(verify_rows, ("    load_holds.require_not_held(found[0], rows, held.attempt)\n", "")),
+    ),
+    "hold_of_live_load_removed": mutation(
+        "a hold is removed before its attempt is ended",
+        patch(_end_silent_hold, ("if holder is not None:", "if False:")),
     ),
 }

@@ -38,7 +38,7 @@ def all_cases() -> dict[str, Case]:
     config = p.settings()
     groups: tuple[Callable[[NodeSettings], list[Case]], ...]
     groups = (core_cases, parallel_lock_cases, group_cases, fault_cases, reader_cases)
-    groups += (sweep_cases, forget_cases, ddl_and_fold_cases)
+    groups += (sweep_cases, forget_cases, ddl_and_fold_cases, load_cases)
     return {case.name: case for group in groups for case in group(config)}
 
 
@@ -203,6 +203,26 @@ def ddl_and_fold_cases(c: NodeSettings) -> list[Case]:
             positions_max=1,
             ordered=True,
         ),
+    ]
+
+
+def load_cases(c: NodeSettings) -> list[Case]:
+    """A bulk load holds the table; its rows have no locks."""
+    loader, writer = ("a", p.load(1, "a", "xy", c)), ("b", p.append(2, "b", "y", c))
+    both, check = (loader, writer), lists("xy", "y")
+    ended = (loader, ("b", p.end_holds_and_append(2, "b", "y", c)))
+    loads, of_loads = (loader, ("b", p.load(2, "b", "y", c))), lists("xy", "y")
+    wide: dict[str, Any] = {"changes_catalog": True, "positions_max": 3}
+    few = {**wide, "switches_max": 4}
+    dying: dict[str, Any] = {"deaths": 1, "mortal": ("a",)}
+    lost: dict[str, Any] = {"faults": 1, "faulty": ("a",), "ordered": True}
+    catalog = {"fault_on": (layout.CATALOG_ROW,)}
+    return [
+        Case("load", {}, both, check, **wide),
+        Case("load, death", {}, both, check, **few, **dying),
+        Case("load, faults on catalog", {}, both, check, **few, **lost, **catalog),
+        Case("load, ended by a writer", {}, ended, check, **few),
+        Case("two loads", {}, loads, of_loads, **few),
     ]
 
 

@@ -13,7 +13,15 @@ from belvedere.txn.row_atomic import read_rows
 from belvedere.txn.row_atomic.log import advance
 from belvedere.txn.row_atomic.node import Node, NodeSettings
 from tests.simulation.row.explorer import Outcome, Rows, run_alone
-from tests.simulation.row.processes import INDEX, LIST, append, key, reader, settings
+from tests.simulation.row.processes import (
+    INDEX,
+    LIST,
+    append,
+    hold_sweeper,
+    key,
+    reader,
+    settings,
+)
 
 
 def final_look(
@@ -22,6 +30,7 @@ def final_look(
     """What a fresh node finds, after it has itself committed to every key: so nothing can be
     stuck."""
     clean = settings()
+    rows, _ = run_alone(rows, hold_sweeper(98, clean)())
     for n in range(3):
         rows, outcome = run_alone(
             rows, append(90 + n, "!", keys, clean, newest=True, index_from=1)()

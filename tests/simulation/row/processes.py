@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from belvedere.errors import Retry, Unavailable
 from belvedere.kv.cell import BeginWork, Mutate, Put, ReplyLost, Step, WorkExpired
-from belvedere.txn.row_atomic import catalog_barrier, read_rows
+from belvedere.txn.row_atomic import bulk_commit, catalog_barrier, read_rows
 from belvedere.txn.row_atomic.cells import data_cells, layout
 from belvedere.txn.row_atomic.cells.layout import RowWrite
 from belvedere.txn.row_atomic.commit import CommitRequest, commit_transaction, prepare_commit
@@ -21,6 +21,7 @@ from belvedere.txn.row_atomic.group_commit import GroupMember, complete_group
 from belvedere.txn.row_atomic.housekeeping.fold import fold_row
 from belvedere.txn.row_atomic.housekeeping.sweep import sweep_locks
 from belvedere.txn.row_atomic.housekeeping.vacuum import vacuum_and_trim
+from belvedere.txn.row_atomic.load_holds import end_silent_holds, relation_of
 from belvedere.txn.row_atomic.locks import AttemptLocks, RowLock
 from belvedere.txn.row_atomic.log import advance
 from belvedere.txn.row_atomic.node import Node, NodeSettings, send_heartbeat
@@ -80,6 +81,58 @@ def _append(
             writes.append(data_cells.put_row(INDEX + k.encode(), {LIST: old + name.encode()}))
     taken = tuple(RowLock(layout.lock_row("root", k.encode())) for k in keys)
     return (yield from _end(node, CommitRequest(name.encode(), at, version, taken, tuple(writes))))
+
+
+def load(
+    id_: int, name: str, keys: Sequence[str], config: NodeSettings
+) -> Callable[[], Step[Outcome]]:
+    """The same as a bulk load: a hold on the table in place of locks for the rows. Each has a lock
+    of its own, as loads of tables that overlap may have."""
+
+    def start() -> Step[Outcome]:
+        node = Node(id_, config)
+        version = yield from catalog_barrier.read_version()
+        at = yield from advance.snapshot_position(node)
+        found = yield from read_rows.get_rows([key(k) for k in keys], at)
+        lists = [row.columns[LIST] if row else b"" for row in found]
+        writes = tuple(
+            data_cells.put_row(key(k), {LIST: old + name.encode()}) for k, old in zip(keys, lists)
+        )
+        lock = RowLock(layout.lock_row(catalog_barrier.LOAD, name.encode()))
+        work = CommitRequest(name.encode(), at, version, (lock,), writes)
+        held = AttemptLocks(node.start_attempt(), version)
+        try:
+            record = yield from bulk_commit.hold_and_verify(node, held, work, {relation_of(TABLE)})
+            return ("committed", (yield from bulk_commit.complete_bulk(node, held, record)))
+        except Retry:
+            return ("aborted",)
+        except Unavailable:
+            return ("unknown",)
+
+    return start
+
+
+def hold_sweeper(id_: int, config: NodeSettings) -> Callable[[], Step[Outcome]]:
+    """Ends the holds of attempts that nobody goes on with."""
+
+    def start() -> Step[Outcome]:
+        yield from end_silent_holds(Node(id_, config))
+        return ("swept",)
+
+    return start
+
+
+def end_holds_and_append(
+    id_: int, name: str, keys: Sequence[str], config: NodeSettings
+) -> Callable[[], Step[Outcome]]:
+    """A writer that first ends the load that holds the table."""
+
+    def start() -> Step[Outcome]:
+        node = Node(id_, config)
+        yield from end_silent_holds(node)
+        return (yield from _append(node, name, keys, False, 99))
+
+    return start
 
 
 def append_newest(

@@ -15,6 +15,9 @@ CATCHES = {
     "record_under_old_catalog": "ddl",
     "lost_reply_after_trim": "lost reply, trim",
     "primary_not_first": "broken secondary",
+    "load_without_waiting": "load",
+    "hold_not_looked_at": "load",
+    "hold_of_live_load_removed": "load, ended by a writer",
 }
 
 

@@ -23,6 +23,7 @@ from belvedere.kv.cell import ReplyLost, Step, WorkExpired
 from belvedere.txn.contracts import Intent, LockRequest
 from belvedere.txn.row_atomic import catalog_barrier, commit, load_holds, locks
 from belvedere.txn.row_atomic.cells.layout import Record
+from belvedere.txn.row_atomic.commit import CommitRequest
 from belvedere.txn.row_atomic.locks import AttemptLocks
 from belvedere.txn.row_atomic.log import advance, record_parts
 from belvedere.txn.row_atomic.node import Node
@@ -69,9 +70,16 @@ def prepare_bulk(
     relations = {change.relation for change in intent.changes}
     tables = list_held_relations(catalog, relations)
     work = build_request(intent, catalog, _list_locks(intent, tables), time)
+    return (yield from hold_and_verify(node, held, work, tables))
+
+
+def hold_and_verify(
+    node: Node, held: AttemptLocks, work: CommitRequest, tables: Collection[int]
+) -> Step[Record]:
+    """Take the lock of the load, hold its tables, wait for who has locks, and verify all rows."""
     try:
         yield from locks.take_locks(node, held, work.locks, advance.finish_attempt)
-        yield from load_holds.add_hold(node, held, tables, intent.transaction)
+        yield from load_holds.add_hold(node, held, tables, work.transaction)
         yield from catalog_barrier.wait_for_writers(node)
         writes = yield from commit.verify_rows(node, held, work)
     except (ReplyLost, WorkExpired) as lost:
