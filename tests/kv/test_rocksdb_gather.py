@@ -16,6 +16,7 @@ from belvedere.kv import rocksdb
 from belvedere.kv.batch import Write
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.kv.rocksdb_gather import BATCH_WRITES_MAX, GATHERED_WRITES_MAX, GatheringStore
+from belvedere.kv.rocksdb_scan import ScanOwner
 from tests.kv.stores import content, load_rocks, open_gathering
 
 
@@ -52,6 +53,8 @@ def test_writes_between_two_syncs_are_one_call_of_the_engine(
 
 ENDS: dict[str, Callable[[GatheringStore, Path], object]] = {
     "scan": lambda store, _: next(store.scan(b"", None)),
+    "first rows": lambda store, _: next(store.scan(b"", None, limit=5)),
+    "last rows": lambda store, _: next(store.scan(b"", None, limit=5, reverse=True)),
     "values": lambda store, _: next(store.scan_values(b"", None)),
     "page": lambda store, _: next(store.scan_values(b"", None, batch_rows=5)),
     "range": lambda store, _: store.delete_range(b"x", b"y"),
@@ -245,3 +248,9 @@ def test_a_writer_is_never_seen_to_go_back(tmp_path: Path) -> None:
         thread.join(120)
     assert not wrong
     store.close()
+
+
+def test_every_way_to_open_an_iterator_hands_over_first() -> None:
+    ways = [name for name in vars(ScanOwner) if name.startswith("open_")]
+    assert len(ways) >= 3
+    assert not [name for name in ways if name not in vars(GatheringStore)]

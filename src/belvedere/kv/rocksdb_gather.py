@@ -24,7 +24,7 @@ from typing import NamedTuple
 from rocksdict import Options, Rdict, RdictIter, ReadOptions
 
 from belvedere.errors import Error, Unavailable
-from belvedere.kv.batch import KEY_BYTES_MAX, Write
+from belvedere.kv.batch import KEY_BYTES_MAX, Pair, Write
 from belvedere.kv.rocksdb import RocksStore
 
 BATCH_WRITES_MAX = 64
@@ -109,6 +109,10 @@ class GatheringStore(RocksStore):
     def open_cursor(self, options: ReadOptions) -> RdictIter:
         self._hand_over_for_scan()
         return super().open_cursor(options)
+
+    def open_items(self, start: bytes, options: ReadOptions) -> Iterator[Pair]:
+        self._hand_over_for_scan()
+        return super().open_items(start, options)
 
     def open_values(self, start: bytes, options: ReadOptions) -> Iterator[bytes]:
         self._hand_over_for_scan()
