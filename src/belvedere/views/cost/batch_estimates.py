@@ -36,6 +36,9 @@ STATE_COUNTED_MAX = 5_000
 PARTITION_CHANGES_MIN = 50
 """For fewer changes it is not asked how large the partitions are that they touch."""
 
+DIFFERENCE_CHANGES = tuple(50 << step for step in range(20))
+"""The numbers of changes of which it is asked whether a difference is cheaper."""
+
 
 class BatchEstimates:
     """Estimates of an open store. `rows_max`: relations of more rows together are never read."""
@@ -103,6 +106,18 @@ class BatchEstimates:
         decoded = changes * cost_model.DECODE_S
         seconds = decoded + self.estimate_python_s(maintainer, changes, span)
         return self._costs.scale_to_measured_seconds(view.id, MaintenanceTier.PYTHON, seconds)
+
+    def difference_break_even_changes(
+        self, view: View, maintainer: ViewMaintainer, span: PositionSpan
+    ) -> float:
+        """From about how many changes on the difference of the touched partitions is cheaper."""
+        expected = self._costs.scale_to_measured_seconds
+        for changes in DIFFERENCE_CHANGES:
+            seconds = self.estimate_columns_s(maintainer, changes, set(), span)
+            by_columns = expected(view.id, MaintenanceTier.DUCKDB, seconds)
+            if by_columns < self.estimate_logged_changes_s(view, maintainer, changes, span):
+                return changes
+        return math.inf
 
     def _touched_rows(self, tree: DeltaTree, changes: float, span: PositionSpan) -> float:
         rows = sum(

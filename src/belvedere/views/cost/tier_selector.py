@@ -31,6 +31,7 @@ from belvedere.execution.run import Interrupt
 from belvedere.txn.contracts import Reader, RowChange
 from belvedere.views.cost import cost_model
 from belvedere.views.cost.batch_estimates import (
+    DIFFERENCE_CHANGES,
     PARTITION_CHANGES_MIN,
     ROWS_MAX,
     STATE_COUNTED_MAX,
@@ -60,9 +61,6 @@ if TYPE_CHECKING:
 
 COLUMN_CHANGES_MIN = 1_000
 """Fewer changes are not added up by columns."""
-
-DIFFERENCE_CHANGES = tuple(50 << step for step in range(20))
-"""The numbers of changes of which it is asked whether a difference is cheaper."""
 
 CHANGES_MIN, PYTHON_S_MAX = 5_000, 0.1
 """Fewer changes are computed in Python, without estimating costs, where they are expected to take
@@ -210,6 +208,16 @@ class TierSelector:
         by_change = expected(view.id, refill, seconds) / gain if gain > 0 else math.inf
         return max(least, min(anew, by_change))
 
+    def column_changes_lower_bound(
+        self, view: View, maintainer: ViewMaintainer, span: PositionSpan
+    ) -> float:
+        """With fewer logged changes than this they are not added up by columns, however large the
+        view's tables are, which nobody has asked yet."""
+        if self.requested_tier is not None:
+            return 1
+        difference = maintainer.covers_by_columns() and maintainer.duckdb_evaluator.is_difference
+        return DIFFERENCE_CHANGES[0] if difference else COLUMN_CHANGES_MIN
+
     def column_break_even_changes(
         self, view: View, maintainer: ViewMaintainer, span: PositionSpan
     ) -> float:
@@ -224,28 +232,13 @@ class TierSelector:
         if self.requested_tier is MaintenanceTier.DUCKDB:
             return 1
         if maintainer.duckdb_evaluator.is_difference:
-            return self._difference_break_even_changes(view, maintainer, span)
+            return self._estimates.difference_break_even_changes(view, maintainer, span)
         expected = self.costs.scale_to_measured_seconds
         gain_s = self._estimates.estimate_logged_change_s(view, maintainer) - expected(
             view.id, MaintenanceTier.DUCKDB, cost_model.COLUMN_CHANGE_S
         )
         fixed_s = expected(view.id, MaintenanceTier.DUCKDB, estimate_duckdb_columns_s(0, 0))
         return max(COLUMN_CHANGES_MIN, fixed_s / gain_s) if gain_s > 0 else math.inf
-
-    def _difference_break_even_changes(
-        self, view: View, maintainer: ViewMaintainer, span: PositionSpan
-    ) -> float:
-        """From about how many changes on the difference of the touched partitions is cheaper."""
-        estimates = self._estimates
-        for changes in DIFFERENCE_CHANGES:
-            by_columns = self.costs.scale_to_measured_seconds(
-                view.id,
-                MaintenanceTier.DUCKDB,
-                estimates.estimate_columns_s(maintainer, changes, set(), span),
-            )
-            if by_columns < estimates.estimate_logged_changes_s(view, maintainer, changes, span):
-                return changes
-        return math.inf
 
     def choose_tier(
         self,

@@ -209,19 +209,17 @@ def _compute_column_batches(
     """Batches that add up the log by columns, for all views of the units; None where that is not
     cheaper than decoding it, or not possible."""
     tiers = registry.tiers
-    least = max(
-        (
-            tiers.column_break_even_changes(
-                view, maintainer, PositionSpan(unit.start, reader.position)
-            )
+    for from_of in (tiers.column_changes_lower_bound, tiers.column_break_even_changes):
+        least = [
+            from_of(view, maintainer, PositionSpan(unit.start, reader.position))
             if isinstance(maintainer := maintainers[view.id], ViewMaintainer)
             else math.inf
             for unit in units
             for view in unit.views
-        ),
-        default=math.inf,
-    )
-    if not records.has_at_least_changes(least) or not records.buffer_until(reader.position):
+        ]
+        if not records.has_at_least_changes(max(least, default=math.inf)):
+            return None
+    if not records.buffer_until(reader.position):
         return None
     from belvedere.views.maintain.logged_columns import LoggedColumns  # heavy
 
