@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable
 
 from belvedere.benchmarks.report.measurements import BenchmarkReport, Figure
-from belvedere.interfaces.client.connection import Connection
-from belvedere.interfaces.dbapi import connect
+from belvedere.interfaces.dbapi import Connection, connect
 
 ROUNDS = 15
 ROWS = 1000
