@@ -174,9 +174,6 @@ class LogReader(DataSourceReader):
         self._through = through
         self._partitions = partitions
 
-    def pushFilters(self, filters: list[Pushed]) -> Iterable[Pushed]:  # noqa: N802 (Spark's name)
-        return filters
-
     def partitions(self) -> Sequence[InputPartition]:
         identity = self._store.identity()
         after = identity.first - 1 if self._after is None else self._after

@@ -195,7 +195,7 @@ def _compile_same_plan(
     except Error:  # an argument must be a constant
         return None
     compiled.convert = _take_as_given
-    same = _list_paths(compiled) == _list_paths(entry)
+    same = _list_fast_paths(compiled) == _list_fast_paths(entry)
     written = insert_literals(compiled.data.plan, values, made.literal_types)
     return plan if same and written == entry.data.plan else None
 
@@ -204,9 +204,10 @@ def _take_as_given(values: Sequence[Any]) -> Row:
     return values  # type: ignore[return-value]
 
 
-def _list_paths(entry: CompiledStatement) -> tuple[Any, ...]:
+def _list_fast_paths(entry: CompiledStatement) -> tuple[Any, ...]:
+    """The tier, and which of the fast paths there are."""
     paths = (entry.fast_read, entry.fast_write, entry.single_row_commit)
-    return entry.choice.tier, *[one is None for one in paths]
+    return entry.choice.tier, *[one is not None for one in paths]
 
 
 def _depends_on_values(session: Session, entry: CompiledStatement) -> bool:

@@ -61,7 +61,7 @@ def backfill_by_columns(
         write_entries((), BackfillProgress(BY_COLUMNS, 0, after))
         marks = {}
     with pause_cycle_collector():
-        for some in found.split_after(after, FILE_ENTRIES_MAX if by_files else GROUPS_MAX):
+        for some in found.read_batches_from(after, FILE_ENTRIES_MAX if by_files else GROUPS_MAX):
             started = time.perf_counter()
             place = BackfillProgress(BY_COLUMNS, 0, some[-1][0] + b"\0")
             write_entries(() if by_files and ingest(some) else some, place)

@@ -469,7 +469,7 @@ class TierSelector:
         if rows is None:
             wanted: dict[bytes, bytes | None] = {
                 key: value
-                for some in found.split_after(b"", STATE_COUNTED_MAX)
+                for some in found.read_batches_from(b"", STATE_COUNTED_MAX)
                 for key, value in some
             }
             recorder.additions += compute_correcting_additions(reader, view, wanted)

@@ -36,13 +36,13 @@ class StateEntries:
     def __len__(self) -> int:
         return len(self.pairs) if self.columns is None else len(self.columns[0])
 
-    def split_after(self, after: bytes, rows: int) -> Iterator[list[Pair]]:
+    def read_batches_from(self, first: bytes, rows: int) -> Iterator[list[Pair]]:
         """The entries from this key on, in lists of at most so many."""
-        for some in self._split_all(rows):
-            if some[-1][0] >= after:
-                yield some if some[0][0] >= after else [one for one in some if one[0] >= after]
+        for some in self._read_all_batches(rows):
+            if some[-1][0] >= first:
+                yield some if some[0][0] >= first else [one for one in some if one[0] >= first]
 
-    def _split_all(self, rows: int) -> Iterator[list[Pair]]:
+    def _read_all_batches(self, rows: int) -> Iterator[list[Pair]]:
         if self.columns is None:
             for start in range(0, len(self.pairs), rows):
                 yield list(self.pairs[start : start + rows])

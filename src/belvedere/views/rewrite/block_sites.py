@@ -75,9 +75,9 @@ def replace_plan_node(plan: n.Node, old: n.Node, new: n.Node) -> n.Node:
     return replace_node(plan)
 
 
-def reads_base_tables_only(plan: n.Node) -> bool:
-    """Whether no part of the plan writes or locks rows, which tables have."""
-    return not any(
+def writes_or_locks_rows(plan: n.Node) -> bool:
+    """Then it needs the rows of tables, which no view has."""
+    return any(
         isinstance(node, n.Insert | n.Update | n.Delete | n.Lock)
         for node in transform.walk_plan(plan)
     )

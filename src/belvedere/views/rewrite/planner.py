@@ -29,8 +29,8 @@ from belvedere.views.registry.view_registry import ViewRegistry
 from belvedere.views.rewrite.block import QueryBlock
 from belvedere.views.rewrite.block_sites import (
     list_block_sites,
-    reads_base_tables_only,
     replace_plan_node,
+    writes_or_locks_rows,
 )
 from belvedere.views.rewrite.candidates import CandidateView, CandidateViews
 from belvedere.views.rewrite.compensate import Compensation, build_compensation
@@ -118,7 +118,7 @@ class RewritePlanner:
         the plan without them, where the caller knows it."""
         scans = {node.relation for node in transform.walk_plan(plan) if isinstance(node, n.Scan)}
         candidates = self._list_candidates(catalog, sorted(scans))
-        if not candidates or not reads_base_tables_only(plan):
+        if not candidates or writes_or_locks_rows(plan):
             return None
         plain = plain or self.prepare_plan(plan, catalog)
         search = _Search(catalog, [one for one in candidates if one.required <= scans])
