@@ -165,14 +165,15 @@ def test_a_tier_is_taken_where_it_is_exact(tier: str, names: dict[str, str], way
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is large is smaller here by a hundred times, and what a statement costs by more. What a
-    batch really takes is not looked at, and states are counted each time: both depend on the
-    machine."""
+    """What is large is smaller here by a hundred times, and what a statement costs by more; a
+    change costs more in Python than DuckDB takes for it. What a batch really takes is not looked
+    at, and states are counted each time: both depend on the machine."""
     monkeypatch.setattr(measured_costs, "CHANGES_MIN", math.inf)
     monkeypatch.setattr(row_counts, "SHARE", math.inf)
     monkeypatch.setattr(tier_selector, "CHANGES_MIN", CHANGES_MIN // 100)
     monkeypatch.setattr(tier_selector, "COLUMN_CHANGES_MIN", CHANGES_MIN // 100)
     monkeypatch.setattr(cost_model, "STATEMENT_S", cost_model.STATEMENT_S / 1000)
+    monkeypatch.setattr(cost_model, "CHANGE_S", 4 * cost_model.ADDED_CHANGE_S)
 
 
 FEW = CHANGES_MIN // 100

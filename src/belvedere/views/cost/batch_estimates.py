@@ -58,7 +58,7 @@ class BatchEstimates:
     ) -> float:
         """So many changes of a view, by Python."""
         tree = maintainer.tree
-        seconds = changes * estimate_python_change_s(tree)
+        seconds = changes * estimate_python_change_s(tree, grouped=maintainer.is_grouped)
         if changes < PARTITION_CHANGES_MIN or not recomputes_partitions(tree):
             return seconds
         return seconds + self._touched_rows(tree, changes, span) * cost_model.PARTITION_ROW_S
@@ -83,18 +83,18 @@ class BatchEstimates:
             touched = self._touched_rows(tree, changes, span)
             return estimate_difference_s(changes, touched, rows)
         partners = self.estimate_row_total(others, span) if others else 0
-        return estimate_duckdb_columns_s(changes, partners)
+        return estimate_duckdb_columns_s(changes, partners, grouped=maintainer.is_grouped)
 
     def estimate_logged_change_s(self, view: View, maintainer: ViewMaintainer) -> float:
         """A logged change that is decoded in Python, then added up there or by DuckDB, corrected
         by measured costs."""
         expected = self._costs.scale_to_measured_seconds
-        summed = maintainer.duckdb_evaluator.can_sum_changes
-        return expected(view.id, MaintenanceTier.PYTHON, cost_model.DECODE_S) + min(
-            expected(view.id, MaintenanceTier.PYTHON, estimate_python_change_s(maintainer.tree)),
-            expected(
-                view.id, MaintenanceTier.DUCKDB, cost_model.ADDED_CHANGE_S if summed else math.inf
-            ),
+        grouped, summed = maintainer.is_grouped, maintainer.duckdb_evaluator.can_sum_changes
+        by_python = estimate_python_change_s(maintainer.tree, grouped=grouped)
+        by_duckdb = cost_model.ADDED_CHANGE_S if summed else math.inf
+        return self._estimate_unmeasured_s(maintainer) + min(
+            expected(view.id, MaintenanceTier.PYTHON, by_python),
+            expected(view.id, MaintenanceTier.DUCKDB, by_duckdb),
         )
 
     def estimate_logged_changes_s(
@@ -103,9 +103,14 @@ class BatchEstimates:
         """So many of them."""
         if not maintainer.duckdb_evaluator.is_difference:
             return changes * self.estimate_logged_change_s(view, maintainer)
-        decoded = changes * cost_model.DECODE_S
-        seconds = decoded + self.estimate_python_s(maintainer, changes, span)
-        return self._costs.scale_to_measured_seconds(view.id, MaintenanceTier.PYTHON, seconds)
+        seconds = self.estimate_python_s(maintainer, changes, span)
+        return changes * self._estimate_unmeasured_s(
+            maintainer
+        ) + self._costs.scale_to_measured_seconds(view.id, MaintenanceTier.PYTHON, seconds)
+
+    def _estimate_unmeasured_s(self, maintainer: ViewMaintainer) -> float:
+        """The seconds before and after what is measured of a change that is decoded."""
+        return cost_model.DECODE_S + (0 if maintainer.is_grouped else cost_model.STATE_ROW_S)
 
     def difference_break_even_changes(
         self, view: View, maintainer: ViewMaintainer, span: PositionSpan

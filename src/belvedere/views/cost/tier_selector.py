@@ -39,7 +39,7 @@ from belvedere.views.cost.batch_estimates import (
 )
 from belvedere.views.cost.cost_model import (
     ADDED_CHANGE_S,
-    estimate_duckdb_columns_s,
+    estimate_column_change_s,
     estimate_duckdb_refill_s,
     estimate_duckdb_sums_s,
     estimate_python_change_s,
@@ -200,11 +200,11 @@ class TierSelector:
         expected = self.costs.scale_to_measured_seconds
         each = self._estimates.estimate_logged_change_s(view, maintainer)
         if maintainer.covers_by_columns():
-            columns = expected(view.id, MaintenanceTier.DUCKDB, cost_model.COLUMN_CHANGE_S)
-            each = min(each, columns)
+            columns = estimate_column_change_s(grouped=maintainer.is_grouped)
+            each = min(each, expected(view.id, MaintenanceTier.DUCKDB, columns))
         refill = MaintenanceTier.REFILL
         anew = expected(view.id, refill, seconds + rows * cost_model.STORED_ROW_S) / each
-        gain = each - expected(view.id, refill, cost_model.DECODE_S)
+        gain = each - expected(view.id, refill, cost_model.COPIED_CHANGE_S)
         by_change = expected(view.id, refill, seconds) / gain if gain > 0 else math.inf
         return max(least, min(anew, by_change))
 
@@ -233,11 +233,12 @@ class TierSelector:
             return 1
         if maintainer.duckdb_evaluator.is_difference:
             return self._estimates.difference_break_even_changes(view, maintainer, span)
-        expected = self.costs.scale_to_measured_seconds
+        expected, grouped = self.costs.scale_to_measured_seconds, maintainer.is_grouped
+        each, fixed = estimate_column_change_s(grouped=grouped), cost_model.STATEMENT_S
         gain_s = self._estimates.estimate_logged_change_s(view, maintainer) - expected(
-            view.id, MaintenanceTier.DUCKDB, cost_model.COLUMN_CHANGE_S
+            view.id, MaintenanceTier.DUCKDB, each
         )
-        fixed_s = expected(view.id, MaintenanceTier.DUCKDB, estimate_duckdb_columns_s(0, 0))
+        fixed_s = expected(view.id, MaintenanceTier.DUCKDB, fixed)
         return max(COLUMN_CHANGES_MIN, fixed_s / gain_s) if gain_s > 0 else math.inf
 
     def choose_tier(
@@ -337,9 +338,8 @@ class TierSelector:
             parts.append(f"{how} from about {columns:.0f} changes on")
         elif maintainer.duckdb_evaluator.can_sum_changes:
             expected = self.costs.scale_to_measured_seconds
-            python_s = expected(
-                view.id, MaintenanceTier.PYTHON, estimate_python_change_s(maintainer.tree)
-            )
+            by_python = estimate_python_change_s(maintainer.tree, grouped=maintainer.is_grouped)
+            python_s = expected(view.id, MaintenanceTier.PYTHON, by_python)
             gain_s = python_s - expected(view.id, MaintenanceTier.DUCKDB, ADDED_CHANGE_S)
             least = expected(view.id, MaintenanceTier.DUCKDB, estimate_duckdb_sums_s(0, 0)) / max(
                 gain_s, 1e-9

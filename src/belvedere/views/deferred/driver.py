@@ -198,10 +198,15 @@ class DeferredMaintenance:
                 return [] if unit is None else [unit]
 
             def record_outcome(
-                batch: MaintenanceBatch, written: bool, failed: list[Error] = failed
+                batch: MaintenanceBatch,
+                written: bool,
+                failed: list[Error] = failed,
+                reached: list[int] = reached,
             ) -> None:
                 self._record_batch_outcome(batch, written)
                 failed += [batch.failures[view.id]] if view.id in batch.failures else []
+                if written:
+                    reached[:] = [batch.end]
 
             if not advance_units_one_batch(
                 self._commits, self._registry, self._log, find_unit, record_outcome

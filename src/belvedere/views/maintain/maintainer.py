@@ -86,6 +86,7 @@ class ViewMaintainer:
         self._view = view
         self._group = compiled.group
         self._single_row_functions: dict[bytes, SingleRowWrites | None] = {}
+        self._covers_by_columns: dict[frozenset[int], bool] = {}
         self._entry_of = compile_row_entry_function(catalog, compiled.group)
         self._lookup_chains = TreeLookupChains(catalog, compiled.tree, compiled.group)
         self._add_up = compile_group_adder(view.amounts)
@@ -184,12 +185,20 @@ class ViewMaintainer:
         have no form by columns."""
         return compute_replacing_writes(reader, self._stored, entries)
 
+    @property
+    def is_grouped(self) -> bool:
+        """Whether changes are added up by groups, so that several of them write one row."""
+        return self._group is not None
+
     def covers_by_columns(self, changed: frozenset[int] = frozenset()) -> bool:
         """Whether changes of these tables are added up by columns. Nobody asks then what was
         added, so a view that keeps its changes has none."""
-        return self._view.options.keep_changes is None and self.duckdb_evaluator.covers_by_columns(
-            self._stored, changed
-        )
+        if self._view.options.keep_changes is not None:
+            return False
+        known = self._covers_by_columns
+        if changed not in known:
+            known[changed] = self.duckdb_evaluator.covers_by_columns(self._stored, changed)
+        return known[changed]
 
     def compute_column_writes(
         self, engine: DuckEngine, logged: LoggedColumns, reader: Reader
