@@ -10,6 +10,7 @@ import pytest
 import belvedere
 from belvedere.txn.transaction.foreign_keys import ForeignKeyParticipant
 from belvedere.views.indexes.entries import IndexParticipant
+from belvedere.views.maintain.maintainer import ViewMaintainer
 
 
 @pytest.fixture
@@ -85,3 +86,56 @@ def test_a_broken_reference_among_many_changes_is_refused(con: belvedere.Connect
     with pytest.raises(belvedere.DatabaseError) as failed:
         con.execute("UPDATE c SET p = 9 WHERE id = 2")
     assert failed.value.sqlstate == "23503"
+
+
+@pytest.fixture
+def generic(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The views that took a commit in by the generic way, in order."""
+    taken: list[str] = []
+    write = ViewMaintainer.writes
+
+    def note_view(self: ViewMaintainer, *given: Any) -> None:
+        taken.append(self._view.name)
+        write(self, *given)
+
+    monkeypatch.setattr(ViewMaintainer, "writes", note_view)
+    return taken
+
+
+MIXED = (
+    "CREATE INDEX by_p ON c (p)",
+    "CREATE MATERIALIZED VIEW own_rows AS SELECT c.id, c.x, p.x AS px FROM c JOIN p ON p.id = c.p",
+    "CREATE MATERIALIZED VIEW pairs AS SELECT a.id, b.id AS other FROM c a JOIN c b ON a.p = b.p",
+)
+"""Of `own_rows` a change of `c` has a single-row path, of `pairs` it has none."""
+
+
+def test_one_row_takes_the_short_way_beside_a_view_that_has_none(
+    con: belvedere.Connection, generic: list[str]
+) -> None:
+    for statement in MIXED:
+        con.execute(statement)
+    generic.clear()
+    for write in (
+        "UPDATE c SET x = x + 1, p = 2 WHERE id = 1",
+        "INSERT INTO c VALUES (3, 2, 'c', 5, 0)",
+        "DELETE FROM c WHERE id = 2",
+    ):
+        con.execute(write)
+    assert generic == ["pairs"] * 3
+    for name in ("own_rows", "pairs"):
+        assert con.execute(f"VERIFY MATERIALIZED VIEW {name}").fetchall()[0][-1], name
+    assert sorted(con.execute("SELECT * FROM own_rows")) == [(1, 1, 0), (3, 5, 0)]
+
+
+def test_a_failure_on_the_short_way_beside_others_names_its_view(
+    con: belvedere.Connection,
+) -> None:
+    for statement in MIXED:
+        con.execute(statement)
+    con.execute("CREATE MATERIALIZED VIEW shares AS SELECT id, 10 / (x - 7) AS share FROM c")
+    with pytest.raises(belvedere.DatabaseError) as failed:
+        con.execute("UPDATE c SET x = 7 WHERE id = 1")
+    assert failed.value.sqlstate == "22012"
+    assert "shares" in str(failed.value)
+    assert con.execute("SELECT x FROM c WHERE id = 1").fetchall() == [(0,)]

@@ -404,8 +404,17 @@ class BatchCommit:
             if rows is not None:
                 return rows
         writer = DerivedRows(before)
+        paths = plan[5]
         for participant, own in pair_with_changes(plan[1], changes, selected):
-            participant.writes(own, before, writer)
+            short = paths.get(id(participant)) if paths else None
+            if short is None:
+                participant.writes(own, before, writer)
+                continue
+            try:
+                short(own[0].old, own[0].new, before.get, writer.rows)
+            except InvalidInput:
+                participant.writes(own, before, writer)  # this one says what failed, and where
+                raise
         return writer.rows
 
     def _run_checks(

@@ -37,7 +37,7 @@ ChangesByTable = dict[bytes, list[RowChange]]
 
 class ParticipantPlan(NamedTuple):
     """Participants of a commit; those that derive rows and those that check it, with their tables;
-    their single-row paths where each has one."""
+    their single-row paths where each has one, and those of the ones that have one, by `id`."""
 
     participants: tuple[Participant, ...]
     deriving: tuple[ShownTo, ...]
@@ -45,6 +45,7 @@ class ParticipantPlan(NamedTuple):
     single_row_writes: tuple[SingleRowWrites, ...] | None
     same_columns: dict[bytes, SameColumns | None]
     """For each table that is looked at: whether two rows agree in all that is read of it."""
+    single_row_paths: dict[int, SingleRowWrites]
 
     def select_changes(self, changes: Sequence[RowChange]) -> ChangesByTable | None:
         """The changes that touch what is read of their tables; None: everybody sees every one."""
@@ -65,7 +66,7 @@ class ParticipantPlan(NamedTuple):
         return found
 
 
-NO_PARTICIPANTS = ParticipantPlan((), (), (), None, {})
+NO_PARTICIPANTS = ParticipantPlan((), (), (), None, {}, {})
 
 
 def pair_with_changes(
@@ -93,7 +94,8 @@ def plan_participants(
 ) -> ParticipantPlan:
     if not participants:
         return NO_PARTICIPANTS
-    alone = _all_single_row_writes(participants, prefixes) if isinstance(prefixes, bytes) else None
+    paths = _find_single_row_paths(participants, prefixes) if isinstance(prefixes, bytes) else {}
+    every = len(paths) == len(participants)
     shown: list[ShownTo] = []
     columns: dict[int, set[int] | None] = {}
     for participant in participants:
@@ -107,8 +109,9 @@ def plan_participants(
         tuple(participants),
         tuple([one for one in shown if getattr(one[0], "derives", True)]),
         tuple([one for one in shown if one[0].checks]),
-        alone,
+        tuple(paths.values()) if every else None,
         {keyspace.row_prefix(id_): _same_columns(catalog, id_, columns[id_]) for id_ in columns},
+        paths,
     )
 
 
@@ -125,17 +128,14 @@ def _have_nothing_to_compare(old: bytes, new: bytes) -> bool:
     return True
 
 
-def _all_single_row_writes(
+def _find_single_row_paths(
     participants: Sequence[Participant], prefix: bytes
-) -> tuple[SingleRowWrites, ...] | None:
-    found = []
+) -> dict[int, SingleRowWrites]:
+    """The single-row paths of the participants that have one, in their order."""
+    found = {}
     for participant in participants:
-        short = (
-            participant.single_row_writes(prefix)
-            if isinstance(participant, SingleRowParticipant)
-            else None
-        )
-        if short is None:
-            return None
-        found.append(short)
-    return tuple(found)
+        if isinstance(participant, SingleRowParticipant):
+            short = participant.single_row_writes(prefix)
+            if short is not None:
+                found[id(participant)] = short
+    return found
