@@ -3,8 +3,11 @@ be."""
 
 from __future__ import annotations
 
+import pytest
+
 from belvedere.config import Config
 from belvedere.database import SQL_COMPILERS, Database
+from belvedere.errors import Retry
 from belvedere.kv.cell import Get
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.session.session import Session
@@ -100,3 +103,19 @@ def test_a_statement_that_does_not_bind_looks_for_a_newer_catalog() -> None:
     assert second.execute("SELECT * FROM t").rows == []
     one.close()
     two.close()
+
+
+def test_rows_of_a_newer_definition_than_the_first_statement_saw_are_not_committed() -> None:
+    setup = CellStoreSetup(MemoryCells(), sends_heartbeats=False)
+    node = Database.on_cells(setup, Config(), **SQL_COMPILERS)
+    shared = node.open_shared_state()
+    one, other = Session(shared), Session(shared)
+    other.execute("CREATE TABLE t (a INT PRIMARY KEY)")
+    one.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+    one.execute("INSERT INTO t VALUES (1)")
+    other.execute("ALTER TABLE t ADD COLUMN b INT")
+    one.execute("INSERT INTO t VALUES (2, 3)")
+    with pytest.raises(Retry, match="catalog changed"):
+        one.execute("COMMIT")
+    assert other.execute("SELECT * FROM t").rows == []
+    node.close()

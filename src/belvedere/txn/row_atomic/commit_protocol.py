@@ -341,6 +341,7 @@ class RowCommit:
     def _commit_with_locks(self, intent: Intent, time: int) -> int:
         relations = frozenset(change.relation for change in intent.changes)
         catalog = intent.snapshot.catalog
+        self._require_newest_catalog(catalog)
         if model.CATALOG_RELATION in relations:
             catalog = apply_catalog_changes(catalog, intent.changes)
         participants = self._participants_for(catalog, relations)
@@ -370,6 +371,13 @@ class RowCommit:
             if record is not None:
                 return self._group.complete_commit(held, record)
         raise Retry("locks needed keep changing")
+
+    def _require_newest_catalog(self, catalog: Catalog) -> None:
+        """A commit under an older catalog than this node has seen is bound to fail, and its later
+        statements may have written rows that the older one cannot read."""
+        newest = self._last_snapshot[0]
+        if newest is not None and newest.catalog.version > catalog.version:
+            raise Retry("catalog changed", seen=catalog.version, found=newest.catalog.version)
 
     def _reader_at(self, as_of: int | None, intent: Intent, catalog: Catalog) -> RowReader:
         return RowReader(self.run_repeatable, as_of, intent.snapshot.position, catalog)
