@@ -5,26 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 from belvedere.config import Config
-from belvedere.database import Database
+from belvedere.database import SQL_COMPILERS, Database
 from belvedere.execution.duckdb.columnar_cache import ColumnarCache
-from belvedere.session.materialized.create import bind_simplified_definition
+from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.session.session import Session
-from belvedere.session.statement.catalog_expressions import compile_row_expression
+from belvedere.txn.row_atomic.engine import CellStoreSetup
+from belvedere.txn.row_atomic.node import NodeSettings
 
 BAG = "SELECT * FROM t AS k WHERE (SELECT count(*) FROM t) >= 0"
 """All rows, in a form that is not a plain scan."""
 
 
+KINDS = ("rows", "cells")
+"""Of the store: cells are sent column by column."""
+
+
 class Store:
     """One store with any number of sessions; small tables have copies too."""
 
-    def __init__(self, config: Config) -> None:
-        self.database = Database.open(
-            ":memory:",
-            config,
-            compile_expression=compile_row_expression,
-            bind=bind_simplified_definition,
-        )
+    def __init__(self, config: Config, kind: str = "rows") -> None:
+        self.kind = kind
+        if kind == "cells":
+            setup = CellStoreSetup(MemoryCells(), NodeSettings(), sends_heartbeats=False)
+            self.database = Database.on_cells(setup, config, **SQL_COMPILERS)
+        else:
+            self.database = Database.open(":memory:", config, **SQL_COMPILERS)
         self.shared = self.database.open_shared_state()
 
     def session(self) -> Session:
@@ -41,8 +46,8 @@ class Store:
         self.database.close()
 
 
-def opened(**config: Any) -> Store:
-    return Store(Config(**{"columnar_rows_min": 1, **config}))
+def opened(kind: str = "rows", **config: Any) -> Store:
+    return Store(Config(**{"columnar_rows_min": 1, **config}), kind)
 
 
 def rows(session: Session, text: str = BAG) -> list[Any]:
@@ -58,9 +63,9 @@ def rows(session: Session, text: str = BAG) -> list[Any]:
     return answers[0]
 
 
-def filled() -> Store:
+def filled(kind: str = "rows") -> Store:
     """With a table t of 50 rows."""
-    made = opened()
+    made = opened(kind)
     session = made.session()
     session.execute("CREATE TABLE t (id int PRIMARY KEY, v int, name text)")
     session.execute("INSERT INTO t SELECT n, n * 10, 'name ' || n FROM generate_series(1, 50) g(n)")

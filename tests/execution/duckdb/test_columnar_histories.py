@@ -11,15 +11,15 @@ import pytest
 from belvedere.errors import Error
 from belvedere.execution.duckdb import columnar_cache as module
 from belvedere.session.session import Session
-from tests.execution.duckdb.columnar_reads import Store, filled, opened, rows
+from tests.execution.duckdb.columnar_reads import KINDS, Store, filled, opened, rows
 
 EXPECTED = ("40001", "40P01", "25P02", "0A000", "55P03", "23505")  # a changed key may be taken
 """What a statement of a random history may fail with."""
 
 
-@pytest.fixture
-def store() -> Iterator[Store]:
-    made = filled()
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    made = filled(request.param)
     yield made
     made.close()
 
@@ -68,18 +68,20 @@ def test_readers_beside_writers_see_whole_transactions(store: Store) -> None:
 
 
 @pytest.mark.parametrize("form", ["table", "columns", "both"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("seed", "kind"), [*((seed, "rows") for seed in range(4)), (0, "cells"), (1, "cells")]
+)
 def test_random_histories_read_like_scans(
-    seed: int, form: str, monkeypatch: pytest.MonkeyPatch
+    seed: int, form: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    print("seed", seed, form)
+    print("seed", seed, form, kind)
     monkeypatch.setattr(module, "DEAD_ROWS_MIN", 10)
     if form != "table":  # no statement is known to be repeated
         monkeypatch.setattr(module, "STATEMENTS_MAX", 0)
         monkeypatch.setattr(module, "DEAD_ROWS_MIN", 1_000)
     monkeypatch.setattr(module, "READS_MAX", 5 if form == "both" else 1_000)
     chosen = random.Random(seed)
-    store = opened(lock_wait_ms_max=1)
+    store = opened(kind, lock_wait_ms_max=1)
     sessions = [store.session() for _ in range(3)]
     sessions[0].execute("CREATE TABLE t (id int PRIMARY KEY, v int, name text)")
     for step in range(150):

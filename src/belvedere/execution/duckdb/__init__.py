@@ -3,6 +3,7 @@
 In reading order; an entry uses only those before it:
 
     columns           the rows of one table in memory, with the Arrow columns decoded from them
+    fetched_columns   the same, each column fetched from a store that sends single columns
     python_division   NUMERIC division as a Python function, for queries that divide few values
     types             values into DuckDB and back: literals, result columns, exactness of types
     columnar_copy     the columnar copy of one table at a position: stored rows, or a DuckDB table

@@ -5,9 +5,11 @@ within a budget; the least recently read are evicted first. It is in effect a de
 memory: every statement first brings the copies it reads up to its own position by the log, then
 reads them in a transaction of DuckDB, so that a later statement's changes do not show.
 
-A copy starts as stored rows, whose columns are decoded when they are first read. It becomes a table
-of DuckDB, read up to twice as fast and updated in place, when that will pay: a statement is
-repeated, the columns have been read often, or many rows have changed.
+A copy starts as stored rows, whose columns are decoded when they are first read, or, from a store
+that sends single columns, as those that were read, and others are fetched when they are. It becomes
+a table of DuckDB, read up to twice as fast and updated in place, when that will pay: a statement is
+repeated, the columns have been read often, or many rows have changed. For that alone no column is
+fetched: where some are missing, many changed rows make it begin anew.
 
     position   how far the log has been read, the same for all copies
     pending    the changes up to that position that a copy does not contain yet
@@ -33,12 +35,14 @@ from belvedere.catalog import model
 from belvedere.catalog.relation_codecs import CompiledTable, compiled_table
 from belvedere.codec import keyspace
 from belvedere.codec.record import Change, LogRecord
-from belvedere.errors import InvalidInput, Unsupported
+from belvedere.errors import InvalidInput, Unavailable, Unsupported
 from belvedere.execution.duckdb import columnar_copy as copying
 from belvedere.execution.duckdb.columnar_copy import ColumnarCopy, CopyTableWriter, RowImages
 from belvedere.execution.duckdb.columns import TableColumns
+from belvedere.execution.duckdb.fetched_columns import FetchedColumns
 from belvedere.execution.run import Run
 from belvedere.kv.batch import BULK_BATCH_ROWS
+from belvedere.txn.scan_request import ScanRequest, narrow_scans
 from belvedere.txn.transaction.transaction import Transaction
 
 SCAN_BATCH_ROWS = BULK_BATCH_ROWS
@@ -52,6 +56,7 @@ CHANGED_ROWS_MAX = 1_000
 """Up to this many changed rows are masked on read; beyond, the copy becomes a DuckDB table that
 is updated in place."""
 
+SNAPSHOT_TOO_OLD = "72000"
 STATEMENTS_MAX = 10_000
 PENDING_SHARE_MAX = 0.25
 DEAD_ROWS_MIN = 10_000
@@ -124,9 +129,10 @@ class ColumnarCache:
         if not wanted or not isinstance(reader, Transaction) or not _is_plain(reader):
             return {}
         if statement is not None:
-            for relation in wanted:
+            for relation, slots in wanted.items():
                 if relation not in unbuilt:
-                    self._build_copy(relation, reader, run)
+                    self._build_copy(relation, slots, reader, run)
+                    self._fetch_columns(relation, slots, reader, run)
         with self._mutex:
             if not any(relation in self._copies for relation in wanted):
                 return {}
@@ -172,6 +178,9 @@ class ColumnarCache:
         own = sum(1 for change in reader.changes if change.relation == relation)
         if own > OWN_ROWS_MAX:
             return None
+        if isinstance(copy.columns, FetchedColumns):
+            if not copy.columns.has_slots([*table.primary_key, *slots]):
+                return None
         self._copies.move_to_end(relation)
         return copy if self._bring_up_to_date(copy, slots, run, again=again) else None
 
@@ -257,8 +266,12 @@ class ColumnarCache:
         if len(copy.pending) > max(copy.rows * PENDING_SHARE_MAX, DEAD_ROWS_MIN):
             self._drop_copy(copy)
             return False
-        if copy.columns is not None and not again and not _is_worn(copy):
-            return True
+        if copy.columns is not None:
+            if not copy.has_all_columns and len(copy.pending) > CHANGED_ROWS_MAX:
+                self._drop_copy(copy)
+                return False
+            if not copy.has_all_columns or not (again or _is_worn(copy)):
+                return True
         try:
             if copy.columns is not None and not self._move_to_table(copy, copy.columns, run):
                 return False
@@ -274,7 +287,9 @@ class ColumnarCache:
 
     # -- making and dropping ------------------------------------------------------------------
 
-    def _build_copy(self, relation: int, reader: Transaction, run: Run) -> None:
+    def _build_copy(
+        self, relation: int, slots: Sequence[int], reader: Transaction, run: Run
+    ) -> None:
         """Builds a copy of the table as this reader sees it, unless it exists or was refused."""
         table = reader.catalog.table(relation)
         with self._mutex:
@@ -287,22 +302,51 @@ class ColumnarCache:
             self._building.add(relation)
         try:
             compiled = compiled_table(reader.catalog, relation)
-            self._load_copy(compiled, reader, run)
+            columns = self._read_columns(compiled, slots, reader, run)
+            if columns is not None:
+                self._add_copy(compiled, columns, reader.position)
         except (Unsupported, duckdb.Error):  # not representable in Arrow, or out of memory
             self._refuse_table(table)
         finally:
             self._building.discard(relation)
 
-    def _load_copy(self, compiled: CompiledTable, reader: Transaction, run: Run) -> None:
-        columns = TableColumns(compiled)
-        if not self._scan_rows(compiled, reader, run, columns):
+    def _fetch_columns(
+        self, relation: int, slots: Sequence[int], reader: Transaction, run: Run
+    ) -> None:
+        """Fetches what a copy of fetched columns has not of these slots; drops the copy where that
+        cannot be."""
+        with self._mutex:
+            copy = self._copies.get(relation)
+        if copy is None or not isinstance(copy.columns, FetchedColumns):
             return
+        if not copying.has_same_layout(reader.catalog.table(relation), copy.compiled.table):
+            return
+        try:
+            if copy.columns.fetch_slots(slots, run, self._budget.bytes_max):
+                return
+            refused = True
+        except Unsupported:  # not representable in Arrow
+            refused = True
+        except Unavailable as error:
+            if error.sqlstate != SNAPSHOT_TOO_OLD:
+                raise
+            refused = False
+        with self._mutex:
+            if refused:
+                self._refuse_table(copy.compiled.table)
+            if self._copies.get(relation) is copy:
+                self._drop_copy(copy)
+
+    def _add_copy(
+        self, compiled: CompiledTable, columns: TableColumns | FetchedColumns, position: int
+    ) -> None:
+        """Keeps the columns as of a position as a copy."""
         relation = compiled.table.id
         with self._mutex:
-            self._advance_position(reader.position)
+            self._advance_position(position)
             made = {relation: ColumnarCopy(compiled, columns, columns.rows)}
             try:
-                for record in self._log.read(reader.position, self._position):
+                for record in self._log.read(position, self._position):
                     for change in record.changes():
                         self._record_change(change, made)
             except InvalidInput:  # trimmed meanwhile: the log no longer has what happened since
@@ -310,6 +354,20 @@ class ColumnarCache:
             if made and self._cursor is not None:
                 self._copies[relation] = made[relation]
                 self._shrink_to_budget()
+
+    def _read_columns(
+        self, compiled: CompiledTable, slots: Sequence[int], reader: Transaction, run: Run
+    ) -> TableColumns | FetchedColumns | None:
+        """All rows, with at least these slots; None when they are too few or too many."""
+        under = reader.plain_reader
+        if under is not None and narrow_scans(under, ScanRequest(compiled.table.id, ())):
+            fetched = FetchedColumns(compiled, under)
+            if not fetched.fetch_slots(slots, run, self._budget.bytes_max):
+                self._refuse_table(compiled.table)
+                return None
+            return fetched if fetched.rows >= max(self._budget.rows_min, 1) else None
+        columns = TableColumns(compiled)
+        return columns if self._scan_rows(compiled, reader, run, columns) else None
 
     def _scan_rows(
         self, compiled: CompiledTable, reader: Transaction, run: Run, columns: TableColumns
@@ -326,7 +384,9 @@ class ColumnarCache:
                 return False
         return columns.rows > 0
 
-    def _move_to_table(self, copy: ColumnarCopy, columns: TableColumns, run: Run) -> bool:
+    def _move_to_table(
+        self, copy: ColumnarCopy, columns: TableColumns | FetchedColumns, run: Run
+    ) -> bool:
         """Converts a copy to a DuckDB table; False when it is too large and was dropped."""
         filling = CopyTableWriter(self._cursor.cursor(), self._next_name(copy.relation))
         kept = False

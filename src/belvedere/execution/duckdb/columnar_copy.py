@@ -1,5 +1,5 @@
 """The columnar copy of one table: its rows at a position, first in stored form with the columns
-decoded so far (`columns`), later as a table of DuckDB.
+decoded so far, or as the columns fetched so far (`columns`), later as a table of DuckDB.
 
     held_17                     relation 17: Arrow columns, registered for one statement
     copy_17_3 (s0, s1, s4)      third table of it; a column for every live slot
@@ -24,6 +24,7 @@ from belvedere.catalog.model import Table
 from belvedere.catalog.relation_codecs import CompiledTable
 from belvedere.codec.arrow.rows_to_arrow import rows_to_arrow
 from belvedere.execution.duckdb.columns import TableColumns
+from belvedere.execution.duckdb.fetched_columns import FetchedColumns
 
 COMPARED_ROWS_MAX = 200
 """Up to this many pending changes are tracked by slot; more affect every reader."""
@@ -50,7 +51,7 @@ class ColumnarCopy:
     them. `reads` counts the columns that statements have read of `columns`."""
 
     compiled: CompiledTable
-    columns: TableColumns | None
+    columns: TableColumns | FetchedColumns | None
     rows: int
     name: str = ""
     table_bytes: int = 0
@@ -66,6 +67,12 @@ class ColumnarCopy:
     @property
     def size_bytes(self) -> int:
         return self.table_bytes if self.columns is None else self.columns.size_bytes
+
+    @property
+    def has_all_columns(self) -> bool:
+        """Whether nothing has to be fetched to make a table of it."""
+        columns, slots = self.columns, live_slots(self.compiled.table)
+        return not isinstance(columns, FetchedColumns) or columns.has_slots(slots)
 
     def add_change(self, key: bytes, old: bytes | None, new: bytes | None) -> None:
         known = self.pending.get(key)

@@ -21,7 +21,15 @@ from belvedere.txn.row_atomic import read_rows
 from belvedere.txn.row_atomic.cells import data_cells
 from belvedere.txn.row_atomic.cells.data_cells import CellRow
 from belvedere.txn.row_atomic.cells.layout import RowWrite
-from belvedere.txn.row_atomic.cells.narrow_reader import CellFetch, NarrowRowReader, Page
+from belvedere.txn.row_atomic.cells.narrow_reader import (
+    PAGE_ROWS,
+    CellFetch,
+    NarrowRowReader,
+    Page,
+    fetch_pages,
+    gather_batches,
+    read_ahead,
+)
 from belvedere.txn.row_atomic.cells.table_cells import TableCells, cells_of
 from belvedere.txn.scan_request import NarrowingReader, ScanRequest
 
@@ -95,21 +103,31 @@ class RowReader(NarrowingReader):
         limit: int | None = None,
         batch_rows: int = SCAN_BATCH_ROWS,
     ) -> Iterator[list[Pair]]:
+        if limit is None:
+            size = min(batch_rows, PAGE_ROWS)
+            pages = fetch_pages(self._fetch_page, start, end, size, reverse=reverse)
+            decode = partial(_stored_pairs, self.catalog)
+            yield from gather_batches(map(decode, read_ahead(pages, self._reads_ahead)), batch_rows)
+            return
         left = limit
-        while left is None or left > 0:
-            size = batch_rows if left is None else max(1, min(batch_rows, left))
-            found, last = self._look(
-                partial(read_rows.scan_rows, start, end, self._as_of, limit=size, reverse=reverse)
-            )
-            self._after()
+        while left > 0:
+            size = max(1, min(batch_rows, left))
+            found, last = self._fetch_page(start, end, size, reverse)
             pairs = _stored_pairs(self.catalog, found)
             if pairs:
                 yield pairs
             if last is None:
                 return
-            if left is not None:
-                left -= len(pairs)
+            left -= len(pairs)
             start, end = (start, last) if reverse else (last + b"\x00", end)
+
+    def _fetch_page(
+        self, start: bytes, end: bytes, rows: int, reverse: bool
+    ) -> tuple[list[tuple[bytes, CellRow]], bytes | None]:
+        step = partial(read_rows.scan_rows, limit=rows, reverse=reverse)
+        page = self._look(partial(step, start, end, self._as_of))
+        self._after()
+        return page
 
     def scan_values(
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS

@@ -1,15 +1,16 @@
 """A reader for the scans of one request: the store sends only the cells and rows it asks for.
 
-Columns come as Arrow arrays made of the cells themselves, and the next page is fetched by another
-thread while one is worked on: the time of the store and that of this process pass together.
+Columns come as Arrow arrays made of the cells themselves. In a scan without a limit the next page
+is fetched by another thread while one is worked on (`read_ahead`): the time of the store and that
+of this process pass together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
@@ -79,18 +80,26 @@ class NarrowRowReader:
         limit: int | None = None,
         batch_rows: int = SCAN_BATCH_ROWS,
     ) -> Iterator[list[Pair]]:
+        if limit is None:
+            size = min(batch_rows, PAGE_ROWS)
+            pages = fetch_pages(self._fetch_page, start, end, size, reverse=reverse)
+            decoded = map(self._decode_page, read_ahead(pages, self._reads_ahead))
+            yield from gather_batches(decoded, batch_rows)
+            return
         left = limit
-        while left is None or left > 0:
-            size = batch_rows if left is None else max(1, min(batch_rows, left))
+        while left > 0:
+            size = max(1, min(batch_rows, left))
             found, last = self._fetch_page(start, end, size, reverse)
-            pairs = self._table.decode_rows(data_cells.read_rows(found))
+            pairs = self._decode_page(found)
             if pairs:
                 yield pairs
             if last is None:
                 return
-            if left is not None:
-                left -= len(pairs)
+            left -= len(pairs)
             start, end = (start, last) if reverse else (last + b"\x00", end)
+
+    def _decode_page(self, found: Sequence[tuple[bytes, Cells]]) -> list[Pair]:
+        return self._table.decode_rows(data_cells.read_rows(found))
 
     def scan_values(
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
@@ -102,8 +111,8 @@ class NarrowRowReader:
         from belvedere.txn.row_atomic.cells import cell_columns  # heavy
 
         if cell_columns.can_make_columns(self._fetch.columns):
-            pages = self._pages(start, end)
-            for found in read_ahead(pages) if self._reads_ahead else _rows_of(pages):
+            pages = fetch_pages(self._fetch_page, start, end, PAGE_ROWS)
+            for found in read_ahead(pages, self._reads_ahead):
                 yield cell_columns.make_columns(found, self._fetch.columns)
             return
         layout = compiled_table(self.catalog, self._request.relation).layout
@@ -111,25 +120,36 @@ class NarrowRowReader:
         for values in self.scan_values(start, end):
             yield rows_to_arrow(layout, values, self._request.slots, names)
 
-    def _pages(self, start: bytes, end: bytes) -> Iterator[Page]:
-        while True:
-            page = self._fetch_page(start, end, PAGE_ROWS, False)
-            yield page
-            if page[1] is None:
-                return
-            start = page[1] + b"\x00"
+
+Rows = TypeVar("Rows")
 
 
-def _rows_of(pages: Iterator[Page]) -> Iterator[tuple[tuple[bytes, Cells], ...]]:
-    return (found for found, _ in pages)
+def fetch_pages(
+    fetch: Callable[[bytes, bytes, int, bool], tuple[Rows, bytes | None]],
+    start: bytes,
+    end: bytes,
+    rows: int,
+    *,
+    reverse: bool = False,
+) -> Iterator[tuple[Rows, bytes | None]]:
+    """A range in pages of so many rows, each with the last key looked at, None at the end of the
+    range."""
+    while True:
+        page = fetch(start, end, rows, reverse)
+        yield page
+        last = page[1]
+        if last is None:
+            return
+        start, end = (start, last) if reverse else (last + b"\x00", end)
 
 
-def read_ahead(pages: Iterator[Page]) -> Iterator[tuple[tuple[bytes, Cells], ...]]:
-    """The rows of pages, each fetched while the one before is in use. The first is fetched by the
-    caller: most ranges have no second."""
+def read_ahead(pages: Iterator[tuple[Rows, bytes | None]], in_thread: bool) -> Iterator[Rows]:
+    """The rows of pages; `in_thread`: each fetched while the one before is in use. The first is
+    fetched by the caller: most ranges have no second."""
     found, last = next(pages)
-    if last is None:
+    if last is None or not in_thread:
         yield found
+        yield from (found for found, _ in pages)
         return
     with ThreadPoolExecutor(1, "belvedere read ahead") as ahead:
         while last is not None:
@@ -137,3 +157,16 @@ def read_ahead(pages: Iterator[Page]) -> Iterator[tuple[tuple[bytes, Cells], ...
             yield found
             found, last = coming.result()
     yield found
+
+
+def gather_batches(pages: Iterable[list[Pair]], batch_rows: int) -> Iterator[list[Pair]]:
+    """The pairs of pages, none of them larger than `PAGE_ROWS`, in batches of at most so many, but
+    at least one page; none of them is empty."""
+    batch: list[Pair] = []
+    for pairs in pages:
+        batch += pairs
+        if batch and len(batch) + PAGE_ROWS > batch_rows:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
