@@ -35,6 +35,7 @@ class SharedHandle(Protocol):
 
 
 _handles: WeakKeyDictionary[object, ShowError] = WeakKeyDictionary()
+_heir_actions: list[Callable[[], None]] = []
 
 
 def _show_unchanged(error: Error) -> Exception:
@@ -44,6 +45,12 @@ def _show_unchanged(error: Error) -> Exception:
 def track_handle(handle: object, shown: ShowError = _show_unchanged) -> None:
     """Refuse this handle in every child that is forked while it lives."""
     _handles[handle] = shown
+
+
+def run_in_heirs(action: Callable[[], None]) -> None:
+    """Run an action in every child that inherits a handle: for objects of which there are too many
+    to track each."""
+    _heir_actions.append(action)
 
 
 def keep_forever(thing: object) -> None:
@@ -123,6 +130,9 @@ def _abandon_handles() -> None:
     for handle, shown in handles:
         refuse_inherited(handle, shown)
     _handles.clear()
+    if handles:
+        for act in _heir_actions:
+            act()
 
 
 os.register_at_fork(after_in_child=_abandon_handles)

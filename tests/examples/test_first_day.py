@@ -16,6 +16,7 @@ TESTS = Path(__file__).parents[1]
 PROMISES = {
     "a forked child is refused at every door": (
         "interfaces/test_forks.py::test_a_child_is_refused_at_every_door_of_a_connection",
+        "interfaces/test_forks.py::test_a_child_is_refused_rows_that_its_parent_has_fetched",
         "interfaces/test_forks.py::test_a_server_that_loads_before_it_forks",
     ),
     "an interrupt leaves a store that works": (

@@ -109,6 +109,71 @@ def test_a_child_is_refused_what_was_taken_before_the_fork(connection: Connectio
     assert [change.row for change in changes] == [(1,), (2,)]
 
 
+FETCHES: dict[str, Callable[[Any], Any]] = {
+    "fetchone": lambda cursor: cursor.fetchone(),
+    "fetchmany": lambda cursor: cursor.fetchmany(2),
+    "fetchall": lambda cursor: cursor.fetchall(),
+    "iteration": lambda cursor: next(cursor),
+    "Arrow": lambda cursor: cursor.fetch_arrow(),
+    "pandas": lambda cursor: cursor.fetch_df(),
+}
+
+
+@pytest.mark.parametrize("factory", [None, belvedere.dict_row], ids=["tuples", "dicts"])
+def test_a_child_is_refused_rows_that_its_parent_has_fetched(
+    connection: Connection, factory: Any
+) -> None:
+    connection.row_factory = factory
+    cursor = connection.execute("SELECT g, v FROM t, generate_series(1, 9) AS s(g)")
+    cursor.fetchone()
+
+    def fetch_in_every_way() -> None:
+        for name, fetch in FETCHES.items():
+            with pytest.raises(belvedere.Error) as caught:
+                fetch(cursor)
+            assert caught.value.sqlstate == "08003", name
+
+    assert run_in_child(fetch_in_every_way) == 0
+    assert len(cursor.fetchall()) == 8
+    connection.row_factory = None
+    require_works(connection, 3)
+
+
+def test_a_child_is_refused_an_open_stream_and_copy(connection: Connection) -> None:
+    with connection.stream("SELECT g FROM generate_series(1, 99) AS s(g)") as rows:
+        assert next(rows) == (1,)
+        assert run_in_child(lambda: next(rows)) == REFUSED
+        assert run_in_child(lambda: rows.close()) == 0
+        assert len(list(rows)) == 98
+    with connection.cursor().copy("COPY t TO STDOUT") as copy:
+        assert run_in_child(lambda: copy.read()) == REFUSED
+        assert copy.read() == b"1\tone\n"
+    with connection.cursor().copy("COPY t FROM STDIN") as copy:
+        copy.write_row((2, "parent"))
+        assert run_in_child(lambda: copy.write_row((4, "child"))) == REFUSED
+        assert run_in_child(lambda: type(copy).__exit__(copy, None)) == 0
+    assert connection.execute("SELECT id FROM t ORDER BY id").fetchall() == [(1,), (2,)]
+
+
+def test_a_child_fetches_rows_of_its_own_connection(tmp_path: Path) -> None:
+    path = str(tmp_path / "shop.db")
+    with belvedere.connect(path, autocommit=True) as con:
+        con.execute("CREATE TABLE t (id int PRIMARY KEY)")
+        con.execute("INSERT INTO t VALUES (1), (2)")
+
+        def fetch_in_grandchild_too(depth: int = 2) -> None:
+            with belvedere.connect(path, autocommit=True) as own:
+                cursor = own.execute("SELECT id FROM t ORDER BY id")
+                assert cursor.fetchone() == (1,)
+                if depth:
+                    assert run_in_child(lambda: fetch_in_grandchild_too(depth - 1)) == 0
+                    assert run_in_child(lambda: cursor.fetchone()) == REFUSED
+                assert cursor.fetch_arrow().to_pylist() == [{"id": 2}]
+                assert cursor.fetchall() == [(2,)]
+
+        assert run_in_child(fetch_in_grandchild_too) == 0
+
+
 def test_a_child_is_refused_in_an_open_transaction(connection: Connection) -> None:
     connection.execute("BEGIN")
     connection.execute("INSERT INTO t VALUES (2, 'parent')")

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from belvedere import errors
+from belvedere import errors, forks
 from belvedere.interfaces.exceptions import InterfaceError, ProgrammingError, translate_error
 from belvedere.interfaces.verbs.copies import (
     PART_BYTES,
@@ -65,6 +65,7 @@ class CopyExchange:
         self._sql = sql
         self._reads, self._has_options = _parse_direction(sql)
         self._spool: IO[bytes] | None = None
+        forks.track_handle(self, translate_error)
 
     def __enter__(self) -> Self:
         self._spool = open_spool()

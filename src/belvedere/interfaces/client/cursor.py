@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from belvedere import errors, interrupts
+from belvedere import errors, forks, interrupts
 from belvedere.interfaces import arrow
 from belvedere.interfaces.client.copy_data import CopyExchange
 from belvedere.interfaces.client.named_parameters import number_parameters
@@ -286,6 +286,33 @@ class Cursor:
     def __exit__(self, *_: object) -> None:
         if self._connection is not None:
             self.close()
+
+
+_materialize_rows, _require_rows = Cursor._materialize_rows, Cursor._require_rows
+
+
+def _materialize_own_rows(self: Cursor) -> list[Row]:
+    _require_own_connection(self)
+    return _materialize_rows(self)
+
+
+def _require_own_rows(self: Cursor) -> None:
+    _require_own_connection(self)
+    _require_rows(self)
+
+
+def _require_own_connection(cursor: Cursor) -> None:
+    """Refuse a cursor whose connection was inherited, which refuses every use."""
+    if cursor._connection is not None:
+        _ = cursor._connection._session
+
+
+@forks.run_in_heirs
+def _check_cursors_of_parents() -> None:
+    """In a forked child: rows are those of a connection of its own. Cursors are too many to track
+    each as a handle, and fetching elsewhere asks nothing."""
+    Cursor._materialize_rows = _materialize_own_rows  # type: ignore[method-assign]
+    Cursor._require_rows = _require_own_rows  # type: ignore[method-assign]
 
 
 def _require_texts(sql: Any, freshness: Any) -> None:

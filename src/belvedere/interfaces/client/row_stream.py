@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from belvedere import forks
 from belvedere.errors import Error
 from belvedere.interfaces.client.row_factories import RowFactory, RowMaker
 from belvedere.interfaces.client.shaped_cursor import make_json_reader
@@ -55,6 +56,7 @@ class RowStream:
             make_json_reader(source.fields, maker) if connection.json_values else maker
         )
         weakref.finalize(self, source.abandon).atexit = False
+        forks.track_handle(self, translate_error)
 
     @property
     def description(self) -> list[Description]:
