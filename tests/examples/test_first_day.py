@@ -135,8 +135,14 @@ PROMISES = {
         "test_views_begin_with_the_changes_of_their_transaction",
         "session/ddl/test_created_in_transaction.py::"
         "test_an_index_holds_what_others_wrote_meanwhile",
+        "session/ddl/test_index_of_transaction.py::test_on_conflict_finds_rows_by_the_new_index",
+        "session/ddl/test_index_of_transaction.py::test_random_transactions_are_those_of_postgresql",
+        "session/materialized/test_open_transactions.py::"
+        "test_what_a_commit_fills_is_made_beside_changes",
+        "session/materialized/test_open_transactions.py::"
+        "test_a_view_of_the_transaction_is_verified",
         "session/ddl/test_created_in_transaction.py::"
-        "test_a_view_is_dropped_and_created_again_where_it_cannot_be_replaced",
+        "test_a_view_is_replaced_or_dropped_and_created_again",
     ),
     "DDL obeys cancel and statement_timeout": (
         "interfaces/test_interrupts.py::test_ddl_obeys_cancel_and_statement_timeout",

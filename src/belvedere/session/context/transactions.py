@@ -273,16 +273,22 @@ class TransactionState:
 
     # -- the catalog inside a transaction -----------------------------------------------------
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether a transaction is open that was begun by BEGIN or that has changes: what commits
+        by itself must neither lose nor commit them."""
+        return self.explicit or (self.open is not None and bool(self.open.changes))
+
     def require_nothing_open(self, what: str) -> None:
-        """Unsupported for what commits by itself, in a transaction that was begun by BEGIN or that
-        has changes: they must neither be lost nor committed with it."""
-        if self.explicit or (self.open is not None and self.open.changes):
+        """Unsupported for what commits by itself, in a transaction that has begun."""
+        if self.has_begun:
             self.fail()
             raise Unsupported(f"{what} inside a transaction", hint="commit first")
 
     def apply_catalog_edit(self, edit: CatalogEdit) -> None:
-        """Make a catalog change part of the open transaction, which sees it from now on. Indexes
-        and views that it creates are ready when it commits: the commit fills them."""
+        """Make a catalog change part of the open transaction, which sees it from now on. Views that
+        it creates are ready when it commits; indexes, for this transaction, at once. The commit
+        fills both."""
         transaction = self.open
         assert transaction is not None
         before = transaction.catalog
@@ -297,7 +303,8 @@ class TransactionState:
             )
         apply_edit(transaction, edit)
         ready = edit.before.with_objects(edit.changed_objects())
-        self.set_transaction_catalog(ready.with_objects({item.id: item for item in created}))
+        views = {item.id: item for item in created if isinstance(item, View)}
+        self.set_transaction_catalog(ready.with_objects(views))
         new = [item.id for item in created if before.get(item.id) is None]
         backfill_created_objects(self._host.views.registry, ready, new, transaction)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -108,56 +109,80 @@ def _bind_query_text(catalog: Catalog, text: str) -> n.Node:
 # -- creating --------------------------------------------------------------------------------------
 
 
-def create_materialized_view(
-    session: Session, statement: d.CreateMaterializedView, *, replaces: int | None = None
-) -> Result:
-    """`replaces` is the view that the new one replaces when it is backfilled."""
-    state = session.transactions
-    inside = state.explicit or (state.open is not None and bool(state.open.changes))
+def create_materialized_view(session: Session, statement: d.CreateMaterializedView) -> Result:
+    begun = session.transactions.has_begun
     name, schema = statement.name.name, statement.name.schema or "public"
     if statement.if_not_exists and session.catalog.find_relation(name, schema) is not None:
-        if inside:
+        if begun:
             return Result("CREATE MATERIALIZED VIEW")
         return _await_build_or_create(session, statement)
-    _require_maintainable_query(statement)
-    _require_no_schedule_of_foreign(statement)
-    _require_zone_independent_query(session, statement.plan)
-    if inside:
-        _create_view_in_transaction(session, statement, replaces)
+    require_maintainable(session, statement)
+    if begun:
+        change_catalog_in_transaction(
+            session,
+            lambda edit: session.host.views.create_view_in_edit(
+                edit, build_new_view(session, statement)
+            ),
+        )
     else:
-        state.rollback()
-        with session.host.views.backfills.use_build_control(
-            _make_build_control(session, name, statement.plan)
-        ):
-            new = build_new_view(session, statement)
-            session.host.views.create_views([replace(new, replaces=replaces)])
-    part = find_undetermined_part(statement.plan)
-    if part is not None:
-        said = f"depends on {part}: its rows are those of the last change of a table or REFRESH"
-        add_notice_unless_silenced(session, f'view "{name}" {said}')
+        create_view_online(session, statement)
+    note_undetermined_part(session, statement)
     return Result("CREATE MATERIALIZED VIEW")
 
 
-def _create_view_in_transaction(
-    session: Session, statement: d.CreateMaterializedView, replaces: int | None
+def require_maintainable(session: Session, statement: d.CreateMaterializedView) -> None:
+    """Refuse what no view can have."""
+    _require_maintainable_query(statement)
+    _require_no_schedule_of_foreign(statement)
+    _require_zone_independent_query(session, statement.plan)
+
+
+def create_view_online(
+    session: Session, statement: d.CreateMaterializedView, *, replaces: int | None = None
 ) -> None:
-    """Make the view a part of the open transaction, whose commit fills it."""
-    if replaces is not None:
-        raise Unsupported(
-            "replacing a materialized view inside a transaction",
-            hint="commit first, or drop the view and create it",
-        )
+    """Create a view and fill it while others write; `replaces` is the view whose place it takes."""
+    session.transactions.rollback()
+    with session.host.views.backfills.use_build_control(
+        _make_build_control(session, statement.name.name, statement.plan)
+    ):
+        new = build_new_view(session, statement)
+        session.host.views.create_views([replace(new, replaces=replaces)])
+
+
+def note_undetermined_part(session: Session, statement: d.CreateMaterializedView) -> None:
+    part = find_undetermined_part(statement.plan)
+    if part is not None:
+        said = f"depends on {part}: its rows are those of the last change of a table or REFRESH"
+        add_notice_unless_silenced(session, f'view "{statement.name.name}" {said}')
+
+
+def change_catalog_in_transaction(
+    session: Session, change: Callable[[CatalogEdit], object]
+) -> None:
+    """Make a change of the catalog a part of the open transaction, whose commit fills the views and
+    indexes that it creates."""
     state = session.transactions
     if state.open is None:
         session.begin_implicit_transaction().begin_first_statement()
     assert state.open is not None
     edit = CatalogEdit(state.open.catalog)
     try:
-        session.host.views.create_view_in_edit(edit, build_new_view(session, statement))
+        change(edit)
         state.apply_catalog_edit(edit)
     except BaseException:
         state.fail()
         raise
+
+
+def create_stored_index(session: Session, new: NewView) -> None:
+    """Create an index that is stored as a view: online, or in the transaction that has begun."""
+    if session.transactions.has_begun:
+        change_catalog_in_transaction(
+            session, lambda edit: session.host.views.create_view_in_edit(edit, new)
+        )
+    else:
+        session.transactions.rollback()
+        session.host.views.create_views([new])
 
 
 def build_new_view(session: Session, statement: d.CreateMaterializedView) -> NewView:
@@ -197,7 +222,7 @@ def _reuse_or_rebind_query(
 
 
 def _require_maintainable_query(statement: d.CreateMaterializedView) -> None:
-    """Refuse what no view can have: system tables, row locks, WITH NO DATA."""
+    """Refuse system tables, row locks, WITH NO DATA."""
     for node in transform.walk_plan(statement.plan):
         if isinstance(node, n.VirtualScan):
             raise Unsupported(

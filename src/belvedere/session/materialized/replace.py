@@ -53,13 +53,17 @@ def create_or_replace_view(session: Session, statement: d.CreateMaterializedView
     _require_no_dependents(session.catalog, old)
     staged = _make_staged_name(session, name)
     named = msgspec.structs.replace(statement, name=d.QualifiedName(schema, staged))
-
-    def build_staged_view() -> None:
-        create.create_materialized_view(session, named, replaces=old.id)
-
-    _build_and_publish_replacement(
-        session, _Replacement(old, staged, statement.query), build_staged_view
-    )
+    pair = _Replacement(old, staged, statement.query)
+    create.require_maintainable(session, statement)
+    if session.transactions.has_begun:
+        create.change_catalog_in_transaction(
+            session, lambda edit: _replace_view_in_edit(session, edit, named, pair)
+        )
+    else:
+        _build_and_publish_replacement(
+            session, pair, lambda: create.create_view_online(session, named, replaces=old.id)
+        )
+    create.note_undetermined_part(session, statement)
     return Result("CREATE MATERIALIZED VIEW")
 
 
@@ -187,6 +191,25 @@ def _build_and_publish_replacement(
         names = [one.staged for one in (*reversed(pairs), pair)]
         session.host.change_schema(lambda edit: _drop_staged_views(edit, schema, names))
         raise
+
+
+def _replace_view_in_edit(
+    session: Session, edit: CatalogEdit, statement: d.CreateMaterializedView, pair: _Replacement
+) -> None:
+    """The same in one change of the catalog, a part of a transaction. `statement` has the staged
+    name."""
+    schema, views = _find_schema_name(edit.catalog, pair.old), session.host.views
+    indexes = view_indexes.list_view_indexes(edit.catalog, pair.old)
+    views.create_view_in_edit(edit, create.build_new_view(session, statement))
+    new = edit.catalog.require_relation(View, pair.staged, schema)
+    pairs = []
+    for index in indexes:
+        copy, definition = view_indexes.build_index_copy(
+            edit.catalog, index, new, _make_staged_name(session, index.name), pair.old.name
+        )
+        views.create_view_in_edit(edit, copy)
+        pairs.append(_Replacement(index, copy.name, definition))
+    _publish_replacement(edit, schema, pair, pairs)
 
 
 def _publish_replacement(

@@ -8,6 +8,7 @@ from belvedere.catalog.model import Table
 from belvedere.catalog.view_options import IndexColumns, check_options
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.context.result import Result
+from belvedere.session.materialized.create import create_stored_index
 from belvedere.sql import definitions as d
 from belvedere.values.quoting import quote_identifier
 from belvedere.views.compile.defined_view import NewView
@@ -25,7 +26,6 @@ def needs_index_view(statement: d.CreateIndex) -> bool:
 
 
 def create_table_index_as_view(session: Session, statement: d.CreateIndex) -> Result:
-    session.transactions.require_nothing_open("create index with options")
     schema = statement.table.schema or "public"
     table = session.catalog.require_relation(Table, statement.table.name, schema)
     names = _require_index_column_names(statement, table)
@@ -37,7 +37,6 @@ def create_table_index_as_view(session: Session, statement: d.CreateIndex) -> Re
     columns = list(dict.fromkeys([*names, *keys, *statement.include]))
     slots = {column.name: column.slot for column in table.columns if not column.dropped}
     listed = ", ".join(map(quote_identifier, columns))
-    session.transactions.rollback()
     new = NewView(
         name,
         f"SELECT {listed} FROM {quote_identifier(schema, table.name)}",
@@ -46,7 +45,7 @@ def create_table_index_as_view(session: Session, statement: d.CreateIndex) -> Re
         options,
         index=IndexColumns(tuple(slots[column] for column in columns)),
     )
-    session.host.views.create_views([new])
+    create_stored_index(session, new)
     return Result("CREATE INDEX")
 
 

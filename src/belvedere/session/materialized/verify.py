@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Maintenance, View
-from belvedere.errors import InvalidInput, Unsupported
+from belvedere.catalog.model import Maintenance, ObjectState, View
+from belvedere.errors import InvalidInput
 from belvedere.execution.choose_tier import ExecutionChoice, Tier, compile_for_tier
 from belvedere.execution.duckdb.rows import rows_of
 from belvedere.execution.python.compile import compile_plan
@@ -23,16 +25,24 @@ from belvedere.plan.fields import Field, Fields
 from belvedere.session.context.notices import add_notice_unless_silenced
 from belvedere.session.context.result import Result
 from belvedere.session.materialized import view_indexes
-from belvedere.session.materialized.create import bind_query_as_written, bind_simplified_definition
+from belvedere.session.materialized.create import (
+    bind_query_as_written,
+    bind_simplified_definition,
+    list_views_of_transaction,
+)
 from belvedere.sql import definitions as d
 from belvedere.txn.contracts import Reader
+from belvedere.txn.history.readers import OverlayReader
 from belvedere.types import BIGINT, BOOLEAN, TEXT, Row
 from belvedere.views.delta.tie_break import has_ambiguous_order, with_total_order
 from belvedere.views.read.reading_errors import build_verify_error
+from belvedere.views.registry.created_objects import backfill_created_objects
 from belvedere.views.registry.view_registry import hide_later_columns
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
+
+_Counts = Counter[Row]
 
 VERIFY_FIELDS = (
     Field("view", TEXT),
@@ -62,13 +72,10 @@ def run_refresh_verify_or_repair(session: Session, statement: d.MaintainView) ->
 
 
 def _maintain_created_view(session: Session, view: View, verb: str) -> Result:
-    """The same for a view that the open transaction has created: it has no rows of its own yet."""
+    """The same for a view that the open transaction has created: it has no rows of its own yet.
+    Those that the commit would give it now are verified, and there is nothing to repair."""
     if verb != "refresh":
-        raise Unsupported(
-            f"{verb.upper()} of a materialized view that this transaction created",
-            hint="commit first",
-            view=view.name,
-        )
+        return Result(verb.upper(), VERIFY_FIELDS, [_verify_created_view(session, view)], 1)
     add_notice_unless_silenced(session, f'view "{view.name}" is filled by the commit')
     return Result("REFRESH MATERIALIZED VIEW")
 
@@ -94,25 +101,52 @@ def verify_view(session: Session, view: View) -> Row:
     """Recompute the view by DuckDB at the position it has reached, and compare, row for row."""
     host = session.host
     with host.begin() as transaction:
-        catalog = transaction.catalog
         tables, position = host.views.open_reader_at_watermark(transaction, view)
-        kept = host.views.registry.get_maintenance_plan(catalog, view).auxiliary_definition
-        definition = (
-            _build_reference_plan(catalog, view) if kept is None else with_total_order(kept)
-        )
-        choice = ExecutionChoice(Tier.DUCKDB, "verify", 0)
-        recomputed = compile_for_tier(catalog, definition, choice, session.shared.engine)
-        reading = compile_plan(catalog, host.views.registry.build_verification_plan(catalog, view))
-        try:
-            expected = _collect_row_counts(session, tables, recomputed, definition.fields)
-            found = _collect_row_counts(session, transaction, reading, definition.fields)
-        except InvalidInput as error:
-            registry = host.views.registry
-            raise build_verify_error(registry, catalog, view, transaction, error) from error
-    missing, unexpected = (expected - found).total(), (found - expected).total()
-    said = f"{missing} missing, {unexpected} unexpected" if missing + unexpected else "ok"
+        expected, found = _compute_both_ways(session, view, tables, transaction)
+    verified = _build_verify_row(view, position, expected, found)
+    _, _, _, missing, unexpected, ok = verified
+    said = "ok" if ok else f"{missing} missing, {unexpected} unexpected"
     host.views.deferred.verified[view.id] = f"{said} at {position}"
+    return verified
+
+
+def _verify_created_view(session: Session, view: View) -> Row:
+    """The same for the rows that the commit of the open transaction would give a view now."""
+    transaction = session.transactions.open
+    assert transaction is not None
+    catalog, registry = transaction.catalog, session.host.views.registry
+    building = [one for one in catalog.views if one.id in list_views_of_transaction(session)]
+    created = [one for one in building if session.host.catalog.get(one.id) is None]
+    ready = catalog.with_objects(
+        {one.id: msgspec.structs.replace(one, state=ObjectState.READY) for one in created}
+    )
+    rows = backfill_created_objects(registry, ready, [one.id for one in created], transaction)
+    after = OverlayReader(transaction, rows, transaction.position, ready)
+    expected, found = _compute_both_ways(session, view, transaction, after)
+    return _build_verify_row(view, transaction.position, expected, found)
+
+
+def _build_verify_row(view: View, position: int, expected: _Counts, found: _Counts) -> Row:
+    missing, unexpected = (expected - found).total(), (found - expected).total()
     return (view.name, position, found.total(), missing, unexpected, not missing + unexpected)
+
+
+def _compute_both_ways(
+    session: Session, view: View, tables: Reader, state: Reader
+) -> tuple[_Counts, _Counts]:
+    """The rows of a view as they should be, from its tables, and as they are kept."""
+    catalog, registry = state.catalog, session.host.views.registry
+    kept = registry.get_maintenance_plan(catalog, view).auxiliary_definition
+    definition = _build_reference_plan(catalog, view) if kept is None else with_total_order(kept)
+    choice = ExecutionChoice(Tier.DUCKDB, "verify", 0)
+    recomputed = compile_for_tier(catalog, definition, choice, session.shared.engine)
+    reading = compile_plan(catalog, registry.build_verification_plan(catalog, view))
+    try:
+        expected = _collect_row_counts(session, tables, recomputed, definition.fields)
+        found = _collect_row_counts(session, state, reading, definition.fields)
+    except InvalidInput as error:
+        raise build_verify_error(registry, catalog, view, state, error) from error
+    return expected, found
 
 
 def _build_reference_plan(catalog: Catalog, view: View) -> n.Node:
@@ -127,9 +161,7 @@ def _build_reference_plan(catalog: Catalog, view: View) -> n.Node:
     )
 
 
-def _collect_row_counts(
-    session: Session, reader: Reader, rows: Rows, fields: Fields
-) -> Counter[Row]:
+def _collect_row_counts(session: Session, reader: Reader, rows: Rows, fields: Fields) -> _Counts:
     found = rows(session.make_run_context(reader, ()))
     table = getattr(found, "table", None)
     types = tuple(field.type for field in fields)

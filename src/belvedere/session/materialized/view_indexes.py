@@ -8,6 +8,7 @@ transaction that violates it is the one that fails.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from belvedere.catalog.catalog import Catalog
@@ -22,6 +23,7 @@ from belvedere.catalog.view_options import (
 )
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.context.result import Result
+from belvedere.session.materialized.create import create_stored_index
 from belvedere.session.materialized.table_index_views import require_known_index_options
 from belvedere.sql import definitions as d
 from belvedere.values.quoting import quote_identifier
@@ -42,7 +44,6 @@ def find_indexed_view(catalog: Catalog, statement: d.CreateIndex) -> View | None
 
 
 def create_view_index(session: Session, statement: d.CreateIndex, view: View) -> Result:
-    session.transactions.require_nothing_open("create index on a view")
     names = _require_index_column_names(statement, view)
     schema = statement.table.schema or "public"
     name = statement.name or f"{view.name}_{'_'.join(names)}_idx"
@@ -61,9 +62,9 @@ def create_view_index(session: Session, statement: d.CreateIndex, view: View) ->
         reads=(view.id,),
         index=IndexColumns(slots, len(names), len(names) if statement.unique else None),
     )
-    session.transactions.rollback()
-    session.host.views.create_views([new])
-    if statement.unique:
+    begun = session.transactions.has_begun  # then the rows are checked where they are made
+    create_stored_index(session, new)
+    if statement.unique and not begun:
         _drop_index_unless_unique(session, name, schema)
     return Result("CREATE INDEX")
 
@@ -72,7 +73,18 @@ def copy_index_to_new_view(session: Session, index: View, view: View, name: str,
     """Create on `view`, which will replace another view, an index like `index` of that other view;
     returns its definition for when the view is called `final`. 2BP01 when the view lacks a key
     column of the index."""
-    schema = next(one.name for one in session.host.catalog.schemas if one.id == view.schema)
+    new, definition = build_index_copy(session.host.catalog, index, view, name, final)
+    session.host.views.create_views([replace(new, replaces=index.id)])
+    if index.is_unique:
+        _drop_index_unless_unique(session, name, new.schema)
+    return definition
+
+
+def build_index_copy(
+    catalog: Catalog, index: View, view: View, name: str, final: str
+) -> tuple[NewView, str]:
+    """The same index of another view, and its definition for when that is called `final`."""
+    schema = next(one.name for one in catalog.schemas if one.id == view.schema)
     every = [column.name for column in view.columns]
     known = [column.name for column in index.columns]
     assert index.index is not None
@@ -87,7 +99,7 @@ def copy_index_to_new_view(session: Session, index: View, view: View, name: str,
             column=lost[0],
         )
     columns = [*keys, *(column for column in every if column not in keys)]
-    options = _build_inherited_options(session.host.catalog, index, view)
+    options = _build_inherited_options(catalog, index, view)
     new = NewView(
         name,
         _build_index_query_text(schema, view.name, columns),
@@ -96,12 +108,8 @@ def copy_index_to_new_view(session: Session, index: View, view: View, name: str,
         options,
         reads=(view.id,),
         index=index.index._replace(slots=tuple(every.index(column) for column in columns)),
-        replaces=index.id,
     )
-    session.host.views.create_views([new])
-    if index.is_unique:
-        _drop_index_unless_unique(session, name, schema)
-    return _build_index_query_text(schema, final, columns)
+    return new, _build_index_query_text(schema, final, columns)
 
 
 def _build_index_query_text(schema: str, view: str, columns: list[str]) -> str:

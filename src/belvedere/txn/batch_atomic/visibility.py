@@ -70,7 +70,8 @@ class Visibility:
                 self._purge_undo()
 
     def is_newest(self, snapshot: Snapshot) -> bool:
-        return self.published_snapshot is snapshot
+        newest = self.published_snapshot
+        return newest is snapshot or newest.batch == snapshot.batch  # with a catalog of its own
 
     def reader(self, snapshot: Snapshot) -> SnapshotReader:
         return SnapshotReader(self, snapshot)

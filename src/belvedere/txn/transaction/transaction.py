@@ -35,7 +35,7 @@ from belvedere.txn.contracts import (
 from belvedere.txn.history.merge_scan import merge_scan, overlay_pairs, take_changed_rows
 from belvedere.txn.history.readers import SnapshotReader, values_only
 from belvedere.txn.transaction.changed_keys import ChangedKeys
-from belvedere.txn.transaction.derived_preview import DerivedPreview
+from belvedere.txn.transaction.derived_preview import DerivedPreview, find_created_indexes
 from belvedere.txn.transaction.ended_reader import ENDED_READER, ended_error
 from belvedere.txn.transaction.locks import RowLockTable
 
@@ -199,7 +199,7 @@ class Transaction:
         """Own rows of the range (None: absent), in the order of the scan."""
         preview = self._find_preview(start)
         if preview is not None:
-            return {k: v for k, v in preview.rows.items() if start <= k < end}
+            return preview.find_range(start, end, reverse, limit)
         if self._order is None:
             self._order = ChangedKeys(self._changes)
         if not (keys := self._order.find_range(start, end)):
@@ -215,10 +215,10 @@ class Transaction:
             return None
         preview = self._preview
         if preview is None:
-            pending = {change.key: change.old for change in self._changes.values()}
-            preview = self._preview = DerivedPreview(pending)
-        if preview.pending:
-            preview.derive_pending(self, self.get_row, self._participants_for)
+            created = find_created_indexes(self._planned, self.catalog)
+            preview = self._preview = DerivedPreview(self._changes.values(), created)
+        if preview.pending or preview.unbuilt:
+            preview.derive_for(key, self, self.get_row, self._participants_for)
         return preview
 
     # -- writing ------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from belvedere.txn.contracts import Reader, RowChange, Rows
 from belvedere.txn.history.derived_rows import DerivedRows
 from belvedere.txn.history.readers import OverlayReader
 from belvedere.views.indexes.entries import IndexParticipant
+from belvedere.views.indexes.unique_view_index import require_unique_index_rows
 from belvedere.views.registry.maintainer_provider import MaintainerProvider
 from belvedere.views.state.additions import EmptyReader
 
@@ -39,6 +40,9 @@ def backfill_created_objects(
                 maintainer.backfill_state(seen, writer)
             except InvalidInput as error:
                 raise maintainer.build_backfill_error(seen, error) from error
+            if item.is_unique:
+                nothing = EmptyReader(catalog)
+                require_unique_index_rows(OverlayReader(nothing, writer.rows, 0, catalog), item)
         rows.update(writer.rows)
     return rows
 

@@ -18,7 +18,7 @@ from belvedere.sql.bind.statements.assignments import (
 )
 from belvedere.sql.parse import tree as t
 
-_UNREADY_HINT = "commit first: an index serves on conflict when it is filled"
+_UNREADY_HINT = "wait: an index serves on conflict when it is filled"
 
 
 def bind_conflict(
