@@ -124,6 +124,10 @@ def test_a_scan_keeps_its_bounds(
         assert all(len(batch) == batch_rows for batch in batches[:-1])
     values = store.scan_values(start, end, batch_rows=4)
     assert [value for batch in values for value in batch] == [value for _, value in within]
+    if end is not None:
+        for limit in (1, 3, 10, 99):
+            found = store.fetch_range(start, end, limit, reverse=reverse)
+            assert found == (within[::-1] if reverse else within)[:limit], limit
 
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])

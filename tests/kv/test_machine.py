@@ -90,6 +90,8 @@ class StoreMachine(RuleBasedStateMachine):
         expected = (expected[::-1] if reverse else expected)[:limit]
         scan = self.store.scan(start, end, reverse=reverse, limit=limit, batch_rows=batch_rows)
         assert pairs_of(scan) == expected
+        if end is not None and limit:
+            assert self.store.fetch_range(start, end, limit, reverse=reverse) == expected
         values = self.store.scan_values(start, end, batch_rows=batch_rows)
         assert [value for batch in values for value in batch] == [
             value for _, value in self.within(start, end)

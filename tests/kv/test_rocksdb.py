@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 
 import pytest
-from rocksdict import RdictIter
+from rocksdict import RdictIter, ReadOptions
 
 from belvedere.errors import Corruption, InvalidInput, Unavailable
-from belvedere.kv.batch import BULK_BATCH_ROWS
+from belvedere.kv.batch import BULK_BATCH_ROWS, Pair
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.kv.rocksdb_errors import translate_error, translate_open_error
-from belvedere.kv.rocksdb_scan import BulkScan, RocksScan, take_values
+from belvedere.kv.rocksdb_scan import BulkScan, RocksScan, take_pairs, take_values
 from belvedere.kv.rocksdb_settings import CACHE_BYTES
 from tests.kv.damage import edit, logs
 from tests.kv.stores import content, load_rocks, open_rocks
@@ -58,6 +59,8 @@ def test_a_scan_over_a_damaged_table_fails_instead_of_ending_early(
         damaged_table.scan(b"", None, batch_rows=7),
         damaged_table.scan(b"", b"k04000"),
         damaged_table.scan(b"k01000", b"k04000", limit=3500, batch_rows=3500),
+        _fetch_later(damaged_table, reverse=False),
+        _fetch_later(damaged_table, reverse=True),
         damaged_table.scan_values(b"", None),
         damaged_table.scan_values(b"", None, batch_rows=7),
         damaged_table.scan_values(b"k01000", b"k04000", batch_rows=4000),
@@ -68,6 +71,10 @@ def test_a_scan_over_a_damaged_table_fails_instead_of_ending_early(
         with pytest.raises(Corruption):
             list(scan)
         assert list(scan) == []
+
+
+def _fetch_later(store: RocksStore, *, reverse: bool) -> Iterator[list[Pair]]:
+    yield store.fetch_range(b"k01000", b"k04000", 3500, reverse=reverse)
 
 
 def test_a_read_of_a_damaged_block_is_corruption_and_others_are_answered(
@@ -212,6 +219,39 @@ def test_close_waits_for_the_batch_being_read(tmp_path: Path) -> None:
         reading.wait()
         store.close()
         assert batch.result() == [b"v"]
+    load_rocks(tmp_path / "store").close()
+
+
+def test_close_waits_for_a_range_that_is_being_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds an iterator between the engine's calls, and with it the lock of the directory."""
+    store = open_rocks(tmp_path / "store")
+    store.write([(b"k", b"v")])
+    reading, waited, drawn = Event(), Event(), []
+
+    def fetch_slowly(
+        owner: RocksStore, start: bytes, limit: int, options: ReadOptions
+    ) -> list[Pair]:
+        cursor = owner.open_cursor(options)
+        reading.set()
+        waited.wait()
+        cursor.seek(start)
+        drawn.extend(take_pairs(cursor, limit, start))
+        return drawn
+
+    monkeypatch.setattr("belvedere.kv.rocksdb.fetch_pairs", fetch_slowly)
+    sleep = time.sleep
+    monkeypatch.setattr("belvedere.kv.rocksdb.time.sleep", lambda s: (waited.set(), sleep(s)))
+    with ThreadPoolExecutor(1) as pool:
+        fetched = pool.submit(store.fetch_range, b"a", b"z", 9)
+        reading.wait()
+        store.close()
+        found = list(drawn)
+        waited.set()
+        assert found == fetched.result() == [(b"k", b"v")]
+    with pytest.raises(Unavailable):
+        store.fetch_range(b"a", b"z", 9)
     load_rocks(tmp_path / "store").close()
 
 

@@ -55,6 +55,8 @@ ENDS: dict[str, Callable[[GatheringStore, Path], object]] = {
     "scan": lambda store, _: next(store.scan(b"", None)),
     "first rows": lambda store, _: next(store.scan(b"", None, limit=5)),
     "last rows": lambda store, _: next(store.scan(b"", None, limit=5, reverse=True)),
+    "few rows": lambda store, _: store.fetch_range(b"", b"\xff", 5),
+    "few rows from the end": lambda store, _: store.fetch_range(b"", b"\xff", 5, reverse=True),
     "values": lambda store, _: next(store.scan_values(b"", None)),
     "page": lambda store, _: next(store.scan_values(b"", None, batch_rows=5)),
     "range": lambda store, _: store.delete_range(b"x", b"y"),

@@ -57,6 +57,12 @@ class BatchStore(Protocol):
         lists of at most `batch_rows`, none empty. The entire scan sees the moment of its first
         batch."""
 
+    def fetch_range(
+        self, start: bytes, end: bytes, limit: int, *, reverse: bool = False
+    ) -> list[Pair]:
+        """The first pairs of a range, at most `limit` (1 or more), of the moment of this call: the
+        same as a scan's first batch, for ranges of a few rows."""
+
     def scan_values(
         self, start: bytes, end: bytes | None, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
@@ -135,6 +141,13 @@ def check_bytes(*given: object) -> None:
     for one in given:
         if one is not None and not isinstance(one, bytes):
             raise InvalidInput("keys and values must be bytes", sqlstate="42804")
+
+
+def fetch_by_scan(
+    store: BatchStore, start: bytes, end: bytes, limit: int, reverse: bool
+) -> list[Pair]:
+    """`BatchStore.fetch_range` of a store that has no shorter way than its scan."""
+    return next(store.scan(start, end, reverse=reverse, limit=limit, batch_rows=limit), [])
 
 
 def check_scan(start: bytes, end: bytes | None, limit: int | None, batch_rows: int) -> None:

@@ -28,6 +28,7 @@ from belvedere.kv.batch import (
     check_batch,
     check_bytes,
     check_scan,
+    fetch_by_scan,
 )
 from belvedere.kv.files import check_target, map_os_errors
 from belvedere.kv.sorted_file import PairFileWriter, read_pair_file
@@ -104,6 +105,11 @@ class MemoryStore:
         with self._lock:
             self._check_open()
         return self._scan_batches(start, end, reverse, limit, batch_rows)
+
+    def fetch_range(
+        self, start: bytes, end: bytes, limit: int, *, reverse: bool = False
+    ) -> list[Pair]:
+        return fetch_by_scan(self, start, end, limit, reverse)
 
     def scan_values(
         self, start: bytes, end: bytes | None, *, batch_rows: int = SCAN_BATCH_ROWS

@@ -57,10 +57,11 @@ from belvedere.kv.rocksdb_errors import (
 from belvedere.kv.rocksdb_log import Ingest, check_logs, cut_logs, read_ingests, write_ingests
 from belvedere.kv.rocksdb_scan import (
     BulkScan,
-    FetchScan,
     PageScan,
     RocksScan,
     ScanRegistry,
+    fetch_pairs,
+    fetch_pairs_reverse,
     take_pairs,
     take_pairs_reverse,
     take_values,
@@ -167,19 +168,36 @@ class RocksStore:
     ) -> Iterator[list[Pair]]:
         check_scan(start, end, limit, batch_rows)
         self._check_open()
-        at_once = limit is not None and limit <= batch_rows and not reverse
-        take = take_pairs_reverse if reverse else take_pairs
-        kind = FetchScan if at_once else RocksScan[Pair]
-        return kind(
+        return RocksScan(
             self,
             self._scans,
-            take,
+            take_pairs_reverse if reverse else take_pairs,
             start,
             end,
             reverse=reverse,
             limit=limit,
             batch_rows=batch_rows,
         )
+
+    def fetch_range(
+        self, start: bytes, end: bytes, limit: int, *, reverse: bool = False
+    ) -> list[Pair]:
+        if not start < end:
+            return []
+        options = ReadOptions()
+        options.set_iterate_upper_bound(end)
+        fetching = self._scans.fetching
+        fetching.add(options)
+        try:
+            if reverse:
+                return fetch_pairs_reverse(self, start, end, limit, options)
+            return fetch_pairs(self, start, limit, options)
+        except Error:
+            raise
+        except Exception as error:
+            raise self.map_error(error) from error
+        finally:
+            fetching.discard(options)
 
     def scan_values(
         self, start: bytes, end: bytes | None, *, batch_rows: int = SCAN_BATCH_ROWS
@@ -277,6 +295,10 @@ class RocksStore:
             self._closed = True
             self._get = self._write = self._flush_wal = _raise_closed
             self._scans.release_all()
+            for _ in range(CLOSE_WAITS_MAX):
+                if not self._scans.fetching:
+                    break
+                time.sleep(CLOSE_WAIT_S)
             for waits_left in range(CLOSE_WAITS_MAX, -1, -1):
                 if self._close_engine(waits_left):
                     break
@@ -301,7 +323,7 @@ class RocksStore:
         return self._database.iter(options)
 
     def open_items(self, start: bytes, options: ReadOptions) -> Iterator[Pair]:
-        """For ranges that are read at once: the same over pairs."""
+        """For ranges that are fetched at once: the same over pairs."""
         self._check_open()
         return cast("Iterator[Pair]", self._database.items(from_key=start, read_opt=options))
 

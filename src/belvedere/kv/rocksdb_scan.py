@@ -4,8 +4,8 @@ Five properties of the binding shape this file (each has a test):
   - `Rdict.items()` and `values()` end silently at a block they cannot read, so a damaged store
     would seem merely shorter. The plain iterator has `status()`, which is checked at every end.
   - Both are a third faster than the plain iterator, `values()` most of all. Bulk scans, pages and
-    ranges that are read at once draw from them, and let a plain iterator see whether that was the
-    end.
+    ranges that are fetched at once draw from them, and let a plain iterator see whether that was
+    the end.
   - An iterator keeps its database open, lock included, after `close()`. So the store knows every
     scan that holds one, and releases it first.
   - An iterator does not copy its upper bound: the scan keeps the bytes.
@@ -50,11 +50,13 @@ class ScanOwner(Protocol):
 
 
 class ScanRegistry:
-    """Every scan that may hold an iterator: in a call right now, or between two batches."""
+    """Every scan that may hold an iterator: in a call right now, or between two batches. A range
+    that is fetched at once holds one during a call, and is known by its options."""
 
-    __slots__ = ("between", "running")
+    __slots__ = ("between", "fetching", "running")
 
     def __init__(self) -> None:
+        self.fetching: set[ReadOptions] = set()
         self.running: set[RocksScan[Any]] = set()
         self.between: WeakSet[RocksScan[Any]] = WeakSet()
 
@@ -265,28 +267,6 @@ class PageScan(RocksScan[bytes]):
         plain.status()
 
 
-class FetchScan(RocksScan[Pair]):
-    """The pairs of a range at once, forward: it is read by one call."""
-
-    __slots__ = ("_last",)
-
-    def _open_cursor(self) -> Iterator[Pair]:
-        return self._owner.open_items(self._start, self._read_options())
-
-    def _draw_rows(self, cursor: Any, wanted: int) -> list[Pair]:
-        pairs = list(islice(cursor, wanted))
-        self._last = pairs[-1][0] if pairs else self._start
-        return pairs
-
-    def _check_end(self, cursor: Any) -> None:
-        """Rows written since may follow; what matters is that everything can be read."""
-        plain = self._owner.open_cursor(self._read_options())
-        plain.seek(self._last)
-        while plain.valid():
-            plain.next()
-        plain.status()
-
-
 # Zipping the bound methods keeps the per-row work in C: 0.47 us a pair against 0.54 in a loop.
 
 
@@ -307,4 +287,28 @@ def take_pairs_reverse(cursor: RdictIter, wanted: int, start: bytes) -> list[Pai
         if key < start:
             break
         pairs.append((key, value))
+    return pairs
+
+
+def fetch_pairs(owner: ScanOwner, start: bytes, limit: int, options: ReadOptions) -> list[Pair]:
+    """The first pairs from a key on, up to the upper bound of the options."""
+    pairs = list(islice(owner.open_items(start, options), limit))
+    if len(pairs) < limit:  # rows written since may follow; all that matters is that all is read
+        plain = owner.open_cursor(options)
+        plain.seek(pairs[-1][0] if pairs else start)
+        while plain.valid():
+            plain.next()
+        plain.status()
+    return pairs
+
+
+def fetch_pairs_reverse(
+    owner: ScanOwner, start: bytes, end: bytes, limit: int, options: ReadOptions
+) -> list[Pair]:
+    """The last pairs of a range, the upper bound of which is that of the options."""
+    cursor = owner.open_cursor(options)
+    cursor.seek_for_prev(end)
+    pairs = take_pairs_reverse(cursor, limit, start)
+    if len(pairs) < limit:
+        cursor.status()
     return pairs

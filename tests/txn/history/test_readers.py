@@ -70,12 +70,16 @@ BATCH = st.sets(st.integers(0, len(KEYS) - 1), min_size=1)
 STEP = st.tuples(st.lists(BATCH, max_size=4), st.integers(0, 8))
 
 
-@given(before=STEP, beside=st.lists(STEP, max_size=4), values=st.booleans())
+@given(
+    before=STEP,
+    beside=st.lists(STEP, max_size=4),
+    way=st.sampled_from(["scan", "values", "range", "range in reverse"]),
+)
 @settings(max_examples=300, deadline=None)
 def test_a_scan_without_a_snapshot_is_of_one_published_moment(
     before: tuple[list[set[int]], int],
     beside: list[tuple[list[set[int]], int]],
-    values: bool,
+    way: str,
 ) -> None:
     history = _History()
     steps = iter([before, *beside])
@@ -91,7 +95,11 @@ def test_a_scan_without_a_snapshot_is_of_one_published_moment(
     asked = visibility.published_snapshot[0]
     reader = visibility.reader(visibility.published_snapshot)
     history.store.beside = step
-    if values:
+    if way.startswith("range"):
+        reverse = way != "range"
+        pairs = reader.fetch_range(b"\0", b"\xff", len(KEYS), reverse=reverse)
+        found = [value for _, value in (reversed(pairs) if reverse else pairs)]
+    elif way == "values":
         found = [one for batch in reader.scan_values(b"\0", b"\xff") for one in batch]
     else:
         found = [value for batch in reader.scan(b"\0", b"\xff") for _, value in batch]

@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from belvedere.kv.batch import SCAN_BATCH_ROWS, BatchStore, Pair, SortedFileWriter, Write
+from belvedere.kv.batch import (
+    SCAN_BATCH_ROWS,
+    BatchStore,
+    Pair,
+    SortedFileWriter,
+    Write,
+    fetch_by_scan,
+)
 
 Answer = TypeVar("Answer")
 
@@ -64,6 +71,11 @@ class InterceptedStore(ABC):
         arguments = {"start": start, "end": end, "reverse": reverse, "limit": limit}
         batches = self.inner.scan(start, end, reverse=reverse, limit=limit, batch_rows=batch_rows)
         return self._intercept_batches(StoreCall("scan", arguments), batches)
+
+    def fetch_range(
+        self, start: bytes, end: bytes, limit: int, *, reverse: bool = False
+    ) -> list[Pair]:
+        return fetch_by_scan(self, start, end, limit, reverse)
 
     def scan_values(
         self, start: bytes, end: bytes | None, *, batch_rows: int = SCAN_BATCH_ROWS

@@ -95,6 +95,14 @@ class MirrorStore:
         name = f"scan({start!r}, {end!r}, reverse={reverse}, limit={limit}, {batch_rows=})"
         return self._begin_batches(name, begin_scan)
 
+    def fetch_range(
+        self, start: bytes, end: bytes, limit: int, *, reverse: bool = False
+    ) -> list[Pair]:
+        name = f"fetch_range({start!r}, {end!r}, {limit}, {reverse=})"
+        return self._compare_call(
+            name, lambda store: store.fetch_range(start, end, limit, reverse=reverse)
+        )
+
     def scan_values(
         self, start: bytes, end: bytes | None, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:

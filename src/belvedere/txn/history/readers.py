@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Protocol, TypeVar
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.errors import Error
 from belvedere.kv.batch import SCAN_BATCH_ROWS, BatchStore, Pair
 from belvedere.txn.contracts import Reader, Snapshot
 from belvedere.txn.history.merge_scan import Overlay, merge_scan
@@ -35,16 +36,21 @@ class SnapshotReader:
     Also without an open snapshot every single read is of one moment, its own or a later one: what
     was removed from the undo index by the time of the read was published before."""
 
-    __slots__ = ("_batch", "_get", "_home", "_undo", "catalog", "position")
+    __slots__ = ("_batch", "_fetch", "_get", "_home", "_undo", "catalog", "position")
 
     def __init__(self, home: SnapshotStore, snapshot: Snapshot) -> None:
         self._batch, self.position, self.catalog, _ = snapshot
         self._home = home
-        self._get = home.store.get
+        self._get, self._fetch = home.store.bare_get, home.store.fetch_range
         self._undo = home.undo.entries
 
     def get(self, key: bytes) -> bytes | None:
-        stored = self._get(key)
+        try:
+            stored = self._get(key)
+        except Error:
+            raise
+        except Exception as error:
+            raise self._home.store.map_error(error) from error
         if key in self._undo:  # after the store: see UndoIndex
             try:
                 return self._home.undo.value_at(key, self._batch, stored)
@@ -90,12 +96,11 @@ class SnapshotReader:
         self, start: bytes, end: bytes, limit: int, *, reverse: bool = False
     ) -> list[Pair]:
         """The first pairs of a range at once, at most `limit`."""
-        scan = self._home.store.scan(start, end, reverse=reverse, limit=limit, batch_rows=limit)
-        pairs = next(scan, None)
+        pairs = self._fetch(start, end, limit, reverse=reverse)
         if self._undo and self._undo_overlay(start, end)[0]:  # after the store: see UndoIndex
             batches = self.scan(start, end, reverse=reverse, limit=limit)
             return [pair for batch in batches for pair in batch]
-        return pairs or []
+        return pairs
 
     def scan_values(
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
