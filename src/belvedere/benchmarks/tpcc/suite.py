@@ -13,10 +13,10 @@ measured over the wire instead (`tpcc.over_wire`).
 from __future__ import annotations
 
 import tempfile
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -81,7 +81,8 @@ def _measure_full(report: BenchmarkReport, size: TpccSize, seed: int) -> None:
 
 
 def _measure_threads(report: BenchmarkReport, size: TpccSize, seed: int) -> None:
-    """A warehouse for each thread, as TPC-C has it, so that they rarely wait for each other."""
+    """A warehouse for each thread, as TPC-C has it, so that they rarely wait for each other. What
+    a transaction read is not to have changed when it writes: REPEATABLE READ."""
     size = TpccSize(THREADS, size.items, size.customers)
     rates = []
     with tempfile.TemporaryDirectory(prefix="belvedere-tpcc-") as name:
@@ -102,17 +103,16 @@ def _run_threads(path: Path, size: TpccSize, seed: int, threads: int) -> float:
 
     def run_terminal(number: int) -> None:
         peer = BelvederePeer(path, "full")
-        terminal = Terminal(peer, size, seed + number, history)
+        peer.change_rows("SET default_transaction_isolation = 'repeatable read'", ())
+        peer.commit()
+        terminal = Terminal(peer, size, seed + number, history, number + 1)
         for _ in range(count // threads):
             terminal.run_next()
         peer.close()
 
-    workers = [threading.Thread(target=run_terminal, args=(n,)) for n in range(threads)]
     start = time.perf_counter()
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(run_terminal, range(threads)))  # which raises what one of them raised
     return count / (time.perf_counter() - start)
 
 

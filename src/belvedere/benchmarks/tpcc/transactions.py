@@ -111,14 +111,20 @@ class Terminal:
     """A stream of transactions of one warehouse. The same seed draws the same ones on any peer."""
 
     def __init__(
-        self, peer: TransactionPeer, size: TpccSize, seed: int, history: Iterator[int]
+        self,
+        peer: TransactionPeer,
+        size: TpccSize,
+        seed: int,
+        history: Iterator[int],
+        warehouse: int | None = None,
     ) -> None:
+        """At a warehouse, or at one that is drawn."""
         self._peer = peer
         self._size = size
         self._rng = random.Random(seed)
         self._skewed = NonUniform(self._rng)
         self._history = history
-        self._warehouse = self._rng.randint(1, size.warehouses)
+        self._warehouse = warehouse or self._rng.randint(1, size.warehouses)
         self._now = START_US
         self.done: Counter[str] = Counter()
         self.retries = 0
