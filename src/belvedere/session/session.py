@@ -107,6 +107,7 @@ class Session:
             self.virtual.read_table_rows,
             self.transactions.require_writable,
         )
+        self.fast_path_run = FastPathRun((), self.services)  # of one statement after the other
         self.interrupt = Interrupt()
         self.identity = identity or SessionIdentity()
         self.identity.attach(self.settings, lambda: self.catalog, self._select_plans_by_settings)

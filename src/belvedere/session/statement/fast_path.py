@@ -69,7 +69,9 @@ def run_fast_read(
     if reader.catalog is not entry.catalog:
         return session.run_with_timeout(lambda: session.run_cached_statement(entry, parameters))
     try:
-        rows = read(reader, FastPathRun(entry.convert(parameters), session.services))
+        run = session.fast_path_run
+        run.parameters = entry.convert(parameters)
+        rows = read(reader, run)
     except ParameterTypesDiffer:
         raise
     except BaseException:
@@ -94,7 +96,9 @@ def run_point_read(
     reader = session.shared.get_published_reader()
     if reader.catalog is not entry.catalog:
         return None
-    rows = read(reader, FastPathRun(entry.convert(parameters), session.services))
+    run = session.fast_path_run
+    run.parameters = entry.convert(parameters)
+    rows = read(reader, run)
     if rows is None:
         return None
     state.last_reader = reader
@@ -162,7 +166,8 @@ def run_write_in_transaction(
     where it can be cancelled and is run again as its isolation level says."""
     started = time.perf_counter()
     state, services, record = session.transactions, session.services, entry.record
-    run = FastPathRun(session.convert_parameters(entry, parameters), services)
+    run = session.fast_path_run
+    run.parameters = session.convert_parameters(entry, parameters)
     transaction = state.open
     first = transaction is None
     if transaction is None:
@@ -177,7 +182,7 @@ def run_write_in_transaction(
         try:
             affected = write(transaction, run)
             checks = entry.checks
-            if affected and checks != NO_CHECKS:
+            if affected and checks is not NO_CHECKS:
                 changes = transaction.changes_since(savepoint)
                 if checks is None:
                     check_changes(session, transaction, changes)

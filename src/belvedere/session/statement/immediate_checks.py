@@ -33,6 +33,7 @@ class ImmediateChecks(NamedTuple):
 
 
 NO_CHECKS = ImmediateChecks((), ())
+"""The one that statements have which can break nothing."""
 
 
 def check_changes(
@@ -103,10 +104,11 @@ def find_statement_checks(
     }
     participants = host.participants_for(catalog, frozenset([table.id]))
     keys = [one for one in participants if isinstance(one, ForeignKeyParticipant)]
-    return ImmediateChecks(
+    found = ImmediateChecks(
         _find_unique_starts(catalog, [one for one in indexes if _can_break(touched, one)]),
         tuple([one for one in keys if (one.child, one.name) in names]),
     )
+    return NO_CHECKS if found == NO_CHECKS else found
 
 
 def _find_touched_slots(

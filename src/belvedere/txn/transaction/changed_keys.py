@@ -8,11 +8,24 @@ is kept in pieces.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from sortedcontainers import SortedList
 
+from belvedere.txn.contracts import RowChange
+
 LIST_KEYS_MAX = 20_000
+
+
+def find_changes_since(
+    changes: Mapping[bytes, RowChange], journal: Sequence[tuple[bytes, object]], since: int
+) -> tuple[RowChange, ...]:
+    """The net changes of the rows that the journal names from there on."""
+    if len(journal) == since + 1:  # of one row, as most statements
+        key, _ = journal[-1]
+        return (changes[key],) if key in changes else ()
+    keys = dict.fromkeys([key for key, _ in journal[since:]])
+    return tuple([changes[key] for key in keys if key in changes])
 
 
 class ChangedKeys:

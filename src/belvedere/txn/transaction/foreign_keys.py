@@ -146,6 +146,9 @@ class ForeignKeyParticipant:
         return {child: referring, parent: referenced}
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
+        if len(changes) == 1:
+            self._check_change(changes[0], reader)
+            return
         if self._place is not None:
             self._check_parents_in_keys(self._place, changes, reader)
         else:
@@ -158,6 +161,26 @@ class ForeignKeyParticipant:
                 and self._removes_referenced_key(change)
             ):
                 self._require_no_children(change, reader)
+
+    def _check_change(self, change: RowChange, reader: Reader) -> None:
+        """What `check` does, of one row: after most statements there is no more to check."""
+        key, old, new, _ = change
+        if new is not None and key.startswith(self._child.start):
+            if self._place is None:
+                values = self._find_added_reference(change)
+                if values is not None:
+                    self._require_parents((values,), reader)
+            elif old is None:
+                prefix, start, end = self._place
+                if reader.get(prefix + key[start:end]) is None:
+                    values = self._referring_values(new)
+                    raise self._violation_error("the parent row does not exist", values)
+        if (
+            old is not None
+            and key.startswith(self._parent.start)
+            and self._removes_referenced_key(change)
+        ):
+            self._require_no_children(change, reader)
 
     def _check_parents_in_keys(
         self, place: KeyInKey, changes: Sequence[RowChange], reader: Reader

@@ -34,7 +34,7 @@ from belvedere.txn.contracts import (
 )
 from belvedere.txn.history.merge_scan import merge_scan, overlay_pairs, take_changed_rows
 from belvedere.txn.history.readers import SnapshotReader, values_only
-from belvedere.txn.transaction.changed_keys import ChangedKeys
+from belvedere.txn.transaction.changed_keys import ChangedKeys, find_changes_since
 from belvedere.txn.transaction.derived_preview import DerivedPreview, find_created_indexes
 from belvedere.txn.transaction.ended_reader import ENDED_READER, ended_error
 from belvedere.txn.transaction.locks import RowLockTable
@@ -77,8 +77,8 @@ class Transaction:
         suffix: bytes,
         isolation: Isolation = SNAPSHOT,
     ) -> None:
-        """`suffix`, 8 bytes, makes the id unique; the id starts with the snapshot's position, so
-        that a later search of the log for its outcome knows where to begin."""
+        """`suffix`, 8 bytes, makes the id unique; the id starts with the snapshot's position, where
+        a later search of the log for its outcome begins."""
         self._protocol = protocol
         self._locks = locks
         self._participants_for = participants_for
@@ -132,10 +132,15 @@ class Transaction:
 
     def get(self, key: bytes) -> bytes | None:
         if self._changes:
+            change = self._changes.get(key)
+            if change is not None:
+                return change[2]
             preview = self._find_preview(key)
             if preview is not None and key in preview.rows:
                 return preview.rows[key]
-        return self.get_row(key)
+        if self._reads is not None:
+            self._reads.add(key)
+        return self._reader.get(key)
 
     def get_row(self, key: bytes) -> bytes | None:
         """`get` of a row of a table, which is not derived."""
@@ -231,8 +236,8 @@ class Transaction:
             if self.ended:
                 raise ended_error()
             if not self._is_carried(lock):
-                limit_ms = self.lock_wait_ms if wait_ms is None else wait_ms
-                self._locks.acquire(self.id, request, limit_ms)
+                wait_ms = self.lock_wait_ms if wait_ms is None else wait_ms
+                self._locks.acquire(self.id, request, wait_ms)
             self._held[lock] = None
 
     def lock_root(self, key: bytes) -> None:
@@ -285,7 +290,9 @@ class Transaction:
             if self._order is not None:
                 self._order.add(key)
         elif known.old == new:
-            self._remove_change(key)
+            del self._changes[key]
+            if self._order is not None:
+                self._order.remove(key)
         else:
             self._changes[key] = RowChange(key, known.old, new, known.seen)
 
@@ -298,11 +305,6 @@ class Transaction:
                 self._locks.acquire_root(self.id, root, self.lock_wait_ms)
                 self._held[root] = None
         self.write(key, old, new)
-
-    def _remove_change(self, key: bytes) -> None:
-        del self._changes[key]
-        if self._order is not None:
-            self._order.remove(key)
 
     def write_many(
         self, keys: Sequence[bytes], olds: Sequence[bytes | None], news: Sequence[bytes | None]
@@ -342,9 +344,11 @@ class Transaction:
         """Take the snapshot of a statement: of each under READ COMMITTED, else of the first."""
         if self.ended:
             raise ended_error()
-        if self._stale and not self._protocol.is_newest(self.snapshot):
-            self.renew_snapshot()
-        self.begin_first_statement()
+        if self._stale:
+            if not self._protocol.is_newest(self.snapshot):
+                self.renew_snapshot()
+            self._stale = self.isolation.snapshot_per_statement
+        self.begun = True
 
     def begin_first_statement(self) -> None:
         """The same for a statement with which the transaction itself began just now."""
@@ -401,8 +405,7 @@ class Transaction:
     def changes_since(self, savepoint: TransactionSavepoint) -> tuple[RowChange, ...]:
         """The net changes of the rows that were written after it."""
         assert self._journal is not None
-        keys = dict.fromkeys([key for key, _ in self._journal[savepoint.journal :]])
-        return tuple([self._changes[key] for key in keys if key in self._changes])
+        return find_changes_since(self._changes, self._journal, savepoint[0])
 
     def rollback_to(self, savepoint: TransactionSavepoint) -> None:
         """Take back the changes since; the read set stays, and so do locks: see
@@ -430,17 +433,14 @@ class Transaction:
         self._locks.release(self.id, [one for one in locks if locked_resource(one) not in held])
 
     def fork_for_reading(self) -> Transaction:
-        """A transaction that shows what this one shows now, its changes too, and goes on showing it
-        whatever this one does next. It writes nothing, and the caller rolls it back. What it reads
-        counts as read by this one."""
+        """A transaction that goes on showing what this one shows now, its changes too. It writes
+        nothing, and the caller rolls it back. What it reads counts as read by this one."""
         fork = Transaction.__new__(Transaction)
         for name in Transaction.__slots__:
             setattr(fork, name, getattr(self, name))
         self._protocol.retain(self.snapshot)
-        fork._changes = dict(self._changes)
-        fork._earliest, fork._journal, fork._held, fork._order = None, None, {}, None
-        fork._carried = None
-        fork._preview = None
+        fork._changes, fork._held = dict(self._changes), {}
+        fork._earliest = fork._journal = fork._order = fork._carried = fork._preview = None
         return fork
 
     # -- the end ------------------------------------------------------------------------------

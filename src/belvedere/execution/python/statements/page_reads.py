@@ -10,13 +10,19 @@ where they can be cancelled and their rows are counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation_codecs import compiled_relation
 from belvedere.codec.scalars import is_long, is_shortened
+from belvedere.execution.python.expressions.expression_source import ExpressionWriter
+from belvedere.execution.python.expressions.generated_function import GeneratedFunction
 from belvedere.execution.python.operators.access import compile_ranges
-from belvedere.execution.python.statements.key_range import is_known_value, is_one_range
+from belvedere.execution.python.statements.key_range import (
+    is_known_value,
+    is_one_range,
+    write_range,
+)
 from belvedere.execution.python.statements.point_statements import (
     FastPathRead,
     FastPathRun,
@@ -74,6 +80,10 @@ def _has_long_literal(scan: n.Scan) -> bool:
 def _compile_range_read(
     catalog: Catalog, scan: n.Scan, slots: tuple[int, ...], count: e.Expression
 ) -> FastPathRead:
+    if scan.access.parts and scan.access.range is None:
+        generated = _generate_prefix_read(catalog, scan, slots, count)
+        if generated is not None:
+            return generated
     context, compiled = plain_context(catalog), compiled_relation(catalog, scan.relation)
     wanted_of, project = context.value_of(count), compiled.layout.projector(slots)
     ranges, reverse = compile_ranges(context, scan.access, compiled.key), scan.access.reverse
@@ -98,12 +108,36 @@ def _compile_range_read(
     return read_page
 
 
+def _generate_prefix_read(
+    catalog: Catalog, scan: n.Scan, slots: tuple[int, ...], count: e.Expression
+) -> FastPathRead | None:
+    """One function for the first rows under a prefix of the key; None where keys keep long values
+    by a digest."""
+    compiled, context = compiled_relation(catalog, scan.relation), plain_context(catalog)
+    if compiled.key.long is not None:
+        return None
+    source = GeneratedFunction()
+    project = source.add_constant(compiled.layout.projector(slots), "project")
+    batches = source.add_constant(_scan_batches, "batches")
+    body = [
+        f"wanted = {ExpressionWriter(source, context.plan).write_value(count)}",
+        f"if wanted is None or not 0 < wanted <= {ROWS_MAX}: return None",
+        *write_range(catalog, context, scan, source, "[]"),
+        "rows = []",
+        f"for values in {batches}(reader, start, end, {scan.access.reverse}, wanted):",
+        f"    rows += map({project}, values)",
+        "    if len(rows) >= wanted: return rows[:wanted]",
+        "return rows",
+    ]
+    return source.build_function("read_page", body, "reader, run")
+
+
 def _scan_batches(
     reader: Reader, start: bytes, end: bytes, reverse: bool, wanted: int
-) -> Iterator[list[bytes]]:
+) -> Iterable[list[bytes]]:
     if isinstance(reader, Transaction):  # which puts its own rows in
         found = reader.fetch_range(start, end, wanted, reverse=reverse)
-        return iter([[value for _, value in found]])
+        return ([value for _, value in found],)
     if not reverse:
         return reader.scan_values(start, end, batch_rows=wanted)
     pairs = reader.scan(start, end, reverse=reverse, limit=wanted)
