@@ -27,7 +27,7 @@ from belvedere.txn.history.undo_index import UndoIndex
 
 class Visibility:
     def __init__(self, store: BatchStore, undo: UndoIndex, start: Snapshot, *, hold: bool) -> None:
-        self.store = store
+        self.store, self.bare_get = store, store.bare_get
         self.undo = undo
         self.latch = threading.Lock()
         self.published_snapshot = start

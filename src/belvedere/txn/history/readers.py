@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from belvedere.catalog.catalog import Catalog
 from belvedere.errors import Error
 from belvedere.kv.batch import SCAN_BATCH_ROWS, BatchStore, Pair
-from belvedere.txn.contracts import Reader, Snapshot
+from belvedere.txn.contracts import Get, Reader, Snapshot
 from belvedere.txn.history.merge_scan import Overlay, merge_scan
 from belvedere.txn.history.undo_index import UndoEntryPurged, UndoIndex
 
@@ -25,6 +25,7 @@ class SnapshotStore(Protocol):
     """Where snapshots are read: `txn.batch_atomic.visibility`, which makes the readers."""
 
     store: BatchStore
+    bare_get: Get
     undo: UndoIndex
     latch: threading.Lock
     written: Snapshot
@@ -41,7 +42,7 @@ class SnapshotReader:
     def __init__(self, home: SnapshotStore, snapshot: Snapshot) -> None:
         self._batch, self.position, self.catalog, _ = snapshot
         self._home = home
-        self._get, self._fetch = home.store.bare_get, home.store.fetch_range
+        self._get, self._fetch = home.bare_get, home.store.fetch_range
         self._undo = home.undo.entries
 
     def get(self, key: bytes) -> bytes | None:
