@@ -118,7 +118,14 @@ FOLDERS: dict[str, Order] = {
     "kv": (
         ("doubles", "rocksdb_gather"),
         ("hbase", "memory", "rocksdb"),
-        ("cell_checks", "rocksdb_errors", "rocksdb_log", "rocksdb_scan", "sorted_file"),
+        (
+            "cell_checks",
+            "packed_rows",
+            "rocksdb_errors",
+            "rocksdb_log",
+            "rocksdb_scan",
+            "sorted_file",
+        ),
         ("batch", "cell", "files", "rocksdb_settings"),
         ("cell_filter",),
     ),
@@ -129,7 +136,7 @@ FOLDERS: dict[str, Order] = {
         ("exchange",),
         ("pool", "requests"),
         ("connections",),
-        ("filter_text", "thrift_types", "url"),
+        ("filter_text", "page_bytes", "thrift_types", "url"),
     ),
     "pipeline": (
         ("jobs",),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import belvedere
 from belvedere.database import Database
-from belvedere.kv.cell import ReplyLost
+from belvedere.kv.cell import CellScan, ReplyLost
 from belvedere.kv.hbase.requests import GatewayCall
 from belvedere.kv.hbase.store import HBaseCells
+from belvedere.kv.packed_rows import PackedRows
 from belvedere.session.session import Session
 from belvedere.txn.row_atomic.engine import RowAtomicEngine
 
@@ -98,3 +100,23 @@ def test_a_filter_that_takes_a_server_too_long_is_applied_here(
     assert store_of(con).scans_filtered_here > 0
     rows = con.execute("SELECT id FROM item WHERE kind = 49 ORDER BY id DESC LIMIT 3").fetchall()
     assert rows == [(2999,), (2899,), (2799,)]
+
+
+def test_pages_come_packed_and_are_the_same_rows(con: belvedere.Connection) -> None:
+    con.execute("UPDATE item SET note = NULL, name = '' WHERE id % 3 = 0")
+    con.execute("DELETE FROM item WHERE id % 7 = 0")
+    store = store_of(con)
+    [(relation,)] = con.execute("SELECT id FROM belvedere.tables WHERE name = 'item'").fetchall()
+    start, end = (b"\x10" + (relation + more).to_bytes(4) for more in (0, 1))
+    for columns in (None, (b"\x00",), (b"\x00", b"c3")):
+        scan = CellScan(start, end, columns, limit=1000)
+        packed = store.scan(replace(scan, packed=True))
+        assert isinstance(packed, PackedRows)
+        assert tuple(packed) == store.scan(scan)
+    past_the_end = replace(scan, start=end[:-1] + b"\xfe", end=end[:-1] + b"\xff", packed=True)
+    assert len(store.scan(past_the_end)) == 0
+    found = con.execute("SELECT id, kind, name, note FROM item").fetch_arrow()
+    assert sorted(found.column(0).to_pylist()) == [n for n in range(ROWS) if n % 7]
+    assert sum(found.column(3).is_null().to_pylist()) == len(
+        [n for n in range(ROWS) if n % 7 and n % 3 == 0]
+    )

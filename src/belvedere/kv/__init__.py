@@ -5,6 +5,7 @@ In reading order; an entry uses only those before it:
     batch             the batch-atomic store contract: ordered bytes to bytes, any batch atomic
     cell_filter       filters of scans: which rows a row-atomic store leaves out
     cell              the row-atomic store contract: rows of timestamped cells, one row atomic
+    packed_rows       rows of cells in one buffer, of which columns are taken without making cells
     cell_checks       checks of requests before a row-atomic store sees them
     files             file operations: mapped OS errors, existence checks, durable replacement
     rocksdb_settings  the RocksDB settings of a store, each with its reason
@@ -34,6 +35,7 @@ SURFACE = (
     "hbase.tables",
     "hbase.url",
     "memory",
+    "packed_rows",
     "rocksdb",
     "rocksdb_gather",
     "rocksdb_settings",

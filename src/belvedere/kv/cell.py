@@ -20,7 +20,7 @@ an exhaustive explorer drives the same generators on a double. Results are immut
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -99,7 +99,8 @@ class MultiGet:
 class CellScan:
     """Result: a tuple of (row, Cells) with start <= row < end, in order or its reverse, rows
     without a visible cell left out, and those that do not pass the filter. Each row is read at a
-    moment of its own. `filter`: not with `all_versions`."""
+    moment of its own. `filter`: not with `all_versions`. `packed`: where the store can, the rows
+    are `packed_rows.PackedRows`."""
 
     start: bytes
     end: bytes | None
@@ -109,6 +110,7 @@ class CellScan:
     limit: int | None = None
     reverse: bool = False
     filter: CellFilter | None = None
+    packed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,7 @@ class CellStore(Protocol):
 
     def multi_get(self, gets: tuple[Get, ...]) -> tuple[Cells, ...]: ...
 
-    def scan(self, scan: CellScan) -> tuple[tuple[bytes, Cells], ...]: ...
+    def scan(self, scan: CellScan) -> Sequence[tuple[bytes, Cells]]: ...
 
     def mutate(self, mutate: Mutate) -> None: ...
 

@@ -45,6 +45,7 @@ from belvedere.types import (
     numeric_type,
 )
 from belvedere.types import UUID as UUID_TYPE
+from tests.kv.cells.packing import pack_rows
 from tests.txn.row_atomic.nodes import open_node
 from tests.txn.row_atomic.test_table_cells import VALUES
 from tests.txn.shop import column, delete, insert, table, table_of, update
@@ -83,10 +84,19 @@ EXACT = (SMALLINT, INTEGER, BIGINT, TEXT, BYTEA, DATE, TIMESTAMP, UUID_TYPE, BOO
 class CountingCells(MemoryCells):
     """Remembers how many cells the last scan sent."""
 
+    packs = False
+
     def scan(self, scan: CellScan) -> Any:
         found = super().scan(scan)
         self.sent = [(row, cell.column) for row, cells in found for cell in cells]
-        return found
+        return pack_rows(found) if scan.packed and self.packs else found
+
+
+@pytest.fixture(params=["cells", "packed"])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """In which the store sends rows that become columns."""
+    monkeypatch.setattr(CountingCells, "packs", request.param == "packed")
+    return str(request.param)
 
 
 def open_with(*columns: Any) -> tuple[CountingCells, Database]:
@@ -194,7 +204,9 @@ def test_a_transaction_with_changes_reads_its_rows_whole() -> None:
 
 
 @pytest.mark.parametrize(("type_", "values"), VALUES, ids=lambda each: str(each)[:20])
-def test_columns_made_of_cells_are_those_made_of_rows(type_: SqlType, values: list[Any]) -> None:
+def test_columns_made_of_cells_are_those_made_of_rows(
+    form: str, type_: SqlType, values: list[Any]
+) -> None:
     _, node = open_with(column("v", type_), column("w", TEXT))
     finite = [value for value in values if "N" not in str(value) or isinstance(value, str)]
     rows = [(number, value, "w") for number, value in enumerate([*finite, None])]
@@ -224,7 +236,7 @@ def test_columns_of_other_types_and_with_defaults_are_made_of_rows() -> None:
 
 
 @pytest.mark.parametrize("cell", [b"\x01", b"123456789", b"\x00\x00\x00\x00\x01"])
-def test_an_altered_cell_is_corruption_not_a_number(cell: bytes) -> None:
+def test_an_altered_cell_is_corruption_not_a_number(form: str, cell: bytes) -> None:
     store, node = open_with(column("v", INTEGER))
     node.run_and_get_commit(lambda txn: insert(txn, "t", (1, 5), (2, 6)))
     key = table(node, "t").key.encode((2,))
@@ -236,7 +248,34 @@ def test_an_altered_cell_is_corruption_not_a_number(cell: bytes) -> None:
             list(narrow(reader, (1,)).scan_columns(into.start, into.end))
 
 
-def test_pages_are_read_ahead_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("marker", [b"?", b"+1234", b"-x", b"+123456789"])
+def test_an_altered_marker_is_corruption_not_a_row(form: str, marker: bytes) -> None:
+    store, node = open_with(column("v", INTEGER))
+    node.run_and_get_commit(lambda txn: insert(txn, "t", (1, 5), (2, 6)))
+    key = table(node, "t").key.encode((2,))
+    stamp = next(one.timestamp for one in store.scan(CellScan(key, None))[0][1])
+    store.mutate(Mutate(key, (Put(b"\x00", stamp, marker),)))
+    with node.begin() as reader:
+        into = table(reader, "t")
+        with pytest.raises(Corruption):
+            list(narrow(reader, (1,)).scan_columns(into.start, into.end))
+
+
+def test_columns_have_no_cells_of_an_earlier_life(form: str) -> None:
+    _, node = open_with(column("a", INTEGER), column("b", TEXT))
+    node.run_and_get_commit(lambda txn: insert(txn, "t", *((n, 5, "old") for n in range(4))))
+    node.run_and_get_commit(lambda txn: delete(txn, "t", 1))
+    node.run_and_get_commit(lambda txn: delete(txn, "t", 3))
+    node.run_and_get_commit(lambda txn: update(txn, "t", (2, None, "\0\1x")))
+    node.run_and_get_commit(lambda txn: insert(txn, "t", (1, None, "")))
+    with node.begin() as reader:
+        into = table(reader, "t")
+        [batch] = narrow(reader, (0, 1, 2)).scan_columns(into.start, into.end)
+        rows = list(zip(*(batch.column(at).to_pylist() for at in range(3))))
+        assert rows == [(0, 5, "old"), (1, None, ""), (2, None, "\0\1x")]
+
+
+def test_pages_are_read_ahead_in_order(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _, node = open_with(column("v", INTEGER))
     node.run_and_get_commit(
         lambda txn: insert(txn, "t", *[(number, number) for number in range(100)])

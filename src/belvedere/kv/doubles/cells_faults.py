@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from random import Random
 from typing import Any, TypeVar
 
@@ -53,7 +54,7 @@ class FaultyCells:
         self._deliver_late_requests()
         return self.under.multi_get(gets)
 
-    def scan(self, scan: CellScan) -> tuple[tuple[bytes, Cells], ...]:
+    def scan(self, scan: CellScan) -> Sequence[tuple[bytes, Cells]]:
         self._deliver_late_requests()
         return self.under.scan(scan)
 

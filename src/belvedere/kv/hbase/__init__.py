@@ -4,6 +4,7 @@ In reading order; an entry uses only those before it:
 
     url           URLs of databases on HBase
     thrift_types  the structs and calls of a gateway, from `gateway.thrift`
+    page_bytes    pages of scans, read from the bytes of an answer without making objects of them
     connections   one connection to a gateway, with a deadline on every exchange
     pool          the connections of one process to all gateways
     filter_text   filters of scans in HBase's filter language

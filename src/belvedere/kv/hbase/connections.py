@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from belvedere.errors import Unavailable
 from belvedere.kv.cell import ReplyLost
 from belvedere.kv.hbase.thrift_types import load_types
 from belvedere.kv.hbase.url import GatewayAddress
 
+if TYPE_CHECKING:
+    from belvedere.kv.packed_rows import PackedRows
+
 BUFFER_BYTES = 64 * 1024
+PAGE_BUFFER_BYTES = 256 * 1024
 Clock = Callable[[], float]
 
 
@@ -38,8 +42,16 @@ class DeadlineSocket:
         self.deadline = 0.0
         self.sent_bytes = 0
         self.received_bytes = 0
+        self._unread = b""
+
+    def unread(self, data: bytes) -> None:
+        """Give back all that was read of an answer, to be read again."""
+        self._unread = data
 
     def read(self, size: int) -> bytes:
+        if self._unread:
+            found, self._unread = self._unread[:size], self._unread[size:]
+            return found
         self._socket.settimeout(self._seconds_left())
         found = self._socket.recv(size)
         if not found:
@@ -121,6 +133,29 @@ class GatewayConnection:
             if getattr(reply, field, None) is not None:
                 raise getattr(reply, field)
         return getattr(reply, "success", None)
+
+    def receive_page(self, name: str, prefix: bytes, family: bytes) -> PackedRows | None:
+        """The rows of a page of a scan, all of whose keys have this prefix. None: the answer is
+        something else, and `receive_reply` is to read it."""
+        from belvedere.kv.hbase import page_bytes  # heavy
+
+        header, data = page_bytes.PageHeader(name, self._sequence), bytearray()
+        count: int | None = None
+        try:
+            while header.may_begin(data):
+                if count is None and len(data) >= header.size:
+                    count = header.read_count(data)
+                if count is not None and page_bytes.may_be_complete(data, count, prefix):
+                    break
+                data += self.socket.read(PAGE_BUFFER_BYTES)
+        except OSError as error:
+            raise self._lost_reply(error) from error
+        found, answer = None, bytes(data)
+        if count is not None:
+            found = page_bytes.unpack_page(answer, header.size, count, prefix, family)
+        if found is None:
+            self.socket.unread(answer)
+        return found
 
     def _read_gateway_failure(self) -> ReplyLost:
         from thriftpy2.thrift import TApplicationException  # heavy

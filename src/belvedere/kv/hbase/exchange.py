@@ -15,7 +15,7 @@ from belvedere.errors import Corruption, Error, InvalidInput, Unavailable
 from belvedere.kv.cell import ReplyLost
 from belvedere.kv.hbase.connections import Clock, GatewayConnection, NotSent
 from belvedere.kv.hbase.pool import ConnectionPool
-from belvedere.kv.hbase.requests import GatewayCall
+from belvedere.kv.hbase.requests import FAMILY, GatewayCall
 from belvedere.kv.hbase.thrift_types import load_types
 from belvedere.kv.hbase.url import HBaseUrl
 
@@ -107,7 +107,10 @@ class Exchange:
 
     def _receive_answer(self, connection: GatewayConnection, call: GatewayCall) -> Any:
         try:
-            answer = connection.receive_reply(call.name)
+            page = None
+            if call.row_prefix is not None:
+                page = connection.receive_page(call.name, call.row_prefix, FAMILY)
+            answer = connection.receive_reply(call.name) if page is None else None
         except self._refusal as refusal:
             self.pool.release_connection(connection)
             raise translate_refusal(refusal, call) from refusal
@@ -115,7 +118,7 @@ class Exchange:
             self.pool.discard_connection(connection)
             raise
         self.pool.release_connection(connection)
-        return call.read(answer)
+        return call.read(answer) if page is None else page
 
     def close(self) -> None:
         self.pool.close()

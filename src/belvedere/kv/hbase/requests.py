@@ -44,6 +44,8 @@ class GatewayCall:
     arguments: dict[str, Any]
     read: Callable[[Any], Any]
     repeatable: bool = False
+    row_prefix: bytes | None = None
+    """Of a page of a scan: what all its keys begin with. Its rows may then come packed."""
 
 
 def get_call(table: bytes, get: Get) -> GatewayCall:

@@ -34,6 +34,7 @@ from belvedere.kv.hbase.tables import TableLayout, TableRouter, open_tables
 from belvedere.kv.hbase.url import HBaseUrl
 
 PAGE_ROWS = 1024
+PREFIX_BYTES_MAX = 8
 PAGE_BYTES = 4 * 1024 * 1024
 
 
@@ -71,16 +72,38 @@ class HBaseCells:
                 found[number] = cells
         return tuple(found)
 
-    def scan(self, scan: CellScan) -> tuple[tuple[bytes, Cells], ...]:
+    def scan(self, scan: CellScan) -> Sequence[tuple[bytes, Cells]]:
         found: list[tuple[bytes, Cells]] = []
         if scan.columns == ():
             return ()
+        if scan.packed:
+            packed = self._scan_packed(scan)
+            if packed is not None:
+                return packed
         for table, start, end in self._router.split_scan(scan):
             left = None if scan.limit is None else scan.limit - len(found)
             if left is not None and left <= 0:
                 break
             found += self._scan_table(table, replace(scan, start=start, end=end, limit=left))
         return tuple(found)
+
+    def _scan_packed(self, scan: CellScan) -> Sequence[tuple[bytes, Cells]] | None:
+        """One page, packed where the gateway's answer allows it; None when it takes several."""
+        parts, prefix = [*self._router.split_scan(scan)], _shared_prefix(scan.start, scan.end)
+        one_page = scan.limit is not None and scan.limit <= PAGE_ROWS
+        if len(parts) != 1 or prefix is None or not one_page or scan.reverse or scan.all_versions:
+            return None
+        [(table, _, _)] = parts
+        assert scan.limit is not None
+        call = replace(requests.scan_call(table, scan, scan.limit), row_prefix=prefix)
+        try:
+            found: Sequence[tuple[bytes, Cells]]
+            found = self.exchange.perform_call(call, self._page_seconds(scan))
+            return found
+        except ReplyLost:
+            if scan.filter is None:
+                raise
+            return self._filter_here(table, scan)
 
     def _scan_table(self, table: bytes, scan: CellScan) -> list[tuple[bytes, Cells]]:
         found: list[tuple[bytes, Cells]] = []
@@ -157,6 +180,15 @@ class HBaseCells:
 
 def _is_inside(row: bytes, scan: CellScan) -> bool:
     return scan.start <= row and (scan.end is None or row < scan.end)
+
+
+def _shared_prefix(start: bytes, end: bytes | None) -> bytes | None:
+    """What all keys of a range begin with; None for less than two bytes."""
+    for size in range(min(len(start), PREFIX_BYTES_MAX), 1, -1):
+        after = int.from_bytes(start[:size]) + 1
+        if end is not None and after < 1 << 8 * size and end <= after.to_bytes(size):
+            return start[:size]
+    return None
 
 
 def _choose_page(rows: list[tuple[bytes, Cells]]) -> int:

@@ -51,10 +51,12 @@ def scan_cells(
     *,
     limit: int,
     reverse: bool,
+    packed: bool = False,
 ) -> Step[Page]:
     """The same for rows of a table, as cells: those that are asked for, deleted rows included."""
+    names, condition = fetch.names, fetch.filter
     found = yield CellScan(
-        start, end, fetch.names, as_of, limit=limit, reverse=reverse, filter=fetch.filter
+        start, end, names, as_of, limit=limit, reverse=reverse, filter=condition, packed=packed
     )
     return found, found[-1][0] if len(found) >= limit else None
 

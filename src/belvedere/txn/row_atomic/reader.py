@@ -140,8 +140,10 @@ class RowReader(NarrowingReader):
             return None
         fetch = CellFetch(table, request)
 
-        def fetch_page(start: bytes, end: bytes, rows: int, reverse: bool) -> Page:
-            step = partial(read_rows.scan_cells, limit=rows, reverse=reverse)
+        def fetch_page(
+            start: bytes, end: bytes, rows: int, reverse: bool, packed: bool = False
+        ) -> Page:
+            step = partial(read_rows.scan_cells, limit=rows, reverse=reverse, packed=packed)
             page = self._look(partial(step, start, end, self._as_of, fetch))
             self._after()
             return page

@@ -22,7 +22,7 @@ from belvedere.txn.row_atomic.cells import data_cells
 from belvedere.txn.row_atomic.cells.table_cells import ESCAPE, CellColumn
 from belvedere.types import Kind, SqlType
 
-_WIDTHS: dict[Kind, tuple[str, Any]] = {
+WIDTHS: dict[Kind, tuple[str, Any]] = {
     Kind.SMALLINT: (">i2", np.int16),
     Kind.INTEGER: (">i4", np.int32),
     Kind.BIGINT: (">i8", np.int64),
@@ -43,7 +43,7 @@ def can_make_columns(columns: Sequence[CellColumn]) -> bool:
     return all(
         column.missing is None
         and (
-            column.type.kind in _WIDTHS
+            column.type.kind in WIDTHS
             or column.type.kind in _TEXTS
             or column.type.kind in (Kind.BOOLEAN, Kind.BYTEA, Kind.UUID)
             or (column.type.kind is Kind.NUMERIC and numeric_bits(column.type) is not None)
@@ -58,12 +58,15 @@ def make_columns(
     """The rows that exist, as c0, c1.. ; their number is right without columns too."""
     rows = [row for key, cells in found if (row := _row_values(key, cells)) is not None]
     if not columns:
-        return pa.record_batch({"nothing": pa.array([1] * len(rows), pa.int32())})
-    arrays, fields = [], []
-    for number, column in enumerate(columns):
-        name = column.name
-        arrays.append(_make_array([row.get(name) for row in rows], column))
-        fields.append(arrow_field(f"c{number}", column.type))
+        return make_batch([pa.array([1] * len(rows), pa.int32())], columns)
+    arrays = [_make_array([row.get(column.name) for row in rows], column) for column in columns]
+    return make_batch(arrays, columns)
+
+
+def make_batch(arrays: list[pa.Array], columns: Sequence[CellColumn]) -> pa.RecordBatch:
+    if not columns:
+        return pa.RecordBatch.from_arrays(arrays, names=["nothing"])
+    fields = [arrow_field(f"c{number}", column.type) for number, column in enumerate(columns)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
@@ -86,14 +89,14 @@ def _row_values(key: bytes, cells: Cells) -> dict[bytes, bytes] | None:
 def _make_array(values: Values, column: CellColumn) -> pa.Array:
     kind = column.type.kind
     try:
-        if kind in _WIDTHS:
+        if kind in WIDTHS:
             return _number_array(values, column.type)
         if kind is Kind.BOOLEAN:
             return _boolean_array(values)
         if kind is Kind.UUID:
             return pa.array(values, pa.binary(16))
         if kind is Kind.NUMERIC:
-            return _decimal_array(values, column.type)
+            return decimal_array(pa.array(values, pa.binary()), column.type)
         found = pa.array([_unescape(value) for value in values], pa.binary())
         return found if kind is Kind.BYTEA else found.cast(pa.utf8())
     except (ValueError, pa.ArrowException) as error:
@@ -103,7 +106,7 @@ def _make_array(values: Values, column: CellColumn) -> pa.Array:
 
 
 def _number_array(values: Values, sql_type: SqlType) -> pa.Array:
-    form, native = _WIDTHS[sql_type.kind]
+    form, native = WIDTHS[sql_type.kind]
     width = np.dtype(form).itemsize
     absent = None
     if None in values:
@@ -122,8 +125,8 @@ def _boolean_array(values: Values) -> pa.Array:
     return pa.array([None if value is None else value == b"t" for value in values], pa.bool_())
 
 
-def _decimal_array(values: Values, sql_type: SqlType) -> pa.Array:
-    digits = pa.array(values, pa.binary()).cast(pa.utf8())
+def decimal_array(digits: pa.Array, sql_type: SqlType) -> pa.Array:
+    digits = digits.cast(pa.utf8())
     if pc.any(pc.match_substring_regex(digits, "[NI]")).as_py():
         raise Unsupported(
             _NO_SPECIAL, hint="cast the column to double precision", type=str(sql_type)

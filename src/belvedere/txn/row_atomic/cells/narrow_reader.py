@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
@@ -28,11 +28,17 @@ if TYPE_CHECKING:
 
 PAGE_ROWS = 1024
 
-Page = tuple[tuple[tuple[bytes, Cells], ...], bytes | None]
+Page = tuple[Sequence[tuple[bytes, Cells]], bytes | None]
 """Rows, and the last key looked at; None at the end of the range."""
 
-FetchPage = Callable[[bytes, bytes, int, bool], Page]
-"""A page of a range: from key to key, so many rows, in reverse or not."""
+
+class FetchPage(Protocol):
+    """A page of a range: from key to key, so many rows, in reverse or not; packed where the store
+    can do that."""
+
+    def __call__(
+        self, start: bytes, end: bytes, rows: int, reverse: bool, packed: bool = False
+    ) -> Page: ...
 
 
 class CellFetch:
@@ -108,12 +114,13 @@ class NarrowRowReader:
 
     def scan_columns(self, start: bytes, end: bytes) -> Iterator[pa.RecordBatch]:
         from belvedere.codec.arrow.rows_to_arrow import rows_to_arrow  # heavy
-        from belvedere.txn.row_atomic.cells import cell_columns  # heavy
+        from belvedere.txn.row_atomic.cells import cell_columns, packed_columns  # heavy
 
         if cell_columns.can_make_columns(self._fetch.columns):
-            pages = fetch_pages(self._fetch_page, start, end, PAGE_ROWS)
+            fetch = partial(self._fetch_page, packed=True)
+            pages = fetch_pages(fetch, start, end, PAGE_ROWS)
             for found in read_ahead(pages, self._reads_ahead):
-                yield cell_columns.make_columns(found, self._fetch.columns)
+                yield packed_columns.make_columns(found, self._fetch.columns)
             return
         layout = compiled_table(self.catalog, self._request.relation).layout
         names = [f"c{number}" for number in range(len(self._request.slots))]
