@@ -45,8 +45,9 @@ def required_locks(
 ) -> frozenset[LockRequest]:
     """Every lock the transaction needs, as `reader` shows the store."""
     found = set(intent.locks)
+    after = OverlayReader(reader, {c.key: c.new for c in intent.changes}, reader.position, catalog)
     for change in intent.changes:
-        found.update(_root_locks(change, catalog, intent, reader))
+        found.update(_root_locks(change, catalog, reader, after))
     roots = {request.key for request in found if request.kind == "root"}
     for change in intent.changes:
         found.update(_claim_locks(change, catalog, roots))
@@ -82,7 +83,7 @@ def _key_implies_root(catalog: Catalog, relation: int) -> bool:
 
 
 def _root_locks(
-    change: RowChange, catalog: Catalog, intent: Intent, reader: Reader
+    change: RowChange, catalog: Catalog, reader: Reader, after: Reader
 ) -> Iterator[LockRequest]:
     """The root of a row that has ancestors, before and after the transaction."""
     if not isinstance(catalog.get(change.relation), Table):
@@ -95,8 +96,6 @@ def _root_locks(
     if change.old is not None:
         yield LockRequest("root", root(change.key, decode(change.old), reader))
     if change.new is not None:
-        overlay = {each.key: each.new for each in intent.changes}
-        after = OverlayReader(reader, overlay, reader.position, catalog)
         yield LockRequest("root", root(change.key, decode(change.new), after))
 
 

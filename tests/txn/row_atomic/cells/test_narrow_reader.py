@@ -46,8 +46,8 @@ from belvedere.types import (
 )
 from belvedere.types import UUID as UUID_TYPE
 from tests.kv.cells.packing import pack_rows
+from tests.txn.row_atomic.cells.test_table_cells import VALUES
 from tests.txn.row_atomic.nodes import open_node
-from tests.txn.row_atomic.test_table_cells import VALUES
 from tests.txn.shop import column, delete, insert, table, table_of, update
 
 OPERATORS = {
