@@ -316,7 +316,7 @@ SPECIAL: dict[tuple[str, int], list[str]] = {
         for name in ("make_timestamp", "make_timestamptz")
     },
     **{("make_interval", i): ["0", "1", "-1", "100", "2147483647"] for i in range(6)},
-    ("make_interval", 6): ["0", "1.5", "-0.000001", "1e10", "NaN", "Infinity"],
+    ("make_interval", 6): ["0", "1.5", "-0.000001", "1e10", "1e308", "-1.7e308", "NaN", "Infinity"],
     ("to_timestamp(float8)", 0): [
         "0",
         "1700000000.123456",

@@ -27,7 +27,7 @@ from belvedere.values.datetimes import (
     to_utc,
     unsupported_year,
 )
-from belvedere.values.failures import bad_argument, datetime_out_of_range
+from belvedere.values.failures import bad_argument, datetime_out_of_range, out_of_range
 from belvedere.values.intervals import HOUR, MINUTE, SECOND, make_interval
 
 
@@ -93,8 +93,11 @@ def interval_from_fields(
 ) -> Interval:
     if not math.isfinite(seconds):
         raise datetime_out_of_range("interval")
-    micros = hours * HOUR + minutes * MINUTE + round(seconds * SECOND)
-    return make_interval(years * 12 + months, weeks * 7 + days, micros)
+    months, days, micros = years * 12 + months, weeks * 7 + days, hours * HOUR + minutes * MINUTE
+    if math.isinf(seconds * SECOND):
+        make_interval(months, days, micros)  # what the other fields exceed is said first
+        raise out_of_range("double precision")
+    return make_interval(months, days, micros + round(seconds * SECOND))
 
 
 def to_timestamp(seconds: float) -> datetime.datetime:
