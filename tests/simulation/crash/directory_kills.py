@@ -2,7 +2,10 @@
 making and promotion of views. What opens afterwards is whole, or says that it is not; and the same
 command, run again, succeeds.
 
-    python -m tests.simulation.crash.directory_kills --kills 0      every line
+    python -m tests.simulation.crash.directory_kills --kills 0
+
+kills at every line, the first, the second and the last time that it runs: a loop over rows runs its
+lines some thousand times, and what is on disk between two of them differs by a row.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -31,7 +34,7 @@ from belvedere.errors import Error
 from belvedere.interfaces.commands import dump
 from belvedere.interfaces.shell.render import OutputFormat
 from belvedere.interfaces.shell.shell import Shell
-from tests.simulation.crash.processes import Child, call, killed
+from tests.simulation.crash.processes import Child, ChildFailed, call, killed
 
 ROWS = 300
 UNFINISHED = ("has not finished", "not a belvedere store", "no such")
@@ -54,11 +57,13 @@ PROMOTE_VIEW = "ALTER MATERIALIZED VIEW later_view SET (maintenance = 'immediate
 
 @dataclass(slots=True)
 class LineKiller:
-    """Counts the lines that run in some files of the product, and kills at one of them."""
+    """Counts the lines that run in some files of the product, and kills at one of them. `turns`
+    are the first, second and last count at which a line of a file ran."""
 
     files: tuple[str, ...]
     at: int = 0
     count: int = 0
+    turns: dict[tuple[str, int], list[int]] = field(default_factory=dict)
 
     def trace(self, frame: FrameType, event: str, _: Any) -> Any:
         if not frame.f_code.co_filename.startswith(self.files):
@@ -67,6 +72,9 @@ class LineKiller:
             self.count += 1
             if self.count == self.at:
                 os.kill(os.getpid(), signal.SIGKILL)
+            turns = self.turns.setdefault((frame.f_code.co_filename, frame.f_lineno), [])
+            turns[2:] = []
+            turns.append(self.count)
         return self.trace
 
     @contextlib.contextmanager
@@ -215,11 +223,12 @@ SCENARIOS = (
 )
 
 
-def count_lines(scenario: Scenario, directory: Path) -> int:
+def count_lines(scenario: Scenario, directory: Path) -> tuple[int, list[int]]:
+    """How many lines run, and at which of them each line runs first, second and last."""
     killer = LineKiller(scenario.files)
     with killer.watching():
         scenario.run(directory)
-    return killer.count
+    return killer.count, sorted(at for turns in killer.turns.values() for at in turns)
 
 
 def run_killed(scenario: Scenario, directory: Path, at: int) -> None:
@@ -230,24 +239,33 @@ def run_killed(scenario: Scenario, directory: Path, at: int) -> None:
 def kill_at_lines(
     scenario: Scenario, directory: Path, rng: random.Random, kills: int
 ) -> Iterator[str]:
-    """Problems found after `kills` kills at random lines, or one at every line when that is 0."""
+    """Problems found after `kills` kills at random lines, or at every line when that is 0."""
     model, output = directory / "model", directory / "stderr"
     model.mkdir(parents=True)
     call(lambda: make_store(model), output)
     tried = directory / "counted"
     shutil.copytree(model, tried)
-    total = call(lambda: count_lines(scenario, tried), output)
-    lines = range(1, total + 1)
-    for at in sorted(rng.sample(lines, min(kills, total))) if kills else lines:
+    total, turns = call(lambda: count_lines(scenario, tried), output)
+    chosen = sorted(rng.sample(range(1, total + 1), min(kills, total))) if kills else turns
+    print(f"{scenario.name}: {len(chosen)} kills at {total} lines", flush=True)
+    for at in chosen:
         place = directory / f"at{at}"
         shutil.copytree(model, place)
-        child = Child(partial(run_killed, scenario, place, at), output)
-        status, _ = child.wait()
-        if status and not killed(status):
-            yield f"{scenario.name} line {at}: {child.errors()}"
-        for problem in call(partial(scenario.check, place), output):
+        for problem in find_problems_after_kill(scenario, place, output, at):
             yield f"{scenario.name} line {at} of {total}: {problem}"
         shutil.rmtree(place)
+
+
+def find_problems_after_kill(scenario: Scenario, place: Path, output: Path, at: int) -> list[str]:
+    """One that hangs or fails is a problem as any other, and the next kills go on."""
+    child = Child(partial(run_killed, scenario, place, at), output)
+    try:
+        status, _ = child.wait()
+        if status and not killed(status):
+            return [child.errors()]
+        return call(partial(scenario.check, place), output)
+    except ChildFailed as error:
+        return [str(error)]
 
 
 def main(arguments: list[str]) -> int:
