@@ -181,6 +181,7 @@ PROMISES = {
         "interfaces/test_values.py::"
         "test_a_real_comes_back_as_the_shortest_float_that_is_the_same_real",
         "interfaces/client/test_daily_use.py::test_a_refusal_says_what_is_refused",
+        "interfaces/client/test_daily_use.py::test_habits_of_other_drivers_are_told_what_to_write",
         "interfaces/client/test_daily_use.py::"
         "test_statements_are_logged_when_their_logger_is_enabled",
     ),

@@ -223,6 +223,22 @@ def test_a_refusal_says_what_is_refused(
     assert caught.value.sqlstate == "0A000"
 
 
+@pytest.mark.parametrize(
+    ("sql", "values", "hint"),
+    [
+        ("SELECT name FROM users WHERE id = %s", (1,), "parameters are ? or $1"),
+        ("INSERT INTO users (id) VALUES (%(id)s)", {"id": 9}, "parameters are ? or $1"),
+        ("SELECT ?", ({"a": 1},), "json.dumps"),
+    ],
+)
+def test_habits_of_other_drivers_are_told_what_to_write(
+    users: belvedere.Connection, sql: str, values: Any, hint: str
+) -> None:
+    with pytest.raises(belvedere.ProgrammingError) as caught:
+        users.execute(sql, values)
+    assert hint in (caught.value.hint or "")
+
+
 def test_a_refusal_that_is_a_sentence_stays_as_it_is() -> None:
     assert str(Unsupported("infinite dates are not supported", x=1)) == (
         "infinite dates are not supported (x=1)"

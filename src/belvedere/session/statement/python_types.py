@@ -106,7 +106,12 @@ def infer_sql_type(value: Any) -> SqlType:
     for base, sql_type in EXACT_TYPES.items():
         if isinstance(value, base) and not _is_not_a_time(value):
             return sql_type
-    raise InvalidInput("no SQL type for this Python type", sqlstate="42804", type=kind.__name__)
+    raise InvalidInput(
+        "no SQL type for this Python type",
+        sqlstate="42804",
+        hint="give JSON as text: json.dumps(value)" if kind is dict else None,
+        type=kind.__name__,
+    )
 
 
 def _infer_element_type(items: Sequence[Any]) -> SqlType:

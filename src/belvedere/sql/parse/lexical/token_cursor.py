@@ -125,7 +125,14 @@ class TokenCursor:
         token = self.token
         if token.kind == END:
             return syntax_error("syntax error at end of input", token.start)
-        return syntax_error("syntax error", token.start, near=self.text[token.start : token.end])
+        near = self.text[token.start : token.end]
+        from_other_driver = near == "%" and self.text[token.end : token.end + 1] in ("s", "(")
+        return syntax_error(
+            "syntax error",
+            token.start,
+            near=near,
+            hint="parameters are ? or $1, or :name with a mapping" if from_other_driver else None,
+        )
 
     # -- names and lists ------------------------------------------------------------------------
 
