@@ -314,13 +314,13 @@ def merge_and_check_alter_options(
     if view.kind is ViewKind.INDEX:
         raise Unsupported("options of an index", hint="drop it and create it again")
     # With what no user writes: a view that is to replace another is refused here.
-    options = check_options(_merge_option_texts(view.stored_options, given))
+    options = check_options(_apply_altered_options(view.stored_options, given))
     if form_of(options, view.index) != view.form:
         raise Unsupported("another form of a view", hint="use CREATE OR REPLACE MATERIALIZED VIEW")
     return options
 
 
-def _merge_option_texts(before: dict[str, str], given: dict[str, str]) -> dict[str, str]:
+def _apply_altered_options(before: dict[str, str], given: dict[str, str]) -> dict[str, str]:
     """The options of a view after ALTER: a new schedule replaces the old one, and an immediate view
     has none; keep_changes = 'off' ends the changefeed."""
     immediate = given.get("maintenance", "").lower() == Maintenance.IMMEDIATE.value

@@ -89,7 +89,7 @@ class BranchLookups:
         self._slot_equalities = _collect_slot_equalities(branch, self.column_ranges)
         self._leaves_by_column = _index_leaves_by_column(self._slot_equalities)
         self._keys = {
-            relation: _list_lookup_keys(catalog, relation)
+            relation: _list_primary_and_index_keys(catalog, relation)
             for relation in {branch.leaves[number].relation for number in self._slot_equalities}
             if relation
         }
@@ -200,7 +200,7 @@ def match_equality_of_one_type(condition: e.Expression) -> list[tuple[e.Expressi
     return []
 
 
-def _list_lookup_keys(catalog: Catalog, relation: int) -> list[LookupKey]:
+def _list_primary_and_index_keys(catalog: Catalog, relation: int) -> list[LookupKey]:
     """The primary key of a table, and its indexes that can be read."""
     table = catalog.table(relation)
     found = [LookupKey(None, "", table.primary_key, unique=True)]

@@ -109,7 +109,7 @@ def find_first_rows_filter(node: n.Filter) -> int | None:
     found = [
         count
         for one in transform.conjuncts(node.condition)
-        if (count := _find_upper_bound(one, ranked)) is not None
+        if (count := _find_rank_limit(one, ranked)) is not None
     ]
     return min(found) if found and min(found) <= REACH_MAX else None
 
@@ -122,7 +122,7 @@ def _needs_no_later_row(frame: Frame, call: e.WindowCall) -> bool:
     return call.function.name in _OF_FRAMES and ends and not _adds_floats(call)
 
 
-def _find_upper_bound(condition: e.Expression, ranked: set[int]) -> int | None:
+def _find_rank_limit(condition: e.Expression, ranked: set[int]) -> int | None:
     """The k of `rank <= k`, `rank < k + 1` or `rank = k`."""
     match condition:
         case e.Call(arguments=(e.Column(index=at), e.Literal(value=int() as value))) if (
