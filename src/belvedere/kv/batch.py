@@ -130,10 +130,9 @@ def check_batch(batch: Sequence[Write]) -> None:
 
 def check_lengths(batch: Sequence[Write]) -> None:
     """InvalidInput for a key or value over its limit, in a batch of bytes."""
-    values = [value for _, value in batch if value is not None]
-    longest = max(map(len, values), default=0)
-    if max([len(key) for key, _ in batch]) > KEY_BYTES_MAX or longest > VALUE_BYTES_MAX:
-        check_batch(batch)
+    for key, value in batch:
+        if len(key) > KEY_BYTES_MAX or (value is not None and len(value) > VALUE_BYTES_MAX):
+            check_pair(key, value)
 
 
 def check_bytes(*given: object) -> None:
