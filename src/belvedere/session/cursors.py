@@ -146,6 +146,11 @@ class SqlCursors:
             self.require(one).close()
             del self._open[one]
 
+    @property
+    def of_transaction(self) -> int:
+        """How many end with the open transaction, or are kept only when it commits."""
+        return sum(not cursor.committed for cursor in self._open.values())
+
     def end_transaction(self, *, committed: bool) -> None:
         """Close what does not outlive its transaction."""
         for name, cursor in list(self._open.items()):
@@ -168,7 +173,7 @@ def declare_cursor(
     stream = open_query_stream(session, statement.source, parameters)
     made = SqlCursor(stream, scroll=statement.scroll, hold=statement.hold)
     session.cursors.add(statement.name, made)
-    session.transactions.on_end = session.cursors.end_transaction
+    session.transactions.cursors = session.cursors
     return Result("DECLARE CURSOR")
 
 

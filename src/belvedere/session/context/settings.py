@@ -327,6 +327,11 @@ class SessionSettings:
         if name in self.watchers:
             self.watchers[name](value)
 
+    @property
+    def has_local(self) -> bool:
+        """Whether SET LOCAL has set something."""
+        return bool(self._local)
+
     def restore_after_transaction(self, *, committed: bool) -> None:
         """Restore, at the end of a transaction, local settings and those of a rollback."""
         back = self._local if committed else self._local | self._before

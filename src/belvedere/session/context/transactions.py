@@ -10,8 +10,7 @@ in PostgreSQL.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import CatalogEdit
@@ -35,6 +34,15 @@ class NamedSavepoint(NamedTuple):
     notified: NotificationMark
 
 
+class CursorsOfTransaction(Protocol):
+    """The cursors of a session, as far as a transaction has to know of them."""
+
+    @property
+    def of_transaction(self) -> int: ...
+
+    def end_transaction(self, *, committed: bool) -> None: ...
+
+
 class TransactionState:
     __slots__ = (
         "_before",
@@ -43,6 +51,7 @@ class TransactionState:
         "_settings",
         "always_read_only",
         "caught_up_position",
+        "cursors",
         "deferred",
         "deferred_names",
         "explicit",
@@ -51,7 +60,6 @@ class TransactionState:
         "last_reader",
         "lock_wait_ms",
         "notifications",
-        "on_end",
         "open",
         "position",
         "read_only",
@@ -71,7 +79,7 @@ class TransactionState:
         self.explicit = False
         self.failed = False
         self.read_only = False
-        self.on_end: Callable[..., None] | None = None  # told whether it committed
+        self.cursors: CursorsOfTransaction | None = None  # once one was declared
         self.lock_wait_ms: int | None = None  # None: as long as the store allows
         self.always_read_only = False  # the connection is: nothing in a session undoes it
         self.deferred: bool | None = None  # SET CONSTRAINTS ALL; None: as each constraint says
@@ -208,8 +216,8 @@ class TransactionState:
             self._settings.restore_after_transaction(committed=False)
 
     def _clear_open_transaction(self, *, committed: bool) -> None:
-        if self.open is not None and self.on_end is not None:
-            self.on_end(committed=committed)
+        if self.open is not None and self.cursors is not None:
+            self.cursors.end_transaction(committed=committed)
         self.open, self.explicit, self.failed, self.deferred = None, False, False, None
         self.deferred_names = {}
         self._savepoints.clear()
@@ -275,9 +283,30 @@ class TransactionState:
 
     @property
     def has_begun(self) -> bool:
-        """Whether a transaction is open that was begun by BEGIN or that has changes: what commits
-        by itself must neither lose nor commit them."""
-        return self.explicit or (self.open is not None and bool(self.open.changes))
+        """Whether a transaction is open that was begun by BEGIN, or that has something to lose:
+        what commits by itself must neither lose nor commit it."""
+        return self.explicit or (self.open is not None and self._has_more_than_read(self.open))
+
+    def _has_more_than_read(self, transaction: Transaction) -> bool:
+        """Whether its end would be noticed: it has changes, locks, savepoints, cursors, settings or
+        a snapshot of its own."""
+        return bool(
+            transaction.changes
+            or transaction.lock_count
+            or not transaction.isolation.snapshot_per_statement
+            or self._savepoints
+            or (self.cursors is not None and self.cursors.of_transaction)
+            or self._settings.has_local
+            or self.deferred is not None
+            or self.deferred_names
+            or self.read_only != self.is_read_only_by_default
+            or self.notifications.has_changes
+        )
+
+    def end_before_own_commit(self) -> None:
+        """End a transaction that has only read, before a statement that commits by itself."""
+        assert not self.has_begun
+        self.commit()
 
     def require_nothing_open(self, what: str) -> None:
         """Unsupported for what commits by itself, in a transaction that has begun."""

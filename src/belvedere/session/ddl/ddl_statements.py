@@ -164,13 +164,9 @@ def _change_catalog(session: Session, tag: str, change: Callable[[CatalogEdit], 
     edit = CatalogEdit(state.open.catalog)
     try:
         change(edit)
-        online = not state.open.changes and (not state.explicit or session.host.row_atomic)
-        if online and _needs_index_backfill(edit, session.host.catalog):
-            explicit = state.explicit
-            state.rollback()
+        if not state.has_begun and _needs_index_backfill(edit, session.host.catalog):
+            state.end_before_own_commit()
             session.host.change_schema(change)
-            session.begin_explicit_transaction()
-            state.explicit = explicit
         else:
             state.apply_catalog_edit(edit)
     except BaseException:

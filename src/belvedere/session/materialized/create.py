@@ -141,7 +141,7 @@ def create_view_online(
     session: Session, statement: d.CreateMaterializedView, *, replaces: int | None = None
 ) -> None:
     """Create a view and fill it while others write; `replaces` is the view whose place it takes."""
-    session.transactions.rollback()
+    session.transactions.end_before_own_commit()
     with session.host.views.backfills.use_build_control(
         _make_build_control(session, statement.name.name, statement.plan)
     ):
@@ -181,7 +181,7 @@ def create_stored_index(session: Session, new: NewView) -> None:
             session, lambda edit: session.host.views.create_view_in_edit(edit, new)
         )
     else:
-        session.transactions.rollback()
+        session.transactions.end_before_own_commit()
         session.host.views.create_views([new])
 
 
@@ -290,7 +290,7 @@ def _await_build_or_create(session: Session, statement: d.CreateMaterializedView
         session.interrupt.check()
         session.host.visibility.wait_past(session.host.position, BUILD_POLL_S)
     if found is None:
-        session.transactions.rollback()
+        session.transactions.end_before_own_commit()
         return create_materialized_view(session, statement)
     return Result("CREATE MATERIALIZED VIEW")
 
