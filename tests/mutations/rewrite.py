@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from belvedere.views.rewrite import lossless_joins, match, roll_up
+from belvedere.views.rewrite import lossless_joins, match, roll_up, signature
 from belvedere.views.rewrite.compensate import _ResultRow
 from belvedere.views.rewrite.derive_columns import RowDerivation
 from tests.mutations.patch import Mutation, before, mutation, patch
@@ -34,6 +34,10 @@ MUTATIONS: dict[str, Mutation] = {
         patch(
             match._find_missing_condition,
             before("    for condition in kept.others:\n", "return None"),
+        ),
+        patch(
+            signature.find_signature_conflict,
+            ("    for wanted in view.kept:\n", "    for wanted in ():\n"),
         ),
     ),
     "rewrite_view_equality": mutation(

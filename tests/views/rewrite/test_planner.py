@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from belvedere.views.rewrite import match, planner
 from tests.views.sql import Store, opened, rows_of
 
 SCHEMA = (
@@ -175,3 +177,51 @@ def test_a_pattern_reads_the_rows_that_begin_like_it() -> None:
             if one.startswith("rewriting: cost")
         ]
         assert float(cost.split()[2].rstrip(",")) < 10
+
+
+def test_views_are_passed_over_by_conditions_and_columns_before_a_match(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        store.run(
+            f"CREATE MATERIALIZED VIEW stocked{number} AS SELECT i_id, title, name FROM item "
+            f"JOIN author USING (a_id) WHERE stock > {number}",
+            f"CREATE MATERIALIZED VIEW other{number} AS SELECT stock, i_id, title FROM item "
+            f"WHERE subject <> 's{number}'",
+        )
+    tried = []
+    align_view = match.align_view
+
+    def align_and_count(*arguments: Any) -> Any:
+        tried.append(arguments[1])
+        return align_view(*arguments)
+
+    monkeypatch.setattr(planner, "align_view", align_and_count)
+    query = "SELECT i_id, name FROM author JOIN item USING (a_id) WHERE stock > 12"
+    lines = find_rewriting_lines(store, query)
+    assert "rewritten to view stocked12: its rows as they are" in lines
+    assert "view stocked11 not used: it lacks item.stock" in lines
+    assert "view stocked13 not used: it keeps only rows with item.stock > 13" in lines
+    assert len(tried) == 1
+    tried.clear()
+    lines = find_rewriting_lines(store, "SELECT title FROM item WHERE subject = 's3' AND stock = 6")
+    assert "view other4 not used: it lacks item.subject" in lines
+    assert "view other3 not used: it keeps only rows with item.subject <> 's3'" in lines
+    assert len(tried) == 0
+
+
+@pytest.mark.parametrize("kept", ["i.a_id > 9", "a.a_id > 9", "i.a_id < 9"])
+def test_a_condition_on_one_of_two_equal_columns_is_one_on_the_other(
+    store: Store, kept: str
+) -> None:
+    store.run(
+        "CREATE MATERIALIZED VIEW kept AS SELECT i.a_id, i.i_id, a.name FROM item AS i "
+        f"JOIN author AS a ON i.a_id = a.a_id WHERE {kept}"
+    )
+    query = "SELECT i_id, name FROM item i JOIN author a ON i.a_id = a.a_id WHERE a.a_id > 90"
+    if "<" in kept:
+        expected = f"view kept not used: it keeps only rows with {kept.replace('i.', 'item.')}"
+    else:
+        expected = "rewritten to view kept: filter a_id > 90"
+    assert find_rewriting_lines(store, query) == [expected]
+    require_same_answers(store, query)

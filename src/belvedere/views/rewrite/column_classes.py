@@ -58,12 +58,20 @@ class ColumnClasses:
     def canonical_form(self, expression: e.Expression) -> e.Expression:
         """The expression with the first column of each class, and comparisons in one direction."""
         if isinstance(expression, e.Column):
-            return e.Column(self.find_first(expression.index), expression.type)
+            return move_column(expression, self.find_first(expression.index))
         if transform.subplan(expression) is not None:
             return transform.map_columns(
-                expression, lambda one: e.Column(self.find_first(one.index), one.type)
+                expression, lambda one: move_column(one, self.find_first(one.index))
             )
         return _order_comparison(transform.rebuild_operands(expression, self.canonical_form))
+
+
+def move_column(column: e.Column, place: int) -> e.Column:
+    """The column at another place of the row, without a name; itself where it is that already, so
+    that the expressions around it need not be made anew."""
+    if place == column.index and not column.name:
+        return column
+    return e.Column(place, column.type)
 
 
 def match_column_equality(condition: e.Expression) -> tuple[int, int] | None:

@@ -24,7 +24,11 @@ from belvedere.sql.rules.access.implication import implies
 from belvedere.sql.rules.push_predicates import rejects_nulls
 from belvedere.types import UNKNOWN
 from belvedere.views.rewrite.block import BlockLeaf, QueryBlock, map_call_columns
-from belvedere.views.rewrite.column_classes import ColumnClasses, match_column_equality
+from belvedere.views.rewrite.column_classes import (
+    ColumnClasses,
+    match_column_equality,
+    move_column,
+)
 from belvedere.views.rewrite.column_names import print_over_leaves
 from belvedere.views.rewrite.lossless_joins import find_lossless_equalities, is_column_not_null
 from belvedere.views.rewrite.view_block import MatchRefusal, ViewBlock, ViewColumn
@@ -114,12 +118,11 @@ class _ColumnShift:
         for leaf, there in zip(view.leaves, mapping, strict=True):
             start = width if there is None else query.leaves[there].offset
             width += leaf.width if there is None else 0
-            for i, column in enumerate(leaf.columns):
-                self._places[column] = start + i
+            self._places.update(zip(leaf.columns, range(start, start + leaf.width), strict=True))
 
     def move_expression(self, expression: e.Expression) -> e.Expression:
         return transform.map_columns(
-            expression, lambda one: e.Column(self._places[one.index], one.type)
+            expression, lambda one: move_column(one, self._places[one.index])
         )
 
     def move_column(self, column: ViewColumn) -> ViewColumn:
