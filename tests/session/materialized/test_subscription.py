@@ -14,11 +14,8 @@ import belvedere
 from belvedere.catalog.model import Maintenance
 from belvedere.catalog.view_options import parse_options
 from belvedere.errors import InvalidInput, Unavailable
-from belvedere.session.materialized.subscription import (
-    Subscription,
-    ViewChange,
-    open_view_subscription,
-)
+from belvedere.session.materialized.change_stream import Subscription, ViewChange
+from belvedere.session.materialized.subscription import open_view_subscription
 from belvedere.views.registry.transitions import edit_view_maintenance
 from tests.views.sql import Store, opened, rows_of
 

@@ -94,7 +94,8 @@ grant select on shop.t to ann; set session authorization ann; grant select on sh
 }
 QUESTIONS = """
 select relname, relacl::text, pg_get_userbyid(relowner) from pg_class
-  where relname in ('t', 'u', 'v', 'w', 'q', 'r') and relkind <> 'i' order by 1, 2
+  where relname in ('t', 'u', 'v', 'w', 'q', 'r') and relkind <> 'i'
+  and relnamespace in (select oid from pg_namespace where nspname in ('shop', 'more')) order by 1, 2
 select attname, attacl::text from pg_attribute where attrelid = 'shop.t'::regclass and attnum > 0
   order by attnum
 select nspname, nspacl::text, pg_get_userbyid(nspowner) from pg_namespace

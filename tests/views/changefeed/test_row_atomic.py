@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from belvedere.errors import InvalidInput, Unavailable
-from belvedere.session.materialized.subscription import Subscription, open_view_subscription
+from belvedere.session.materialized.change_stream import Subscription
+from belvedere.session.materialized.subscription import open_view_subscription
 from tests.views.nodes import TOTALS, Node, damage, nodes
 
 

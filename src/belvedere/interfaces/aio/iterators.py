@@ -13,8 +13,7 @@ from belvedere.interfaces.values import Description
 
 if TYPE_CHECKING:
     from belvedere.interfaces.client.row_stream import RowStream
-    from belvedere.interfaces.client.subscriptions import RemoteSubscription
-    from belvedere.session.materialized.subscription import Subscription, ViewChange
+    from belvedere.session.materialized.change_stream import Subscription, ViewChange
 
 ROWS_PER_CALL = 256
 POLL_S = 0.25
@@ -65,9 +64,7 @@ class AsyncSubscription:
     """The changes of a table or view; an asynchronous iterator and context manager. It waits in a
     thread of its own, so that its connection stays free."""
 
-    def __init__(
-        self, subscription: Subscription | RemoteSubscription, timeout_s: float | None
-    ) -> None:
+    def __init__(self, subscription: Subscription, timeout_s: float | None) -> None:
         self._subscription = subscription
         self._worker = CallWorker()
         self._timeout_s = timeout_s

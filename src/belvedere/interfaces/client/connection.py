@@ -32,9 +32,8 @@ from belvedere.session.query_stream import open_query_stream
 from belvedere.session.session import Session
 
 if TYPE_CHECKING:
-    from belvedere.interfaces.client.subscriptions import RemoteSubscription
     from belvedere.interfaces.remote import RemoteSession
-    from belvedere.session.materialized.subscription import Subscription
+    from belvedere.session.materialized.change_stream import Subscription
 
 
 class Connection:
@@ -188,7 +187,7 @@ class Connection:
 
     def subscribe(
         self, view: str, from_position: int | None = None, *, timeout_s: float | None = None
-    ) -> Subscription | RemoteSubscription:
+    ) -> Subscription:
         """The changes of a table or materialized view after a position, or from now on: an iterator
         of (position, row, weight). It ends after `timeout_s` without a change; None: it waits."""
         with self._lock:

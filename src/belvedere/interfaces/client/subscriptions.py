@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import deque
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from belvedere import forks
 from belvedere.errors import Error
 from belvedere.interfaces.exceptions import translate_error
 from belvedere.interfaces.verbs.plain_values import decode_values
 from belvedere.remote.client import OwnerConnection
 from belvedere.remote.frames import Request
-from belvedere.session.materialized.subscription import Subscription, ViewChange
+from belvedere.session.materialized.change_stream import Subscription, ViewChange
 from belvedere.session.materialized.table_subscription import open_subscription
 from belvedere.session.session import Session
 
@@ -29,7 +25,7 @@ POLL_MS_MAX = 250
 
 def open_door_subscription(
     session: Session | RemoteSession, view: str, from_position: int | None, timeout_s: float | None
-) -> Subscription | RemoteSubscription:
+) -> Subscription:
     if isinstance(session, Session):
         read_only = session.transactions.always_read_only
         own = Session(session.shared, read_only=read_only)
@@ -48,53 +44,16 @@ def open_door_subscription(
     return RemoteSubscription(conversation, position, timeout_s)
 
 
-class RemoteSubscription:
-    """The same as `Subscription`, for a view of a store that another process has open."""
+class RemoteSubscription(Subscription):
+    """To a view or a table of a store that another process has open."""
 
     def __init__(
         self, conversation: OwnerConnection, position: int, timeout_s: float | None
     ) -> None:
-        self.position = position
+        super().__init__(position, timeout_s, translate_error)
         self._conversation = conversation
-        self._timeout_s = timeout_s
-        self._ready: deque[ViewChange] = deque()
-        self._read = position
-        self._closed = threading.Event()
-        forks.track_handle(self, translate_error)
 
-    def __iter__(self) -> Iterator[ViewChange]:
-        return self
-
-    def __next__(self) -> ViewChange:
-        """The next change; ends when there was none during the timeout, or after `close`."""
-        if not self._ready:
-            self._ready.extend(self._wait_for_changes(self._timeout_s))
-        if not self._ready or self._closed.is_set():
-            self._conversation.close()
-            raise StopIteration
-        change = self._ready.popleft()
-        if not self._ready:
-            self.position = self._read
-        elif self._ready[0].position > change.position:
-            self.position = change.position
-        return change
-
-    def poll(self, timeout_s: float | None = 0.0) -> list[ViewChange]:
-        """All available changes; waits for some when there are none yet, without limit for None."""
-        found = [*self._ready, *([] if self._ready else self._wait_for_changes(timeout_s))]
-        self._ready.clear()
-        self.position = self._read
-        return found
-
-    def close(self) -> None:
-        """End the subscription; a waiting iteration or `poll` returns without changes."""
-        self._closed.set()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def _release_source(self) -> None:
         self._conversation.close()
 
     def _wait_for_changes(self, timeout_s: float | None) -> list[ViewChange]:

@@ -14,7 +14,7 @@ from belvedere.database import Database
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs.leases import LeaseTable
 from belvedere.session.context.shared_state import SharedState
-from belvedere.session.materialized.subscription import Subscription
+from belvedere.session.materialized.change_stream import Subscription
 from belvedere.session.query_stream import QueryStream
 from belvedere.session.session import Session
 from belvedere.views.backfill.external_backfill import ExternalBackfill

@@ -6,6 +6,7 @@ In reading order; an entry uses only those before it:
     freshness_policy   the freshness policy: how a statement reads deferred views
     query_rewrite      statements answered from views that they do not name
     table_index_views  CREATE INDEX .. WITH (maintenance, placement): an index stored as a view
+    change_stream      what every subscription is: changes iterated or polled
     subscription       a stream of a view's changes: `con.subscribe(view, from_position)`
     table_subscription  a stream of a table's changes, read from the change log
     view_indexes       CREATE [UNIQUE] INDEX .. ON a materialized view

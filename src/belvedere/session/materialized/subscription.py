@@ -14,19 +14,18 @@ Runs in the thread that iterates. `close` may be called from any thread.
 
 from __future__ import annotations
 
-import threading
 import time
-from abc import ABC, abstractmethod
-from collections import deque
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING
 
-from belvedere import forks, interrupts
+from belvedere import interrupts
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Maintenance, View
 from belvedere.errors import Error, InvalidInput, Unavailable
 from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.run import Rows
+from belvedere.session.materialized.change_stream import Subscription, ViewChange
 from belvedere.session.rights.denials import not_the_owner
 from belvedere.txn.contracts import Reader
 from belvedere.types import Row
@@ -43,17 +42,8 @@ POLL_S_MAX = 0.25
 """The longest sleep between reads: for changes that no notification announces."""
 
 
-class ViewChange(NamedTuple):
-    """`weight` copies of `row` were inserted into the view or table at `position`; deleted if
-    negative."""
-
-    position: int
-    row: Row
-    weight: int
-
-
-class Subscription(ABC):
-    """To a view (`ViewSubscription`) or a table. A later one can resume from `position`."""
+class StoreSubscription(Subscription):
+    """To a view (`ViewSubscription`) or a table of the open store."""
 
     def __init__(
         self,
@@ -63,51 +53,12 @@ class Subscription(ABC):
         clock: Callable[[], float] = time.monotonic,
         shown: Callable[[Error], Exception] = lambda error: error,
     ) -> None:
-        """`shown` converts an error to the exception that the door raises."""
-        self.position = position
-        self._shown = shown
+        super().__init__(position, timeout_s, shown)
         self._session = session
-        self._timeout_s = timeout_s
         self._clock = clock
-        self._ready: deque[ViewChange] = deque()
-        self._read = position
-        self._closed = threading.Event()
-        forks.track_handle(self, shown)
 
-    def __iter__(self) -> Iterator[ViewChange]:
-        return self
-
-    def __next__(self) -> ViewChange:
-        """The next change; ends when there was none during the timeout, or after `close`."""
-        if not self._ready:
-            self._ready.extend(self._wait_for_changes(self._timeout_s))
-        if not self._ready or self._closed.is_set():
-            raise StopIteration
-        change = self._ready.popleft()
-        if not self._ready:
-            self.position = self._read
-        elif self._ready[0].position > change.position:
-            self.position = change.position
-        return change
-
-    def poll(self, timeout_s: float | None = 0.0) -> list[ViewChange]:
-        """All available changes; waits for some when there are none yet, without limit for None."""
-        found = [*self._ready, *([] if self._ready else self._wait_for_changes(timeout_s))]
-        self._ready.clear()
-        self.position = self._read
-        return found
-
-    def close(self) -> None:
-        """End the subscription; a waiting iteration or `poll` returns without changes."""
-        self._closed.set()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    # -- the work -----------------------------------------------------------------------------
+    def _release_source(self) -> None:
+        """The session holds nothing between reads."""
 
     def _wait_for_changes(self, timeout_s: float | None) -> list[ViewChange]:
         deadline = None if timeout_s is None else self._clock() + timeout_s
@@ -137,7 +88,7 @@ class Subscription(ABC):
         """The changes after the last position read."""
 
 
-class ViewSubscription(Subscription):
+class ViewSubscription(StoreSubscription):
     """Created by `open_view_subscription`."""
 
     def __init__(

@@ -14,9 +14,9 @@ from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.model import Table
 from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.errors import Error, InvalidInput, Unavailable
+from belvedere.session.materialized.change_stream import Subscription, ViewChange
 from belvedere.session.materialized.subscription import (
-    Subscription,
-    ViewChange,
+    StoreSubscription,
     open_view_subscription,
 )
 from belvedere.session.rights.denials import permission_denied
@@ -30,7 +30,7 @@ RECORDS_MAX = 1_000
 """How many log records are read at a time."""
 
 
-class TableSubscription(Subscription):
+class TableSubscription(StoreSubscription):
     def __init__(
         self,
         session: Session,

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from belvedere import interrupts
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import ObjectState, View
 from belvedere.errors import Error, InvalidInput, Unavailable
@@ -284,6 +285,7 @@ class _BatchComputation:
     def try_refill_view(
         self, view: View, maintainer: ViewMaintainer, choice: TierChoice, changes: int
     ) -> bool:
+        interrupts.check_statement()
         recorder, started = AdditionRecorder(), time.perf_counter()
         if (
             self._tier_selector.record_refill_additions(
@@ -299,6 +301,7 @@ class _BatchComputation:
         return True
 
     def try_columns(self, view: View, maintainer: ViewMaintainer, logged: LoggedColumns) -> bool:
+        interrupts.check_statement()
         recorder, started = AdditionRecorder(), time.perf_counter()
         choice = self._tier_selector.record_column_additions(
             view, maintainer, logged, self._reader, recorder, self._span
@@ -322,8 +325,8 @@ class _BatchComputation:
             return
         if not changes:
             return
-        recorder = AdditionRecorder(shared)
-        started = time.perf_counter()
+        interrupts.check_statement()
+        recorder, started = AdditionRecorder(shared), time.perf_counter()
         try:
             self._choices[view.id] = self._tier_selector.record_additions_by_tier(
                 view,
@@ -347,6 +350,7 @@ class _BatchComputation:
         self._seconds[view.id] = time.perf_counter() - started
 
     def build_batch(self, changes: int) -> MaintenanceBatch:
+        interrupts.check_statement()  # nothing is written yet
         return MaintenanceBatch(
             self._unit,
             self._end,

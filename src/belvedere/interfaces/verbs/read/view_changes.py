@@ -17,11 +17,8 @@ from belvedere.interfaces.verbs.peer import Arguments, Peer, Stream, Verb
 from belvedere.interfaces.verbs.read import queries
 from belvedere.interfaces.verbs.read.relations import NamedRelation, find_relation
 from belvedere.plan.fields import Field
-from belvedere.session.materialized.subscription import (
-    Subscription,
-    ViewChange,
-    open_view_subscription,
-)
+from belvedere.session.materialized.change_stream import Subscription, ViewChange
+from belvedere.session.materialized.subscription import open_view_subscription
 from belvedere.session.session import Session
 
 
