@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+import belvedere
 from belvedere.interfaces.advice import AdviceOptions, compute_advice, give_review
+from belvedere.session.context.shared_state import SharedState
 from tests.advisor.shop import BY_CITY, WORKLOAD, open_shop
 
 UNUSED = "CREATE MATERIALIZED VIEW unused AS SELECT status, total, id FROM orders"
@@ -32,3 +38,51 @@ def test_a_database_without_views_says_so() -> None:
     database, session = open_shop()
     with database:
         assert give_review(session.shared)["report"] == "there are no views"
+
+
+def test_only_statements_since_a_view_was_made_count_for_it() -> None:
+    database, session = open_shop()
+    with database:
+        for number in range(60):
+            session.execute("INSERT INTO orders VALUES (?, 1, 'new', 7)", (10_000 + number,))
+        session.execute(UNUSED)
+        found = give_review(session.shared)
+        assert found["idle"] == []
+        assert "unused" in found["report"]
+        assert "no statement about its tables has run since it was made" in found["report"]
+        session.execute("INSERT INTO orders VALUES (?, 1, 'new', 7)", (20_000,))
+        few = _review_costs(session.shared)["unused"]
+        assert give_review(session.shared)["idle"] == ["unused"]
+        for number in range(9):
+            session.execute("INSERT INTO orders VALUES (?, 1, 'new', 7)", (30_000 + number,))
+        assert _review_costs(session.shared)["unused"] == pytest.approx(10 * few, rel=0.5)
+        session.execute(NAMED)
+        assert _review_costs(session.shared)["named"] == 0
+        assert _review_costs(session.shared)["unused"] > 0
+
+
+def test_what_ran_before_a_view_is_known_after_a_restart(tmp_path: Path) -> None:
+    path = str(tmp_path / "store")
+    with belvedere.connect(path, autocommit=True) as con:
+        con.execute("CREATE TABLE t (id int PRIMARY KEY, a int)")
+        for number in range(30):
+            con.execute("INSERT INTO t VALUES (?, 1)", (number,))
+        con.execute("CREATE MATERIALIZED VIEW gone AS SELECT count(*) AS n FROM t")
+        con.execute("DROP MATERIALIZED VIEW gone")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n FROM t GROUP BY a")
+        (v,) = con.session.catalog.views
+    with belvedere.connect(path, autocommit=True) as con:
+        assert "no statement about its tables" in give_review(con.session.shared)["report"]
+        records = con.session.shared.statistics.list_records()
+        (insert,) = [one for one in records if one.text.startswith("insert")]
+        assert insert.before.keys() == {v.id}
+        assert insert.before[v.id][0] == insert.calls == 30
+
+
+def _review_costs(shared: SharedState) -> dict[str, float]:
+    lines = give_review(shared)["report"].split("\n\n")[0].splitlines()[1:]
+    scale = {"us": 1, "ms": 1_000, "s": 1_000_000}
+    return {
+        name: float(cost) * scale[unit]
+        for name, _, _, _, cost, unit, *_ in (line.split() for line in lines)
+    }

@@ -11,7 +11,7 @@ from belvedere.advisor.report.html_report import write_html_report
 from belvedere.advisor.report.json_report import write_json_report
 from belvedere.advisor.report.review_text import write_review
 from belvedere.advisor.report.text_report import write_text_report
-from belvedere.advisor.review import review_views
+from belvedere.advisor.review import EarlierCalls, review_views
 from belvedere.advisor.workload.statements import (
     WorkloadStatement,
     read_statistics_rows,
@@ -58,11 +58,20 @@ def give_review(shared: SharedState) -> dict[str, Any]:
     """What the views that exist have saved and cost, by the statements that ran."""
     session = Session(shared)
     try:
-        found = review_views(describe_database(session), _read_statements(session, None))
+        statements = _read_statements(session, None)
+        found = review_views(describe_database(session), statements, _list_earlier_calls(shared))
     finally:
         session.close()
-    idle = [one.name for one in found if not one.pays]
+    idle = [one.name for one in found if one.is_idle]
     return {"report": write_review(found), "idle": idle}
+
+
+def _list_earlier_calls(shared: SharedState) -> EarlierCalls:
+    found: dict[int, dict[str, tuple[float, float]]] = {}
+    for record in shared.statistics.list_records():
+        for view, counts in record.before.items():
+            found.setdefault(view, {})[record.text] = counts
+    return found
 
 
 def compute_advice(shared: SharedState, options: AdviceOptions) -> Advice:

@@ -5,8 +5,8 @@ Statements that differ only in their constants share a record (sql.parse.normali
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
 
 from belvedere.sql.parse.normalize import normalize_statement
 
@@ -17,6 +17,8 @@ STATEMENT_CHARACTERS_MAX = 4_000
 
 @dataclass(slots=True)
 class StatementRecord:
+    """`before`: calls and total_us when a view was created, by the view's id."""
+
     text: str
     calls: int = 0
     rows: int = 0
@@ -24,6 +26,7 @@ class StatementRecord:
     max_us: float = 0.0
     errors: int = 0
     tier: str = ""
+    before: dict[int, tuple[int, float]] = field(default_factory=dict)
 
 
 class StatementStatistics:
@@ -56,6 +59,15 @@ class StatementStatistics:
             for record in records:
                 if len(self._records) < STATEMENTS_MAX:
                     self._records.setdefault(record.text, record)
+
+    def note_created_view(self, view: int, existing: Collection[int]) -> None:
+        """Remember how often each statement has run before the view was there; forget that of views
+        that are gone."""
+        for record in self.list_records():
+            before = {one: counts for one, counts in record.before.items() if one in existing}
+            if record.calls:
+                before[view] = (record.calls, record.total_us)
+            record.before = before
 
     def list_records(self) -> list[StatementRecord]:
         with self._mutex:

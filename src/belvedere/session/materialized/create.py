@@ -127,7 +127,16 @@ def create_materialized_view(session: Session, statement: d.CreateMaterializedVi
     else:
         create_view_online(session, statement)
     note_undetermined_part(session, statement)
+    _note_created_view(session, name, schema)
     return Result("CREATE MATERIALIZED VIEW")
+
+
+def _note_created_view(session: Session, name: str, schema: str) -> None:
+    """From now on statements are counted for the view too (`belvedere advise --review`)."""
+    made = session.catalog.find_relation(name, schema)
+    if made is not None:
+        existing = {view.id for view in session.catalog.views}
+        session.shared.statistics.note_created_view(made.id, existing)
 
 
 def require_maintainable(session: Session, statement: d.CreateMaterializedView) -> None:
