@@ -25,8 +25,8 @@ from belvedere.session.copy import copy
 from belvedere.session.ddl.ddl_statements import run_ddl_statement
 from belvedere.session.explain import statement as explain
 from belvedere.session.statement import bind
-from belvedere.session.statement.immediate_checks import check_changes
-from belvedere.session.statement.parameters import make_parameter_converter
+from belvedere.session.statement.immediate_checks import check_constraints_of_changes
+from belvedere.session.statement.parameters import make_assignment_converter
 from belvedere.sql import statements as s
 from belvedere.sql.definitions import QualifiedName
 from belvedere.txn.contracts import Isolation, LockRequest
@@ -139,7 +139,7 @@ def _run_set_constraints(session: Session, statement: s.SetConstraints, _: Seque
     else:
         state.deferred, state.deferred_names = statement.deferred, {}
     if not statement.deferred:
-        check_changes(session, state.open, state.open.changes)
+        check_constraints_of_changes(session, state.open, state.open.changes)
     return Result("SET CONSTRAINTS")
 
 
@@ -260,7 +260,7 @@ def _run_execute_prepared(
                 "wrong number of parameters", sqlstate="42601", wanted=wanted, given=len(values)
             )
         entry = session.compile_statement(bound, found.source)
-        entry.convert = make_parameter_converter(bound.parameters, bound.zone)  # as assignments
+        entry.convert = make_assignment_converter(bound.parameters, bound.zone)  # as assignments
         return session.run_and_record_statement(entry, values)
     return dispatch_statement(session, bound, values)
 

@@ -91,7 +91,7 @@ def run_prepared_point_read(
         return None
     if prepared.variant is not session.plan_variant and prepared.variant != session.plan_variant:
         return None
-    return fast_path.run_point_read(session, entry, values)
+    return fast_path.try_run_point_read(session, entry, values)
 
 
 def _prepare_again(session: Session, prepared: PreparedText) -> CompiledStatement:

@@ -156,7 +156,7 @@ class Session:
         if entry is None:
             if parameters:
                 entry = cached_plans.find_plan_for_types(self, text, parameters)
-            elif (result := literal_plans.run_by_shape(self, text)) is not None:
+            elif (result := literal_plans.try_run_by_shape(self, text)) is not None:
                 return result
         if entry is None or entry.tier is not self.settings.tier:
             return self.run_with_timeout(lambda: self.run_script_text(text, parameters))

@@ -19,7 +19,7 @@ def run_simple_query(session: Session, text: str) -> Iterator[Result]:
     if cached_plans.find_plan(session, text, ()) is not None:
         yield session.execute(text)
         return
-    result = literal_plans.run_by_shape(session, text)
+    result = literal_plans.try_run_by_shape(session, text)
     if result is not None:
         yield result
         return
@@ -36,9 +36,9 @@ def run_simple_point_read(session: Session, text: str) -> Result | None:
     entry = cached_plans.find_plan(session, text, ())
     if entry is not None:
         usable = entry.tier is session.settings.tier
-        return fast_path.run_point_read(session, entry, ()) if usable else None
-    found = literal_plans.find_by_shape(session, text)
-    return None if found is None else fast_path.run_point_read(session, found[1], found[2])
+        return fast_path.try_run_point_read(session, entry, ()) if usable else None
+    found = literal_plans.find_plan_by_shape(session, text)
+    return None if found is None else fast_path.try_run_point_read(session, found[1], found[2])
 
 
 def _run_in_one_transaction(session: Session, parts: list[tuple[int, str]]) -> Iterator[Result]:

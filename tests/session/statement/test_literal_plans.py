@@ -242,7 +242,7 @@ def _show_rows(rows: Any) -> list[str]:
 def served(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that were run by the plan of their shape."""
     texts: list[str] = []
-    run = literal_plans.run_by_shape
+    run = literal_plans.try_run_by_shape
 
     def run_and_note(session: Session, text: str) -> Any:
         found = run(session, text)
@@ -250,7 +250,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             texts.append(text)
         return found
 
-    monkeypatch.setattr(literal_plans, "run_by_shape", run_and_note)
+    monkeypatch.setattr(literal_plans, "try_run_by_shape", run_and_note)
     monkeypatch.setattr(literal_plans, "SLOW_US", float("inf"))
     return texts
 
@@ -268,7 +268,7 @@ def test_literals_mean_the_same_with_and_without_shapes_and_in_postgresql(
         con.execute("ANALYZE")
         by_shape = [answer(con, one) for one in statements]
     count = len(served)
-    monkeypatch.setattr(literal_plans, "run_by_shape", lambda *_: None)
+    monkeypatch.setattr(literal_plans, "try_run_by_shape", lambda *_: None)
     with belvedere.connect(":memory:", autocommit=True) as con:
         for statement in [*SCHEMA, "ANALYZE"]:
             con.execute(statement)

@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 import belvedere
 from belvedere.errors import InvalidInput
-from belvedere.session.statement.parameters import infer_sql_type, make_parameter_converter
+from belvedere.session.statement.parameters import infer_sql_type, make_assignment_converter
 from belvedere.types import (
     BIGINT,
     BOOLEAN,
@@ -67,13 +67,13 @@ PLUS_TWO = datetime.timezone(datetime.timedelta(hours=2))
     ],
 )
 def test_values_become_values_of_the_type(sql_type: SqlType, given: Any, expected: Any) -> None:
-    (found,) = make_parameter_converter((sql_type,))((given,))
+    (found,) = make_assignment_converter((sql_type,))((given,))
     assert found == expected
     assert type(found) is type(expected)
 
 
 def test_one_converter_takes_values_of_many_python_types_again_and_again() -> None:
-    convert = make_parameter_converter([numeric_type(5, 2), DATE])
+    convert = make_assignment_converter([numeric_type(5, 2), DATE])
     day = datetime.date(2024, 2, 29)
     for _ in range(3):
         assert convert(("1.005", day)) == (D("1.01"), day)
@@ -99,14 +99,14 @@ def test_one_converter_takes_values_of_many_python_types_again_and_again() -> No
 )
 def test_what_does_not_fit_is_refused(sql_type: SqlType, given: Any, sqlstate: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        make_parameter_converter((sql_type,))((given,))
+        make_assignment_converter((sql_type,))((given,))
     assert caught.value.sqlstate == sqlstate
 
 
 @pytest.mark.parametrize("given", [(), (1,), (1, 2, 3)])
 def test_the_number_of_parameters_must_be_right(given: tuple[int, ...]) -> None:
     with pytest.raises(InvalidInput) as caught:
-        make_parameter_converter((INTEGER, INTEGER))(given)
+        make_assignment_converter((INTEGER, INTEGER))(given)
     assert caught.value.sqlstate == "08P01"
 
 
@@ -119,7 +119,7 @@ def test_integers_have_the_smallest_type_that_holds_them() -> None:
     "sql_type", [TEXT, JSON, varchar_type(9), VARCHAR, char_type(9), array_of(TEXT)]
 )
 def test_text_without_an_encoding_is_refused(sql_type: SqlType, text: str) -> None:
-    convert = make_parameter_converter([sql_type])
+    convert = make_assignment_converter([sql_type])
     for given in (text, [text]) if sql_type.element is not None else (text, text):
         with pytest.raises(InvalidInput) as caught:
             convert((given,))

@@ -31,7 +31,7 @@ from belvedere.session.context.result import Result
 from belvedere.session.copy import binary_format, parquet, text_chunks, text_format
 from belvedere.session.copy.options import Header, TextFormat, parse_copy_options
 from belvedere.session.statement.parameters import (
-    make_parameter_converter,
+    make_assignment_converter,
     make_row_reporting_converter,
 )
 from belvedere.sql import statements as s
@@ -189,7 +189,7 @@ def _open_binary_input(session: Session, statement: s.Copy) -> Iterator[BinaryIO
 
 def _load_binary_file(intake: _CopyLoader, statement: s.Copy, file: BinaryIO) -> None:
     types = [field.type for field in statement.columns]
-    convert = make_row_reporting_converter(make_parameter_converter(types))
+    convert = make_row_reporting_converter(make_assignment_converter(types))
     rows = binary_format.read_rows(file, types, [field.name for field in statement.columns])
     while chunk := list(itertools.islice(rows, CHUNK_ROWS)):
         intake.insert_file_rows(list(map(convert, chunk)))
@@ -216,7 +216,7 @@ def _load_column_batches(
     intake: _CopyLoader, statement: s.Copy, batches: Iterable[list[Any]]
 ) -> None:
     convert = make_row_reporting_converter(
-        make_parameter_converter([field.type for field in statement.columns])
+        make_assignment_converter([field.type for field in statement.columns])
     )
     for columns in batches:
         if intake.columns is None or not intake.insert_arrow_columns(columns):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.session.context.result import Result
-from belvedere.session.statement.immediate_checks import check_changes
+from belvedere.session.statement.immediate_checks import check_constraints_of_changes
 from belvedere.txn.contracts import LockRequest, TransactionSavepoint
 from belvedere.txn.transaction.retry_locks import DEADLOCK, acquire_first, locks_to_retry
 from belvedere.txn.transaction.transaction import Transaction
@@ -96,10 +96,10 @@ def _run_with_restarts(
                 break
             except Retry as lost:
                 progress = lost.sqlstate != DEADLOCK and transaction.lock_count > locks
-                if not (restarts and progress and _restart(transaction, savepoint)):
+                if not (restarts and progress and _try_restart_statement(transaction, savepoint)):
                     raise
         if changes and not single:
-            check_changes(session, transaction, transaction.changes_since(savepoint))
+            check_constraints_of_changes(session, transaction, transaction.changes_since(savepoint))
         return result
     except BaseException:
         state.fail()
@@ -108,7 +108,7 @@ def _run_with_restarts(
         transaction.end_restarts()
 
 
-def _restart(transaction: Transaction, savepoint: TransactionSavepoint) -> bool:
+def _try_restart_statement(transaction: Transaction, savepoint: TransactionSavepoint) -> bool:
     """False: the statement's plan is of another catalog than the new snapshot's."""
     catalog = transaction.catalog
     transaction.restart_statement(savepoint)

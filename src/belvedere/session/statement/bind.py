@@ -11,7 +11,7 @@ from belvedere.errors import InvalidInput
 from belvedere.plan import expressions as e
 from belvedere.session.rights.check_rights import require_statement_rights
 from belvedere.session.statement.parameters import ParameterTypesDiffer, make_exact_converter
-from belvedere.session.statement.python_types import UNTYPED_LIST, Signature, infer_signature
+from belvedere.session.statement.python_types import UNTYPED_LIST, Signature, infer_parameter_types
 from belvedere.sql import definitions as d
 from belvedere.sql.bind.binder import LiteralSource
 from belvedere.sql.bind.expressions.stored_expressions import table_fields
@@ -33,18 +33,18 @@ def parse_statements(text: str) -> list[ParsedStatement]:
 def bind_inferring_parameter_types(
     session: Session, parsed: ParsedStatement, parameters: Sequence[Any]
 ) -> tuple[Statement, Signature]:
-    """`_bind_by_signature`; what does not bind under the catalog that this process knows may do so
-    under a newer one of another process."""
+    """`_bind_by_parameter_types`; what does not bind under the catalog that this process knows may
+    do so under a newer one of another process."""
     seen = session.catalog
     try:
-        return _bind_by_signature(session, parsed, parameters)
+        return _bind_by_parameter_types(session, parsed, parameters)
     except InvalidInput:
         if not session.host.row_atomic or session.host.position < 0 or session.catalog is seen:
             raise
-    return _bind_by_signature(session, parsed, parameters)
+    return _bind_by_parameter_types(session, parsed, parameters)
 
 
-def _bind_by_signature(
+def _bind_by_parameter_types(
     session: Session, parsed: ParsedStatement, parameters: Sequence[Any]
 ) -> tuple[Statement, Signature]:
     """The statement for the session's catalog, and the types of parameters that it is for: empty
@@ -53,7 +53,7 @@ def _bind_by_signature(
     That is preferred, because then one plan serves text, NULL and values of that type. Where it
     does not determine them, or a value has another type, Python's types decide, as with psycopg.
     """
-    signature = infer_signature(parameters)
+    signature = infer_parameter_types(parameters)
     if not any(signature):
         return _bind_statement_tree(session, parsed.tree, ()), ()
     try:
@@ -65,13 +65,13 @@ def _bind_by_signature(
         except InvalidInput as second:
             known = any(one not in (None, UNTYPED_LIST) for one in signature)
             raise second if known else error from None
-    if _types_fit(bound, parameters):
+    if _parameters_fit_bound_types(bound, parameters):
         return bound, ()
     typed = [None if one == UNTYPED_LIST else one for one in signature]
     return _bind_statement_tree(session, parsed.tree, typed), signature
 
 
-def _types_fit(bound: Statement, parameters: Sequence[Any]) -> bool:
+def _parameters_fit_bound_types(bound: Statement, parameters: Sequence[Any]) -> bool:
     """Whether the values have the types that the statement determines; others than data
     statements take them as they are."""
     data = bound.statement if isinstance(bound, Explain) else bound
@@ -96,7 +96,7 @@ def bind_prepared_statement(session: Session, statement: Prepare) -> Statement:
     return _bind_statement_tree(session, parsed.tree, statement.types)
 
 
-def bind_with_literals(
+def bind_and_trace_literals(
     session: Session, parsed: ParsedStatement
 ) -> tuple[Statement, dict[int, LiteralSource]]:
     """The statement, and where the literals of its plan come from, by the id of each."""

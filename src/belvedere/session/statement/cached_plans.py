@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from belvedere.catalog.model import OWNER_ROLE
 from belvedere.session.statement.compiled_statement import CompiledStatement
-from belvedere.session.statement.python_types import Signature, infer_signature
+from belvedere.session.statement.python_types import Signature, infer_parameter_types
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -33,7 +33,7 @@ def make_plan_finder(session: Session) -> Callable[[str], Any]:
     ones. Where other processes commit too, one that wants the latest looks for it first."""
     get, variant = session.shared.plans.get, get_plan_variant(session)
     find: Callable[[str], Any] = get
-    if not _is_usual(variant):
+    if not _is_usual_variant(variant):
         find = lambda text: get((variant, text))  # noqa: E731
     if not session.host.row_atomic or not session.settings.get("freshness").wants_newest:
         return find
@@ -43,7 +43,7 @@ def make_plan_finder(session: Session) -> Callable[[str], Any]:
 _USUAL_PATH = ("$user", "public")
 
 
-def _is_usual(variant: Variant) -> bool:
+def _is_usual_variant(variant: Variant) -> bool:
     zone, rewrite, role, path = variant
     return zone is datetime.UTC and rewrite and role == OWNER_ROLE and path == _USUAL_PATH
 
@@ -52,25 +52,27 @@ def find_plan_for_types(
     session: Session, text: str, parameters: Sequence[Any]
 ) -> CompiledStatement | None:
     """The plan for the types that these parameters have by themselves."""
-    key = (get_plan_variant(session), text, infer_signature(parameters))
+    key = (get_plan_variant(session), text, infer_parameter_types(parameters))
     found: CompiledStatement | None = session.shared.plans.get(key)
     return found
 
 
 def find_plan(session: Session, text: str, signature: Signature) -> CompiledStatement | None:
     """The plan for a text and the types of its parameters; none: those that it determines."""
-    found: CompiledStatement | None = session.shared.plans.get(_plan_key(session, text, signature))
+    found: CompiledStatement | None = session.shared.plans.get(
+        _make_plan_key(session, text, signature)
+    )
     return found
 
 
-def _plan_key(session: Session, text: str, signature: Signature) -> Any:
+def _make_plan_key(session: Session, text: str, signature: Signature) -> Any:
     variant = get_plan_variant(session)
     if signature:
         return (variant, text, signature)
-    return text if _is_usual(variant) else (variant, text)
+    return text if _is_usual_variant(variant) else (variant, text)
 
 
 def keep_plan(session: Session, text: str, signature: Signature, entry: CompiledStatement) -> None:
     """`signature` is empty for the plan that the statement itself determines."""
-    session.shared.plans.put(_plan_key(session, text, signature), entry)
+    session.shared.plans.put(_make_plan_key(session, text, signature), entry)
     entry.text = text

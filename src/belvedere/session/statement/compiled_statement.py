@@ -105,7 +105,7 @@ class CompiledStatement:
         self.deferred_read: FastPathRead | None = None  # of its one deferred view, as stored
         self.fast_write: FastPathWrite | None = None
         self.single_row_commit: FastPathCommit | None = None
-        self.target = _unwrap_with_nodes(data.plan)
+        self.target = _strip_with_clauses(data.plan)
         self.is_point_read, self.estimated = False, True
         if wrap is None and tier is not Tier.DUCKDB:
             self._compile_fast_paths(shared)
@@ -131,8 +131,8 @@ class CompiledStatement:
             return
         if not data.changes:
             point = compile_fast_read(catalog, data.plan)
-            self.is_point_read = point is not None and _is_local_read(shared, data)
-            read = point or _compile_scan_read(catalog, data.plan, shared)
+            self.is_point_read = point is not None and _reads_local_tables(shared, data)
+            read = point or _compile_fast_scan_read(catalog, data.plan, shared)
             self.fast_read = name_failing_views_of_read(registry, catalog, data.plan, read)
         elif not data.returns:
             self.fast_write = compile_fast_write(catalog, data.plan)
@@ -152,19 +152,21 @@ class CompiledStatement:
         return any(isinstance(item, n.Scan) for item, _ in walk_plan(self.data.plan, 0))
 
 
-def _is_local_read(shared: SharedState, data: DataPlan) -> bool:
+def _reads_local_tables(shared: SharedState, data: DataPlan) -> bool:
     """Whether it reads a table, and not over a network, as that of a row-atomic store does."""
     return bool(data.relations) and shared.host.single_row_commits is not None
 
 
-def _compile_scan_read(catalog: Catalog, plan: n.Node, shared: SharedState) -> FastPathRead | None:
+def _compile_fast_scan_read(
+    catalog: Catalog, plan: n.Node, shared: SharedState
+) -> FastPathRead | None:
     """On a batch-atomic store one scan is consistent without a snapshot."""
     if shared.host.single_row_commits is None:
         return None
     return compile_page_read(catalog, plan) or compile_few_rows_read(catalog, plan)
 
 
-def _unwrap_with_nodes(node: n.Node) -> n.Node:
+def _strip_with_clauses(node: n.Node) -> n.Node:
     """The node whose changes the statement counts as affected rows."""
     while isinstance(node, n.With):
         node = node.body

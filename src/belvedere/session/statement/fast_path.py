@@ -19,8 +19,12 @@ from belvedere.execution.python.statements.point_statements import (
 )
 from belvedere.session.context.result import Result
 from belvedere.session.statement.compiled_statement import CompiledStatement
-from belvedere.session.statement.freshness_reads import read_deferred_view
-from belvedere.session.statement.immediate_checks import NO_CHECKS, check_changes, run_checks
+from belvedere.session.statement.freshness_reads import try_read_deferred_view
+from belvedere.session.statement.immediate_checks import (
+    NO_CHECKS,
+    check_constraints_of_changes,
+    run_immediate_checks,
+)
 from belvedere.session.statement.parameters import ParameterTypesDiffer
 from belvedere.txn.contracts import LockRequest, Reader
 from belvedere.txn.transaction.retry_locks import acquire_first, locks_to_retry
@@ -39,7 +43,7 @@ def run_by_fastest_path(
             return run_fast_read(session, entry, entry.fast_read, parameters)
         if entry.deferred_read is not None:
             wanted = session.settings.get("freshness")
-            result = read_deferred_view(session, entry, parameters, wanted)
+            result = try_read_deferred_view(session, entry, parameters, wanted)
             if result is not None:
                 return result
         if entry.fast_write is not None:
@@ -47,7 +51,7 @@ def run_by_fastest_path(
                 return run_write_in_transaction(session, entry, entry.fast_write, parameters)
             if entry.single_row_commit is not None:
                 return run_single_row_commit(session, entry, entry.single_row_commit, parameters)
-            return run_own_write(session, entry, entry.fast_write, parameters)
+            return run_write_in_own_transaction(session, entry, entry.fast_write, parameters)
     return session.run_with_timeout(lambda: session.run_cached_statement(entry, parameters))
 
 
@@ -80,10 +84,10 @@ def run_fast_read(
     if rows is None:
         return session.run_with_timeout(lambda: session.run_cached_statement(entry, parameters))
     session.transactions.last_reader = reader
-    return _finish_read(entry, rows, started)
+    return _record_read_result(entry, rows, started)
 
 
-def run_point_read(
+def try_run_point_read(
     session: Session, entry: CompiledStatement, parameters: Sequence[Any]
 ) -> Result | None:
     """Run a cached read of one key, which waits for nothing and is soon done; None: it is another
@@ -102,10 +106,10 @@ def run_point_read(
     if rows is None:
         return None
     state.last_reader = reader
-    return _finish_read(entry, rows, started)
+    return _record_read_result(entry, rows, started)
 
 
-def _finish_read(entry: CompiledStatement, rows: list[Row], started: float) -> Result:
+def _record_read_result(entry: CompiledStatement, rows: list[Row], started: float) -> Result:
     record = entry.record
     record.calls += 1
     record.rows += len(rows)
@@ -149,7 +153,7 @@ def run_single_row_commit(
             raise
     if position is None:
         assert entry.fast_write is not None
-        return run_own_write(session, entry, entry.fast_write, parameters)
+        return run_write_in_own_transaction(session, entry, entry.fast_write, parameters)
     state.floor = state.position = position
     record.calls += 1
     record.rows += 1
@@ -185,9 +189,9 @@ def run_write_in_transaction(
             if affected and checks is not NO_CHECKS:
                 changes = transaction.changes_since(savepoint)
                 if checks is None:
-                    check_changes(session, transaction, changes)
+                    check_constraints_of_changes(session, transaction, changes)
                 else:
-                    run_checks(session, transaction, checks, changes)
+                    run_immediate_checks(session, transaction, checks, changes)
         except (Retry, Unavailable):
             transaction.rollback_to(savepoint)
             transaction.release_locks_since(savepoint)
@@ -208,7 +212,7 @@ def run_write_in_transaction(
     return Result(entry.verb, None, None, affected)
 
 
-def run_own_write(
+def run_write_in_own_transaction(
     session: Session, entry: CompiledStatement, write: FastPathWrite, parameters: Sequence[Any]
 ) -> Result:
     """Run a cached write in a transaction of its own; again when it loses a race."""

@@ -36,15 +36,15 @@ def run_at_freshness(
 ) -> Result:
     """Run a text with a freshness of its own. Plans are the same for every freshness."""
     if entry is not None and entry.tier is session.settings.tier:
-        result = _read_at_freshness(session, entry, parameters, freshness)
+        result = _try_fast_read_at_freshness(session, entry, parameters, freshness)
         if result is not None:
             return result
     return session.run_with_timeout(
-        lambda: _run_in_general(session, entry, text, parameters, freshness)
+        lambda: _run_by_general_path(session, entry, text, parameters, freshness)
     )
 
 
-def _run_in_general(
+def _run_by_general_path(
     session: Session,
     entry: CompiledStatement | None,
     text: str,
@@ -59,22 +59,22 @@ def _run_in_general(
         return session.run_script_text(text, parameters)
 
 
-def _read_at_freshness(
+def _try_fast_read_at_freshness(
     session: Session, entry: CompiledStatement, parameters: Sequence[Any], freshness: str
 ) -> Result | None:
     wanted = parse_freshness(freshness)
     if session.transactions.failed:
         return None
     if entry.deferred_read is not None:
-        return read_deferred_view(session, entry, parameters, wanted)
+        return try_read_deferred_view(session, entry, parameters, wanted)
     if entry.fast_read is None or wanted.kind is FreshnessKind.TOKEN:
         return None
     if wanted.wants_newest and session.host.row_atomic:
         return None
-    return _read_published(session, entry, entry.fast_read, parameters)
+    return _try_read_published_rows(session, entry, entry.fast_read, parameters)
 
 
-def read_deferred_view(
+def try_read_deferred_view(
     session: Session, entry: CompiledStatement, parameters: Sequence[Any], wanted: Freshness
 ) -> Result | None:
     """Read the stored rows of the deferred view that a statement reads alone, if they are fresh
@@ -84,7 +84,7 @@ def read_deferred_view(
     if read is None or entry.rewriting is not None or view.id in views.errors:
         return None
     if wanted.kind is FreshnessKind.ANY:
-        return _read_published(session, entry, read, parameters)
+        return _try_read_published_rows(session, entry, read, parameters)
     if wanted.kind is FreshnessKind.TOKEN:
         return None
     seen, reader = state.newest_seen_position, session.shared.get_published_reader()
@@ -93,7 +93,7 @@ def read_deferred_view(
     enough = seen if wanted.kind is FreshnessKind.SESSION else max(seen, reader.position)
     if mark is None or mark < enough:
         return None
-    result = _read_published(session, entry, read, parameters)
+    result = _try_read_published_rows(session, entry, read, parameters)
     if result is not None and wanted.kind is FreshnessKind.SESSION:
         # What the session may not fall behind is what it was shown, not what was published.
         state.last_reader = None
@@ -102,7 +102,7 @@ def read_deferred_view(
     return result
 
 
-def _read_published(
+def _try_read_published_rows(
     session: Session, entry: CompiledStatement, read: FastPathRead, parameters: Sequence[Any]
 ) -> Result | None:
     state, started = session.transactions, time.perf_counter()

@@ -36,16 +36,16 @@ NO_CHECKS = ImmediateChecks((), ())
 """The one that statements have which can break nothing."""
 
 
-def check_changes(
+def check_constraints_of_changes(
     session: Session, transaction: Transaction, changes: tuple[RowChange, ...]
 ) -> None:
     """Check whatever these changes, of any tables, can break."""
     relations = frozenset([change.relation for change in changes])
     checks = _find_checks_of_tables(session, transaction.catalog, relations)
-    run_checks(session, transaction, checks, changes)
+    run_immediate_checks(session, transaction, checks, changes)
 
 
-def run_checks(
+def run_immediate_checks(
     session: Session,
     transaction: Transaction,
     checks: ImmediateChecks,
@@ -70,13 +70,13 @@ def _find_checks_of_tables(
         indexes = [index for relation in relations for index in catalog.table_indexes(relation)]
         participants = session.host.participants_for(catalog, relations)
         found = catalog.derived_cache[memo_key] = ImmediateChecks(
-            _find_unique_starts(catalog, indexes),
+            _list_unique_index_starts(catalog, indexes),
             tuple([one for one in participants if isinstance(one, ForeignKeyParticipant)]),
         )
     return found  # type: ignore[return-value]
 
 
-def _find_unique_starts(catalog: Catalog, indexes: list[Index]) -> tuple[bytes, ...]:
+def _list_unique_index_starts(catalog: Catalog, indexes: list[Index]) -> tuple[bytes, ...]:
     return tuple([compiled_index(catalog, index.id).start for index in indexes if index.unique])
 
 
@@ -91,27 +91,29 @@ def find_statement_checks(
             return None
     elif referring_keys(catalog, node.relation):
         return None  # actions change other tables
-    table, touched = catalog.table(node.relation), _find_touched_slots(catalog, node)
+    table, touched = catalog.table(node.relation), _find_assigned_slots(catalog, node)
     indexes = [] if isinstance(node, n.Delete) else list(catalog.table_indexes(table.id))
     names = {
         (table.id, key.name)
         for key in table.foreign_keys
-        if not isinstance(node, n.Delete) and _meets(touched, key.columns)
+        if not isinstance(node, n.Delete) and _touches_any_slot(touched, key.columns)
     } | {
         (child.id, key.name)
         for child, key in child_foreign_keys(catalog, table.id)
-        if not isinstance(node, n.Insert) and _meets(touched, key.parent_columns)
+        if not isinstance(node, n.Insert) and _touches_any_slot(touched, key.parent_columns)
     }
     participants = host.participants_for(catalog, frozenset([table.id]))
     keys = [one for one in participants if isinstance(one, ForeignKeyParticipant)]
     found = ImmediateChecks(
-        _find_unique_starts(catalog, [one for one in indexes if _can_break(touched, one)]),
+        _list_unique_index_starts(
+            catalog, [one for one in indexes if _can_break_unique_index(touched, one)]
+        ),
         tuple([one for one in keys if (one.child, one.name) in names]),
     )
     return NO_CHECKS if found == NO_CHECKS else found
 
 
-def _find_touched_slots(
+def _find_assigned_slots(
     catalog: Catalog, node: n.Insert | n.Update | n.Delete
 ) -> frozenset[int] | None:
     """The columns that an update assigns; None: all of them."""
@@ -122,11 +124,11 @@ def _find_touched_slots(
     return frozenset([columns[ordinal].slot for ordinal in ordinals])
 
 
-def _meets(touched: frozenset[int] | None, slots: tuple[int, ...]) -> bool:
+def _touches_any_slot(touched: frozenset[int] | None, slots: tuple[int, ...]) -> bool:
     return touched is None or not touched.isdisjoint(slots)
 
 
-def _can_break(touched: frozenset[int] | None, index: Index) -> bool:
+def _can_break_unique_index(touched: frozenset[int] | None, index: Index) -> bool:
     slots = [part.slot for part in index.parts if part.slot is not None]
     by_columns = index.where is None and len(slots) == len(index.parts)
-    return not by_columns or _meets(touched, tuple(slots))
+    return not by_columns or _touches_any_slot(touched, tuple(slots))

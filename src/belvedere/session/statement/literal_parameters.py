@@ -79,16 +79,16 @@ def parameterize_literals(
     if starts is None:
         return None
     free: dict[int, _FreeLiteral] = {}
-    for constant, place in _walk_constants(tree, _Place.VALUE):
-        found = _find_literal(text, split, starts, constant)
-        if found is not None and place is not _Place.ORDINAL:
-            if place is _Place.COMPARED:
+    for constant, place in _walk_constants(tree, _ConstantPlace.VALUE):
+        found = _match_constant_to_literal(text, split, starts, constant)
+        if found is not None and place is not _ConstantPlace.ORDINAL:
+            if place is _ConstantPlace.COMPARED:
                 return None
             free[id(constant)] = found
     if not free or _has_ambiguous_names(data.plan):
         return None
     maker = _ParameterMaker(free, sources)
-    plan = maker.change_plan(data.plan)
+    plan = maker.replace_literals_in_plan(data.plan)
     if maker.met != free.keys() or maker.untyped:
         return None
     plan, order = _renumber_parameters(plan)
@@ -101,19 +101,21 @@ def parameterize_literals(
     )
 
 
-def insert_literals(plan: n.Node, values: Sequence[Any], types: Sequence[SqlType]) -> n.Node:
+def replace_parameters_by_literals(
+    plan: n.Node, values: Sequence[Any], types: Sequence[SqlType]
+) -> n.Node:
     """The plan with literals for its parameters."""
 
-    def insert_value(one: e.Parameter) -> e.Expression:
+    def make_literal(one: e.Parameter) -> e.Expression:
         return e.Literal(values[one.index - 1], types[one.index - 1])
 
-    return _map_parameters(plan, insert_value)
+    return _replace_parameters(plan, make_literal)
 
 
 # -- literals of the tree --------------------------------------------------------------------------
 
 
-class _Place:
+class _ConstantPlace:
     """Where a constant stands: as a value, as the number of a column, or where the binder compares
     expressions with one another."""
 
@@ -125,27 +127,31 @@ def _walk_constants(tree: Any, place: int) -> Iterator[tuple[t.Constant, int]]:
         case t.Constant():
             yield tree, place
         case t.OrderItem():
-            yield from _walk_keys((tree.expression,))
+            yield from _walk_key_constants((tree.expression,))
         case t.WindowSpec() | t.GroupingSets():
             for name in tree.__struct_fields__:
-                yield from _walk_constants(getattr(tree, name), _Place.COMPARED)
+                yield from _walk_constants(getattr(tree, name), _ConstantPlace.COMPARED)
         case msgspec.Struct():
             for name in tree.__struct_fields__:
                 keys = isinstance(tree, t.Select) and name in ("groups", "distinct_on")
                 value = getattr(tree, name)
-                yield from _walk_keys(value or ()) if keys else _walk_constants(value, place)
+                yield from (
+                    _walk_key_constants(value or ()) if keys else _walk_constants(value, place)
+                )
         case tuple():
             for one in tree:
                 yield from _walk_constants(one, place)
 
 
-def _walk_keys(items: tuple[Any, ...]) -> Iterator[tuple[t.Constant, int]]:
+def _walk_key_constants(items: tuple[Any, ...]) -> Iterator[tuple[t.Constant, int]]:
     for one in items:
         ordinal = isinstance(one, t.Constant)
-        yield from _walk_constants(one, _Place.ORDINAL if ordinal else _Place.COMPARED)
+        yield from _walk_constants(
+            one, _ConstantPlace.ORDINAL if ordinal else _ConstantPlace.COMPARED
+        )
 
 
-def _find_literal(
+def _match_constant_to_literal(
     text: str, split: SplitText, starts: list[int], constant: t.Constant
 ) -> _FreeLiteral | None:
     """The literal that a constant is written as, if that alone is its value."""
@@ -186,37 +192,43 @@ class _ParameterMaker:
         self.met: set[int] = set()
         self.untyped = False
 
-    def change_plan(self, node: n.Node) -> n.Node:
-        changed = rebuild_expressions(node, self.change_expression)
-        return rebuild_inputs(changed, self.change_plan)
+    def replace_literals_in_plan(self, node: n.Node) -> n.Node:
+        changed = rebuild_expressions(node, self.replace_literals_in_expression)
+        return rebuild_inputs(changed, self.replace_literals_in_plan)
 
-    def change_expression(self, one: e.Expression) -> e.Expression:
+    def replace_literals_in_expression(self, one: e.Expression) -> e.Expression:
         if isinstance(one, e.Literal):
-            return self.change_literal(one)
-        new = with_subplan(rebuild_operands(one, self.change_expression), self.change_plan)
+            return self.replace_literal(one)
+        new = with_subplan(
+            rebuild_operands(one, self.replace_literals_in_expression),
+            self.replace_literals_in_plan,
+        )
         if new is one:
             return one
         match new:
             case e.Call(function=function) if function.name in _COMPARISONS:
                 left, right = new.arguments
-                pair = self.narrow_parameter(left, right), self.narrow_parameter(right, left)
-                return self.fold_constant(replace(new, arguments=pair))
+                pair = (
+                    self.narrow_compared_integer(left, right),
+                    self.narrow_compared_integer(right, left),
+                )
+                return self.fold_call_into_parameter(replace(new, arguments=pair))
             case e.Call() | e.Cast():
-                return self.fold_constant(new)
+                return self.fold_call_into_parameter(new)
             case e.InList():
-                items = [self.narrow_parameter(item, new.operand) for item in new.items]
+                items = [self.narrow_compared_integer(item, new.operand) for item in new.items]
                 return replace(new, items=tuple(items))
             case _:
                 return new
 
-    def change_literal(self, literal: e.Literal) -> e.Expression:
+    def replace_literal(self, literal: e.Literal) -> e.Expression:
         source = self.sources.get(id(literal))
         found = None if source is None else self.free.get(id(source.constant))
         if source is None or found is None:
             return literal
         self.met.add(id(source.constant))
         self.untyped |= literal.type.kind is Kind.UNKNOWN
-        return self.add_parameter(_make_reader(found, source), literal.type)
+        return self.add_parameter(_make_literal_reader(found, source), literal.type)
 
     def add_parameter(
         self, read: Read, type_: SqlType, literal_type: SqlType | None = None
@@ -226,7 +238,7 @@ class _ParameterMaker:
         self.literal_types.append(literal_type or type_)
         return e.Parameter(len(self.readers), type_)
 
-    def fold_constant(self, call: e.Call | e.Cast) -> e.Expression:
+    def fold_call_into_parameter(self, call: e.Call | e.Cast) -> e.Expression:
         """What is computed from parameters and constants alone is one parameter."""
         function = call.function
         given = call.arguments if isinstance(call, e.Call) else (call.operand,)
@@ -239,7 +251,7 @@ class _ParameterMaker:
         compute = function.python
         if not callable(compute):
             return call
-        reads = [self.read_constant(one) for one in given]
+        reads = [self.make_operand_reader(one) for one in given]
         if len(reads) == 1:
             only = reads[0]
             return self.add_parameter(lambda written: compute(only(written)), call.type)
@@ -247,14 +259,14 @@ class _ParameterMaker:
             lambda written: compute(*[read(written) for read in reads]), call.type
         )
 
-    def read_constant(self, one: e.Expression) -> Read:
+    def make_operand_reader(self, one: e.Expression) -> Read:
         if isinstance(one, e.Parameter):
             return self.readers[one.index - 1]
         assert isinstance(one, e.Literal)
         value = one.value
         return lambda _: value
 
-    def narrow_parameter(self, one: e.Expression, other: e.Expression) -> e.Expression:
+    def narrow_compared_integer(self, one: e.Expression, other: e.Expression) -> e.Expression:
         """An integer that is compared with a smaller one has the smaller type, so that a key of
         that type is of use, as it is for the literal."""
         bits = _BITS.get(other.type.kind)
@@ -275,7 +287,7 @@ _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _BITS = {Kind.SMALLINT: 15, Kind.INTEGER: 31, Kind.BIGINT: 63}
 
 
-def _make_reader(found: _FreeLiteral, source: LiteralSource) -> Read:
+def _make_literal_reader(found: _FreeLiteral, source: LiteralSource) -> Read:
     number, read = found.number, source.read
     if found.constant.kind == "string":
         if source.literal.type.kind is Kind.TEXT:
@@ -304,16 +316,16 @@ def _renumber_parameters(plan: n.Node) -> tuple[n.Node, list[int]]:
             order.append(made)
         return e.Parameter(order.index(made) + 1, one.type)
 
-    return _map_parameters(plan, number_parameter), order
+    return _replace_parameters(plan, number_parameter), order
 
 
-def _map_parameters(plan: n.Node, change: Callable[[e.Parameter], e.Expression]) -> n.Node:
-    def change_expression(one: e.Expression) -> e.Expression:
+def _replace_parameters(plan: n.Node, change: Callable[[e.Parameter], e.Expression]) -> n.Node:
+    def replace_in_expression(one: e.Expression) -> e.Expression:
         if isinstance(one, e.Parameter):
             return change(one)
-        return with_subplan(rebuild_operands(one, change_expression), change_plan)
+        return with_subplan(rebuild_operands(one, replace_in_expression), replace_in_plan)
 
-    def change_plan(node: n.Node) -> n.Node:
-        return rebuild_inputs(rebuild_expressions(node, change_expression), change_plan)
+    def replace_in_plan(node: n.Node) -> n.Node:
+        return rebuild_inputs(rebuild_expressions(node, replace_in_expression), replace_in_plan)
 
-    return change_plan(plan)
+    return replace_in_plan(plan)

@@ -28,8 +28,8 @@ from belvedere.session.statement.literal_parameters import (
     LiteralsDiffer,
     ParameterizedStatement,
     Read,
-    insert_literals,
     parameterize_literals,
+    replace_parameters_by_literals,
 )
 from belvedere.sql.parse.lexical.literal_shape import SplitText, split_literals
 from belvedere.sql.parse.script import ParsedStatement
@@ -89,7 +89,7 @@ class LiteralShape:
         self.fixed = fixed
         self.plans[tuple([literals[i] for i in fixed])] = plan
 
-    def refuse(self, catalog: Catalog) -> None:
+    def stop_serving_under(self, catalog: Catalog) -> None:
         self.refused_under, self.plans = catalog, {}
 
 
@@ -98,20 +98,20 @@ def _find_shape(session: Session, shape: str) -> LiteralShape | None:
     return found
 
 
-def run_by_shape(session: Session, text: str) -> Result | None:
+def try_run_by_shape(session: Session, text: str) -> Result | None:
     """Run a text without parameters by the plan of its shape; None when there is none for it."""
-    found = find_by_shape(session, text)
+    found = find_plan_by_shape(session, text)
     if found is None:
         return None
     shape, entry, values = found
     started = time.perf_counter()
     result = fast_path.run_by_fastest_path(session, entry, values)
     if (time.perf_counter() - started) * 1e6 > SLOW_US:
-        _plan_again(session, shape, entry)
+        _drop_slow_plan(session, shape, entry)
     return result
 
 
-def find_by_shape(
+def find_plan_by_shape(
     session: Session, text: str
 ) -> tuple[LiteralShape, CompiledStatement, LiteralValues] | None:
     """The shape of a text, its plan, and the values of its literals; None: there is no plan."""
@@ -120,7 +120,7 @@ def find_by_shape(
     if split is None or shape is None:
         return None
     plan = shape.find_plan(split.literals)
-    if plan is None or not _is_usable(session, plan.entry):
+    if plan is None or not _is_plan_usable(session, plan.entry):
         return None
     if not text.isascii():
         require_text(text)
@@ -132,17 +132,17 @@ def find_by_shape(
     return shape, plan.entry, values
 
 
-def _is_usable(session: Session, entry: CompiledStatement) -> bool:
+def _is_plan_usable(session: Session, entry: CompiledStatement) -> bool:
     return entry.catalog is session.catalog and entry.tier is session.settings.tier
 
 
-def _plan_again(session: Session, shape: LiteralShape, entry: CompiledStatement) -> None:
+def _drop_slow_plan(session: Session, shape: LiteralShape, entry: CompiledStatement) -> None:
     """A plan that became slow because the data has changed is made anew, another one is not."""
     if entry.has_stale_estimates(session.host.visibility.published_snapshot.position):
         session.shared.drop_plan_and_samples(entry)
         shape.plans = {}
     elif not entry.data.changes:
-        shape.refuse(entry.catalog)
+        shape.stop_serving_under(entry.catalog)
 
 
 def learn_shape(
@@ -159,16 +159,16 @@ def learn_shape(
         return
     known = shape.find_plan(split.literals)
     if shape.refused_under is entry.catalog or (
-        known is not None and _is_usable(session, known.entry)
+        known is not None and _is_plan_usable(session, known.entry)
     ):
         return
     made = _parameterize_text(session, text, split, parsed)
     try:
-        plan = None if made is None else _compile_same_plan(session, split, made, entry)
+        plan = None if made is None else _try_compile_same_plan(session, split, made, entry)
     except LiteralsDiffer:
         return  # other literals of the shape may do
     if made is None or plan is None:
-        shape.refuse(entry.catalog)
+        shape.stop_serving_under(entry.catalog)
     else:
         shape.keep_plan(split.literals, made.fixed, plan)
 
@@ -176,17 +176,17 @@ def learn_shape(
 def _parameterize_text(
     session: Session, text: str, split: SplitText, parsed: ParsedStatement
 ) -> ParameterizedStatement | None:
-    data, sources = bind.bind_with_literals(session, parsed)
+    data, sources = bind.bind_and_trace_literals(session, parsed)
     if not isinstance(data, DataPlan):
         return None
     return parameterize_literals(text, split, parsed.tree, data, sources)
 
 
-def _compile_same_plan(
+def _try_compile_same_plan(
     session: Session, split: SplitText, made: ParameterizedStatement, entry: CompiledStatement
 ) -> LiteralPlan | None:
     """The statement with parameters, if it has the plan that it has with its literals."""
-    if _depends_on_values(session, entry):
+    if _depends_on_literal_values(session, entry):
         return None
     try:
         compiled = session.compile_statement(made.data, entry.record.text)
@@ -194,13 +194,13 @@ def _compile_same_plan(
         values = plan.read_values(split.literals)
     except Error:  # an argument must be a constant
         return None
-    compiled.convert = _take_as_given
+    compiled.convert = _pass_values_unconverted
     same = _list_fast_paths(compiled) == _list_fast_paths(entry)
-    written = insert_literals(compiled.data.plan, values, made.literal_types)
+    written = replace_parameters_by_literals(compiled.data.plan, values, made.literal_types)
     return plan if same and written == entry.data.plan else None
 
 
-def _take_as_given(values: Sequence[Any]) -> Row:
+def _pass_values_unconverted(values: Sequence[Any]) -> Row:
     return values  # type: ignore[return-value]
 
 
@@ -210,7 +210,7 @@ def _list_fast_paths(entry: CompiledStatement) -> tuple[Any, ...]:
     return entry.choice.tier, *[one is not None for one in paths]
 
 
-def _depends_on_values(session: Session, entry: CompiledStatement) -> bool:
+def _depends_on_literal_values(session: Session, entry: CompiledStatement) -> bool:
     """Whether other literals could have another plan: by a partial index, or a view."""
     catalog = session.catalog
     if entry.rewriting is not None or entry.deferred:

@@ -3,7 +3,7 @@
 - *Parameters* (`make_exact_converter`): a value must have the type that the plan was made for, by
   itself (session.statement.python_types) or as text, which is read as PostgreSQL reads it. Another
   type is another plan: `ParameterTypesDiffer`.
-- *Rows of files and of other processes* (`make_parameter_converter`): a value becomes one of the
+- *Rows of files and of other processes* (`make_assignment_converter`): a value becomes one of the
   column's type; numbers become other numbers when nothing is lost. Anything else is 42804, or
   22003 when it does not fit.
 """
@@ -23,8 +23,8 @@ from belvedere.plan.functions.cast.casts import CastContext
 from belvedere.session.statement.python_types import (
     EXACT_TYPES,
     UNTYPED_LIST,
+    convert_to_plain_value,
     infer_sql_type,
-    simplify_value,
 )
 from belvedere.txn.transaction.table_rows import describe_failing_row
 from belvedere.types import (
@@ -53,14 +53,16 @@ _RANGES = {
 }
 
 
-def make_parameter_converter(
+def make_assignment_converter(
     types: Sequence[SqlType], zone: datetime.tzinfo = datetime.UTC
 ) -> Callable[[Sequence[Any]], Row]:
     """A function from given parameters to a row of values of these types, read in the zone."""
-    return _read_in_zone(_make_row_converter([_make_type_converter(one) for one in types]), zone)
+    return _wrap_converter_in_zone(
+        _combine_value_converters([_make_value_converter(one) for one in types]), zone
+    )
 
 
-def _read_in_zone(
+def _wrap_converter_in_zone(
     made: Callable[[Sequence[Any]], Row], zone: datetime.tzinfo
 ) -> Callable[[Sequence[Any]], Row]:
     if zone is datetime.UTC:
@@ -81,27 +83,27 @@ def make_exact_converter(
     types: Sequence[SqlType], zone: datetime.tzinfo = datetime.UTC
 ) -> Callable[[Sequence[Any]], Row]:
     """The same for values that must have these types: ParameterTypesDiffer when one has not."""
-    return _read_in_zone(_compile_exact_converter(tuple(types)), zone)
+    return _wrap_converter_in_zone(_compile_exact_converter(tuple(types)), zone)
 
 
 @functools.lru_cache(maxsize=1_000)
 def _compile_exact_converter(types: tuple[SqlType, ...]) -> Callable[[Sequence[Any]], Row]:
     """Usual values pass by a test in line; a call for each would cost more than the test."""
-    readers = [_make_type_reader(one) for one in types]
+    readers = [_make_exact_value_converter(one) for one in types]
     count = len(types)
     if not 0 < count <= INLINE_PARAMETERS_MAX:
-        return _make_row_converter(readers)
+        return _combine_value_converters(readers)
     names = [f"v{number}" for number in range(count)]
     lines = [f"if len(given) != {count}: raise count_error({count}, len(given))"]
     lines += [f"{', '.join(names)}, = given"]
     for name, one in zip(names, types):
-        lines.append(_usual_value_test(name, one) + f"{name} = read_{name}({name})")
+        lines.append(_generate_usual_value_test(name, one) + f"{name} = read_{name}({name})")
     lines.append(f"return ({', '.join(names)}, )")
     space = {f"read_{name}": read for name, read in zip(names, readers)}
-    return compile_function("convert", "given", lines, space | {"count_error": _count_error})
+    return compile_function("convert", "given", lines, space | {"count_error": _make_count_error})
 
 
-def _usual_value_test(name: str, sql_type: SqlType) -> str:
+def _generate_usual_value_test(name: str, sql_type: SqlType) -> str:
     """The beginning of a line that reads a value, unless that may pass as it is."""
     if sql_type.kind in _RANGES:
         low, high = _RANGES[sql_type.kind]
@@ -128,14 +130,14 @@ def make_row_reporting_converter(
     return convert_or_report_row
 
 
-def _make_row_converter(forms: Sequence[Convert]) -> Callable[[Sequence[Any]], Row]:
+def _combine_value_converters(forms: Sequence[Convert]) -> Callable[[Sequence[Any]], Row]:
     count = len(forms)
     if count == 1:
         only = forms[0]
 
         def convert_one_parameter(given: Sequence[Any]) -> Row:
             if len(given) != 1:
-                raise _count_error(1, len(given))
+                raise _make_count_error(1, len(given))
             value = given[0]
             return (None if value is None else only(value),)
 
@@ -143,17 +145,17 @@ def _make_row_converter(forms: Sequence[Convert]) -> Callable[[Sequence[Any]], R
 
     def convert_all_parameters(given: Sequence[Any]) -> Row:
         if len(given) != count:
-            raise _count_error(count, len(given))
+            raise _make_count_error(count, len(given))
         return tuple([None if v is None else form(v) for form, v in zip(forms, given)])
 
     return convert_all_parameters
 
 
-def _count_error(wanted: int, given: int) -> InvalidInput:
+def _make_count_error(wanted: int, given: int) -> InvalidInput:
     return InvalidInput("wrong number of parameters", sqlstate="08P01", wanted=wanted, given=given)
 
 
-def _make_type_converter(sql_type: SqlType) -> Convert:
+def _make_value_converter(sql_type: SqlType) -> Convert:
     match sql_type.kind:
         case Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT:
             return _make_integer_converter(sql_type)
@@ -215,27 +217,27 @@ def _convert_other_to_integer(value: Any, sql_type: SqlType, low: int, high: int
     if isinstance(value, str):
         found: int = text_parser(sql_type)(value)
         return found
-    value = simplify_value(value)
+    value = convert_to_plain_value(value)
     if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
-        raise _type_mismatch_error(value, sql_type)
+        raise _make_type_mismatch_error(value, sql_type)
     if not low <= value <= high:  # nor NaN
         raise InvalidInput(
             "value out of range", sqlstate="22003", type=str(sql_type), value=str(value)
         )
     if value != int(value):
-        raise _type_mismatch_error(value, sql_type)
+        raise _make_type_mismatch_error(value, sql_type)
     return int(value)
 
 
 def _make_array_converter(element: SqlType) -> Convert:
-    form = _make_type_converter(element)
+    form = _make_value_converter(element)
 
     def convert_array(value: Any) -> list[Any]:
         if isinstance(value, str):
             found: list[Any] = text_parser(array_of(element))(require_text(value))
             return found
         if not isinstance(value, list | tuple):
-            raise _type_mismatch_error(value, array_of(element))
+            raise _make_type_mismatch_error(value, array_of(element))
         return [None if item is None else form(item) for item in value]
 
     return convert_array
@@ -243,20 +245,20 @@ def _make_array_converter(element: SqlType) -> Convert:
 
 def _convert_to_text(value: Any, sql_type: SqlType) -> str:
     given = infer_sql_type(value)
-    plain = simplify_value(value)
+    plain = convert_to_plain_value(value)
     if isinstance(plain, str):
         return require_text(plain)
     if given.kind is Kind.UNKNOWN or given.element is not None:
-        raise _type_mismatch_error(value, sql_type)
-    return str(_cast_value(_to_sql_value(plain, given), given, TEXT))
+        raise _make_type_mismatch_error(value, sql_type)
+    return str(_cast_value(_convert_to_sql_value(plain, given), given, TEXT))
 
 
 def _cast_from_inferred_type(value: Any, sql_type: SqlType) -> Any:
     given = infer_sql_type(value)
-    plain = simplify_value(value)
+    plain = convert_to_plain_value(value)
     if isinstance(plain, str):
         require_text(plain)
-    found = _to_sql_value(plain, given)
+    found = _convert_to_sql_value(plain, given)
     return found if given == sql_type else _cast_value(found, given, sql_type)
 
 
@@ -266,7 +268,7 @@ def _cast_value(value: Any, source: SqlType, target: SqlType) -> Any:
     return function.python(value)
 
 
-def _to_sql_value(value: Any, sql_type: SqlType) -> Any:
+def _convert_to_sql_value(value: Any, sql_type: SqlType) -> Any:
     """The value that stands for a simplified Python value of this SQL type."""
     match value:
         case datetime.datetime() if value.tzinfo is not None:
@@ -275,7 +277,7 @@ def _to_sql_value(value: Any, sql_type: SqlType) -> Any:
             except OverflowError:
                 raise datetime_out_of_range("timestamptz") from None
         case datetime.timedelta():
-            return _interval_from_timedelta(value)
+            return _convert_timedelta_to_interval(value)
         case bytearray() | memoryview():
             return bytes(value)
         case int() if sql_type.kind is Kind.NUMERIC:
@@ -286,14 +288,14 @@ def _to_sql_value(value: Any, sql_type: SqlType) -> Any:
             return value
 
 
-def _interval_from_timedelta(value: datetime.timedelta) -> Interval:
+def _convert_timedelta_to_interval(value: datetime.timedelta) -> Interval:
     micros = value // datetime.timedelta(microseconds=1)
     day = 86_400_000_000
     days = int(micros / day)
     return Interval(0, days, micros - days * day)
 
 
-def _type_mismatch_error(value: Any, sql_type: SqlType) -> InvalidInput:
+def _make_type_mismatch_error(value: Any, sql_type: SqlType) -> InvalidInput:
     return InvalidInput(
         "parameter has the wrong type",
         sqlstate="42804",
@@ -305,26 +307,26 @@ def _type_mismatch_error(value: Any, sql_type: SqlType) -> InvalidInput:
 # -- values that have the type ---------------------------------------------------------------------
 
 
-def _make_type_reader(sql_type: SqlType) -> Convert:
+def _make_exact_value_converter(sql_type: SqlType) -> Convert:
     """A function from a value that has this type, or is text, to what stands for it."""
     kind = sql_type.kind
     if kind in _RANGES:
-        return _make_integer_reader(sql_type)
+        return _make_exact_integer_converter(sql_type)
     if kind in (Kind.TEXT, Kind.JSON):
         return lambda value: (
-            require_text(value) if type(value) is str else _read_other_value(value, sql_type)
+            require_text(value) if type(value) is str else _convert_unusual_value(value, sql_type)
         )
     if kind is Kind.ARRAY:
         assert sql_type.element is not None
-        return _make_array_reader(sql_type.element)
+        return _make_exact_array_converter(sql_type.element)
     if kind is Kind.NUMERIC:
         return lambda value: (
             numeric_from_decimal(value)
             if type(value) is decimal.Decimal
-            else _read_other_value(value, sql_type)
+            else _convert_unusual_value(value, sql_type)
         )
     exact = _EXACT.get(kind)
-    return lambda value: value if type(value) is exact else _read_other_value(value, sql_type)
+    return lambda value: value if type(value) is exact else _convert_unusual_value(value, sql_type)
 
 
 _EXACT: dict[Kind, type] = {
@@ -336,40 +338,40 @@ _EXACT: dict[Kind, type] = {
 """Python types whose values pass as they are."""
 
 
-def _make_integer_reader(sql_type: SqlType) -> Convert:
+def _make_exact_integer_converter(sql_type: SqlType) -> Convert:
     low, high = _RANGES[sql_type.kind]
 
-    def read_integer(value: Any) -> Any:
+    def convert_exact_integer(value: Any) -> Any:
         if type(value) is int and low <= value <= high:
             return value
-        return _read_other_value(value, sql_type)
+        return _convert_unusual_value(value, sql_type)
 
-    return read_integer
+    return convert_exact_integer
 
 
-def _make_array_reader(element: SqlType) -> Convert:
-    read_item = _make_type_reader(element)
+def _make_exact_array_converter(element: SqlType) -> Convert:
+    read_item = _make_exact_value_converter(element)
 
-    def read_array(value: Any) -> Any:
+    def convert_exact_array(value: Any) -> Any:
         if type(value) is not list and type(value) is not tuple:
-            return _read_other_value(value, array_of(element))
+            return _convert_unusual_value(value, array_of(element))
         return [None if item is None else read_item(item) for item in value]
 
-    return read_array
+    return convert_exact_array
 
 
-def _read_other_value(value: Any, sql_type: SqlType) -> Any:
-    plain = simplify_value(value)
+def _convert_unusual_value(value: Any, sql_type: SqlType) -> Any:
+    plain = convert_to_plain_value(value)
     if isinstance(plain, str):
         return _cast_value(require_text(plain), UNKNOWN, sql_type)
     given = infer_sql_type(value)
     if given == UNTYPED_LIST:
-        items = [None if item is None else simplify_value(item) for item in value]
+        items = [None if item is None else convert_to_plain_value(item) for item in value]
         text = format_array(items, str)
         return _cast_value(require_text(text), UNKNOWN, sql_type)
     both_whole = given.kind in _RANGES and sql_type.kind in _RANGES
     if given.kind is sql_type.kind and given.element is None and not both_whole:
-        return _to_sql_value(plain, given)
+        return _convert_to_sql_value(plain, given)
     if both_whole:
         low, high = _RANGES[sql_type.kind]
         if low <= plain <= high:

@@ -74,7 +74,7 @@ EXACT_TYPES: dict[type, SqlType] = {
 """Python types all of whose values have one SQL type."""
 
 
-def infer_signature(values: Sequence[Any]) -> Signature:
+def infer_parameter_types(values: Sequence[Any]) -> Signature:
     """The types that all parameters of a statement have by themselves."""
     found = [infer_sql_type(value) for value in values]
     return tuple([None if one.kind is Kind.UNKNOWN else one for one in found])
@@ -98,13 +98,13 @@ def infer_sql_type(value: Any) -> SqlType:
         return UNKNOWN
     if isinstance(value, list | tuple):
         return array_of(_infer_element_type(value))
-    if _is_small_float(value):
+    if _is_numpy_small_float(value):
         return REAL
-    plain = simplify_value(value)
+    plain = convert_to_plain_value(value)
     if type(plain) is not kind:
         return infer_sql_type(plain)
     for base, sql_type in EXACT_TYPES.items():
-        if isinstance(value, base) and not _is_not_a_time(value):
+        if isinstance(value, base) and not _is_pandas_nat(value):
             return sql_type
     raise InvalidInput(
         "no SQL type for this Python type",
@@ -121,7 +121,9 @@ def _infer_element_type(items: Sequence[Any]) -> SqlType:
         return UNKNOWN
     for widest in (NUMERIC, BIGINT, INTEGER):
         if widest in known and known <= {INTEGER, BIGINT, widest}:
-            whole = all(isinstance(simplify_value(one), int) for one in items if one is not None)
+            whole = all(
+                isinstance(convert_to_plain_value(one), int) for one in items if one is not None
+            )
             if len(known) == 1 or whole:
                 return widest
     if len(known) > 1:
@@ -130,28 +132,28 @@ def _infer_element_type(items: Sequence[Any]) -> SqlType:
     return known.pop()
 
 
-def simplify_value(value: Any) -> Any:
+def convert_to_plain_value(value: Any) -> Any:
     """A member of an enum, a scalar of numpy or a value of a subclass as a value of the plain
     Python type; other values as they are."""
     if isinstance(value, enum.Enum):
         has_value = isinstance(value, (int, *EXACT_TYPES))
-        return simplify_value(value.value) if has_value else value.name
+        return convert_to_plain_value(value.value) if has_value else value.name
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.generic):
         # Dates and times of numpy may be finer than a microsecond: they have no SQL type.
         return value if isinstance(value, numpy.datetime64 | numpy.timedelta64) else value.item()
     for kind, simplify in _SUBCLASS_VALUES:
-        if isinstance(value, kind) and type(value) is not bool and not _is_not_a_time(value):
+        if isinstance(value, kind) and type(value) is not bool and not _is_pandas_nat(value):
             return simplify(value)
     return value
 
 
-def _is_not_a_time(value: Any) -> bool:
+def _is_pandas_nat(value: Any) -> bool:
     """Whether it is pandas' NaT, which is called a datetime and has no fields."""
     return isinstance(value, datetime.datetime) and value != value
 
 
-def _plain_datetime(value: datetime.datetime) -> datetime.datetime:
+def _convert_to_plain_datetime(value: datetime.datetime) -> datetime.datetime:
     return datetime.datetime.combine(value.date(), value.timetz())
 
 
@@ -159,10 +161,10 @@ _SUBCLASS_VALUES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (int, int.__int__),
     (str, str.__str__),
     (float, float.__float__),
-    (datetime.datetime, _plain_datetime),
+    (datetime.datetime, _convert_to_plain_datetime),
 )
 
 
-def _is_small_float(value: Any) -> bool:
+def _is_numpy_small_float(value: Any) -> bool:
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, numpy.float32 | numpy.float16)

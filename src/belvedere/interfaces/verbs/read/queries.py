@@ -25,7 +25,7 @@ from belvedere.plan.fields import Fields
 from belvedere.session.materialized import create
 from belvedere.session.session import Session
 from belvedere.session.statement import bind
-from belvedere.session.statement.parameters import make_parameter_converter
+from belvedere.session.statement.parameters import make_assignment_converter
 from belvedere.sql.statements import DataPlan
 from belvedere.txn.contracts import Reader
 from belvedere.types import TEXT, Kind, Row, SqlType
@@ -139,7 +139,7 @@ def bind_select(session: Session, text: str, parameters: Sequence[Any] = ()) -> 
 
 
 def convert_parameters(data: DataPlan, parameters: Sequence[Any]) -> Row:
-    return make_parameter_converter(data.parameters)(parameters)
+    return make_assignment_converter(data.parameters)(parameters)
 
 
 def select_text(catalog: Catalog, found: NamedRelation, condition: str | None = None) -> str:

@@ -24,7 +24,7 @@ from belvedere.session.context.result import Result
 from belvedere.session.session import Session
 from belvedere.session.statement import bind
 from belvedere.session.statement.parameters import (
-    make_parameter_converter,
+    make_assignment_converter,
     make_row_reporting_converter,
 )
 from belvedere.sql.statements import DataPlan
@@ -127,7 +127,7 @@ class StagedRowWriter:
         self._target = target
         self._reject = reject
         self._corrupt = corrupt
-        convert = make_parameter_converter([column.type for column in target.columns])
+        convert = make_assignment_converter([column.type for column in target.columns])
         self._convert = convert if reject else make_row_reporting_converter(convert)
         self._keys: set[Row] = set()
         self.outcome = LoadOutcome()
