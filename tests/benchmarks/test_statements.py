@@ -62,8 +62,8 @@ def test_cost_does_not_grow_in_a_transaction(
     ours, start = peers[0], draw_start(kind)
     costs = {}
     for rows in kind.sizes:
-        count_in_transaction(ours, kind, rows, start, 2)  # plans are made
-        first = count_in_transaction(ours, kind, rows, start, 2)
+        count_in_transaction(ours, kind, rows, start, suite.FEW_PRECEDING)  # plans are made
+        first = count_in_transaction(ours, kind, rows, start, suite.FEW_PRECEDING)
         costs[rows] = count_in_transaction(ours, kind, rows, start, suite.PRECEDING)
         assert costs[rows] <= GROWTH_MAX * first, f"{rows} rows: {first} to {costs[rows]}"
     assert costs[1000] / 1000 <= GROWTH_MAX * costs[10] / 10

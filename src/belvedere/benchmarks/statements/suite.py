@@ -35,6 +35,9 @@ ROUNDS = 10
 COUNTS = {1: 100, 10: 30, 1000: 2}
 """Statements of a round, by their rows."""
 PRECEDING = 99
+FEW_PRECEDING = 1
+"""So that the first of a transaction comes right after an update of another row, as the 100th does:
+what such a row changes in indexes is worked out by the first read of them."""
 STEPS = ("a alone", "b in a transaction", "c shape")
 
 
@@ -139,9 +142,10 @@ def _measure_shape(report: BenchmarkReport, peers: Peers, drawer: _StartDrawer) 
         costs = {}
         for rows in kind.sizes:
             start = drawer.draw_starts(kind, rows, 1)[0] if kind.inserts else 1000
-            count_in_transaction(ours, kind, rows, start, 2)  # its plan is made
+            count_in_transaction(ours, kind, rows, start, FEW_PRECEDING)  # its plan is made
             first, later = (
-                count_in_transaction(ours, kind, rows, start, before) for before in (2, PRECEDING)
+                count_in_transaction(ours, kind, rows, start, before)
+                for before in (FEW_PRECEDING, PRECEDING)
             )
             costs[rows] = later / rows
             name = f"{kind.name}, {rows} rows, {PRECEDING + 1}th to first"
