@@ -113,7 +113,7 @@ class CandidateEstimator:
 
     def _prepare_query(self, query: WorkloadQuery) -> PlanAlternative:
         """The query over tables, planned once for all candidates."""
-        return self._plain.prepare_plan(query.data.plan, self._database.catalog)
+        return self._plain.build_plan_alternative(query.data.plan, self._database.catalog)
 
     def _plan_plain(self, query: WorkloadQuery) -> float:
         """The cost of the query with the views that exist."""

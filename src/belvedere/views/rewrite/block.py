@@ -75,8 +75,8 @@ def build_block(node: n.Node, catalog: Catalog) -> QueryBlock | None:
         case n.Aggregate(grouping_sets=None, groupings=()):
             builder = _BlockBuilder(catalog)
             row = builder.add_node(node.input)
-            groups = tuple([_substitute(one, row) for one in node.groups])
-            calls = tuple([_substitute_in_call(one, row) for one in node.aggregates])
+            groups = tuple([_substitute_columns(one, row) for one in node.groups])
+            calls = tuple([_substitute_call_columns(one, row) for one in node.aggregates])
             return builder.make_block(groups, node.fields, calls, grouped=True)
         case n.Distinct(on=None):
             builder = _BlockBuilder(catalog)
@@ -114,14 +114,14 @@ class _BlockBuilder:
         """The columns of the node, over the block's row."""
         match node:
             case n.Scan() if isinstance(table := self._catalog.get(node.relation), Table):
-                return self._add_table(node, table)
+                return self._add_table_leaf(node, table)
             case n.Filter() if not is_volatile(node.condition):
                 row = self.add_node(node.input)
                 self._add_conditions([node.condition], row)
                 return row
             case n.Project() if not any(map(is_volatile, node.expressions)):
                 row = self.add_node(node.input)
-                return [_substitute(one, row) for one in node.expressions]
+                return [_substitute_columns(one, row) for one in node.expressions]
             case n.Join(kind=n.JoinKind.INNER, lateral=False):
                 row = self.add_node(node.left) + self.add_node(node.right)
                 self._add_conditions(_list_join_conditions(node), row)
@@ -130,9 +130,9 @@ class _BlockBuilder:
                 table = self._catalog.get(scan.relation)
                 if isinstance(table, Table):
                     return self._add_left_join(node, scan, table)
-        return self._add_plan(node)
+        return self._add_opaque_leaf(node)
 
-    def _add_table(self, scan: n.Scan, table: Table) -> list[e.Expression]:
+    def _add_table_leaf(self, scan: n.Scan, table: Table) -> list[e.Expression]:
         row = self._add_leaf(BlockLeaf(self._width, len(table.columns), scan.relation), scan)
         if scan.filter is not None:
             self._add_conditions([scan.filter], row)
@@ -144,7 +144,7 @@ class _BlockBuilder:
         right = self._add_leaf(leaf, scan)
         on = [(one, left + right) for one in _list_join_conditions(join)]
         on += [(one, right) for one in transform.conjuncts(scan.filter)]
-        conditions = tuple([part for one, row in on for part in _split_condition(one, row)])
+        conditions = tuple([part for one, row in on for part in _list_conjuncts_over_row(one, row)])
         self._leaves[-1] = replace(leaf, on=conditions)
         return left + right
 
@@ -156,7 +156,7 @@ class _BlockBuilder:
             for slot, field in zip(scan.slots, scan.fields, strict=True)
         ]
 
-    def _add_plan(self, node: n.Node) -> list[e.Expression]:
+    def _add_opaque_leaf(self, node: n.Node) -> list[e.Expression]:
         leaf = BlockLeaf(self._width, len(node.fields), plan=node)
         self._leaves.append(leaf)
         self._width += leaf.width
@@ -166,11 +166,13 @@ class _BlockBuilder:
         self, conditions: Iterable[e.Expression], row: Sequence[e.Expression]
     ) -> None:
         for condition in conditions:
-            self._conditions += _split_condition(condition, row)
+            self._conditions += _list_conjuncts_over_row(condition, row)
 
 
-def _split_condition(condition: e.Expression, row: Sequence[e.Expression]) -> list[e.Expression]:
-    return transform.conjuncts(fold_expression(_substitute(condition, row)))
+def _list_conjuncts_over_row(
+    condition: e.Expression, row: Sequence[e.Expression]
+) -> list[e.Expression]:
+    return transform.conjuncts(fold_expression(_substitute_columns(condition, row)))
 
 
 def _list_join_conditions(join: n.Join) -> list[e.Expression]:
@@ -183,15 +185,15 @@ def _list_join_conditions(join: n.Join) -> list[e.Expression]:
     return keys + transform.conjuncts(join.residual)
 
 
-def _substitute(expression: e.Expression, row: Sequence[e.Expression]) -> e.Expression:
+def _substitute_columns(expression: e.Expression, row: Sequence[e.Expression]) -> e.Expression:
     return transform.map_columns(expression, lambda column: row[column.index])
 
 
-def _substitute_in_call(call: e.AggregateCall, row: Sequence[e.Expression]) -> e.AggregateCall:
-    return map_call_columns(call, lambda one: _substitute(one, row))
+def _substitute_call_columns(call: e.AggregateCall, row: Sequence[e.Expression]) -> e.AggregateCall:
+    return map_call_expressions(call, lambda one: _substitute_columns(one, row))
 
 
-def map_call_columns(call: e.AggregateCall, change: transform.OnExpression) -> e.AggregateCall:
+def map_call_expressions(call: e.AggregateCall, change: transform.OnExpression) -> e.AggregateCall:
     """The call with `change` applied to its arguments, its filter and its order."""
     return replace(
         call,

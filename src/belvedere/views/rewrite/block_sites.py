@@ -24,10 +24,10 @@ class BlockSite(NamedTuple):
 def list_block_sites(plan: n.Node, catalog: Catalog) -> list[BlockSite]:
     """The blocks of the plan and of its sub-queries, outer ones first. The rows that a grouped
     block groups are a block too."""
-    return list(_iterate_sites(plan, False, catalog))
+    return list(_iterate_block_sites(plan, False, catalog))
 
 
-def _iterate_sites(node: n.Node, inside: bool, catalog: Catalog) -> Iterator[BlockSite]:
+def _iterate_block_sites(node: n.Node, inside: bool, catalog: Catalog) -> Iterator[BlockSite]:
     """`inside`: the node is part of the block of a node above it."""
     joined = isinstance(node, _SPJ)
     if not (joined and inside):
@@ -36,12 +36,14 @@ def _iterate_sites(node: n.Node, inside: bool, catalog: Catalog) -> Iterator[Blo
             yield BlockSite(node, block)
     for expression in transform.own_expressions(node):
         for plan in _list_subplans(expression):
-            yield from _iterate_sites(plan, False, catalog)
+            yield from _iterate_block_sites(plan, False, catalog)
     for child in transform.inputs(node):
-        yield from _iterate_sites(child, joined and _is_part(node, child), catalog)
+        yield from _iterate_block_sites(
+            child, joined and _is_child_in_same_block(node, child), catalog
+        )
 
 
-def _is_part(node: n.Node, child: n.Node) -> bool:
+def _is_child_in_same_block(node: n.Node, child: n.Node) -> bool:
     """Whether a child of a node of a block belongs to the block, if it can."""
     if not isinstance(node, n.Join):
         return True

@@ -21,11 +21,11 @@ from belvedere.plan.fields import Field
 from belvedere.sql.bind.statements.statement import STORED_EXPRESSIONS
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.views.registry.view_registry import ViewRegistry, list_definition_versions
-from belvedere.views.rewrite.compensate import ViewRows
+from belvedere.views.rewrite.compensate import ViewRelation
 from belvedere.views.rewrite.exact_match import (
-    ExactDefinition,
-    build_exact_definition,
-    simplify_definition,
+    ExactMatchDefinition,
+    build_exact_match_definition,
+    simplify_for_exact_match,
 )
 from belvedere.views.rewrite.lossless_joins import list_required_tables
 from belvedere.views.rewrite.signature import ViewSignature, build_view_signature
@@ -37,11 +37,11 @@ class CandidateView:
     """A view that queries may read: as a plan names it, and as a block; where that does not
     say all, `exact` is its whole definition."""
 
-    rows: ViewRows
+    rows: ViewRelation
     block: ViewBlock | MatchRefusal
     required: frozenset[int]
     signature: ViewSignature | None
-    exact: ExactDefinition | None = None
+    exact: ExactMatchDefinition | None = None
 
 
 class CandidateViews:
@@ -58,25 +58,25 @@ class CandidateViews:
         if known is None:
             found = {view.id: view for table in tables for view in catalog.dependent_views(table)}
             known = catalog.derived_cache[memo_key] = [
-                self._get_candidate(catalog, view)
+                self._get_cached_candidate(catalog, view)
                 for _, view in sorted(found.items())
-                if is_usable_view(view)
+                if can_answer_queries(view)
             ]
         return cast("list[CandidateView]", known)
 
-    def _get_candidate(self, catalog: Catalog, view: View) -> CandidateView:
+    def _get_cached_candidate(self, catalog: Catalog, view: View) -> CandidateView:
         memo_key = ("candidate", view.id)
         found = catalog.derived_cache.get(memo_key)
         if found is None:
             uses = (list_definition_versions(catalog, view), view.name, view.columns)
             known = self._known.get(view.id)
             if known is None or known[0] != uses:
-                known = self._known[view.id] = (uses, self._build_candidate(catalog, view))
+                known = self._known[view.id] = (uses, self._bind_and_make_candidate(catalog, view))
             found = catalog.derived_cache[memo_key] = known[1]
         assert isinstance(found, CandidateView)
         return found
 
-    def _build_candidate(self, catalog: Catalog, view: View) -> CandidateView:
+    def _bind_and_make_candidate(self, catalog: Catalog, view: View) -> CandidateView:
         definition = self._registry.bind_definition(catalog, view)
         fields = tuple(
             [
@@ -84,16 +84,16 @@ class CandidateViews:
                 for column, field in zip(view.columns, definition.fields, strict=True)
             ]
         )
-        rows = ViewRows(view.id, view.name, fields)
-        return make_candidate(rows, definition, catalog)
+        rows = ViewRelation(view.id, view.name, fields)
+        return make_candidate_view(rows, definition, catalog)
 
 
-def make_candidate(rows: ViewRows, definition: n.Node, catalog: Catalog) -> CandidateView:
+def make_candidate_view(rows: ViewRelation, definition: n.Node, catalog: Catalog) -> CandidateView:
     block = build_view_block(definition, catalog)
     exact = None
-    if isinstance(block, MatchRefusal) or _needs_exact_definition(block):
+    if isinstance(block, MatchRefusal) or _needs_exact_match(block):
         context = OptimizerContext(catalog, STORED_EXPRESSIONS)
-        exact = build_exact_definition(simplify_definition(definition, context))
+        exact = build_exact_match_definition(simplify_for_exact_match(definition, context))
     if isinstance(block, MatchRefusal):
         tables = frozenset() if exact is None else exact.tables
         return CandidateView(rows, block, tables, None, exact)
@@ -101,12 +101,12 @@ def make_candidate(rows: ViewRows, definition: n.Node, catalog: Catalog) -> Cand
     return CandidateView(rows, block, required, build_view_signature(block), exact)
 
 
-def _needs_exact_definition(view: ViewBlock) -> bool:
+def _needs_exact_match(view: ViewBlock) -> bool:
     """Whether a query may repeat the definition and yet not be matched with its block."""
     return None in view.columns or any(map(transform.has_subplan, view.block.conditions))
 
 
-def is_usable_view(view: View) -> bool:
+def can_answer_queries(view: View) -> bool:
     """Whether queries may be answered from the view: one that a user made and that is ready, and
     whose state never waits for a full recompute."""
     ready = view.state is ObjectState.READY and view.replaces is None

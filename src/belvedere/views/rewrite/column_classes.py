@@ -33,11 +33,11 @@ class ColumnClasses:
         self.others = tuple([self.canonical_form(one) for one in others])
 
     def _join_classes(self, one: int, other: int) -> None:
-        one, other = sorted((self.find_first(one), self.find_first(other)))
+        one, other = sorted((self.find_representative(one), self.find_representative(other)))
         self._parents.setdefault(one, one)
         self._parents[other] = one
 
-    def find_first(self, column: int) -> int:
+    def find_representative(self, column: int) -> int:
         """The first column of the class that the column is in."""
         parent = self._parents.get(column, column)
         while parent != column:
@@ -48,22 +48,22 @@ class ColumnClasses:
         """The columns of each class of two or more, in order."""
         found: dict[int, list[int]] = {}
         for column in sorted(self._parents):
-            found.setdefault(self.find_first(column), []).append(column)
+            found.setdefault(self.find_representative(column), []).append(column)
         return list(found.values())
 
-    def has_column(self, column: int) -> bool:
+    def is_in_class(self, column: int) -> bool:
         """Whether the column is equal to another one, and so not NULL."""
         return column in self._parents
 
     def canonical_form(self, expression: e.Expression) -> e.Expression:
         """The expression with the first column of each class, and comparisons in one direction."""
         if isinstance(expression, e.Column):
-            return move_column(expression, self.find_first(expression.index))
+            return move_column(expression, self.find_representative(expression.index))
         if transform.subplan(expression) is not None:
             return transform.map_columns(
-                expression, lambda one: move_column(one, self.find_first(one.index))
+                expression, lambda one: move_column(one, self.find_representative(one.index))
             )
-        return _order_comparison(transform.rebuild_operands(expression, self.canonical_form))
+        return _orient_comparison(transform.rebuild_operands(expression, self.canonical_form))
 
 
 def move_column(column: e.Column, place: int) -> e.Column:
@@ -84,7 +84,7 @@ def match_column_equality(condition: e.Expression) -> tuple[int, int] | None:
     return None
 
 
-def _order_comparison(expression: e.Expression) -> e.Expression:
+def _orient_comparison(expression: e.Expression) -> e.Expression:
     """A comparison with its sides in one order: `a < b` for `b > a`, columns before constants."""
     if not isinstance(expression, e.Call) or len(expression.arguments) != 2:
         return expression
@@ -92,12 +92,12 @@ def _order_comparison(expression: e.Expression) -> e.Expression:
     left, right = expression.arguments
     if sign is None or left.type.kind is not right.type.kind:
         return expression
-    if _order_key(left) <= _order_key(right):
+    if _comparison_side_rank(left) <= _comparison_side_rank(right):
         return expression
     return make_comparison(sign, right, left)
 
 
-def _order_key(expression: e.Expression) -> tuple[int, int, str]:
+def _comparison_side_rank(expression: e.Expression) -> tuple[int, int, str]:
     match expression:
         case e.Column():
             return (0, expression.index, "")

@@ -11,19 +11,21 @@ from belvedere.plan.expression_printer import print_expression
 from belvedere.views.rewrite.block import BlockLeaf
 
 
-def print_over_leaves(
+def print_block_expression(
     expression: e.Expression, leaves: Iterable[BlockLeaf], catalog: Catalog
 ) -> str:
     """The expression, with columns written as table.column."""
     kept = tuple(leaves)
 
     def name_column(column: e.Column) -> e.Column:
-        return e.Column(column.index, column.type, find_column_name(column.index, kept, catalog))
+        return e.Column(
+            column.index, column.type, find_block_column_name(column.index, kept, catalog)
+        )
 
     return print_expression(transform.map_columns(expression, name_column))
 
 
-def find_column_name(column: int, leaves: Iterable[BlockLeaf], catalog: Catalog) -> str:
+def find_block_column_name(column: int, leaves: Iterable[BlockLeaf], catalog: Catalog) -> str:
     for leaf in leaves:
         if column in leaf.columns:
             place = column - leaf.offset

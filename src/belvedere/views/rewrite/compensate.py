@@ -19,7 +19,7 @@ from belvedere.plan.fields import Field, Fields
 from belvedere.plan.representation import sql_equal_may_differ
 from belvedere.sql.rules.access.implication import FLIPPED
 from belvedere.views.rewrite.block import BlockLeaf, QueryBlock
-from belvedere.views.rewrite.column_names import find_column_name, print_over_leaves
+from belvedere.views.rewrite.column_names import find_block_column_name, print_block_expression
 from belvedere.views.rewrite.derive_columns import NotDerivable, RowDerivation
 from belvedere.views.rewrite.match import ViewAlignment, is_never_null_column
 from belvedere.views.rewrite.roll_up import AggregateColumns, AggregateNotDerivable
@@ -27,7 +27,7 @@ from belvedere.views.rewrite.view_block import MatchRefusal, ViewBlock
 
 
 @dataclass(frozen=True, slots=True)
-class ViewRows:
+class ViewRelation:
     """A view as a plan names it; `fields` are its columns."""
 
     relation: int
@@ -47,18 +47,18 @@ def build_compensation(
     query: QueryBlock,
     view: ViewBlock,
     alignment: ViewAlignment,
-    rows: ViewRows,
+    rows: ViewRelation,
     catalog: Catalog,
 ) -> Compensation | MatchRefusal:
     """The block answered by the view; MatchRefusal when the view lacks a column."""
-    builder = _ResultRow(query, view, alignment, rows, catalog)
+    builder = _CompensationBuilder(query, view, alignment, rows, catalog)
     try:
-        return builder.build_groups() if query.grouped else builder.build_projection()
+        return builder.build_grouped_answer() if query.grouped else builder.build_ungrouped_answer()
     except NotDerivable as missing:
-        name = find_column_name(missing.column, alignment.leaves, catalog)
+        name = find_block_column_name(missing.column, alignment.leaves, catalog)
         return MatchRefusal(f"it lacks {name}")
     except AggregateNotDerivable as missing:
-        text = print_over_leaves(_to_printed_call(missing.call), alignment.leaves, catalog)
+        text = print_block_expression(_to_printable_call(missing.call), alignment.leaves, catalog)
         return MatchRefusal(f"{text} does not follow from its columns")
     except GroupsLost:
         return MatchRefusal("it has one row, also for no rows at all")
@@ -68,12 +68,12 @@ class GroupsLost(Exception):
     """A view without groups has a row where the query may have none."""
 
 
-def _to_printed_call(call: e.AggregateCall) -> e.Expression:
+def _to_printable_call(call: e.AggregateCall) -> e.Expression:
     """An aggregate as the printer takes it: like a call of a scalar function."""
     return e.Call(call.function, call.arguments, call.type)
 
 
-class _ResultRow:
+class _CompensationBuilder:
     """The view's rows, joined with the remaining leaves and filtered."""
 
     def __init__(
@@ -81,7 +81,7 @@ class _ResultRow:
         query: QueryBlock,
         view: ViewBlock,
         alignment: ViewAlignment,
-        rows: ViewRows,
+        rows: ViewRelation,
         catalog: Catalog,
     ) -> None:
         self._query = query
@@ -93,7 +93,7 @@ class _ResultRow:
         width = len(rows.fields)
         for leaf in alignment.remaining:
             for column in self._list_leaf_columns(leaf):
-                name = find_column_name(column.index, alignment.leaves, catalog)
+                name = find_block_column_name(column.index, alignment.leaves, catalog)
                 place = e.Column(width, column.type, name.rpartition(".")[2])
                 remaining[column.index] = place
                 width += 1
@@ -107,25 +107,25 @@ class _ResultRow:
         self._bare_groups = RowDerivation(alignment, names, range(len(names)), remaining)
         self._steps: list[str] = []
 
-    def build_projection(self) -> Compensation:
+    def build_ungrouped_answer(self) -> Compensation:
         """The columns of a block without groups."""
-        node = self._build_filtered_rows()
+        node = self._build_filtered_rows_plan()
         outputs = tuple([self._derivation.derive_expression(x) for x in self._query.outputs])
         made = n.Project(node, outputs, self._query.fields)
         return Compensation(made, tuple(self._steps))
 
-    def build_groups(self) -> Compensation:
+    def build_grouped_answer(self) -> Compensation:
         """The groups of a grouped block: rows of the view, or rolled up from them."""
         query, alignment = self._query, self._alignment
         if not alignment.groups:
             if query.outputs or alignment.remaining or alignment.residual:
                 raise GroupsLost
-        node = self._build_filtered_rows()
+        node = self._build_filtered_rows_plan()
         groups = tuple([self._derive_group(one) for one in query.outputs])
-        aggregates = self._list_aggregate_columns()
+        aggregates = self._build_aggregate_columns()
         if self._has_same_groups():
             try:
-                values = [aggregates.read_call(call) for call in query.calls]
+                values = [aggregates.read_same_group_aggregate(call) for call in query.calls]
             except AggregateNotDerivable:
                 if not alignment.groups:
                     raise
@@ -141,7 +141,7 @@ class _ResultRow:
         try:
             return self._derivation.derive_expression(group)
         except NotDerivable:
-            found = self._bare_groups.find_column(group)
+            found = self._bare_groups.find_result_column(group)
             if found is None:
                 raise
             return found
@@ -154,7 +154,7 @@ class _ResultRow:
         same = theirs <= mine and not self._alignment.remaining
         return same and bool(theirs) == bool(self._query.outputs)
 
-    def _list_aggregate_columns(self) -> AggregateColumns:
+    def _build_aggregate_columns(self) -> AggregateColumns:
         alignment, fields = self._alignment, self._rows.fields
         columns = {
             one: e.Column(i, fields[i].type, fields[i].name)
@@ -164,7 +164,7 @@ class _ResultRow:
 
         def is_never_null(expression: e.Expression) -> bool:
             return isinstance(expression, e.Column) and (
-                alignment.given.has_column(expression.index)
+                alignment.given.is_in_class(expression.index)
                 or is_never_null_column(expression.index, alignment.leaves, self._catalog)
             )
 
@@ -196,14 +196,14 @@ class _ResultRow:
         self._steps.append(f"roll up to {names}")
         return n.Project(made, tuple(values), query.fields)
 
-    def _build_filtered_rows(self) -> n.Node:
+    def _build_filtered_rows_plan(self) -> n.Node:
         rows = self._rows
         slots = tuple(range(len(rows.fields)))
         node: n.Node = n.Scan(rows.relation, rows.name, slots, rows.fields)
         for leaf in self._alignment.remaining:
-            node = self._join_leaf(node, leaf)
+            node = self._join_remaining_leaf(node, leaf)
         conditions = [self._derive_condition(one) for one in self._alignment.residual]
-        conditions += self._derivation.derive_equalities()
+        conditions += self._derivation.derive_missing_equalities()
         condition = transform.conjunction(conditions)
         if condition is None:
             return node
@@ -213,10 +213,10 @@ class _ResultRow:
     def _derive_condition(self, condition: e.Expression) -> e.Expression:
         """A condition over the result row. It may compare a group whose values may differ in
         representation, because equal ones compare the same."""
-        bare = is_plain_comparison(condition)
+        bare = is_comparison_with_constants(condition)
         return (self._bare_groups if bare else self._derivation).derive_expression(condition)
 
-    def _join_leaf(self, node: n.Node, leaf: BlockLeaf) -> n.Node:
+    def _join_remaining_leaf(self, node: n.Node, leaf: BlockLeaf) -> n.Node:
         right = self._build_leaf_plan(leaf)
         self._steps.append(f"join with {_name_leaf(leaf, self._catalog)}")
         if leaf.on is None:
@@ -262,7 +262,7 @@ def _collect_used_columns(query: QueryBlock) -> dict[int, e.Column]:
     return found
 
 
-def is_plain_comparison(condition: e.Expression) -> bool:
+def is_comparison_with_constants(condition: e.Expression) -> bool:
     """Whether the condition compares a column with constants, or tests it for NULL."""
     match condition:
         case e.Call(function, (e.Column(), e.Literal() | e.Parameter()), _):

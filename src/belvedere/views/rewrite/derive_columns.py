@@ -47,7 +47,7 @@ class RowDerivation:
                 continue
             column = e.Column(i, expression.type, names[i])
             if isinstance(expression, e.Column):
-                self._by_kept_class.setdefault(kept.find_first(expression.index), column)
+                self._by_kept_class.setdefault(kept.find_representative(expression.index), column)
             if transform.columns_of(expression):
                 self._by_form.setdefault(given.canonical_form(expression), column)
         for index, column in remaining.items():
@@ -68,27 +68,27 @@ class RowDerivation:
             return transform.map_columns(form, self._derive_form)
         return transform.rebuild_operands(form, self._derive_form)
 
-    def find_column(self, expression: e.Expression) -> e.Column | None:
+    def find_result_column(self, expression: e.Expression) -> e.Column | None:
         """The column of the result row that the expression is."""
         return self._by_form.get(self._alignment.given.canonical_form(expression))
 
-    def derive_equalities(self) -> list[e.Expression]:
+    def derive_missing_equalities(self) -> list[e.Expression]:
         """The equalities of the query's columns that the view does not guarantee."""
         found: list[e.Expression] = []
         for columns in self._alignment.given.list_classes():
-            groups = dict.fromkeys([self._find_group(column) for column in columns])
+            groups = dict.fromkeys([self._find_equality_class(column) for column in columns])
             if len(groups) > 1:
-                first, *others = [self._find_column(group) for group in groups]
+                first, *others = [self._get_class_column(group) for group in groups]
                 found += [make_equality(first, other) for other in others]
         return found
 
-    def _find_group(self, column: int) -> tuple[bool, int]:
+    def _find_equality_class(self, column: int) -> tuple[bool, int]:
         """What the column is known to be equal to: a class of the view, or itself."""
         if column in self._remaining:
             return (True, column)
-        return (False, self._alignment.kept.find_first(column))
+        return (False, self._alignment.kept.find_representative(column))
 
-    def _find_column(self, group: tuple[bool, int]) -> e.Column:
+    def _get_class_column(self, group: tuple[bool, int]) -> e.Column:
         alone, column = group
         found = (self._remaining if alone else self._by_kept_class).get(column)
         if found is None:

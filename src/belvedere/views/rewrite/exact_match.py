@@ -30,7 +30,7 @@ from belvedere.sql.rules.push_predicates import push_predicates
 from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.rules.subqueries.decorrelate import decorrelate
 from belvedere.sql.rules.subqueries.inline_ctes import inline_ctes
-from belvedere.views.rewrite.compensate import Compensation, ViewRows
+from belvedere.views.rewrite.compensate import Compensation, ViewRelation
 from belvedere.views.rewrite.roll_up import ORDER_DEPENDENT
 
 _NAMED = (e.Column, e.OuterColumn, n.Scan, n.CteScan, n.RecursiveUnion, n.Cte)
@@ -38,7 +38,7 @@ _NAMED = (e.Column, e.OuterColumn, n.Scan, n.CteScan, n.RecursiveUnion, n.Cte)
 
 
 @dataclass(frozen=True, slots=True)
-class ExactDefinition:
+class ExactMatchDefinition:
     """The definition of a view as queries are compared with it: `key` is that of its rows; `rows`
     how many of them the view has at most, the first ones by the order that `key` contains."""
 
@@ -47,7 +47,7 @@ class ExactDefinition:
     rows: int | None = None
 
 
-def build_exact_definition(plan: n.Node) -> ExactDefinition | None:
+def build_exact_match_definition(plan: n.Node) -> ExactMatchDefinition | None:
     """None: the definition leaves open which rows it has, or in which order its aggregates see
     theirs, or its rows are the first ones by columns that it does not show."""
     if any(isinstance(one, n.VirtualScan | n.ForeignScan) for one in transform.walk_plan(plan)):
@@ -60,13 +60,13 @@ def build_exact_definition(plan: n.Node) -> ExactDefinition | None:
     if any(map(_depends_on_order, transform.walk_plan(plan))):
         return None
     if isinstance(plan, n.Limit):
-        count, skipped = _count_rows(plan)
+        count, skipped = _fold_limit_and_offset(plan)
         if count is None or skipped or not isinstance(plan.input, n.Sort):
             return None
-        return ExactDefinition(make_plan_key(plan.input), tables, count)
+        return ExactMatchDefinition(make_plan_key(plan.input), tables, count)
     if any(isinstance(one, n.Limit) for one in transform.walk_plan(plan)):
         return None
-    return ExactDefinition(make_plan_key(plan), tables)
+    return ExactMatchDefinition(make_plan_key(plan), tables)
 
 
 def _depends_on_order(node: n.Node) -> bool:
@@ -76,7 +76,7 @@ def _depends_on_order(node: n.Node) -> bool:
     return any(one.function.name in ORDER_DEPENDENT and not one.order_by for one in calls)
 
 
-def _count_rows(limit: n.Limit) -> tuple[int | None, int]:
+def _fold_limit_and_offset(limit: n.Limit) -> tuple[int | None, int]:
     """The rows that a limit lets through and those it skips; None for what is not a constant."""
     count, offset = (
         None if one is None else fold_expression(one) for one in (limit.count, limit.offset)
@@ -93,7 +93,7 @@ def _count_rows(limit: n.Limit) -> tuple[int | None, int]:
 # -- matching --------------------------------------------------------------------------------------
 
 
-class ExactSites:
+class ExactMatchSites:
     """The nodes of a plan by what they are compared by."""
 
     def __init__(self, plan: n.Node) -> None:
@@ -107,23 +107,23 @@ class ExactSites:
     def _add_node(self, key: Hashable, node: n.Node) -> None:
         self._nodes.setdefault(key, []).append(node)
 
-    def list_answers(
-        self, definition: ExactDefinition, rows: ViewRows
+    def list_answered_nodes(
+        self, definition: ExactMatchDefinition, rows: ViewRelation
     ) -> Iterator[tuple[n.Node, Compensation]]:
         """The nodes that the view answers, each with what is made of its rows."""
         for node in self._nodes.get(definition.key, ()):
             if definition.rows is None:
                 if not isinstance(node, n.Limit):
-                    yield node, Compensation(_scan_view(node, rows), ())
+                    yield node, Compensation(_build_view_scan(node, rows), ())
             elif isinstance(node, n.Limit) and isinstance(node.input, n.Sort):
-                count, skipped = _count_rows(node)
+                count, skipped = _fold_limit_and_offset(node)
                 if count is not None and count + skipped <= definition.rows:
-                    sort = replace(node.input, input=_scan_view(node, rows))
+                    sort = replace(node.input, input=_build_view_scan(node, rows))
                     steps = ("sorted", f"the first {count}")[: 1 + (count < definition.rows)]
                     yield node, Compensation(replace(node, input=sort), steps)
 
 
-def _scan_view(node: n.Node, rows: ViewRows) -> n.Node:
+def _build_view_scan(node: n.Node, rows: ViewRelation) -> n.Node:
     scan = n.Scan(rows.relation, rows.name, tuple(range(len(rows.fields))), rows.fields)
     columns = tuple([e.Column(i, one.type, one.name) for i, one in enumerate(rows.fields)])
     return n.Project(scan, columns, node.fields)
@@ -171,19 +171,21 @@ _RULES = (
 )
 
 
-def simplify_plan(plan: n.Node, context: OptimizerContext) -> n.Node:
+def simplify_for_block_match(plan: n.Node, context: OptimizerContext) -> n.Node:
     """The plan as blocks are found in it."""
     for rule in _RULES:
         plan = rule(plan, context)
     return plan
 
 
-def simplify_definition(plan: n.Node, context: OptimizerContext) -> n.Node:
+def simplify_for_exact_match(plan: n.Node, context: OptimizerContext) -> n.Node:
     """The plan as it is compared with whole definitions. These are simplified before they are
     compiled, and a second pass finds something to do in what the first one has joined: two passes
     give both the same form."""
     for _ in range(2):
-        plan = _prune_subplans(simplify_plan(fold_nulls(plan, context), context), context)
+        plan = _prune_subplans(
+            simplify_for_block_match(fold_nulls(plan, context), context), context
+        )
     return plan
 
 

@@ -35,7 +35,7 @@ def find_lossless_equalities(
     found: list[e.Expression] = []
     while waiting:
         for leaf in waiting:
-            equalities = _match_removable_leaf(view, leaf, left, catalog)
+            equalities = _find_removal_equalities(view, leaf, left, catalog)
             if equalities is not None:
                 break
         else:
@@ -46,7 +46,7 @@ def find_lossless_equalities(
     return found
 
 
-def _match_removable_leaf(
+def _find_removal_equalities(
     view: QueryBlock, leaf: BlockLeaf, left: list[BlockLeaf], catalog: Catalog
 ) -> list[e.Expression] | None:
     """The equalities by which the leaf is joined to one of those that are left, if it may go."""
@@ -67,8 +67,8 @@ def _match_removable_leaf(
         if child.relation is None or child.on is not None:
             continue
         for key in catalog.table(child.relation).foreign_keys:
-            pairs = _match_foreign_key(key, child, leaf, classes, catalog)
-            if pairs is not None and _uses_only_key(used, leaf, key):
+            pairs = _find_foreign_key_equalities(key, child, leaf, classes, catalog)
+            if pairs is not None and _reads_only_key_columns(used, leaf, key):
                 return pairs
     return None
 
@@ -77,7 +77,7 @@ def _reads_leaf(condition: e.Expression, leaf: BlockLeaf) -> bool:
     return not transform.columns_of(condition).isdisjoint(leaf.columns)
 
 
-def _match_foreign_key(
+def _find_foreign_key_equalities(
     key: ForeignKey, child: BlockLeaf, parent: BlockLeaf, classes: ColumnClasses, catalog: Catalog
 ) -> list[e.Expression] | None:
     """The equalities of the join along the foreign key, if the leaves are joined by it and it
@@ -89,23 +89,23 @@ def _match_foreign_key(
     pairs: list[e.Expression] = []
     for mine, theirs in zip(key.columns, key.parent_columns, strict=True):
         here, there = child.offset + mine, parent.offset + theirs
-        if not is_column_not_null(table, mine) or classes.find_first(here) != classes.find_first(
-            there
-        ):
+        if not is_declared_not_null(table, mine) or classes.find_representative(
+            here
+        ) != classes.find_representative(there):
             return None
         left = e.Column(here, table.columns[mine].type)
         pairs.append(make_equality(left, e.Column(there, above.columns[theirs].type)))
     return pairs
 
 
-def _uses_only_key(used: list[e.Expression], leaf: BlockLeaf, key: ForeignKey) -> bool:
+def _reads_only_key_columns(used: list[e.Expression], leaf: BlockLeaf, key: ForeignKey) -> bool:
     """Whether the conditions read no columns of the leaf but those that the key refers to."""
     referred = {leaf.offset + slot for slot in key.parent_columns}
     read = set().union(*(transform.columns_of(one) for one in used)) & set(leaf.columns)
     return read <= referred
 
 
-def is_column_not_null(table: Table, slot: int) -> bool:
+def is_declared_not_null(table: Table, slot: int) -> bool:
     return table.columns[slot].not_null or slot in table.primary_key
 
 
@@ -115,7 +115,7 @@ def _has_unique_match(leaf: BlockLeaf, on: Iterable[e.Expression], catalog: Cata
     if leaf.relation is None:
         return False
     table = catalog.table(leaf.relation)
-    fixed = {slot for one in on if (slot := _match_fixed_slot(one, leaf)) is not None}
+    fixed = {slot for one in on if (slot := _find_fixed_slot(one, leaf)) is not None}
     keys = [table.primary_key]
     for index in catalog.table_indexes(leaf.relation):
         slots = [part.slot for part in index.parts]
@@ -125,7 +125,7 @@ def _has_unique_match(leaf: BlockLeaf, on: Iterable[e.Expression], catalog: Cata
     return any(fixed.issuperset(key) for key in keys)
 
 
-def _match_fixed_slot(condition: e.Expression, leaf: BlockLeaf) -> int | None:
+def _find_fixed_slot(condition: e.Expression, leaf: BlockLeaf) -> int | None:
     """The slot that the condition sets equal to a value of the other leaves."""
     match condition:
         case e.Call(function, (one, other), _) if function.name == "=":
@@ -141,7 +141,7 @@ def list_required_tables(view: QueryBlock, catalog: Catalog) -> frozenset[int]:
     left = list(view.leaves)
     while len(left) > 1:
         for leaf in reversed(left):
-            if _match_removable_leaf(view, leaf, left, catalog) is not None:
+            if _find_removal_equalities(view, leaf, left, catalog) is not None:
                 left.remove(leaf)
                 break
         else:

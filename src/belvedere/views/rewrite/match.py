@@ -23,14 +23,14 @@ from belvedere.plan import transform
 from belvedere.sql.rules.access.implication import implies
 from belvedere.sql.rules.push_predicates import rejects_nulls
 from belvedere.types import UNKNOWN
-from belvedere.views.rewrite.block import BlockLeaf, QueryBlock, map_call_columns
+from belvedere.views.rewrite.block import BlockLeaf, QueryBlock, map_call_expressions
 from belvedere.views.rewrite.column_classes import (
     ColumnClasses,
     match_column_equality,
     move_column,
 )
-from belvedere.views.rewrite.column_names import print_over_leaves
-from belvedere.views.rewrite.lossless_joins import find_lossless_equalities, is_column_not_null
+from belvedere.views.rewrite.column_names import print_block_expression
+from belvedere.views.rewrite.lossless_joins import find_lossless_equalities, is_declared_not_null
 from belvedere.views.rewrite.view_block import MatchRefusal, ViewBlock, ViewColumn
 
 MAPPINGS_MAX = 64
@@ -65,13 +65,13 @@ def list_leaf_mappings(query: QueryBlock, view: QueryBlock) -> Iterator[LeafMapp
     for relation in sorted(view.tables):
         mine = [i for i, leaf in enumerate(view.leaves) if leaf.relation == relation]
         theirs = [i for i, leaf in enumerate(query.leaves) if leaf.relation == relation]
-        choices.append(list(_list_pairings(mine, theirs)))
+        choices.append(list(_list_leaf_pairings(mine, theirs)))
     for chosen in itertools.islice(itertools.product(*choices), MAPPINGS_MAX):
         pairs = {here: there for one in chosen for here, there in one}
         yield tuple([pairs.get(i) for i in range(len(view.leaves))])
 
 
-def _list_pairings(mine: list[int], theirs: list[int]) -> Iterator[list[tuple[int, int]]]:
+def _list_leaf_pairings(mine: list[int], theirs: list[int]) -> Iterator[list[tuple[int, int]]]:
     if len(mine) <= len(theirs):
         for order in itertools.permutations(theirs, len(mine)):
             yield list(zip(mine, order, strict=True))
@@ -93,9 +93,9 @@ def align_view(
     given = ColumnClasses([*query.conditions, *map(shift.move_expression, lossless)])
     moved = [shift.move_expression(one) for one in view.block.conditions]
     kept = ColumnClasses(moved)
-    refusal = _find_missing_condition(leaves, given, kept, catalog)
+    refusal = _find_condition_refusal(leaves, given, kept, catalog)
     if refusal is None:
-        refusal = _compare_outer_leaves(query, view.block, mapping, shift, given)
+        refusal = _find_outer_join_refusal(query, view.block, mapping, shift, given)
     if refusal is not None:
         return refusal
     guaranteed = kept.others
@@ -127,7 +127,7 @@ class _ColumnShift:
 
     def move_column(self, column: ViewColumn) -> ViewColumn:
         if isinstance(column, e.AggregateCall):
-            return map_call_columns(column, self.move_expression)
+            return map_call_expressions(column, self.move_expression)
         return None if column is None else self.move_expression(column)
 
     def move_leaf(self, leaf: BlockLeaf) -> BlockLeaf:
@@ -135,31 +135,35 @@ class _ColumnShift:
         return replace(leaf, offset=self._places[leaf.offset], on=on)
 
 
-def _find_missing_condition(
+def _find_condition_refusal(
     leaves: tuple[BlockLeaf, ...], given: ColumnClasses, kept: ColumnClasses, catalog: Catalog
 ) -> MatchRefusal | None:
     """A condition of the view that does not follow from those of the query."""
     for columns in kept.list_classes():
-        first = given.find_first(columns[0])
+        first = given.find_representative(columns[0])
         for other in columns[1:]:
-            if given.find_first(other) != first:
-                pair = [print_over_leaves(e.Column(i, UNKNOWN), leaves, catalog) for i in columns]
+            if given.find_representative(other) != first:
+                pair = [
+                    print_block_expression(e.Column(i, UNKNOWN), leaves, catalog) for i in columns
+                ]
                 return MatchRefusal(f"it keeps only rows with {' = '.join(pair)}")
     for condition in kept.others:
         wanted = given.canonical_form(condition)
-        if not implies(given.others, wanted) and not _is_never_null(wanted, leaves, given, catalog):
-            text = print_over_leaves(condition, leaves, catalog)
+        if not implies(given.others, wanted) and not _is_satisfied_not_null_test(
+            wanted, leaves, given, catalog
+        ):
+            text = print_block_expression(condition, leaves, catalog)
             return MatchRefusal(f"it keeps only rows with {text}")
     return None
 
 
-def _is_never_null(
+def _is_satisfied_not_null_test(
     condition: e.Expression, leaves: tuple[BlockLeaf, ...], given: ColumnClasses, catalog: Catalog
 ) -> bool:
     """Whether the condition is `column IS NOT NULL` and no row of the query has a NULL there."""
     match condition:
         case e.Test(operand=e.Column() as column, truth=e.Truth.NULL, negated=True):
-            return given.has_column(column.index) or is_never_null_column(
+            return given.is_in_class(column.index) or is_never_null_column(
                 column.index, leaves, catalog
             )
     return False
@@ -170,11 +174,11 @@ def is_never_null_column(column: int, leaves: tuple[BlockLeaf, ...], catalog: Ca
     for leaf in leaves:
         if column in leaf.columns and leaf.relation is not None:
             table = catalog.table(leaf.relation)
-            return leaf.on is None and is_column_not_null(table, column - leaf.offset)
+            return leaf.on is None and is_declared_not_null(table, column - leaf.offset)
     return False
 
 
-def _compare_outer_leaves(
+def _find_outer_join_refusal(
     query: QueryBlock,
     view: QueryBlock,
     mapping: LeafMapping,
@@ -199,14 +203,14 @@ def _compare_outer_leaves(
             continue
         columns = range(other.offset, other.offset + other.width)
         rejected = any(rejects_nulls(one, columns) for one in query.conditions)
-        if not rejected or not all(_follows(one, given) for one in wanted):
+        if not rejected or not all(_follows_from_query(one, given) for one in wanted):
             return MatchRefusal("its left join has another condition")
     return None
 
 
-def _follows(condition: e.Expression, given: ColumnClasses) -> bool:
+def _follows_from_query(condition: e.Expression, given: ColumnClasses) -> bool:
     """Whether the condition is true in all rows of the query."""
     pair = match_column_equality(condition)
     if pair is not None:
-        return given.find_first(pair[0]) == given.find_first(pair[1])
+        return given.find_representative(pair[0]) == given.find_representative(pair[1])
     return implies(given.others, given.canonical_form(condition))

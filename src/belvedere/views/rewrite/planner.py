@@ -34,7 +34,11 @@ from belvedere.views.rewrite.block_sites import (
 )
 from belvedere.views.rewrite.candidates import CandidateView, CandidateViews
 from belvedere.views.rewrite.compensate import Compensation, build_compensation
-from belvedere.views.rewrite.exact_match import ExactSites, simplify_definition, simplify_plan
+from belvedere.views.rewrite.exact_match import (
+    ExactMatchSites,
+    simplify_for_block_match,
+    simplify_for_exact_match,
+)
 from belvedere.views.rewrite.match import align_view, list_leaf_mappings
 from belvedere.views.rewrite.signature import (
     QuerySignature,
@@ -84,14 +88,14 @@ class RewriteChoice:
     cost: float
     cost_without: float
     answers: tuple[BlockAnswer, ...]
-    list_refused: Callable[[], list[RefusedView]]
+    list_refused_views: Callable[[], list[RefusedView]]
 
     @property
     def refusals(self) -> list[RefusedView]:
         """The views that share tables with the statement and were not taken. The reasons are
         written down only when somebody asks."""
         taken = {one.view.rows.name for one in self.answers}
-        return [one for one in self.list_refused() if one.name not in taken]
+        return [one for one in self.list_refused_views() if one.name not in taken]
 
 
 class RewritePlanner:
@@ -120,17 +124,17 @@ class RewritePlanner:
         candidates = self._list_candidates(catalog, sorted(scans))
         if not candidates or writes_or_locks_rows(plan):
             return None
-        plain = plain or self.prepare_plan(plan, catalog)
-        search = _Search(catalog, [one for one in candidates if one.required <= scans])
-        search.refuse_other_tables(one for one in candidates if not one.required <= scans)
+        plain = plain or self.build_plan_alternative(plan, catalog)
+        search = _CandidateSearch(catalog, [one for one in candidates if one.required <= scans])
+        search.refuse_views_of_other_tables(one for one in candidates if not one.required <= scans)
         if not search.candidates:
             return plain.make_choice(plain, (), search)
         if plain.cost <= LEAST_COST:
-            search.refuse_all(f"without views the cost is {plain.cost:.1f}")
+            search.refuse_all_candidates(f"without views the cost is {plain.cost:.1f}")
             return plain.make_choice(plain, (), search)
         return self._choose_cheapest(plan, plain, catalog, search)
 
-    def prepare_plan(self, plan: n.Node, catalog: Catalog) -> PlanAlternative:
+    def build_plan_alternative(self, plan: n.Node, catalog: Catalog) -> PlanAlternative:
         """The plan, reading views from their state, and its cost."""
         plan = rewrite_to_index_views(plan, catalog)
         optimized = self._optimize_expanded(plan, catalog)
@@ -142,39 +146,43 @@ class RewritePlanner:
 
     def _optimize_expanded(self, plan: n.Node, catalog: Catalog) -> n.Node:
         readable = expand_views_over_state(self._registry, catalog, plan)
-        return optimize(readable, self._make_context(catalog))
+        return optimize(readable, self._make_optimizer_context(catalog))
 
     def estimate_plan_cost(self, optimized: n.Node, catalog: Catalog) -> float:
-        return estimate_statement_cost(optimized, self._make_context(catalog))
+        return estimate_statement_cost(optimized, self._make_optimizer_context(catalog))
 
-    def _make_context(self, catalog: Catalog) -> OptimizerContext:
+    def _make_optimizer_context(self, catalog: Catalog) -> OptimizerContext:
         statistics = ViewStatistics(self._statistics, self._registry, catalog, self._row_counts)
         return OptimizerContext(catalog, STORED_EXPRESSIONS, statistics)
 
     def _choose_cheapest(
-        self, plan: n.Node, plain: PlanAlternative, catalog: Catalog, search: _Search
+        self, plan: n.Node, plain: PlanAlternative, catalog: Catalog, search: _CandidateSearch
     ) -> RewriteChoice:
         simple = self._simplify_plan(plan, catalog, search)
         best, answers = plain, list[BlockAnswer]()
-        found = search.list_answers(simple)
+        found = search.list_block_answers(simple)
         while found and len(answers) < ROUNDS_MAX:
             chosen = None
             for one in found:
                 made = replace_plan_node(simple, one.node, one.compensation.plan)
-                priced = self.prepare_plan(made, catalog)
-                search.note_cost(one, priced.cost, best.cost)
+                priced = self.build_plan_alternative(made, catalog)
+                search.refuse_unless_cheaper(one, priced.cost, best.cost)
                 if priced.cost < best.cost:
                     chosen, best = (one, made), priced
             if chosen is None:
                 break
             answers.append(chosen[0])
             simple = chosen[1]
-            found = search.list_answers(simple)
+            found = search.list_block_answers(simple)
         return best.make_choice(plain, tuple(answers), search)
 
-    def _simplify_plan(self, plan: n.Node, catalog: Catalog, search: _Search) -> n.Node:
-        simplify = simplify_definition if search.has_exact_definitions else simplify_plan
-        return simplify(plan, self._make_context(catalog))
+    def _simplify_plan(self, plan: n.Node, catalog: Catalog, search: _CandidateSearch) -> n.Node:
+        simplify = (
+            simplify_for_exact_match
+            if search.has_exact_match_candidates
+            else simplify_for_block_match
+        )
+        return simplify(plan, self._make_optimizer_context(catalog))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,14 +194,14 @@ class PlanAlternative:
     cost: float
 
     def make_choice(
-        self, plain: PlanAlternative, answers: tuple[BlockAnswer, ...], search: _Search
+        self, plain: PlanAlternative, answers: tuple[BlockAnswer, ...], search: _CandidateSearch
     ) -> RewriteChoice:
         return RewriteChoice(
-            self.plan, self.optimized, self.cost, plain.cost, answers, search.list_refused
+            self.plan, self.optimized, self.cost, plain.cost, answers, search.list_refused_views
         )
 
 
-class _Search:
+class _CandidateSearch:
     """Matches blocks with candidates, and keeps the first reason why each was not taken."""
 
     def __init__(self, catalog: Catalog, candidates: list[CandidateView]) -> None:
@@ -201,23 +209,23 @@ class _Search:
         self.candidates = candidates
         self._reasons: dict[str, MatchRefusal | SignatureConflict] = {}
 
-    def refuse_all(self, reason: str) -> None:
+    def refuse_all_candidates(self, reason: str) -> None:
         refusal = MatchRefusal(reason)
         self._reasons |= {one.rows.name: refusal for one in self.candidates}
 
-    def refuse_other_tables(self, views: Iterable[CandidateView]) -> None:
+    def refuse_views_of_other_tables(self, views: Iterable[CandidateView]) -> None:
         for view in views:
             block = view.block
             refusal = block if isinstance(block, MatchRefusal) else OTHER_TABLES
             self._reasons[view.rows.name] = refusal
 
     @property
-    def has_exact_definitions(self) -> bool:
+    def has_exact_match_candidates(self) -> bool:
         return any(one.exact is not None for one in self.candidates)
 
-    def list_answers(self, plan: n.Node) -> list[BlockAnswer]:
+    def list_block_answers(self, plan: n.Node) -> list[BlockAnswer]:
         """Every block of the plan that some view answers, and what repeats a whole definition."""
-        found = self._list_exact_answers(plan) if self.has_exact_definitions else []
+        found = self._list_exact_answers(plan) if self.has_exact_match_candidates else []
         for node, block in list_block_sites(plan, self._catalog):
             signature = build_query_signature(block)
             for candidate in self.candidates:
@@ -229,20 +237,20 @@ class _Search:
         return found
 
     def _list_exact_answers(self, plan: n.Node) -> list[BlockAnswer]:
-        sites = ExactSites(plan)
+        sites = ExactMatchSites(plan)
         return [
             BlockAnswer(one, node, made, exact=True)
             for one in self.candidates
             if one.exact is not None
-            for node, made in sites.list_answers(one.exact, one.rows)
+            for node, made in sites.list_answered_nodes(one.exact, one.rows)
         ]
 
-    def note_cost(self, answer: BlockAnswer, price: float, cost: float) -> None:
+    def refuse_unless_cheaper(self, answer: BlockAnswer, price: float, cost: float) -> None:
         if price >= cost:
             reason = f"its plan costs {price:.1f}, another one {cost:.1f}"
             self._reasons[answer.view.rows.name] = MatchRefusal(reason)
 
-    def list_refused(self) -> list[RefusedView]:
+    def list_refused_views(self) -> list[RefusedView]:
         return [
             RefusedView(
                 name,

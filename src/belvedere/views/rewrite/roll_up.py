@@ -24,7 +24,7 @@ from belvedere.plan import transform
 from belvedere.plan.functions.cast.casts import CastContext, cast_function
 from belvedere.plan.functions.registry import resolve
 from belvedere.types import BIGINT, BOOLEAN, NUMERIC, Kind, SqlType
-from belvedere.views.rewrite.block import map_call_columns
+from belvedere.views.rewrite.block import map_call_expressions
 from belvedere.views.rewrite.derive_columns import NotDerivable
 
 INTEGERS = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
@@ -70,7 +70,7 @@ class AggregateColumns:
         self._columns = {self._normalize_call(call): column for call, column in columns.items()}
 
     def _normalize_call(self, call: e.AggregateCall) -> e.AggregateCall:
-        call = map_call_columns(call, self._canonical)
+        call = map_call_expressions(call, self._canonical)
         name = call.function.name
         if name in ("min", "max") and call.distinct:
             call = replace(call, distinct=False)
@@ -81,7 +81,7 @@ class AggregateColumns:
 
     # -- the same groups ----------------------------------------------------------------------
 
-    def read_call(self, call: e.AggregateCall) -> e.Expression:
+    def read_same_group_aggregate(self, call: e.AggregateCall) -> e.Expression:
         """The aggregate of a group that is a row of the view."""
         wanted = self._normalize_call(call)
         if call.function.name in ORDER_DEPENDENT and not call.order_by:
@@ -91,7 +91,7 @@ class AggregateColumns:
             return found
         if call.function.name == "avg":
             total, count = self._find_average_parts(wanted)
-            return _divide(total, count)
+            return _make_average(total, count)
         raise AggregateNotDerivable(call)
 
     def _find_average_parts(self, call: e.AggregateCall) -> tuple[e.Column, e.Column]:
@@ -99,8 +99,10 @@ class AggregateColumns:
         argument = call.arguments[0]
         if call.distinct or argument.type.kind not in EXACT:
             raise AggregateNotDerivable(call)
-        total = self._columns.get(_make_call("sum", argument, call.filter))
-        count = self._columns.get(self._normalize_call(_make_call("count", argument, call.filter)))
+        total = self._columns.get(_make_aggregate_call("sum", argument, call.filter))
+        count = self._columns.get(
+            self._normalize_call(_make_aggregate_call("count", argument, call.filter))
+        )
         if total is None or count is None:
             raise AggregateNotDerivable(call)
         return total, count
@@ -122,10 +124,12 @@ class AggregateColumns:
             case "avg":
                 return self._roll_up_average(wanted)
             case name if name in SELF_ROLLING:
-                return self._roll_up_same(wanted)
+                return self._roll_up_by_same_function(wanted)
         raise AggregateNotDerivable(call)
 
-    def _find_column(self, call: e.AggregateCall) -> tuple[e.Column, e.Expression | None] | None:
+    def _find_aggregate_column(
+        self, call: e.AggregateCall
+    ) -> tuple[e.Column, e.Expression | None] | None:
         """The column that holds the aggregate, and the filter of groups that remains."""
         found = self._columns.get(call)
         if found is not None:
@@ -136,26 +140,26 @@ class AggregateColumns:
         return found, self._derive(call.filter)
 
     def _roll_up_distinct(self, call: e.AggregateCall) -> RolledUpCall:
-        return RolledUpCall((map_call_columns(call, self._derive),), _take_first)
+        return RolledUpCall((map_call_expressions(call, self._derive),), _take_first)
 
-    def _roll_up_same(self, call: e.AggregateCall) -> RolledUpCall:
-        found = self._find_column(call)
+    def _roll_up_by_same_function(self, call: e.AggregateCall) -> RolledUpCall:
+        found = self._find_aggregate_column(call)
         if found is None:
-            return RolledUpCall((map_call_columns(call, self._derive),), _take_first)
+            return RolledUpCall((map_call_expressions(call, self._derive),), _take_first)
         column, condition = found
         return RolledUpCall((replace(call, arguments=(column,), filter=condition),), _take_first)
 
     def _roll_up_count(self, call: e.AggregateCall) -> RolledUpCall:
-        found = self._find_column(call)
+        found = self._find_aggregate_column(call)
         if found is None:
             if not call.arguments:
                 raise AggregateNotDerivable(call)
-            found = self._find_column(replace(call, function=COUNT_ALL, arguments=()))
+            found = self._find_aggregate_column(replace(call, function=COUNT_ALL, arguments=()))
             if found is None:
                 raise AggregateNotDerivable(call)
             known = e.Test(self._derive_argument(call), e.Truth.NULL, negated=True)
-            found = found[0], _add_condition(found[1], known)
-        return RolledUpCall((_sum_column(*found),), _finish_count)
+            found = found[0], _join_conditions(found[1], known)
+        return RolledUpCall((_make_sum_call(*found),), _null_count_to_zero)
 
     def _derive_argument(self, call: e.AggregateCall) -> e.Expression:
         try:
@@ -164,21 +168,24 @@ class AggregateColumns:
             raise AggregateNotDerivable(call) from None
 
     def _roll_up_sum(self, call: e.AggregateCall) -> RolledUpCall:
-        found = self._find_column(call)
+        found = self._find_aggregate_column(call)
         if found is None or call.arguments[0].type.kind not in EXACT:
             raise AggregateNotDerivable(call)
-        return RolledUpCall((_sum_column(*found),), lambda values: _cast_to(values[0], call.type))
+        return RolledUpCall(
+            (_make_sum_call(*found),), lambda values: _cast_to(values[0], call.type)
+        )
 
     def _roll_up_average(self, call: e.AggregateCall) -> RolledUpCall:
         argument, condition = call.arguments[0], call.filter
         if argument.type.kind not in EXACT:
             raise AggregateNotDerivable(call)
-        total = self._find_column(_make_call("sum", argument, condition))
+        total = self._find_aggregate_column(_make_aggregate_call("sum", argument, condition))
         if total is None:
             raise AggregateNotDerivable(call)
-        count = self.roll_up_call(_make_call("count", argument, condition))
+        count = self.roll_up_call(_make_aggregate_call("count", argument, condition))
         return RolledUpCall(
-            (_sum_column(*total), *count.calls), lambda values: _divide(values[0], values[1])
+            (_make_sum_call(*total), *count.calls),
+            lambda values: _make_average(values[0], values[1]),
         )
 
 
@@ -186,23 +193,23 @@ def _take_first(values: tuple[e.Expression, ...]) -> e.Expression:
     return values[0]
 
 
-def _finish_count(values: tuple[e.Expression, ...]) -> e.Expression:
+def _null_count_to_zero(values: tuple[e.Expression, ...]) -> e.Expression:
     """A sum of counts as a count: 0 for no groups."""
     return e.Coalesce((_cast_to(values[0], BIGINT), e.Literal(0, BIGINT)), BIGINT)
 
 
-def _make_call(
+def _make_aggregate_call(
     name: str, argument: e.Expression, condition: e.Expression | None
 ) -> e.AggregateCall:
     found = resolve(name, (argument.type,))
     return e.AggregateCall(found.function, (argument,), found.result_type, filter=condition)
 
 
-def _sum_column(column: e.Column, condition: e.Expression | None) -> e.AggregateCall:
-    return _make_call("sum", column, condition)
+def _make_sum_call(column: e.Column, condition: e.Expression | None) -> e.AggregateCall:
+    return _make_aggregate_call("sum", column, condition)
 
 
-def _add_condition(one: e.Expression | None, other: e.Expression) -> e.Expression:
+def _join_conditions(one: e.Expression | None, other: e.Expression) -> e.Expression:
     return transform.conjunction([*transform.conjuncts(one), other]) or e.Literal(True, BOOLEAN)
 
 
@@ -213,7 +220,7 @@ def _cast_to(value: e.Expression, type_: SqlType) -> e.Expression:
     return e.Cast(value, type_, function, explicit=True)
 
 
-def _divide(total: e.Expression, count: e.Expression) -> e.Expression:
+def _make_average(total: e.Expression, count: e.Expression) -> e.Expression:
     """The average; NULL without values, because then the total is NULL. The count is never 0 where
     there is a total."""
     function = resolve("/", (NUMERIC, NUMERIC)).function

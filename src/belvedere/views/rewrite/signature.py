@@ -72,7 +72,7 @@ class QuerySignature:
 
 def build_view_signature(view: ViewBlock) -> ViewSignature:
     block = view.block
-    places = _locate_columns(block)
+    places = _map_to_table_columns(block)
     needing = [one for one in block.conditions if not _may_follow_from_schema(one)]
     made: list[e.Expression] = []
     for column in view.columns:
@@ -81,9 +81,9 @@ def build_view_signature(view: ViewBlock) -> ViewSignature:
             made += [] if column.filter is None else [column.filter]
         elif column is not None:
             made.append(column)
-    equal = filter(_is_equality, block.conditions)
+    equal = filter(_is_column_equality, block.conditions)
     return ViewSignature(
-        _count_leaves(block),
+        _count_leaves_by_table(block),
         frozenset(_list_table_columns(needing, places)),
         frozenset(_list_table_columns(made, places)),
         frozenset(_list_table_columns(equal, places)),
@@ -92,16 +92,16 @@ def build_view_signature(view: ViewBlock) -> ViewSignature:
 
 
 def build_query_signature(query: QueryBlock) -> QuerySignature:
-    places = _locate_columns(query)
+    places = _map_to_table_columns(query)
     on = [one for leaf in query.leaves for one in leaf.on or ()]
-    equal = [one for one in (*query.conditions, *on) if _is_equality(one)]
+    equal = [one for one in (*query.conditions, *on) if _is_column_equality(one)]
     shown = list(query.outputs)
     for call in query.calls:
         # The count of a column that is never NULL is that of the rows.
         shown += () if call.function.name == "count" else call.arguments
     replaceable = frozenset(_list_table_columns(equal, places))
     return QuerySignature(
-        _count_leaves(query),
+        _count_leaves_by_table(query),
         frozenset(_list_table_columns((*query.conditions, *on), places)),
         frozenset(_list_table_columns(shown, places)) - replaceable,
         replaceable,
@@ -137,18 +137,22 @@ def find_signature_conflict(query: QuerySignature, view: ViewSignature) -> Signa
         return None
     replaceable = query.replaceable | view.replaceable
     for wanted in view.kept:
-        if not wanted.follows and not _follows(wanted, query.given, replaceable):
+        if not wanted.follows and not _may_follow_from_conditions(wanted, query.given, replaceable):
             return SignatureConflict(True, min(wanted.columns), wanted.expression)
     for wanted in query.given:
         lacking = wanted.columns - view.available
-        if lacking and not wanted.follows and not _follows(wanted, view.kept, replaceable):
+        if (
+            lacking
+            and not wanted.follows
+            and not _may_follow_from_conditions(wanted, view.kept, replaceable)
+        ):
             for column in lacking:
                 if view.leaves[column[0]]:
                     return SignatureConflict(False, column)
     return None
 
 
-def _follows(
+def _may_follow_from_conditions(
     wanted: NumberedCondition,
     given: tuple[NumberedCondition, ...],
     replaceable: frozenset[TableColumn],
@@ -162,18 +166,18 @@ def _follows(
 
 def _may_follow_from_schema(condition: e.Expression) -> bool:
     """Whether the condition may hold without one of the query: joins, and NOT NULL."""
-    return _is_equality(condition) or isinstance(condition, e.Test)
+    return _is_column_equality(condition) or isinstance(condition, e.Test)
 
 
-def _is_equality(condition: e.Expression) -> bool:
+def _is_column_equality(condition: e.Expression) -> bool:
     return match_column_equality(condition) is not None
 
 
-def _count_leaves(block: QueryBlock) -> Counter[int]:
+def _count_leaves_by_table(block: QueryBlock) -> Counter[int]:
     return Counter([leaf.relation for leaf in block.leaves if leaf.relation is not None])
 
 
-def _locate_columns(block: QueryBlock) -> dict[int, TableColumn]:
+def _map_to_table_columns(block: QueryBlock) -> dict[int, TableColumn]:
     return {
         column: (leaf.relation, column - leaf.offset)
         for leaf in block.leaves
@@ -205,7 +209,7 @@ def _number_conditions(block: QueryBlock, places: dict[int, TableColumn]) -> Num
     plain = ColumnClasses(())
     found = []
     for condition in block.conditions:
-        if not _is_equality(condition):
+        if not _is_column_equality(condition):
             numbered = plain.canonical_form(transform.map_columns(condition, number_column))
             columns = frozenset(_list_table_columns([condition], places))
             follows = not columns or _may_follow_from_schema(condition)

@@ -37,12 +37,12 @@ def build_view_block(definition: n.Node, catalog: Catalog) -> ViewBlock | MatchR
         if isinstance(node, n.Project):
             above.append(node)
         node = node.input
-    if isinstance(node, n.Filter) and _find_grouped_node(node.input):
+    if isinstance(node, n.Filter) and _has_grouped_node(node.input):
         return MatchRefusal("it keeps only some of its groups (HAVING)")
     if isinstance(node, n.Limit | n.TopN):
         return MatchRefusal("it keeps only the first rows (LIMIT)")
     grouped = isinstance(node, n.Aggregate | n.Distinct)
-    block = build_block(node if grouped else _skip_sorts(definition), catalog)
+    block = build_block(node if grouped else _remove_top_sorts(definition), catalog)
     if block is None:
         return MatchRefusal(f"its definition is a {type(node).__name__.lower()}")
     if any(leaf.plan is not None for leaf in block.leaves):
@@ -55,19 +55,19 @@ def build_view_block(definition: n.Node, catalog: Catalog) -> ViewBlock | MatchR
     return ViewBlock(block, columns)
 
 
-def _find_grouped_node(node: n.Node) -> bool:
+def _has_grouped_node(node: n.Node) -> bool:
     while isinstance(node, n.Project | n.Filter | n.Sort):
         node = node.input
     return isinstance(node, n.Aggregate | n.Distinct)
 
 
-def _skip_sorts(node: n.Node) -> n.Node:
+def _remove_top_sorts(node: n.Node) -> n.Node:
     """The definition without ORDER BY, which says nothing about the rows of a view."""
     match node:
         case n.Sort():
-            return _skip_sorts(node.input)
+            return _remove_top_sorts(node.input)
         case n.Project():
-            return transform.rebuild_inputs(node, _skip_sorts)
+            return transform.rebuild_inputs(node, _remove_top_sorts)
         case _:
             return node
 
