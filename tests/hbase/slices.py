@@ -99,4 +99,4 @@ def open_slice() -> SlicedCells:
 @cache
 def _open_shared_store() -> HBaseCells:
     url = parse_url(f"{os.environ[GATEWAYS]}/slices{os.getpid()}")
-    return HBaseCells(url, TableLayout(rows_byte=0x10))
+    return HBaseCells(url, TableLayout(rows_bytes=(0x10, 0x11)))

@@ -17,7 +17,7 @@ from belvedere.kv.hbase.tables import TableLayout
 from belvedere.kv.hbase.thrift_types import VERSIONS_ALL, load_types
 from belvedere.kv.hbase.url import parse_url
 
-LAYOUT = TableLayout(rows_byte=0x10)
+LAYOUT = TableLayout(rows_bytes=(0x10, 0x11))
 
 
 @pytest.fixture
@@ -71,15 +71,15 @@ def test_a_table_of_others_with_one_of_our_names_is_left_alone(
 
 
 def test_another_format_is_refused(url: str, exchange: Exchange) -> None:
-    make_table(exchange, tables.ROWS, b"2")
+    make_table(exchange, tables.ROWS, str(tables.TABLES_FORMAT + 1).encode())
     with pytest.raises(Unsupported) as refused:
         open_store(url)
-    assert refused.value.facts["found"] == "2"
+    assert refused.value.facts["found"] == str(tables.TABLES_FORMAT + 1)
 
 
 @pytest.mark.parametrize("family", [{"maxVersions": 3}, {"timeToLive": 60}, {"name": b"d"}])
 def test_an_altered_table_is_refused(url: str, exchange: Exchange, family: dict[str, Any]) -> None:
-    make_table(exchange, tables.ROWS, b"1", **family)
+    make_table(exchange, tables.ROWS, str(tables.TABLES_FORMAT).encode(), **family)
     with pytest.raises(Corruption, match="was altered"):
         open_store(url)
 

@@ -14,6 +14,6 @@ from tests.kv.cells.test_conformance import *  # noqa: F403
 
 @pytest.fixture
 def store(url: str) -> Iterator[HBaseCells]:
-    opened = HBaseCells(parse_url(url), TableLayout(rows_byte=0x10))
+    opened = HBaseCells(parse_url(url), TableLayout(rows_bytes=(0x10, 0x11)))
     yield opened
     opened.close()

@@ -19,6 +19,8 @@ protocol (`txn.row_atomic.cells.layout` describes their cells):
 
 | family | byte | then |
 |---|---|---|
+| spread rows | 0x11 | slot, u8; relation id, u32; encoded key: a row of a hashed table
+  (`txn.row_atomic.cells.placement`) |
 | system | 0x20 | name: counter, nodes, position, floor, catalog, identity |
 | locks | 0x21 | kind, then what is locked |
 | lanes | 0x22 | lane, u16; position, u64: the log |
@@ -49,6 +51,7 @@ STREAM = 0x04
 CLAIM = 0x05
 PIECE = 0x06
 ROWS = 0x10
+SPREAD_ROWS = 0x11
 SYSTEM = 0x20
 LOCKS = 0x21
 LANES = 0x22

@@ -79,6 +79,43 @@ class PackedRows(Sequence[Row]):
         start, size = int(self._keys[0][at]), int(self._keys[1][at])
         return buffer[start : start + size], tuple(cells)
 
+    def list_keys(self) -> list[bytes]:
+        buffer, (starts, sizes) = self.buffer, self._keys
+        ends = (starts + sizes).tolist()
+        return [buffer[start:end] for start, end in zip(starts.tolist(), ends)]
+
+    def take_rows(self, rows: Sequence[int]) -> PackedRows:
+        """Some of the rows, in this order, in the same buffer."""
+        at = np.array(rows, np.int64)
+        columns = {name: column.take(at) for name, column in self.columns.items()}
+        return PackedRows(self.buffer, (self._keys[0][at], self._keys[1][at]), columns)
+
+    @staticmethod
+    def join_pages(pages: Sequence[PackedRows], cut: int, head: bytes) -> PackedRows:
+        """The rows of several, one after the other, with this head, which is not longer, in place
+        of the first `cut` bytes of every key."""
+        offsets = np.cumsum([0, *(len(page.buffer) for page in pages)])[:-1]
+        skipped = cut - len(head)
+        moved = [page._keys[0] + offset + skipped for page, offset in zip(pages, offsets)]
+        starts = np.concatenate(moved)
+        sizes = np.concatenate([page._keys[1] for page in pages]) - skipped
+        data = np.frombuffer(b"".join(page.buffer for page in pages), np.uint8).copy()
+        for at, byte in enumerate(head):
+            data[starts + at] = byte
+        names = sorted({name for page in pages for name in page.columns})
+        columns = {}
+        for name in names:
+            parts = [page._column_at(name, int(offset)) for page, offset in zip(pages, offsets)]
+            columns[name] = PackedColumn(*(np.concatenate(each) for each in zip(*parts)))
+        return PackedRows(data.tobytes(), (starts, sizes), columns)
+
+    def _column_at(self, name: bytes, offset: int) -> PackedColumn:
+        """The column as it is with so many bytes before the buffer."""
+        column = self.columns.get(name)
+        if column is None:
+            return PackedColumn.of_absent(len(self))
+        return column._replace(starts=column.starts + offset)
+
     def gather(self, starts: Integers, width: int) -> Bytes:
         """So many bytes from each start, a row of the array each."""
         return gather_bytes(np.frombuffer(self.buffer, np.uint8), starts, width)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from belvedere.database import Database
+from belvedere.txn.row_atomic.cells import placement
 from tests.mutations.registry import mutated
 from tests.properties.views.generate.cases import random_case
 from tests.properties.views.hunt import breaks, check
@@ -24,6 +25,15 @@ def _on_cells(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_views_equal_their_queries_after_every_transaction(number: int, seed: int) -> None:
     counts = Counts()
     check(random_case(1_000 * seed + number, VIEWS, STEPS), counts, postgres=False)
+    assert counts.comparisons > 0
+
+
+def test_views_over_tables_that_are_spread_equal_their_queries(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(placement, "count_partitions", lambda table: 3)
+    counts = Counts()
+    check(random_case(1_000 * seed + CASES[0], VIEWS, STEPS), counts, postgres=False)
     assert counts.comparisons > 0
 
 

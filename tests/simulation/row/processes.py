@@ -14,14 +14,14 @@ from dataclasses import replace
 from belvedere.errors import Retry, Unavailable
 from belvedere.kv.cell import BeginWork, Mutate, Put, ReplyLost, Step, WorkExpired
 from belvedere.txn.row_atomic import bulk_commit, catalog_barrier, read_rows
-from belvedere.txn.row_atomic.cells import data_cells, layout
+from belvedere.txn.row_atomic.cells import data_cells, layout, placement
 from belvedere.txn.row_atomic.cells.layout import RowWrite
 from belvedere.txn.row_atomic.commit import CommitRequest, commit_transaction, prepare_commit
 from belvedere.txn.row_atomic.group_commit import GroupMember, complete_group
 from belvedere.txn.row_atomic.housekeeping.fold import fold_row
 from belvedere.txn.row_atomic.housekeeping.sweep import sweep_locks
 from belvedere.txn.row_atomic.housekeeping.vacuum import vacuum_and_trim
-from belvedere.txn.row_atomic.load_holds import end_silent_holds, relation_of
+from belvedere.txn.row_atomic.load_holds import end_silent_holds
 from belvedere.txn.row_atomic.locks import AttemptLocks, RowLock
 from belvedere.txn.row_atomic.log import advance
 from belvedere.txn.row_atomic.node import Node, NodeSettings, send_heartbeat
@@ -102,7 +102,9 @@ def load(
         work = CommitRequest(name.encode(), at, version, (lock,), writes)
         held = AttemptLocks(node.start_attempt(), version)
         try:
-            record = yield from bulk_commit.hold_and_verify(node, held, work, {relation_of(TABLE)})
+            record = yield from bulk_commit.hold_and_verify(
+                node, held, work, {placement.relation_of(TABLE)}
+            )
             return ("committed", (yield from bulk_commit.complete_bulk(node, held, record)))
         except Retry:
             return ("aborted",)

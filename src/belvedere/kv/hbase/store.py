@@ -89,13 +89,9 @@ class HBaseCells:
 
     def _scan_packed(self, scan: CellScan) -> Sequence[tuple[bytes, Cells]] | None:
         """One page, packed where the gateway's answer allows it; None when it takes several."""
-        parts, prefix = [*self._router.split_scan(scan)], _shared_prefix(scan.start, scan.end)
-        one_page = scan.limit is not None and scan.limit <= PAGE_ROWS
-        if len(parts) != 1 or prefix is None or not one_page or scan.reverse or scan.all_versions:
+        call = self._plan_page(scan)
+        if call is None or call.row_prefix is None:
             return None
-        [(table, _, _)] = parts
-        assert scan.limit is not None
-        call = replace(requests.scan_call(table, scan, scan.limit), row_prefix=prefix)
         try:
             found: Sequence[tuple[bytes, Cells]]
             found = self.exchange.perform_call(call, self._page_seconds(scan))
@@ -103,7 +99,7 @@ class HBaseCells:
         except ReplyLost:
             if scan.filter is None:
                 raise
-            return self._filter_here(table, scan)
+            return self._filter_here(call.arguments["table"], scan)
 
     def _scan_table(self, table: bytes, scan: CellScan) -> list[tuple[bytes, Cells]]:
         found: list[tuple[bytes, Cells]] = []
@@ -163,10 +159,33 @@ class HBaseCells:
         results: list[Any] = [None] * len(operations)
         for each, answer in zip(planned, answers):
             each.place_answer(answer, results)
-        for number, operation in enumerate(operations):
-            if isinstance(operation, CellScan):
-                results[number] = self.scan(operation)
+        numbers = [n for n, operation in enumerate(operations) if isinstance(operation, CellScan)]
+        scans = [operations[number] for number in numbers]
+        for number, found in zip(numbers, self._scan_several(scans)):  # type: ignore[arg-type]
+            results[number] = found
         return tuple(results)
+
+    def _scan_several(self, scans: list[CellScan]) -> list[Sequence[tuple[bytes, Cells]]]:
+        """Scans of a page each go side by side; where one is not answered, and otherwise, they go
+        one after the other."""
+        calls = [self._plan_page(scan) for scan in scans]
+        if len(scans) > 1 and None not in calls:
+            try:
+                return self._perform_all([call for call in calls if call is not None])
+            except ReplyLost:
+                return [self.scan(scan) for scan in scans]
+        return [self.scan(scan) for scan in scans]
+
+    def _plan_page(self, scan: CellScan) -> GatewayCall | None:
+        """The one call that a scan takes; None when it may take several."""
+        parts = [*self._router.split_scan(scan)]
+        if len(parts) != 1 or scan.limit is None or not 0 < scan.limit <= PAGE_ROWS:
+            return None
+        if scan.reverse or scan.columns == ():
+            return None
+        prefix = _shared_prefix(scan.start, scan.end) if _may_be_packed(scan) else None
+        [(table, _, _)] = parts
+        return replace(requests.scan_call(table, scan, scan.limit), row_prefix=prefix)
 
     def close(self) -> None:
         self.exchange.close()
@@ -180,6 +199,10 @@ class HBaseCells:
 
 def _is_inside(row: bytes, scan: CellScan) -> bool:
     return scan.start <= row and (scan.end is None or row < scan.end)
+
+
+def _may_be_packed(scan: CellScan) -> bool:
+    return scan.packed and not scan.all_versions
 
 
 def _shared_prefix(start: bytes, end: bytes | None) -> bytes | None:

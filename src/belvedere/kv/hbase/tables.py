@@ -21,8 +21,11 @@ from belvedere.kv.hbase.exchange import Exchange
 from belvedere.kv.hbase.requests import FAMILY, GatewayCall, scan_call
 from belvedere.kv.hbase.thrift_types import VERSIONS_ALL, load_types
 
-TABLES_FORMAT = 1
+TABLES_FORMAT = 2
 MARK = b"belvedere.format"
+REGIONS = b"belvedere.regions"
+"""An attribute: how many regions begin at a key that was chosen when the table was made."""
+
 ROWS, SYSTEM = "rows", "system"
 ADMIN_SECONDS_MAX = 60.0
 POLL_SECONDS = 0.1
@@ -31,10 +34,10 @@ _FOREVER = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """Which keys are rows of relations: those that begin with this byte. Where the tables are
-    split into regions when they are made."""
+    """Which keys are rows of relations: those that begin with one of these bytes, from the first to
+    the last. Where the tables are split into regions when they are made."""
 
-    rows_byte: int
+    rows_bytes: tuple[int, int]
     rows_splits: tuple[bytes, ...] = ()
     system_splits: tuple[bytes, ...] = ()
 
@@ -43,16 +46,16 @@ class TableRouter:
     """Which table a key is in."""
 
     def __init__(self, namespace: str, layout: TableLayout) -> None:
-        self._rows_byte = layout.rows_byte
+        self._first, self._last = layout.rows_bytes
         self._rows = f"{namespace}:{ROWS}".encode()
         self._system = f"{namespace}:{SYSTEM}".encode()
 
     def table_of(self, row: bytes) -> bytes:
-        return self._rows if row and row[0] == self._rows_byte else self._system
+        return self._rows if row and self._first <= row[0] <= self._last else self._system
 
     def split_scan(self, scan: CellScan) -> Iterator[tuple[bytes, bytes, bytes | None]]:
         """The parts of a range as (table, start, end), in the order of the scan."""
-        first, after = bytes((self._rows_byte,)), bytes((self._rows_byte + 1,))
+        first, after = bytes((self._first,)), bytes((self._last + 1,))
         parts = [
             (self._system, b"", first),
             (self._rows, first, after),
@@ -129,7 +132,7 @@ def make_table(exchange: Exchange, name: str, splits: tuple[bytes, ...]) -> None
     described = types.TTableDescriptor(
         tableName=_table_name(exchange, name),
         columns=[family],
-        attributes={MARK: str(TABLES_FORMAT).encode()},
+        attributes={MARK: str(TABLES_FORMAT).encode(), REGIONS: str(len(splits)).encode()},
     )
     _change_tables(exchange, "createTable", desc=described, splitKeys=list(splits) or None)
 
@@ -181,6 +184,7 @@ def _check_table(exchange: Exchange, name: str) -> None:
             known=TABLES_FORMAT,
             **facts,
         )
+    _check_regions(exchange, name, table.attributes, facts)
     families = {each.name: each for each in table.columns or ()}
     family = families.get(FAMILY)
     if family is None or len(families) > 1:
@@ -189,6 +193,21 @@ def _check_table(exchange: Exchange, name: str) -> None:
         raise _altered_table_error("how long cells are kept", facts)
     if family.keepDeletedCells:
         raise _altered_table_error("deleted cells are kept", facts)
+
+
+def _check_regions(
+    exchange: Exchange, name: str, attributes: dict[bytes, bytes], facts: dict[str, Any]
+) -> None:
+    """What the URL says of regions is for a new database; another number cannot be meant."""
+    wanted, made = exchange.url.regions, attributes.get(REGIONS, b"").decode()
+    if name == ROWS and wanted is not None and made != str(wanted):
+        raise InvalidInput(
+            "the database was made with another number of regions",
+            sqlstate="22023",
+            hint="leave out the option 'regions'",
+            found=made,
+            **facts,
+        )
 
 
 def _altered_table_error(what: str, facts: dict[str, Any]) -> Error:

@@ -6,6 +6,7 @@ Every host is a Thrift2 gateway of the same HBase. Options:
     timeout_ms    how long one request may take
     lease_ms      for a new database: how long a process may be silent and not taken for dead
     grace_ms      for a new database: how long a request may be on its way
+    regions       for a new database: into how many regions hashed tables are spread
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _BOUNDS = {
     "timeout_ms": (50, 600_000),
     "lease_ms": (1000, 3_600_000),
     "grace_ms": (500, GRACE_MS_MAX),
+    "regions": (1, 256),
 }
 
 
@@ -46,6 +48,7 @@ class HBaseUrl:
     timeout_ms: int = 2_500
     lease_ms: int | None = None
     grace_ms: int | None = None
+    regions: int | None = None
 
     @property
     def timeout_seconds(self) -> float:

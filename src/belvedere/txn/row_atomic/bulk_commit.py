@@ -22,6 +22,7 @@ from belvedere.errors import Error, Retry
 from belvedere.kv.cell import ReplyLost, Step, WorkExpired
 from belvedere.txn.contracts import Intent, LockRequest
 from belvedere.txn.row_atomic import catalog_barrier, commit, load_holds, locks
+from belvedere.txn.row_atomic.cells import placement
 from belvedere.txn.row_atomic.cells.layout import Record
 from belvedere.txn.row_atomic.commit import CommitRequest
 from belvedere.txn.row_atomic.locks import AttemptLocks
@@ -98,7 +99,7 @@ def _list_locks(intent: Intent, tables: set[int]) -> Iterator[LockRequest]:
         if change.relation < model.FIRST_USER_ID:
             yield LockRequest("claim", change.key)
     for request in intent.locks:
-        if request.kind != "root" or load_holds.relation_of(request.key) not in tables:
+        if request.kind != "root" or placement.relation_of(request.key) not in tables:
             yield request
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _CONSUMER = "consumer/"
-_DATA_START, _DATA_END = b"\x03", b"\x11"
+_DATA_START, _DATA_END = b"\x03", b"\x12"
 _ROWS_AT_ONCE = 128
 _POSITION_AT = 12
 _position = struct.Struct("<Q")

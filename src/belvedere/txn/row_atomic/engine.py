@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -37,6 +38,7 @@ from belvedere.txn.cluster import NodeLock, NodeStatus, RegionStatus
 from belvedere.txn.contracts import Identity, Isolation, ParticipantsFor, Reader, Snapshot
 from belvedere.txn.row_atomic import node_lists, read_rows
 from belvedere.txn.row_atomic.cells import layout
+from belvedere.txn.row_atomic.cells.placement import find_spread
 from belvedere.txn.row_atomic.change_log import CellChangeLog
 from belvedere.txn.row_atomic.commit_protocol import RowCommit
 from belvedere.txn.row_atomic.isolation import require_supported_isolation
@@ -162,7 +164,11 @@ class RowAtomicEngine:
         return self.commits.catalog_at(floor).version if floor else None
 
     def erase_range(self, start: bytes, end: bytes) -> None:
-        self.commits.run_repeatable(lambda: _erase_rows(start, end))
+        """All keys are of one relation, which the newest catalog has."""
+        spread = find_spread(self.commits.newest_snapshot.catalog, start)
+        ranges = [(start, end)] if spread is None else spread.list_ranges(start, end)
+        for low, high in ranges:
+            self.commits.run_repeatable(partial(_erase_rows, low, high))
 
     def ingest_pairs(self, pairs: Iterable[Pair]) -> bool:
         return False

@@ -16,23 +16,30 @@ from belvedere.kv.cell import Driver, ReplyLost, WorkExpired
 from belvedere.kv.hbase.store import HBaseCells
 from belvedere.kv.hbase.tables import TableLayout, list_regions
 from belvedere.kv.hbase.url import GRACE_MS_MAX, HBaseUrl, parse_url
-from belvedere.txn.row_atomic.cells import layout
+from belvedere.txn.row_atomic.cells import layout, placement
 from belvedere.txn.row_atomic.engine import CellStoreSetup
 from belvedere.txn.row_atomic.node import WORK_SHARE, NodeSettings, agree_on_settings
 
 LOG_REGIONS = 4
 """Regions of the log: its lanes are spread over them, and so over region servers."""
 
+SPREAD_REGIONS = 4
+"""Regions that spread tables have from the beginning, unless the URL says how many."""
+
 SNAPSHOT_SECONDS_MAX = 0.02
 """A statement that does not ask for the latest may read at a snapshot of this age: finding a new
 one is two round trips, as much as two rows by their keys."""
 
 
-def build_table_layout(settings: NodeSettings) -> TableLayout:
-    """Locks, log and the rest of the protocol in regions of their own, the log in several."""
+def build_table_layout(settings: NodeSettings, regions: int = SPREAD_REGIONS) -> TableLayout:
+    """Locks, log and the rest of the protocol in regions of their own, the log in several; the
+    slots of spread tables in so many."""
+    spread = bytes((placement.SPREAD,))
+    slots = (region * placement.SLOTS // regions for region in range(1, regions))
     lanes = range(0, settings.lanes, max(1, settings.lanes // LOG_REGIONS))
     return TableLayout(
-        rows_byte=keyspace.ROWS,
+        rows_bytes=(keyspace.ROWS, placement.SPREAD),
+        rows_splits=(spread, *(spread + bytes((slot,)) for slot in slots)),
         system_splits=(
             layout.LOCKS,
             *(layout.LOG + lane.to_bytes(2) for lane in lanes),
@@ -50,7 +57,8 @@ def open_hbase(
     defaults = NodeSettings(snapshot_seconds_max=SNAPSHOT_SECONDS_MAX)
     # Before anybody is asked: what no database can have agreed on.
     _require_timeout_below(wanted, (wanted.grace_ms or GRACE_MS_MAX) / 1000 * (1 - WORK_SHARE))
-    store = HBaseCells(wanted, build_table_layout(settings or defaults), create=create)
+    made = build_table_layout(settings or defaults, wanted.regions or SPREAD_REGIONS)
+    store = HBaseCells(wanted, made, create=create)
     try:
         settings = settings or _load_settings(store, wanted, defaults)
         _require_timeout_below(wanted, settings.grace_seconds - settings.work_seconds_max)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from belvedere.codec import keyspace
 from belvedere.errors import Retry
 from belvedere.kv.cell import (
     BeginWork,
@@ -30,7 +29,7 @@ from belvedere.kv.cell import (
     value_of,
 )
 from belvedere.txn.row_atomic import locks
-from belvedere.txn.row_atomic.cells import layout
+from belvedere.txn.row_atomic.cells import layout, placement
 from belvedere.txn.row_atomic.cells.layout import Hold, Holds
 from belvedere.txn.row_atomic.locks import AttemptLocks
 from belvedere.txn.row_atomic.log import advance, record_parts
@@ -51,14 +50,10 @@ def require_not_held(cells: Cells, rows: Iterable[bytes], attempt: int) -> None:
     holds = _decode_holds(cells).holds
     if not holds:
         return
-    relations = set(map(relation_of, rows))
+    relations = set(map(placement.relation_of, rows))
     for hold in holds:
         if hold.attempt != attempt and relations.intersection(hold.relations):
             raise TableHeld(hold)
-
-
-def relation_of(row: bytes) -> int:
-    return int.from_bytes(row[1 : keyspace.ROW_PREFIX_BYTES])
 
 
 def add_hold(

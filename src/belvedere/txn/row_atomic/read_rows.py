@@ -8,13 +8,15 @@ grace needs no check; an older one reads the floor after its rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from belvedere.errors import Unavailable
-from belvedere.kv.cell import Cells, CellScan, Get, MultiGet, Step
+from belvedere.kv.cell import Cells, CellScan, Get, Many, MultiGet, Step
 from belvedere.txn.row_atomic.cells import data_cells as data
-from belvedere.txn.row_atomic.cells import layout
+from belvedere.txn.row_atomic.cells import layout, placement
 from belvedere.txn.row_atomic.cells.data_cells import CellRow, Sum
-from belvedere.txn.row_atomic.cells.narrow_reader import CellFetch, Page
+from belvedere.txn.row_atomic.cells.narrow_reader import CellFetch
+from belvedere.txn.row_atomic.cells.placement import Page, Spread
 from belvedere.txn.row_atomic.log import log_rows
 
 ROWS_AT_ONCE = 128
@@ -32,33 +34,53 @@ def get_row(key: bytes, as_of: int | None) -> Step[CellRow | None]:
 
 
 def scan_rows(
-    start: bytes, end: bytes | None, as_of: int | None, *, limit: int | None, reverse: bool
+    start: bytes,
+    end: bytes,
+    as_of: int | None,
+    *,
+    limit: int,
+    reverse: bool,
+    spread: Spread | None = None,
 ) -> Step[tuple[list[tuple[bytes, CellRow]], bytes | None]]:
-    """Up to `limit` stored rows of a range: those that exist as of the position, and the last key
-    looked at (None at the end of the range). Rows deleted by then are looked at and left out."""
-    found = yield CellScan(start, end, as_of=as_of, limit=limit, reverse=reverse)
+    """Up to `limit` stored rows of a range of keys: those that exist as of the position, and the
+    last key looked at (None at the end of the range). Rows deleted by then are looked at and left
+    out."""
+    wanted = CellScan(start, end, as_of=as_of, limit=limit, reverse=reverse)
+    found, last = yield from _scan_page(wanted, limit, spread)
     completed = yield from _assemble_rows(found, as_of)
-    existing = [(key, row) for (key, _), row in zip(found, completed) if row is not None]
-    more = limit is not None and len(found) >= limit
-    return existing, found[-1][0] if more else None
+    return [(key, row) for (key, _), row in zip(found, completed) if row is not None], last
 
 
 def scan_cells(
     start: bytes,
-    end: bytes | None,
+    end: bytes,
     as_of: int | None,
     fetch: CellFetch,
     *,
     limit: int,
     reverse: bool,
     packed: bool = False,
+    spread: Spread | None = None,
 ) -> Step[Page]:
     """The same for rows of a table, as cells: those that are asked for, deleted rows included."""
     names, condition = fetch.names, fetch.filter
-    found = yield CellScan(
+    wanted = CellScan(
         start, end, names, as_of, limit=limit, reverse=reverse, filter=condition, packed=packed
     )
-    return found, found[-1][0] if len(found) >= limit else None
+    return (yield from _scan_page(wanted, limit, spread))
+
+
+def _scan_page(scan: CellScan, limit: int, spread: Spread | None) -> Step[Page]:
+    """Rows by key. Of a spread table those of all slots, which are asked side by side."""
+    if spread is None:
+        found = yield scan
+        return found, found[-1][0] if len(found) >= limit else None
+    assert scan.end is not None
+    ranges = spread.list_ranges(scan.start, scan.end)
+    asked = placement.choose_page(limit, len(ranges))
+    scans = [replace(scan, start=start, end=end, limit=asked) for start, end in ranges]
+    pages = yield Many(tuple(scans))
+    return placement.merge_pages(pages, asked, limit, reverse=scan.reverse)
 
 
 def _assemble_rows(

@@ -25,11 +25,11 @@ from belvedere.txn.row_atomic.cells.narrow_reader import (
     PAGE_ROWS,
     CellFetch,
     NarrowRowReader,
-    Page,
     fetch_pages,
     gather_batches,
     read_ahead,
 )
+from belvedere.txn.row_atomic.cells.placement import Page, find_spread, row_of
 from belvedere.txn.row_atomic.cells.table_cells import TableCells, cells_of
 from belvedere.txn.scan_request import NarrowingReader, ScanRequest
 
@@ -75,7 +75,7 @@ class RowReader(NarrowingReader):
     def get(self, key: bytes) -> bytes | None:
         if key in self._known:
             return self._known[key]
-        found = self._look(lambda: read_rows.get_row(key, self._as_of))
+        found = self._look(lambda: read_rows.get_row(row_of(self.catalog, key), self._as_of))
         self._after()
         if len(self._known) >= KNOWN_ROWS_MAX:
             self._known.clear()
@@ -90,7 +90,8 @@ class RowReader(NarrowingReader):
             self._known.update(zip(block, self.multi_get(block)))
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        found = self._look(lambda: read_rows.get_rows(keys, self._as_of))
+        wanted = [row_of(self.catalog, key) for key in keys]
+        found = self._look(lambda: read_rows.get_rows(wanted, self._as_of))
         self._after()
         return [stored_value(self.catalog, key, row) for key, row in zip(keys, found)]
 
@@ -124,7 +125,8 @@ class RowReader(NarrowingReader):
     def _fetch_page(
         self, start: bytes, end: bytes, rows: int, reverse: bool
     ) -> tuple[list[tuple[bytes, CellRow]], bytes | None]:
-        step = partial(read_rows.scan_rows, limit=rows, reverse=reverse)
+        spread = find_spread(self.catalog, start)
+        step = partial(read_rows.scan_rows, limit=rows, reverse=reverse, spread=spread)
         page = self._look(partial(step, start, end, self._as_of))
         self._after()
         return page
@@ -139,12 +141,13 @@ class RowReader(NarrowingReader):
         if table is None:
             return None
         fetch = CellFetch(table, request)
+        spread = find_spread(self.catalog, keyspace.row_prefix(request.relation))
 
         def fetch_page(
             start: bytes, end: bytes, rows: int, reverse: bool, packed: bool = False
         ) -> Page:
             step = partial(read_rows.scan_cells, limit=rows, reverse=reverse, packed=packed)
-            page = self._look(partial(step, start, end, self._as_of, fetch))
+            page = self._look(partial(step, start, end, self._as_of, fetch, spread=spread))
             self._after()
             return page
 
@@ -232,10 +235,10 @@ class RowWriter:
 
 def row_write(catalog: Catalog, key: bytes, old: bytes | None, new: bytes | None) -> RowWrite:
     """A change of a row: of a table's, only the cells that differ."""
-    table = _table_cells(catalog, key)
+    table, row = _table_cells(catalog, key), row_of(catalog, key)
     if table is None or new is None:
-        return single_cell_write(key, new)
-    return data_cells.put_row(key, table.changed_cells(old, new))
+        return single_cell_write(row, new)
+    return data_cells.put_row(row, table.changed_cells(old, new))
 
 
 def derived_writes(rows: Sequence[Write], reader: RowReader) -> tuple[RowWrite, ...]:
@@ -261,9 +264,9 @@ def _sum_difference(key: bytes, old: bytes | None, new: bytes | None) -> RowWrit
     return data_cells.add_to_sum(key, payload, tuple(map(int.__sub__, now, was)))
 
 
-def single_cell_write(key: bytes, value: bytes | None) -> RowWrite:
+def single_cell_write(row: bytes, value: bytes | None) -> RowWrite:
     """The write of a row that is stored in one cell."""
-    return data_cells.delete_row(key) if value is None else data_cells.put_row(key, {ROW: value})
+    return data_cells.delete_row(row) if value is None else data_cells.put_row(row, {ROW: value})
 
 
 def _table_cells(catalog: Catalog, key: bytes) -> TableCells | None:

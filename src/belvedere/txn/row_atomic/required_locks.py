@@ -28,6 +28,7 @@ from belvedere.txn.contracts import Intent, LockRequest, Participant, Reader, Ro
 from belvedere.txn.history.readers import OverlayReader
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.cells.layout import Record
+from belvedere.txn.row_atomic.cells.placement import row_of
 from belvedere.txn.row_atomic.commit import CommitRequest
 from belvedere.txn.row_atomic.locks import RowLock
 from belvedere.txn.row_atomic.reader import RowReader, RowWriter, row_write
@@ -113,7 +114,7 @@ def build_request(
         tuple(row_write(catalog, c.key, c.old, c.new) for c in intent.changes),
         body=body,
         time=time,
-        seen={change.key: change.seen for change in intent.changes},
+        seen={row_of(catalog, change.key): change.seen for change in intent.changes},
     )
 
 

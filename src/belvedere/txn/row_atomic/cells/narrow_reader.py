@@ -19,6 +19,7 @@ from belvedere.kv.cell_filter import CellFilter, compared_columns
 from belvedere.txn.contracts import Reader
 from belvedere.txn.history.readers import values_only
 from belvedere.txn.row_atomic.cells import data_cells
+from belvedere.txn.row_atomic.cells.placement import Page
 from belvedere.txn.row_atomic.cells.table_cells import TableCells
 from belvedere.txn.row_atomic.cells.table_filters import build_filter
 from belvedere.txn.scan_request import ScanRequest
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PAGE_ROWS = 1024
-
-Page = tuple[Sequence[tuple[bytes, Cells]], bytes | None]
-"""Rows, and the last key looked at; None at the end of the range."""
 
 
 class FetchPage(Protocol):
