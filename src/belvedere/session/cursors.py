@@ -44,27 +44,27 @@ class SqlCursor:
     def close(self) -> None:
         self._stream.close()
 
-    def move(self, direction: str, count: int | None) -> list[Row]:
+    def move_and_fetch(self, direction: str, count: int | None) -> list[Row]:
         """The rows that a FETCH passes. `direction` is 'forward', 'backward', 'absolute' or
         'relative'; `count` None is ALL."""
         if direction == "forward" and (count is None or count > 0):
-            return self._go_forward(count)
+            return self._fetch_forward(count)
         if direction == "forward" and count is not None and count < 0:
             direction, count = "backward", -count
         if direction == "backward" and count is not None and count < 0:
-            return self._go_forward(-count)
+            return self._fetch_forward(-count)
         if direction == "backward" and count != 0:
-            return self._go_back(count)
+            return self._fetch_backward(count)
         if direction in ("forward", "backward"):
             count = 0
         assert count is not None
-        return self._go_to(direction, count)
+        return self._fetch_at_position(direction, count)
 
-    def _go_forward(self, count: int | None) -> list[Row]:
+    def _fetch_forward(self, count: int | None) -> list[Row]:
         found: list[Row] = []
         while count is None or len(found) < count:
             wanted = READ_AHEAD if count is None else min(READ_AHEAD, count - len(found))
-            rows = self._read_rows(wanted)
+            rows = self._take_next_rows(wanted)
             found += rows
             self._position += len(rows)
             if len(rows) < wanted:
@@ -73,7 +73,7 @@ class SqlCursor:
                 break
         return found
 
-    def _read_rows(self, count: int) -> list[Row]:
+    def _take_next_rows(self, count: int) -> list[Row]:
         """The rows after the position, from those that are kept and then from the stream."""
         if not self._scroll:
             return self._stream.fetch_rows(count)
@@ -82,7 +82,7 @@ class SqlCursor:
             self._kept += self._stream.fetch_rows(missing)
         return self._kept[self._position : self._position + count]
 
-    def _go_back(self, count: int | None) -> list[Row]:
+    def _fetch_backward(self, count: int | None) -> list[Row]:
         self._require_scroll()
         first = 0 if count is None else max(self._position - 1 - count, 0)
         found = self._kept[first : max(self._position - 1, 0)]
@@ -91,23 +91,23 @@ class SqlCursor:
         self._after_last = False
         return found[::-1]
 
-    def _go_to(self, direction: str, count: int) -> list[Row]:
+    def _fetch_at_position(self, direction: str, count: int) -> list[Row]:
         """ABSOLUTE n (from the end below 0) and RELATIVE n: one row, or none outside."""
         if direction == "absolute" and count < 0:
-            self._go_forward(None)
+            self._fetch_forward(None)
             target = max(self._position + count, 0)
         else:
             target = count if direction == "absolute" else self._position + count
         if direction != "absolute" and count == 0:
-            return self._current_row()
+            return self._list_current_row()
         distance = target - self._position
         if distance > 0:
-            return self._go_forward(distance)[distance - 1 :]
+            return self._fetch_forward(distance)[distance - 1 :]
         self._require_scroll()
         self._position, self._after_last = max(target, 0), False
-        return self._current_row()
+        return self._list_current_row()
 
-    def _current_row(self) -> list[Row]:
+    def _list_current_row(self) -> list[Row]:
         self._require_scroll()
         at = self._position
         return [self._kept[at - 1]] if 0 < at <= len(self._kept) else []
@@ -127,27 +127,27 @@ class SqlCursors:
     def __init__(self) -> None:
         self._open: dict[str, SqlCursor] = {}
 
-    def find(self, name: str) -> SqlCursor | None:
+    def find_cursor(self, name: str) -> SqlCursor | None:
         return self._open.get(name)
 
-    def require(self, name: str) -> SqlCursor:
+    def require_cursor(self, name: str) -> SqlCursor:
         found = self._open.get(name)
         if found is None:
             raise InvalidInput("cursor does not exist", sqlstate="34000", name=name)
         return found
 
-    def add(self, name: str, cursor: SqlCursor) -> None:
+    def add_cursor(self, name: str, cursor: SqlCursor) -> None:
         self._open[name] = cursor
 
-    def close(self, name: str | None) -> None:
+    def close_cursors(self, name: str | None) -> None:
         """One of that name, or all."""
         names = list(self._open) if name is None else [name]
         for one in names:
-            self.require(one).close()
+            self.require_cursor(one).close()
             del self._open[one]
 
     @property
-    def of_transaction(self) -> int:
+    def transaction_cursor_count(self) -> int:
         """How many end with the open transaction, or are kept only when it commits."""
         return sum(not cursor.committed for cursor in self._open.values())
 
@@ -168,23 +168,23 @@ def declare_cursor(
         raise InvalidInput(
             "declare cursor can only be used in transaction blocks", sqlstate="25P01"
         )
-    if session.cursors.find(statement.name) is not None:
+    if session.cursors.find_cursor(statement.name) is not None:
         raise InvalidInput("cursor already exists", sqlstate="42P03", name=statement.name)
     stream = open_query_stream(session, statement.source, parameters)
     made = SqlCursor(stream, scroll=statement.scroll, hold=statement.hold)
-    session.cursors.add(statement.name, made)
+    session.cursors.add_cursor(statement.name, made)
     session.transactions.cursors = session.cursors
     return Result("DECLARE CURSOR")
 
 
 def fetch_from_cursor(session: Session, statement: s.FetchCursor, _: Sequence[Any]) -> Result:
-    cursor = session.cursors.require(statement.name)
-    rows = cursor.move(statement.direction, statement.count)
+    cursor = session.cursors.require_cursor(statement.name)
+    rows = cursor.move_and_fetch(statement.direction, statement.count)
     if statement.moves:
         return Result("MOVE", None, None, len(rows))
     return Result("FETCH", cursor.fields, rows, len(rows))
 
 
 def close_cursor(session: Session, statement: s.CloseCursor, _: Sequence[Any]) -> Result:
-    session.cursors.close(statement.name)
+    session.cursors.close_cursors(statement.name)
     return Result("CLOSE CURSOR" if statement.name is not None else "CLOSE CURSOR ALL")

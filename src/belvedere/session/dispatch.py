@@ -179,7 +179,7 @@ SHARE, MAINTENANCE_TIER = "maintenance_share", "maintenance_tier"
 
 def _run_set_variable(session: Session, statement: s.SetVariable, _: Sequence[Any]) -> Result:
     if statement.name.lower() in OF_TRANSACTION:
-        _set_mode_of_transaction(session, statement)
+        _set_transaction_variable(session, statement)
         return Result("SET")
     if statement.local:
         session.begin_unless_autocommit()
@@ -190,7 +190,7 @@ def _run_set_variable(session: Session, statement: s.SetVariable, _: Sequence[An
     return Result("SET")
 
 
-def _set_mode_of_transaction(session: Session, statement: s.SetVariable) -> None:
+def _set_transaction_variable(session: Session, statement: s.SetVariable) -> None:
     """SET transaction_isolation is SET TRANSACTION ISOLATION LEVEL in other words."""
     state = session.transactions
     if statement.name.lower() == ISOLATION:
@@ -293,7 +293,7 @@ def _discard_session_state(session: Session, statement: s.Discard, _: Sequence[A
             raise InvalidInput("discard all cannot run inside a transaction", sqlstate="25001")
         session.settings.reset("all")
         session.settings.reset("session_authorization")
-        session.cursors.close(None)
+        session.cursors.close_cursors(None)
         session.prepared.clear()
         session.notifications.unlisten(None)
         notify.publish_unless_in_transaction(session)
@@ -312,7 +312,7 @@ def _run_analyze_or_vacuum(
     if statement.names:
         found = [_require_relation(session, name) for name in statement.names]
         tables = tuple(item for item in found if isinstance(item, Table))
-    tables = _select_maintained(session, tables)
+    tables = _select_maintainable_tables(session, tables)
     if isinstance(statement, s.Analyze) or statement.analyze:
         for table in tables:
             if table.id in session.host.catalog.objects:  # not one of this transaction's own
@@ -322,9 +322,9 @@ def _run_analyze_or_vacuum(
     return Result("ANALYZE" if isinstance(statement, s.Analyze) else "VACUUM")
 
 
-def _select_maintained(session: Session, tables: tuple[Table, ...]) -> tuple[Table, ...]:
+def _select_maintainable_tables(session: Session, tables: tuple[Table, ...]) -> tuple[Table, ...]:
     """Those that the session's role may maintain; the others are skipped with a notice."""
-    rights = session.identity.find_restriction(session.catalog)
+    rights = session.identity.find_rights_unless_superuser(session.catalog)
     if rights is None:
         return tables
     allowed = tuple(table for table in tables if rights.has(table, "m"))

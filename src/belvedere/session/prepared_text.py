@@ -55,7 +55,7 @@ def prepare_text(session: Session, text: str, types: Signature) -> PreparedText 
             )
         statement = bind.bind_declared_types(session, found[0], types)
         if not isinstance(statement, s.DataPlan):
-            prepared.fields = _describe_result(session, statement)
+            prepared.fields = _find_utility_result_fields(session, statement)
             if isinstance(statement, s.DeclareCursor):
                 prepared.parameters = statement.statement.parameters
             return prepared
@@ -73,7 +73,7 @@ def run_prepared_text(session: Session, prepared: PreparedText, values: Sequence
     entry = prepared.entry
     if entry is None:
         return session.execute(prepared.text, values)
-    if not _is_usable(session, prepared, entry):
+    if not _is_plan_usable(session, prepared, entry):
         entry = _prepare_again(session, prepared)
     try:
         return fast_path.run_by_fastest_path(session, entry, values)
@@ -82,7 +82,7 @@ def run_prepared_text(session: Session, prepared: PreparedText, values: Sequence
         raise InvalidInput("parameter has the wrong type", sqlstate="42804") from None
 
 
-def run_prepared_point_read(
+def try_run_prepared_point_read(
     session: Session, prepared: PreparedText, values: Sequence[Any]
 ) -> Result | None:
     """Run a prepared statement that waits for nothing; None: it is another one."""
@@ -98,7 +98,9 @@ def _prepare_again(session: Session, prepared: PreparedText) -> CompiledStatemen
     try:
         again = prepare_text(session, prepared.text, prepared.types)
         assert again is not None
-        if again.entry is None or _shape(again.fields) != _shape(prepared.fields):
+        if again.entry is None or _list_field_names_and_types(
+            again.fields
+        ) != _list_field_names_and_types(prepared.fields):
             raise InvalidInput("cached plan must not change result type", sqlstate="0A000")
     except Error:
         session.transactions.fail()
@@ -107,16 +109,16 @@ def _prepare_again(session: Session, prepared: PreparedText) -> CompiledStatemen
     return again.entry
 
 
-def _shape(fields: Fields | None) -> list[tuple[str, SqlType]] | None:
+def _list_field_names_and_types(fields: Fields | None) -> list[tuple[str, SqlType]] | None:
     return None if fields is None else [(field.name, field.type) for field in fields]
 
 
 def _find_usable_plan(session: Session, prepared: PreparedText) -> CompiledStatement | None:
     found = cached_plans.find_plan(session, prepared.text, prepared.types)
-    return found if found is not None and _is_usable(session, prepared, found) else None
+    return found if found is not None and _is_plan_usable(session, prepared, found) else None
 
 
-def _is_usable(session: Session, prepared: PreparedText, entry: CompiledStatement) -> bool:
+def _is_plan_usable(session: Session, prepared: PreparedText, entry: CompiledStatement) -> bool:
     variant = session.plan_variant
     return (
         entry.catalog is session.catalog
@@ -125,7 +127,7 @@ def _is_usable(session: Session, prepared: PreparedText, entry: CompiledStatemen
     )
 
 
-def _describe_result(session: Session, statement: s.Statement) -> Fields | None:
+def _find_utility_result_fields(session: Session, statement: s.Statement) -> Fields | None:
     """The columns that a utility statement returns."""
     match statement:
         case s.ShowVariable():
@@ -137,7 +139,7 @@ def _describe_result(session: Session, statement: s.Statement) -> Fields | None:
         case s.Explain():
             return PLAN
         case s.FetchCursor() if not statement.moves:
-            return session.cursors.require(statement.name).fields
+            return session.cursors.require_cursor(statement.name).fields
         case MaintainView() if statement.verb in ("verify", "repair"):
             return VERIFY_FIELDS
         case s.Execute():

@@ -130,7 +130,7 @@ def _fork_transaction(session: Session) -> Transaction:
 
 def _iterate_rows(session: Session, entry: CompiledStatement, run: Any) -> Iterator[Row]:
     plan = entry.data.plan
-    if entry.tier is not Tier.DUCKDB and _is_generated(plan):
+    if entry.tier is not Tier.DUCKDB and _streams_rows_lazily(plan):
         rows = compile_plan(entry.catalog, plan)
         yield from name_failing_views(session.host.views.registry, entry.catalog, plan, rows)(run)
         return
@@ -144,16 +144,16 @@ def _iterate_rows(session: Session, entry: CompiledStatement, run: Any) -> Itera
         yield from rows_of(table.slice(at, ARROW_ROWS), types)
 
 
-def _is_generated(node: n.Node) -> bool:
+def _streams_rows_lazily(node: n.Node) -> bool:
     """Whether Python computes each row of the plan when it is fetched, holding no others."""
     match node:
         case n.Scan() | n.Values() | n.TableFunction() | n.VirtualScan() | n.ForeignScan():
             return True
         case n.Filter() | n.Project() | n.Limit():
-            return _is_generated(node.input)
+            return _streams_rows_lazily(node.input)
         case n.Join() if node.lookup is not None:
-            return _is_generated(node.left)
+            return _streams_rows_lazily(node.left)
         case n.SetOperation() if node.kind is n.SetKind.UNION and node.all:
-            return _is_generated(node.left) and _is_generated(node.right)
+            return _streams_rows_lazily(node.left) and _streams_rows_lazily(node.right)
         case _:
             return False

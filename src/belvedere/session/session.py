@@ -110,7 +110,9 @@ class Session:
         self.fast_path_run = FastPathRun((), self.services)  # of one statement after the other
         self.interrupt = Interrupt()
         self.identity = identity or SessionIdentity()
-        self.identity.attach(self.settings, lambda: self.catalog, self._select_plans_by_settings)
+        self.identity.follow_settings(
+            self.settings, lambda: self.catalog, self._select_plans_by_settings
+        )
         self.plan_variant = cached_plans.get_plan_variant(self)
         self._plans: Callable[[str], Any] = cached_plans.make_plan_finder(self)
         for name in ("timezone", "rewrite", "freshness", "search_path"):
@@ -340,7 +342,7 @@ class Session:
             elif self.shared.rewrite_rules:
                 plan = apply_rewrite_rules(data.plan, self.catalog, self.shared.rewrite_rules)
                 original = data = replace(data, plan=plan)
-        deferred = create.find_deferred_views(self.catalog, data.plan)
+        deferred = create.list_deferred_views_of_plan(self.catalog, data.plan)
         if optimized is None:
             optimized = self.expand_views_and_optimize(data.plan)
         entry = self.compile_optimized_plan(data, optimized, record, tier, wrap, deferred)

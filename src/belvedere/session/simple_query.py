@@ -31,7 +31,7 @@ def run_simple_query(session: Session, text: str) -> Iterator[Result]:
         yield from _run_in_one_transaction(session, parts)
 
 
-def run_simple_point_read(session: Session, text: str) -> Result | None:
+def try_run_simple_point_read(session: Session, text: str) -> Result | None:
     """Run a text that waits for nothing; None: it is another one."""
     entry = cached_plans.find_plan(session, text, ())
     if entry is not None:

@@ -73,7 +73,7 @@ def both(
 ) -> tuple[object, object]:
     found = outcome(con, file, options)
     with monkeypatch.context() as patch:
-        patch.setattr(text_chunks, "parse_arrow_columns", lambda *_: None)
+        patch.setattr(text_chunks, "try_parse_arrow_columns", lambda *_: None)
         return found, outcome(con, file, options)
 
 

@@ -326,7 +326,7 @@ class Client:
             self._writer.add(build_message(b"t", pack_int16(len(types)) + oids))
             fields = None if statement is None else statement.fields
             formats: tuple[int, ...] = (0,) * len(fields or ())
-        elif kind == ord("P") and (cursor := self.session.cursors.find(name)) is not None:
+        elif kind == ord("P") and (cursor := self.session.cursors.find_cursor(name)) is not None:
             fields, formats = cursor.fields, (0,) * len(cursor.fields)
         elif kind == ord("P"):
             portal = self._portals.require_portal(name)

@@ -218,7 +218,7 @@ class Listener:
             self._clients[number].session = session
         for name, value in {**(role.settings if role else {}), **wanted.settings}.items():
             session.settings.set(name, value)
-        session.settings.keep_as_start()
+        session.settings.keep_as_reset_values()
         return session
 
     def _require_connect(self, session: Session, role: Role) -> None:

@@ -14,9 +14,9 @@ from belvedere.interfaces.server.portals import Portals
 from belvedere.interfaces.server.prepared_rounds import PreparedRound
 from belvedere.interfaces.server.row_encoder import RowFormat, make_text_row_format
 from belvedere.session.context.result import Result
-from belvedere.session.prepared_text import run_prepared_point_read
+from belvedere.session.prepared_text import try_run_prepared_point_read
 from belvedere.session.session import Session
-from belvedere.session.simple_query import run_simple_point_read
+from belvedere.session.simple_query import try_run_simple_point_read
 from belvedere.session.statement.parameters import ParameterTypesDiffer
 
 ANSWER_BYTES_MAX = 32 * 1024
@@ -41,7 +41,7 @@ class PointReader:
     def answer_round(self, known: PreparedRound, values: tuple[Any, ...]) -> bytes | None:
         """The same for a round that was read."""
         try:
-            result = run_prepared_point_read(self._session, known.statement, values)
+            result = try_run_prepared_point_read(self._session, known.statement, values)
         except (Error, ParameterTypesDiffer):  # the usual way meets and tells it
             return None
         if result is None:
@@ -55,7 +55,7 @@ class PointReader:
         body = BodyReader(data[HEADER_BYTES:])
         try:
             text = body.read_text()
-            result = run_simple_point_read(self._session, text) if body.is_at_end else None
+            result = try_run_simple_point_read(self._session, text) if body.is_at_end else None
         except (Error, ParameterTypesDiffer):
             return None
         if result is None or result.fields is None:

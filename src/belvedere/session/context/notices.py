@@ -71,14 +71,14 @@ def build_skip_notices(catalog: Catalog, statement: Any) -> list[str]:
             there = any(schema.name == statement.name for schema in catalog.schemas)
             return [f'schema "{statement.name}" already exists, skipping'] if there else []
         case _ if isinstance(statement, _CREATE_STATEMENTS) and statement.if_not_exists:
-            name, schema = _created_name_and_schema(statement)
+            name, schema = _find_created_name_and_schema(statement)
             there = name is not None and catalog.find_relation(name, schema) is not None
             return [f'relation "{name}" already exists, skipping'] if there else []
         case _:
             return []
 
 
-def _created_name_and_schema(statement: Any) -> tuple[str | None, str]:
+def _find_created_name_and_schema(statement: Any) -> tuple[str | None, str]:
     name = statement.name
     if isinstance(statement, d.CreateIndex):
         return name, statement.table.schema or "public"

@@ -124,7 +124,7 @@ class SessionNotifications:
         sent, wanted = list(self._sent), list(self._wanted)
         self.forget_changes()
         for channel, listens in wanted:
-            self._apply_channel(channel, listens)
+            self._listen_or_unlisten(channel, listens)
         reached: dict[SessionNotifications, None] = {}
         for channel, payload in sent:
             for listener in self._hub.find_listeners(channel):
@@ -134,7 +134,7 @@ class SessionNotifications:
             if listener.on_arrival is not None:
                 listener.on_arrival()
 
-    def _apply_channel(self, channel: str | None, listens: bool) -> None:
+    def _listen_or_unlisten(self, channel: str | None, listens: bool) -> None:
         if listens and channel is not None and channel not in self.channels:
             self.channels.add(channel)
             self._hub.add_listener(channel, self)
@@ -153,4 +153,4 @@ class SessionNotifications:
 
     def close(self) -> None:
         self.forget_changes()
-        self._apply_channel(None, listens=False)
+        self._listen_or_unlisten(None, listens=False)

@@ -293,13 +293,13 @@ class SessionSettings:
         if setting.name == "session_authorization":
             self.set("role", "none", local=local)
 
-    def put_derived(self, name: str, text: str) -> None:
+    def set_derived_setting(self, name: str, text: str) -> None:
         """Set what follows from something else, and what RESET goes back to."""
         self._starts[name] = text
         if self._texts[name] != text:
             self._store_setting_value(name, text, SETTINGS[name].parse(text))
 
-    def keep_as_start(self) -> None:
+    def keep_as_reset_values(self) -> None:
         """What is set now is what RESET goes back to: called when a client has connected."""
         self._starts = {
             name: text for name, text in self._texts.items() if text != SETTINGS[name].default
@@ -328,7 +328,7 @@ class SessionSettings:
             self.watchers[name](value)
 
     @property
-    def has_local(self) -> bool:
+    def has_local_settings(self) -> bool:
         """Whether SET LOCAL has set something."""
         return bool(self._local)
 

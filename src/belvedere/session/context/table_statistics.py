@@ -109,7 +109,9 @@ class TableStatistics:
         catalog = self._source.visibility.published_snapshot.catalog
         if not isinstance(catalog.get(relation), Table | View):
             return UNKNOWN_ROWS
-        return _read_first_rows_and_count(self._reader(), compiled_relation(catalog, relation))[0]
+        return _read_first_rows_and_estimate_count(
+            self._reader(), compiled_relation(catalog, relation)
+        )[0]
 
     def distinct_count(self, relation: int, slot: int) -> float | None:
         found = self.column_summary(relation, slot)
@@ -142,10 +144,10 @@ class TableStatistics:
         rows, step, values = 0, 1, list[bytes]()
         chosen = random.Random(SAMPLE_SEED)
         for batch in self._reader().scan_values(table.start, table.end):
-            values += _pick_one_of_each(batch, step, chosen)
+            values += _pick_one_of_every_step(batch, step, chosen)
             rows += len(batch)
             while len(values) > 2 * ANALYZED_MAX:
-                values, step = _pick_one_of_each(values, 2, chosen), step * 2
+                values, step = _pick_one_of_every_step(values, 2, chosen), step * 2
         self._store_sample(relation, TableSample(position, float(rows), table, values))
 
     def _get_fresh_sample(self, relation: int) -> TableSample:
@@ -169,17 +171,19 @@ class TableStatistics:
             return TableSample(position, UNKNOWN_ROWS)
         compiled, reader = compiled_relation(catalog, relation), self._reader()
         if not isinstance(compiled, CompiledTable):
-            return TableSample(position, _estimate_state_rows(reader, compiled))
-        rows, values = _read_first_rows_and_count(reader, compiled)
+            return TableSample(position, _estimate_view_rows(reader, compiled))
+        rows, values = _read_first_rows_and_estimate_count(reader, compiled)
         if len(values) >= COUNTED_MAX:
             values = list(_sample_rows_evenly_by_key(reader, compiled))
             return TableSample(position, rows, compiled, values, in_runs=True)
         step = len(values) // SAMPLED_MAX + 1
-        picked = _pick_one_of_each(values, step, random.Random(SAMPLE_SEED))
+        picked = _pick_one_of_every_step(values, step, random.Random(SAMPLE_SEED))
         return TableSample(position, rows, compiled, picked)
 
 
-def _pick_one_of_each(values: Sequence[bytes], step: int, chosen: random.Random) -> list[bytes]:
+def _pick_one_of_every_step(
+    values: Sequence[bytes], step: int, chosen: random.Random
+) -> list[bytes]:
     """One of every `step` values, any of them: every n-th one would miss what repeats with the same
     period, such as a column that is the key modulo a number."""
     if step == 1:
@@ -192,7 +196,7 @@ def _pick_one_of_each(values: Sequence[bytes], step: int, chosen: random.Random)
     return found
 
 
-def _read_first_rows_and_count(
+def _read_first_rows_and_estimate_count(
     reader: Reader, relation: CompiledTable | CompiledView
 ) -> tuple[float, list[bytes]]:
     """The estimated number of rows, and the first of them, or all."""
@@ -207,7 +211,7 @@ def _read_first_rows_and_count(
     return rows, values
 
 
-def _estimate_state_rows(reader: Reader, view: CompiledView) -> float:
+def _estimate_view_rows(reader: Reader, view: CompiledView) -> float:
     """The estimated number of rows of a view's state, extrapolated as that of a table."""
     rows, reached = 0, b""
     for pairs in reader.scan(view.start, view.end):
@@ -245,12 +249,14 @@ def _estimate_range_factor(reader: Reader, keys: RowRange, reached: bytes) -> fl
     if place >= min(len(first), len(last)) or reached[place] != first[place]:
         low, high, here = _convert_keys_to_numbers(first, last, reached)
         return max(1.0, (high - low) / max(1, here - low))
-    groups = _list_large_parts(reader, keys, first, last)
+    groups = _split_range_by_leading_value(reader, keys, first, last)
     inside = _estimate_range_factor(reader, groups[0], reached)
     return inside * max(1.0, len(groups) - 0.5)  # the last one is seldom full
 
 
-def _list_large_parts(reader: Reader, keys: RowRange, first: bytes, last: bytes) -> list[RowRange]:
+def _split_range_by_leading_value(
+    reader: Reader, keys: RowRange, first: bytes, last: bytes
+) -> list[RowRange]:
     """The parts of a range that have one value each in the first byte that differs; without those
     of a few rows, unless all are: some keys far from the others say little about the table."""
     place = _common_prefix_length(first, last)
@@ -296,13 +302,13 @@ def _sample_rows_evenly_by_key(reader: Reader, table: CompiledTable) -> Iterator
     if ends is None:
         return
     keys = RowRange(table.start, table.end)
-    parts = _list_large_parts(reader, keys, ends[0][0], ends[1][0])
+    parts = _split_range_by_leading_value(reader, keys, ends[0][0], ends[1][0])
     seen: set[bytes] = set()
     for i in range(RUN_COUNT):
         number = i * len(parts) // RUN_COUNT
         for _ in range(GAPS_MAX):
             part = parts[number]
-            start = _find_place_in_range(reader, part, i * GOLDEN_SHARE % 1.0 if i else 0.0)
+            start = _interpolate_key_in_range(reader, part, i * GOLDEN_SHARE % 1.0 if i else 0.0)
             run = [
                 pair for pairs in reader.scan(start, table.end, limit=RUN_ROWS) for pair in pairs
             ]
@@ -313,7 +319,7 @@ def _sample_rows_evenly_by_key(reader: Reader, table: CompiledTable) -> Iterator
         seen.update(key for key, _ in run)
 
 
-def _find_place_in_range(reader: Reader, keys: RowRange, share: float) -> bytes:
+def _interpolate_key_in_range(reader: Reader, keys: RowRange, share: float) -> bytes:
     """A key so far into a range, as keys are spread."""
     ends = _read_first_and_last_row(reader, keys)
     if ends is None:  # deleted meanwhile: every read is of what is published then

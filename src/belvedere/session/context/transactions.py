@@ -38,7 +38,7 @@ class CursorsOfTransaction(Protocol):
     """The cursors of a session, as far as a transaction has to know of them."""
 
     @property
-    def of_transaction(self) -> int: ...
+    def transaction_cursor_count(self) -> int: ...
 
     def end_transaction(self, *, committed: bool) -> None: ...
 
@@ -282,7 +282,7 @@ class TransactionState:
     # -- the catalog inside a transaction -----------------------------------------------------
 
     @property
-    def has_begun(self) -> bool:
+    def has_transaction_to_keep(self) -> bool:
         """Whether a transaction is open that was begun by BEGIN, or that has something to lose:
         what commits by itself must neither lose nor commit it."""
         return self.explicit or (self.open is not None and self._has_more_than_read(self.open))
@@ -295,8 +295,8 @@ class TransactionState:
             or transaction.lock_count
             or not transaction.isolation.snapshot_per_statement
             or self._savepoints
-            or (self.cursors is not None and self.cursors.of_transaction)
-            or self._settings.has_local
+            or (self.cursors is not None and self.cursors.transaction_cursor_count)
+            or self._settings.has_local_settings
             or self.deferred is not None
             or self.deferred_names
             or self.read_only != self.is_read_only_by_default
@@ -305,12 +305,12 @@ class TransactionState:
 
     def end_before_own_commit(self) -> None:
         """End a transaction that has only read, before a statement that commits by itself."""
-        assert not self.has_begun
+        assert not self.has_transaction_to_keep
         self.commit()
 
     def require_nothing_open(self, what: str) -> None:
         """Unsupported for what commits by itself, in a transaction that has begun."""
-        if self.has_begun:
+        if self.has_transaction_to_keep:
             self.fail()
             raise Unsupported(f"{what} inside a transaction", hint="commit first")
 

@@ -37,7 +37,10 @@ def insert_arrow_table(session: Session, name: str, table: pa.Table) -> Result:
         assert isinstance(statement, s.Copy)
         return session.run_with_timeout(
             lambda: session.run_in_transaction(
-                True, lambda t: insert_column_batches(session, t, statement, _split_table(table))
+                True,
+                lambda t: insert_column_batches(
+                    session, t, statement, _split_into_column_batches(table)
+                ),
             )
         )
     except BaseException:
@@ -45,6 +48,6 @@ def insert_arrow_table(session: Session, name: str, table: pa.Table) -> Result:
         raise
 
 
-def _split_table(table: pa.Table) -> Iterator[list[pa.Array]]:
+def _split_into_column_batches(table: pa.Table) -> Iterator[list[pa.Array]]:
     for batch in table.combine_chunks().to_batches(BATCH_ROWS):
         yield batch.columns

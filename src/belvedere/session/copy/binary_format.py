@@ -28,7 +28,7 @@ _INT32 = struct.Struct("!i")
 _PAIR = struct.Struct("!Ii")
 
 
-def write_rows(
+def write_binary_rows(
     write: Callable[[bytes], object], types: Sequence[SqlType], rows: Iterable[Row]
 ) -> int:
     """Write rows, each by one call; the header goes with the first, as clients expect it."""
@@ -50,24 +50,28 @@ def write_rows(
     return count
 
 
-def read_rows(file: BinaryIO, types: Sequence[SqlType], names: Sequence[str]) -> Iterator[Row]:
+def read_binary_rows(
+    file: BinaryIO, types: Sequence[SqlType], names: Sequence[str]
+) -> Iterator[Row]:
     """The rows of a file, up to its end; an error names the row and the column it is in."""
     _read_header(file)
     decoders, width, number = [make_binary_decoder(one) for one in types], len(types), 0
     while start := file.read(2):  # the end may be missing, as in PostgreSQL
         number += 1
         if len(start) == 1:
-            raise _unexpected_end()
+            raise _make_unexpected_end_error()
         (count,) = _INT16.unpack(start)
         if count == -1:
             break
         if count != width:
-            raise _bad_file("wrong number of fields", row=number, found=count, expected=width)
+            raise _make_bad_file_error(
+                "wrong number of fields", row=number, found=count, expected=width
+            )
         values = []
         for name, decode in zip(names, decoders):
             (size,) = _INT32.unpack(_read_exactly(file, 4))
             if size < -1:
-                raise _bad_file("invalid field size", row=number, column=name)
+                raise _make_bad_file_error("invalid field size", row=number, column=name)
             try:
                 values.append(None if size == -1 else decode(_read_exactly(file, size)))
             except InvalidInput as error:
@@ -76,30 +80,30 @@ def read_rows(file: BinaryIO, types: Sequence[SqlType], names: Sequence[str]) ->
                 raise
         yield tuple(values)
     if file.read(1):
-        raise _bad_file("received copy data after EOF marker")
+        raise _make_bad_file_error("received copy data after EOF marker")
 
 
 def _read_header(file: BinaryIO) -> None:
     if file.read(len(SIGNATURE)) != SIGNATURE:
-        raise _bad_file("COPY file signature not recognized")
+        raise _make_bad_file_error("COPY file signature not recognized")
     flags, extension = _PAIR.unpack(_read_exactly(file, _PAIR.size))
     if flags & _CRITICAL_FLAGS:
-        raise _bad_file("unrecognized critical flags in COPY file header")
+        raise _make_bad_file_error("unrecognized critical flags in COPY file header")
     if extension < 0:
-        raise _bad_file("invalid COPY file header")
+        raise _make_bad_file_error("invalid COPY file header")
     _read_exactly(file, extension)
 
 
 def _read_exactly(file: BinaryIO, size: int) -> bytes:
     data = file.read(size)
     if len(data) != size:
-        raise _unexpected_end()
+        raise _make_unexpected_end_error()
     return data
 
 
-def _unexpected_end() -> InvalidInput:
-    return _bad_file("unexpected EOF in COPY data")
+def _make_unexpected_end_error() -> InvalidInput:
+    return _make_bad_file_error("unexpected EOF in COPY data")
 
 
-def _bad_file(message: str, **facts: Any) -> InvalidInput:
+def _make_bad_file_error(message: str, **facts: Any) -> InvalidInput:
     return InvalidInput(message, sqlstate="22P04", **facts)

@@ -48,7 +48,7 @@ _FILE_ROWS = -1  # the number of the CTE that a chunk of the file is read as
 
 
 def run_copy(session: Session, statement: s.Copy, _: Sequence[Any]) -> Result:
-    _parse_options(statement)
+    _parse_text_format(statement)
     fields = statement.columns if statement.direction == "from" else statement.plan.fields
     session.copy_streams.column_count = len(fields)
     session.copy_streams.binary = statement.format == "binary"
@@ -65,7 +65,7 @@ def run_copy(session: Session, statement: s.Copy, _: Sequence[Any]) -> Result:
     return Result("COPY", affected=count.affected)
 
 
-def _parse_options(statement: s.Copy) -> TextFormat:
+def _parse_text_format(statement: s.Copy) -> TextFormat:
     names = [field.name for field in statement.columns]
     return parse_copy_options(statement.format, statement.direction, dict(statement.options), names)
 
@@ -104,7 +104,9 @@ class _CopyLoader:
             rows = self._make_table_rows(chunk)
         except InvalidInput as error:
             if error.sqlstate.startswith("22"):  # the others show the row
-                failing = (line for line, row in zip(lines, chunk) if not self._has_table_row(row))
+                failing = (
+                    line for line, row in zip(lines, chunk) if not self._can_make_table_row(row)
+                )
                 error.facts.setdefault("line", next(failing, None))
             raise
         self._loader.add_rows(rows)
@@ -114,17 +116,17 @@ class _CopyLoader:
         run = self._run.with_ctes({_FILE_ROWS: CteRows(chunk)})
         return [self._widen(row) for row in map(self._make(run), self._each(run))]
 
-    def _has_table_row(self, row: Row) -> bool:
+    def _can_make_table_row(self, row: Row) -> bool:
         try:
             self._make_table_rows([row])
         except InvalidInput:
             return False
         return True
 
-    def insert_arrow_columns(self, columns: list[Any]) -> bool:
+    def try_insert_arrow_columns(self, columns: list[Any]) -> bool:
         """Insert Arrow columns of the file as they are; False when they must become rows first."""
         self.session.interrupt.check()
-        batch = parquet.build_slot_ordered_batch(columns, self.columns, self.table)
+        batch = parquet.try_build_slot_ordered_batch(columns, self.columns, self.table)
         if batch is None:
             return False
         try:
@@ -156,7 +158,7 @@ def _load_text_file(intake: _CopyLoader, statement: s.Copy, lines: IO[str]) -> N
     """Load a text file chunk by chunk as columns; other chunks are read record by record."""
     types, in_table = [field.type for field in statement.columns], intake.find_file_column_types()
     names = [field.name for field in statement.columns]
-    style = _parse_options(statement)
+    style = _parse_text_format(statement)
     try:
         for chunk in text_chunks.split_line_chunks(lines, style):
             columns = None
@@ -165,8 +167,8 @@ def _load_text_file(intake: _CopyLoader, statement: s.Copy, lines: IO[str]) -> N
                 style = style._replace(header=Header.NONE)
             headless = style.header is Header.NONE
             if in_table is not None and len(in_table) == len(types) and headless:
-                columns = text_chunks.parse_arrow_columns(chunk, style, in_table)
-            if columns is None or not intake.insert_arrow_columns(columns):
+                columns = text_chunks.try_parse_arrow_columns(chunk, style, in_table)
+            if columns is None or not intake.try_insert_arrow_columns(columns):
                 records = _parse_typed_records(chunk, style, types, names)
                 while some := list(itertools.islice(records, CHUNK_ROWS)):
                     numbers, rows = zip(*some)
@@ -190,7 +192,7 @@ def _open_binary_input(session: Session, statement: s.Copy) -> Iterator[BinaryIO
 def _load_binary_file(intake: _CopyLoader, statement: s.Copy, file: BinaryIO) -> None:
     types = [field.type for field in statement.columns]
     convert = make_row_reporting_converter(make_assignment_converter(types))
-    rows = binary_format.read_rows(file, types, [field.name for field in statement.columns])
+    rows = binary_format.read_binary_rows(file, types, [field.name for field in statement.columns])
     while chunk := list(itertools.islice(rows, CHUNK_ROWS)):
         intake.insert_file_rows(list(map(convert, chunk)))
 
@@ -219,7 +221,7 @@ def _load_column_batches(
         make_assignment_converter([field.type for field in statement.columns])
     )
     for columns in batches:
-        if intake.columns is None or not intake.insert_arrow_columns(columns):
+        if intake.columns is None or not intake.try_insert_arrow_columns(columns):
             values = [column.to_pylist() for column in columns]
             intake.insert_file_rows(list(map(convert, zip(*values))))
 
@@ -281,13 +283,13 @@ def _parse_typed_records(
         try:
             values = [None if v is None else p(v) for p, v in zip(parsers, record)]
         except InvalidInput as error:
-            _add_failing_field(error, parsers, record, names)
+            _add_failing_column_to_error(error, parsers, record, names)
             error.facts.setdefault("line", number)
             raise
         yield number, tuple(values)
 
 
-def _add_failing_field(
+def _add_failing_column_to_error(
     error: InvalidInput,
     parsers: list[Callable[[str], Any]],
     record: Sequence[str | None],
@@ -318,11 +320,11 @@ def _copy_query_to_output(session: Session, transaction: Transaction, statement:
     if statement.format == "parquet":
         if statement.path is None:
             raise Unsupported("COPY of Parquet to STDOUT")
-        with _replace_output(statement.path) as draft:
+        with _open_draft_of_output(statement.path) as draft:
             return Result("COPY", affected=parquet.write_parquet_rows(draft, names, types, rows))
     if statement.format == "binary":
         return Result("COPY", affected=_write_binary_rows(session, statement, types, rows))
-    style = _parse_options(statement)
+    style = _parse_text_format(statement)
     formatters = [text_formatter(one) for one in types]
     records = ([None if v is None else form(v) for form, v in zip(formatters, row)] for row in rows)
     if statement.path is None:
@@ -333,7 +335,7 @@ def _copy_query_to_output(session: Session, transaction: Transaction, statement:
             ),
         )
     with (
-        _replace_output(statement.path) as draft,
+        _open_draft_of_output(statement.path) as draft,
         draft.open("w", encoding="utf-8", newline="") as out,
     ):
         return Result("COPY", affected=text_format.write_records(out, style, names, records))
@@ -344,13 +346,13 @@ def _write_binary_rows(
 ) -> int:
     if statement.path is None:
         out = session.copy_streams.require_binary_output()
-        return binary_format.write_rows(out.write, types, rows)
-    with _replace_output(statement.path) as draft, draft.open("wb") as file:
-        return binary_format.write_rows(file.write, types, rows)
+        return binary_format.write_binary_rows(out.write, types, rows)
+    with _open_draft_of_output(statement.path) as draft, draft.open("wb") as file:
+        return binary_format.write_binary_rows(file.write, types, rows)
 
 
 @contextmanager
-def _replace_output(path: str) -> Iterator[Path]:
+def _open_draft_of_output(path: str) -> Iterator[Path]:
     """The file that becomes the one of this path when all of it is written."""
     try:
         with replace_when_written(Path(path)) as draft:

@@ -59,7 +59,7 @@ def parse_copy_options(
     for name in options:
         if name not in SUPPORTED | REFUSED:
             raise InvalidInput("option of COPY not recognized", sqlstate="42601", option=name)
-    _refuse_unsupported(form, direction, options)
+    _refuse_unsupported_options(form, direction, options)
     csv = form == "csv"
     for name in _OF_CSV:
         if name in options and not csv:
@@ -74,11 +74,11 @@ def parse_copy_options(
         options.get("escape", quote),
         _parse_force_quote(options.get("force_quote", ""), direction, columns),
     )
-    _check_signs(style)
+    _check_special_characters(style)
     return style
 
 
-def _refuse_unsupported(form: str, direction: str, options: dict[str, str]) -> None:
+def _refuse_unsupported_options(form: str, direction: str, options: dict[str, str]) -> None:
     if form == "parquet" and options:
         raise Unsupported("option of COPY for Parquet files", option=next(iter(options)))
     for name, value in options.items():
@@ -126,7 +126,7 @@ def _parse_force_quote(value: str, direction: str, columns: Sequence[str]) -> fr
     return frozenset(map(columns.index, value.split(",")))
 
 
-def _check_signs(style: TextFormat) -> None:
+def _check_special_characters(style: TextFormat) -> None:
     """The checks of delimiter, NULL string, quote and escape, in PostgreSQL's order."""
     if len(style.delimiter) != 1 or not style.delimiter.isascii():
         raise Unsupported("COPY delimiter must be a single one-byte character")

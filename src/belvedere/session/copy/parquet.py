@@ -36,7 +36,7 @@ def read_column_batches(path: Path, names: list[str]) -> Iterator[list[Any]]:
         yield [batch.column(name) for name in chosen]
 
 
-def build_slot_ordered_batch(
+def try_build_slot_ordered_batch(
     columns: list[Any], places: list[int | None] | None, table: CompiledTable
 ) -> Any:
     """The columns as a record batch with one column for every slot of the table, or None when a

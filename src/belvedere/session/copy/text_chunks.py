@@ -51,7 +51,7 @@ def split_line_chunks(lines: IO[str], style: TextFormat) -> Iterator[LineChunk]:
         number += len(taken)
 
 
-def parse_arrow_columns(
+def try_parse_arrow_columns(
     chunk: LineChunk, style: TextFormat, types: list[SqlType]
 ) -> list[Any] | None:
     """The columns of a chunk, or None when it has to be read record by record."""
@@ -69,7 +69,7 @@ def parse_arrow_columns(
         if not style.csv and sum(c.null_count for c in table.columns) != text.count("\\"):
             return None
         found = [
-            _convert_string_column(c.combine_chunks(), t) for c, t in zip(table.columns, types)
+            _try_convert_string_column(c.combine_chunks(), t) for c, t in zip(table.columns, types)
         ]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeEncodeError):
         return None
@@ -119,7 +119,7 @@ def _read_string_columns(text: str, style: TextFormat, width: int) -> Any:
     )
 
 
-def _convert_string_column(column: Any, sql_type: SqlType) -> Any:
+def _try_convert_string_column(column: Any, sql_type: SqlType) -> Any:
     """The column with values of the type; None when a value is spelled otherwise."""
     import pyarrow as pa  # heavy
     import pyarrow.compute as pc  # heavy

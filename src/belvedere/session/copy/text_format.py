@@ -35,11 +35,11 @@ def read_records(
     if style.header is not Header.NONE:
         first = next(records, None)
         if style.header is Header.MATCH and first is not None:
-            _require_names(first[1], names)
+            _require_header_names(first[1], names)
     return records
 
 
-def _require_names(header: Record, names: Sequence[str]) -> None:
+def _require_header_names(header: Record, names: Sequence[str]) -> None:
     if len(header) != len(names):
         raise InvalidInput(
             "wrong number of fields in the header line",

@@ -164,7 +164,7 @@ def _change_catalog(session: Session, tag: str, change: Callable[[CatalogEdit], 
     edit = CatalogEdit(state.open.catalog)
     try:
         change(edit)
-        if not state.has_begun and _needs_index_backfill(edit, session.host.catalog):
+        if not state.has_transaction_to_keep and _needs_index_backfill(edit, session.host.catalog):
             state.end_before_own_commit()
             session.host.change_schema(change)
         else:

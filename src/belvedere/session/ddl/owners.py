@@ -44,7 +44,7 @@ def change_owner(edit: CatalogEdit, statement: d.Alter, identity: SessionIdentit
             "cannot change owner of a column's sequence", sqlstate="0A000", name=item.name
         )
     role = identity.find_role_id(edit.catalog, action.role)
-    if identity.find_restriction(edit.catalog) is not None:
+    if identity.find_rights_unless_superuser(edit.catalog) is not None:
         _require_create(edit, item, role)
     _set_owner(edit, item, role)
 

@@ -57,7 +57,7 @@ def run_explain(session: Session, statement: s.Explain, parameters: Sequence[Any
 
     estimate = session.shared.make_row_estimator(session.catalog)
 
-    def build_node_annotation(node: n.Node) -> str:
+    def format_node_annotation(node: n.Node) -> str:
         text = f"(rows={max(1, round(estimate(node)))})"
         found = measures.get(id(node))
         if found is not None and found.loops:
@@ -65,7 +65,7 @@ def run_explain(session: Session, statement: s.Explain, parameters: Sequence[Any
             text += f" (actual rows={found.rows} loops={found.loops} time={spent:.3f} ms)"
         return text
 
-    lines = print_plan(data.plan, note=build_node_annotation).splitlines() + lines
+    lines = print_plan(data.plan, note=format_node_annotation).splitlines() + lines
     lines += _describe_foreign_scans(session, data, parameters)
     lines.append(f"tier: {choice.tier} ({choice.reason})")
     if choice.tier is Tier.DUCKDB:

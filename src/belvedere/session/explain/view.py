@@ -34,7 +34,7 @@ def describe_view_statement(
     """How a view is kept, or would be, and what it makes each write do."""
     catalog, registry, name = session.catalog, session.host.views.registry, statement.name
     if isinstance(statement, d.CreateMaterializedView):
-        new = create.build_new_view(session, statement)
+        new = create.bind_new_view(session, statement)
         compiled = registry.compile_new_view_plan(catalog, new)
         options = _describe_view_options(new.options)
         head = f"view {name.name} would be {new.maintenance.value}{options}"

@@ -110,23 +110,23 @@ def _bind_query_text(catalog: Catalog, text: str) -> n.Node:
 
 
 def create_materialized_view(session: Session, statement: d.CreateMaterializedView) -> Result:
-    begun = session.transactions.has_begun
+    begun = session.transactions.has_transaction_to_keep
     name, schema = statement.name.name, statement.name.schema or "public"
     if statement.if_not_exists and session.catalog.find_relation(name, schema) is not None:
         if begun:
             return Result("CREATE MATERIALIZED VIEW")
         return _await_build_or_create(session, statement)
-    require_maintainable(session, statement)
+    require_maintainable_view(session, statement)
     if begun:
         change_catalog_in_transaction(
             session,
             lambda edit: session.host.views.create_view_in_edit(
-                edit, build_new_view(session, statement)
+                edit, bind_new_view(session, statement)
             ),
         )
     else:
         create_view_online(session, statement)
-    note_undetermined_part(session, statement)
+    add_notice_of_undetermined_part(session, statement)
     _note_created_view(session, name, schema)
     return Result("CREATE MATERIALIZED VIEW")
 
@@ -139,7 +139,7 @@ def _note_created_view(session: Session, name: str, schema: str) -> None:
         session.shared.statistics.note_created_view(made.id, existing)
 
 
-def require_maintainable(session: Session, statement: d.CreateMaterializedView) -> None:
+def require_maintainable_view(session: Session, statement: d.CreateMaterializedView) -> None:
     """Refuse what no view can have."""
     _require_maintainable_query(statement)
     _require_no_schedule_of_foreign(statement)
@@ -154,11 +154,11 @@ def create_view_online(
     with session.host.views.backfills.use_build_control(
         _make_build_control(session, statement.name.name, statement.plan)
     ):
-        new = build_new_view(session, statement)
+        new = bind_new_view(session, statement)
         session.host.views.create_views([replace(new, replaces=replaces)])
 
 
-def note_undetermined_part(session: Session, statement: d.CreateMaterializedView) -> None:
+def add_notice_of_undetermined_part(session: Session, statement: d.CreateMaterializedView) -> None:
     part = find_undetermined_part(statement.plan)
     if part is not None:
         said = f"depends on {part}: its rows are those of the last change of a table or REFRESH"
@@ -183,9 +183,9 @@ def change_catalog_in_transaction(
         raise
 
 
-def create_stored_index(session: Session, new: NewView) -> None:
+def create_index_stored_as_view(session: Session, new: NewView) -> None:
     """Create an index that is stored as a view: online, or in the transaction that has begun."""
-    if session.transactions.has_begun:
+    if session.transactions.has_transaction_to_keep:
         change_catalog_in_transaction(
             session, lambda edit: session.host.views.create_view_in_edit(edit, new)
         )
@@ -194,7 +194,7 @@ def create_stored_index(session: Session, new: NewView) -> None:
         session.host.views.create_views([new])
 
 
-def build_new_view(session: Session, statement: d.CreateMaterializedView) -> NewView:
+def bind_new_view(session: Session, statement: d.CreateMaterializedView) -> NewView:
     """What the statement asks for, with the plan of its definition."""
     options, catalog = check_options(dict(statement.options)), session.catalog
     bound = _reuse_or_rebind_query(session, catalog, statement)
@@ -362,10 +362,10 @@ def list_views_of_transaction(session: Session) -> set[int]:
     catalog, published = session.catalog, session.host.catalog
     if catalog is published:
         return set()
-    return {v.id for v in catalog.views if _has_state_after_commit(v, published.get(v.id))}
+    return {v.id for v in catalog.views if _gets_state_by_commit(v, published.get(v.id))}
 
 
-def _has_state_after_commit(view: View, published: AnyObject | None) -> bool:
+def _gets_state_by_commit(view: View, published: AnyObject | None) -> bool:
     if published is None:
         return view.state is ObjectState.BUILDING
     return isinstance(published, View) and published.maintenance is not view.maintenance
@@ -389,7 +389,7 @@ def expand_deferred_to_definitions(session: Session, catalog: Catalog, plan: n.N
     )
 
 
-def find_deferred_views(catalog: Catalog, plan: n.Node) -> tuple[View, ...]:
+def list_deferred_views_of_plan(catalog: Catalog, plan: n.Node) -> tuple[View, ...]:
     if not catalog.views:
         return ()
     return tuple(

@@ -130,7 +130,7 @@ def choose_statement_and_reader(
         return entry, transaction
     if _must_run_as_written(session, transaction, entry) and entry.bypass is not None:
         return entry.bypass(session), transaction
-    if _reads_single_relation_at_any(session, entry):
+    if _reads_single_relation_at_any_freshness(session, entry):
         _require_no_view_errors(session, views)
         return entry, transaction
     session.host.views.deferred.sample_published_position()
@@ -234,8 +234,8 @@ def _collect_read_situation(
 ) -> _ReadSituation:
     marks = {view.id: require_applied_position(transaction, view) for view in entry.deferred}
     any_ = session.required_freshness.kind is FreshnessKind.ANY
-    alone = _reads_single_relation_at_any(session, entry) or (
-        _reads_only_aligned_views(entry, marks) and (any_ or not transaction.changes)
+    alone = _reads_single_relation_at_any_freshness(session, entry) or (
+        _reads_only_views_at_one_position(entry, marks) and (any_ or not transaction.changes)
     )
     state = session.transactions
     single = session.autocommit and not state.explicit and not entry.data.changes
@@ -272,12 +272,12 @@ def _is_too_old_for_tables(session: Session, decision: ReadDecision) -> bool:
     return bool(decision.behind) and not allowed
 
 
-def _reads_single_relation_at_any(session: Session, entry: CompiledStatement) -> bool:
+def _reads_single_relation_at_any_freshness(session: Session, entry: CompiledStatement) -> bool:
     """Whether the statement reads one relation, at freshness `any`; also through an index."""
     return session.required_freshness.kind is FreshnessKind.ANY and len(entry.data.relations) == 1
 
 
-def _reads_only_aligned_views(entry: CompiledStatement, marks: dict[int, int]) -> bool:
+def _reads_only_views_at_one_position(entry: CompiledStatement, marks: dict[int, int]) -> bool:
     return len(set(marks.values())) == 1 and set(entry.data.relations) == marks.keys()
 
 

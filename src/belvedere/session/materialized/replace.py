@@ -54,8 +54,8 @@ def create_or_replace_view(session: Session, statement: d.CreateMaterializedView
     staged = _make_staged_name(session, name)
     named = msgspec.structs.replace(statement, name=d.QualifiedName(schema, staged))
     pair = _Replacement(old, staged, statement.query)
-    create.require_maintainable(session, statement)
-    if session.transactions.has_begun:
+    create.require_maintainable_view(session, statement)
+    if session.transactions.has_transaction_to_keep:
         create.change_catalog_in_transaction(
             session, lambda edit: _replace_view_in_edit(session, edit, named, pair)
         )
@@ -63,7 +63,7 @@ def create_or_replace_view(session: Session, statement: d.CreateMaterializedView
         _build_and_publish_replacement(
             session, pair, lambda: create.create_view_online(session, named, replaces=old.id)
         )
-    create.note_undetermined_part(session, statement)
+    create.add_notice_of_undetermined_part(session, statement)
     return Result("CREATE MATERIALIZED VIEW")
 
 
@@ -200,11 +200,11 @@ def _replace_view_in_edit(
     name."""
     schema, views = _find_schema_name(edit.catalog, pair.old), session.host.views
     indexes = view_indexes.list_view_indexes(edit.catalog, pair.old)
-    views.create_view_in_edit(edit, create.build_new_view(session, statement))
+    views.create_view_in_edit(edit, create.bind_new_view(session, statement))
     new = edit.catalog.require_relation(View, pair.staged, schema)
     pairs = []
     for index in indexes:
-        copy, definition = view_indexes.build_index_copy(
+        copy, definition = view_indexes.define_index_copy(
             edit.catalog, index, new, _make_staged_name(session, index.name), pair.old.name
         )
         views.create_view_in_edit(edit, copy)

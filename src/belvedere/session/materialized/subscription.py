@@ -148,12 +148,12 @@ class ViewSubscription(StoreSubscription):
         for entry in entries:
             before, after = stream.apply_entry_to_states(state, entry)
             beside = {} if related is None else related.find_related_entries(before, state)
-            went = self._read_rows_from_state(rows, reader, view, before | beside)
-            came = self._read_rows_from_state(rows, reader, view, after | beside)
+            went = self._compute_shown_rows(rows, reader, view, before | beside)
+            came = self._compute_shown_rows(rows, reader, view, after | beside)
             for row, weight in stream.compute_net_row_changes(went, came):
                 yield ViewChange(entry.position, row, weight)
 
-    def _read_rows_from_state(
+    def _compute_shown_rows(
         self, rows: Rows, reader: Reader, view: View, state: dict[bytes, bytes | None]
     ) -> list[Row]:
         only = stream.KeySubsetReader(reader, view.id, state)
@@ -173,7 +173,7 @@ def open_view_subscription(
     view = session.host.catalog.require_relation(View, last, schema or "public")
     if view.options.keep_changes is None:
         session.transactions.require_writable("begin to keep the changes of a view")
-        rights = session.identity.find_restriction(session.host.catalog)
+        rights = session.identity.find_rights_unless_superuser(session.host.catalog)
         if rights is not None and not rights.owns(view):
             raise not_the_owner(view)
         session.host.change_schema(lambda edit: _enable_changefeed(edit, view))

@@ -8,7 +8,7 @@ from belvedere.catalog.model import Table
 from belvedere.catalog.view_options import IndexColumns, check_options
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.context.result import Result
-from belvedere.session.materialized.create import create_stored_index
+from belvedere.session.materialized.create import create_index_stored_as_view
 from belvedere.sql import definitions as d
 from belvedere.values.quoting import quote_identifier
 from belvedere.views.compile.defined_view import NewView
@@ -28,7 +28,7 @@ def needs_index_view(statement: d.CreateIndex) -> bool:
 def create_table_index_as_view(session: Session, statement: d.CreateIndex) -> Result:
     schema = statement.table.schema or "public"
     table = session.catalog.require_relation(Table, statement.table.name, schema)
-    names = _require_index_column_names(statement, table)
+    names = _check_and_list_index_columns(statement, table)
     name = statement.name or f"{table.name}_{'_'.join(names)}_idx"
     if session.catalog.find_relation(name, schema) is not None and statement.if_not_exists:
         return Result("CREATE INDEX")
@@ -45,7 +45,7 @@ def create_table_index_as_view(session: Session, statement: d.CreateIndex) -> Re
         options,
         index=IndexColumns(tuple(slots[column] for column in columns)),
     )
-    create_stored_index(session, new)
+    create_index_stored_as_view(session, new)
     return Result("CREATE INDEX")
 
 
@@ -61,7 +61,7 @@ def require_known_index_options(statement: d.CreateIndex) -> None:
             )
 
 
-def _require_index_column_names(statement: d.CreateIndex, table: Table) -> list[str]:
+def _check_and_list_index_columns(statement: d.CreateIndex, table: Table) -> list[str]:
     require_known_index_options(statement)
     if statement.unique:
         raise Unsupported("a unique index that is not immediate and remote")

@@ -59,7 +59,7 @@ def run_refresh_verify_or_repair(session: Session, statement: d.MaintainView) ->
         View, statement.name.name, statement.name.schema or "public"
     )
     if session.host.catalog.get(view.id) is None:
-        return _maintain_created_view(session, view, statement.verb)
+        return _refresh_or_verify_uncommitted_view(session, view, statement.verb)
     match statement.verb:
         case "refresh":
             _refresh_view(session, view)
@@ -71,11 +71,11 @@ def run_refresh_verify_or_repair(session: Session, statement: d.MaintainView) ->
             return Result("REPAIR", VERIFY_FIELDS, [verify_view(session, view)], 1)
 
 
-def _maintain_created_view(session: Session, view: View, verb: str) -> Result:
+def _refresh_or_verify_uncommitted_view(session: Session, view: View, verb: str) -> Result:
     """The same for a view that the open transaction has created: it has no rows of its own yet.
     Those that the commit would give it now are verified, and there is nothing to repair."""
     if verb != "refresh":
-        return Result(verb.upper(), VERIFY_FIELDS, [_verify_created_view(session, view)], 1)
+        return Result(verb.upper(), VERIFY_FIELDS, [_verify_uncommitted_view(session, view)], 1)
     add_notice_unless_silenced(session, f'view "{view.name}" is filled by the commit')
     return Result("REFRESH MATERIALIZED VIEW")
 
@@ -102,7 +102,7 @@ def verify_view(session: Session, view: View) -> Row:
     host = session.host
     with host.begin() as transaction:
         tables, position = host.views.open_reader_at_watermark(transaction, view)
-        expected, found = _compute_both_ways(session, view, tables, transaction)
+        expected, found = _compute_expected_and_stored_rows(session, view, tables, transaction)
     verified = _build_verify_row(view, position, expected, found)
     _, _, _, missing, unexpected, ok = verified
     said = "ok" if ok else f"{missing} missing, {unexpected} unexpected"
@@ -110,7 +110,7 @@ def verify_view(session: Session, view: View) -> Row:
     return verified
 
 
-def _verify_created_view(session: Session, view: View) -> Row:
+def _verify_uncommitted_view(session: Session, view: View) -> Row:
     """The same for the rows that the commit of the open transaction would give a view now."""
     transaction = session.transactions.open
     assert transaction is not None
@@ -122,7 +122,7 @@ def _verify_created_view(session: Session, view: View) -> Row:
     )
     rows = backfill_created_objects(registry, ready, [one.id for one in created], transaction)
     after = OverlayReader(transaction, rows, transaction.position, ready)
-    expected, found = _compute_both_ways(session, view, transaction, after)
+    expected, found = _compute_expected_and_stored_rows(session, view, transaction, after)
     return _build_verify_row(view, transaction.position, expected, found)
 
 
@@ -131,13 +131,13 @@ def _build_verify_row(view: View, position: int, expected: _Counts, found: _Coun
     return (view.name, position, found.total(), missing, unexpected, not missing + unexpected)
 
 
-def _compute_both_ways(
+def _compute_expected_and_stored_rows(
     session: Session, view: View, tables: Reader, state: Reader
 ) -> tuple[_Counts, _Counts]:
     """The rows of a view as they should be, from its tables, and as they are kept."""
     catalog, registry = state.catalog, session.host.views.registry
     kept = registry.get_maintenance_plan(catalog, view).auxiliary_definition
-    definition = _build_reference_plan(catalog, view) if kept is None else with_total_order(kept)
+    definition = _make_reference_plan(catalog, view) if kept is None else with_total_order(kept)
     choice = ExecutionChoice(Tier.DUCKDB, "verify", 0)
     recomputed = compile_for_tier(catalog, definition, choice, session.shared.engine)
     reading = compile_plan(catalog, registry.build_verification_plan(catalog, view))
@@ -149,7 +149,7 @@ def _compute_both_ways(
     return expected, found
 
 
-def _build_reference_plan(catalog: Catalog, view: View) -> n.Node:
+def _make_reference_plan(catalog: Catalog, view: View) -> n.Node:
     """The plan of the definition as it is written; where its order leaves ties, over the columns
     that it uses, with ties broken as the view breaks them."""
     seen = hide_later_columns(catalog, view)
@@ -167,10 +167,10 @@ def _collect_row_counts(session: Session, reader: Reader, rows: Rows, fields: Fi
     types = tuple(field.type for field in fields)
     listed = found if table is None else rows_of(table, types)
     key = row_keys(fields)
-    return Counter(tuple(map(_round_float, key(row))) for row in listed)
+    return Counter(tuple(map(_round_if_float, key(row))) for row in listed)
 
 
-def _round_float(value: Any) -> Any:
+def _round_if_float(value: Any) -> Any:
     """A plain query may add floats in any order; twelve digits are the same in all of them. 0 and
     -0 are equal, and a query may return either."""
     return f"{value + 0.0:.12g}" if isinstance(value, float) else value

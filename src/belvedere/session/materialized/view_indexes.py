@@ -23,7 +23,7 @@ from belvedere.catalog.view_options import (
 )
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.context.result import Result
-from belvedere.session.materialized.create import create_stored_index
+from belvedere.session.materialized.create import create_index_stored_as_view
 from belvedere.session.materialized.table_index_views import require_known_index_options
 from belvedere.sql import definitions as d
 from belvedere.values.quoting import quote_identifier
@@ -44,28 +44,30 @@ def find_indexed_view(catalog: Catalog, statement: d.CreateIndex) -> View | None
 
 
 def create_view_index(session: Session, statement: d.CreateIndex, view: View) -> Result:
-    names = _require_index_column_names(statement, view)
+    names = _check_and_list_index_columns(statement, view)
     schema = statement.table.schema or "public"
     name = statement.name or f"{view.name}_{'_'.join(names)}_idx"
     if session.catalog.find_relation(name, schema) is not None and statement.if_not_exists:
         return Result("CREATE INDEX")
     every = [column.name for column in view.columns]
     columns = [*names, *(column for column in every if column not in names)]
-    options = _build_index_options(statement, view)
+    options = _merge_index_options(statement, view)
     slots = tuple(every.index(column) for column in columns)
     new = NewView(
         name,
-        _build_index_query_text(schema, view.name, columns),
+        _format_index_query(schema, view.name, columns),
         options.maintenance,
         schema,
         options,
         reads=(view.id,),
         index=IndexColumns(slots, len(names), len(names) if statement.unique else None),
     )
-    begun = session.transactions.has_begun  # then the rows are checked where they are made
-    create_stored_index(session, new)
+    begun = (
+        session.transactions.has_transaction_to_keep
+    )  # then the rows are checked where they are made
+    create_index_stored_as_view(session, new)
     if statement.unique and not begun:
-        _drop_index_unless_unique(session, name, schema)
+        _drop_index_if_not_unique(session, name, schema)
     return Result("CREATE INDEX")
 
 
@@ -73,14 +75,14 @@ def copy_index_to_new_view(session: Session, index: View, view: View, name: str,
     """Create on `view`, which will replace another view, an index like `index` of that other view;
     returns its definition for when the view is called `final`. 2BP01 when the view lacks a key
     column of the index."""
-    new, definition = build_index_copy(session.host.catalog, index, view, name, final)
+    new, definition = define_index_copy(session.host.catalog, index, view, name, final)
     session.host.views.create_views([replace(new, replaces=index.id)])
     if index.is_unique:
-        _drop_index_unless_unique(session, name, new.schema)
+        _drop_index_if_not_unique(session, name, new.schema)
     return definition
 
 
-def build_index_copy(
+def define_index_copy(
     catalog: Catalog, index: View, view: View, name: str, final: str
 ) -> tuple[NewView, str]:
     """The same index of another view, and its definition for when that is called `final`."""
@@ -99,25 +101,25 @@ def build_index_copy(
             column=lost[0],
         )
     columns = [*keys, *(column for column in every if column not in keys)]
-    options = _build_inherited_options(catalog, index, view)
+    options = _choose_inherited_options(catalog, index, view)
     new = NewView(
         name,
-        _build_index_query_text(schema, view.name, columns),
+        _format_index_query(schema, view.name, columns),
         options.maintenance,
         schema,
         options,
         reads=(view.id,),
         index=index.index._replace(slots=tuple(every.index(column) for column in columns)),
     )
-    return new, _build_index_query_text(schema, final, columns)
+    return new, _format_index_query(schema, final, columns)
 
 
-def _build_index_query_text(schema: str, view: str, columns: list[str]) -> str:
+def _format_index_query(schema: str, view: str, columns: list[str]) -> str:
     listed = ", ".join(map(quote_identifier, columns))
     return f"SELECT {listed} FROM {quote_identifier(schema, view)}"
 
 
-def _build_index_options(statement: d.CreateIndex, view: View) -> ViewOptions:
+def _merge_index_options(statement: d.CreateIndex, view: View) -> ViewOptions:
     given = dict(statement.options)
     if statement.unique:
         if given.get("maintenance", "immediate").lower() != "immediate" or "placement" in given:
@@ -131,7 +133,7 @@ def _build_index_options(statement: d.CreateIndex, view: View) -> ViewOptions:
     return options.with_text("maintenance", options.maintenance.value)
 
 
-def _require_index_column_names(statement: d.CreateIndex, view: View) -> list[str]:
+def _check_and_list_index_columns(statement: d.CreateIndex, view: View) -> list[str]:
     require_known_index_options(statement)
     if statement.where is not None or any(part.column is None for part in statement.parts):
         raise Unsupported(
@@ -148,7 +150,7 @@ def _require_index_column_names(statement: d.CreateIndex, view: View) -> list[st
     return list(dict.fromkeys(names))
 
 
-def _drop_index_unless_unique(session: Session, name: str, schema: str) -> None:
+def _drop_index_if_not_unique(session: Session, name: str, schema: str) -> None:
     """Drop the new index when existing rows have equal keys; from its creation on no commit adds
     such rows."""
     index = session.host.catalog.require_relation(View, name, schema)
@@ -188,7 +190,7 @@ def switch_index_maintenance(
     """Switch the maintenance of a view's indexes to what the view has now."""
     view = _require_view(edit.catalog, id_)
     for index in list_view_indexes(edit.catalog, view):
-        options = _build_inherited_options(before, index, view)
+        options = _choose_inherited_options(before, index, view)
         maintenance = options.maintenance
         if options != index.options:
             if index.maintenance is not maintenance is Maintenance.IMMEDIATE:
@@ -196,7 +198,7 @@ def switch_index_maintenance(
             edit_view_maintenance(edit, index, maintenance, options)
 
 
-def _build_inherited_options(before: Catalog, index: View, new: View) -> ViewOptions:
+def _choose_inherited_options(before: Catalog, index: View, new: View) -> ViewOptions:
     """The options of an index beside the view as it is now: those of the view, unless it was not
     kept like the view before."""
     old = _require_view(before, index.reads[0])

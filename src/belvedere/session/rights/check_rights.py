@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from belvedere.catalog.rights.role_rights import RoleRights
 from belvedere.session.rights.data_rights import require_data_rights
 from belvedere.session.rights.denials import permission_denied
-from belvedere.session.rights.statement_rules import RightsCheck, check_statement
+from belvedere.session.rights.statement_rules import RightsCheck, check_statement_rights
 from belvedere.sql import definitions as d
 from belvedere.sql import statements as s
 from belvedere.sql.bind.required_rights import RequiredRights
@@ -36,10 +36,10 @@ def require_statement_rights(
             require_data_rights(catalog, session.identity.find_rights(catalog), needed)
         return
     check = RightsCheck(catalog, rights, session.identity, schema)
-    check_statement(check, statement)
+    check_statement_rights(check, statement)
     if isinstance(tree, d.CreateTable):
         for like in tree.likes:
-            item = check.find(like.source, schema)
+            item = check.find_usable_relation(like.source, schema)
             if item is not None and not rights.has(item, "r"):
                 raise permission_denied(item)
     # What a plain view reads is checked when it is read, as its owner.

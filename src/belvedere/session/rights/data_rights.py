@@ -32,21 +32,21 @@ _SEQUENCE_LETTERS = {"nextval": "Uw", "currval": "Ur", "setval": "w"}
 def require_data_rights(catalog: Catalog, rights: RoleRights, needed: RequiredRights) -> None:
     """42501 for the first thing that a role may not use."""
 
-    def rights_of(role: int | None) -> RoleRights:
+    def get_rights_of(role: int | None) -> RoleRights:
         return rights if role is None else find_role_rights(catalog, role)
 
     for schema in needed.schemas:
-        require_schema_usage(catalog, rights_of(schema.role), schema.schema)
+        require_schema_usage(catalog, get_rights_of(schema.role), schema.schema)
     for use in needed.relations:
-        _require_relation_right(catalog, rights_of(use.role), use)
+        _require_relation_right(catalog, get_rights_of(use.role), use)
     for sequence in needed.sequences:
         item = catalog.objects[sequence.sequence]
-        allowed = rights_of(sequence.role)
+        allowed = get_rights_of(sequence.role)
         require_schema_usage(catalog, allowed, item.schema)
         if not any(allowed.has(item, letter) for letter in _SEQUENCE_LETTERS[sequence.verb]):
             raise permission_denied(item)
     for table in needed.system_tables:
-        _require_system_table(rights, table)
+        _require_system_table_right(rights, table)
 
 
 def require_schema_usage(catalog: Catalog, rights: RoleRights, schema: int) -> None:
@@ -66,7 +66,7 @@ def _require_relation_right(catalog: Catalog, rights: RoleRights, use: RelationU
     raise permission_denied(item)
 
 
-def _require_system_table(rights: RoleRights, table: tuple[str, str]) -> None:
+def _require_system_table_right(rights: RoleRights, table: tuple[str, str]) -> None:
     if rights.superuser:
         return
     if table in SECRET_TABLES or (table in MONITORED_TABLES and not rights.has_role(MONITOR)):

@@ -18,7 +18,7 @@ from belvedere.errors import InvalidInput
 DENIED = "42501"
 
 
-def name_kind(item: AnyObject) -> str:
+def name_object_kind(item: AnyObject) -> str:
     match item:
         case View():
             return "materialized view" if item.kind is ViewKind.USER else "index"
@@ -39,13 +39,15 @@ def name_kind(item: AnyObject) -> str:
 
 
 def permission_denied(item: AnyObject) -> InvalidInput:
-    kind = name_kind(item)
+    kind = name_object_kind(item)
     name = "belvedere" if kind == "database" else item.name
     return InvalidInput(f"permission denied for {kind}", sqlstate=DENIED, name=name)
 
 
 def not_the_owner(item: AnyObject) -> InvalidInput:
-    return InvalidInput(f"must be owner of {name_kind(item)}", sqlstate=DENIED, name=item.name)
+    return InvalidInput(
+        f"must be owner of {name_object_kind(item)}", sqlstate=DENIED, name=item.name
+    )
 
 
 def not_allowed(what: str, hint: str | None = None) -> InvalidInput:

@@ -37,7 +37,7 @@ class SessionIdentity:
         self.role = login
         self._ids = {login_name: login}
 
-    def attach(
+    def follow_settings(
         self,
         settings: SessionSettings,
         catalog: Callable[[], Catalog],
@@ -51,25 +51,27 @@ class SessionIdentity:
             wanted = settings.get(ROLE)
             self.role = self.authorization if wanted == NONE else self._ids[wanted]
             superuser = find_role_rights(catalog(), self.role).superuser
-            settings.put_derived("is_superuser", "on" if superuser else "off")
+            settings.set_derived_setting("is_superuser", "on" if superuser else "off")
             on_change(None)
 
-        settings.put_derived(AUTHORIZATION, self.login_name)
-        settings.guards[AUTHORIZATION] = lambda name: self._check_authorization(catalog(), name)
-        settings.guards[ROLE] = lambda name: self._check_role(catalog(), name)
+        settings.set_derived_setting(AUTHORIZATION, self.login_name)
+        settings.guards[AUTHORIZATION] = lambda name: self._check_and_note_authorization(
+            catalog(), name
+        )
+        settings.guards[ROLE] = lambda name: self._check_and_note_role(catalog(), name)
         for name in OF_STORE:
             settings.guards[name] = lambda _: self._check_superuser(catalog())
         settings.watchers[AUTHORIZATION] = settings.watchers[ROLE] = derive_roles
         derive_roles(None)
 
-    def _check_authorization(self, catalog: Catalog, name: str) -> None:
+    def _check_and_note_authorization(self, catalog: Catalog, name: str) -> None:
         if name == self.login_name:
             return
         if not find_role_rights(catalog, self.login).superuser:
             raise InvalidInput("permission denied to set session authorization", sqlstate="42501")
         self._ids[name] = self._require_role_id(catalog, name)
 
-    def _check_role(self, catalog: Catalog, name: str) -> None:
+    def _check_and_note_role(self, catalog: Catalog, name: str) -> None:
         if name == NONE:
             return
         id_ = self._require_role_id(catalog, name)
@@ -78,7 +80,7 @@ class SessionIdentity:
         self._ids[name] = id_
 
     def _check_superuser(self, catalog: Catalog) -> None:
-        if self.find_restriction(catalog) is not None:
+        if self.find_rights_unless_superuser(catalog) is not None:
             raise InvalidInput("permission denied to set parameter", sqlstate="42501")
 
     def _require_role_id(self, catalog: Catalog, name: str) -> int:
@@ -106,7 +108,7 @@ class SessionIdentity:
         """The name of a role; the owner of the database has the name that he logged in by."""
         return self.login_name if id_ == self.login else name_role(catalog, id_)
 
-    def find_restriction(self, catalog: Catalog) -> RoleRights | None:
+    def find_rights_unless_superuser(self, catalog: Catalog) -> RoleRights | None:
         """What the session may do; None: everything."""
         if self.role == OWNER_ROLE:
             return None

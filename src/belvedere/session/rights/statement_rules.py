@@ -33,7 +33,9 @@ class RightsCheck:
     identity: SessionIdentity
     schema: str = PUBLIC
 
-    def find(self, name: d.QualifiedName, default: str = PUBLIC) -> AnyObject | None:
+    def find_usable_relation(
+        self, name: d.QualifiedName, default: str = PUBLIC
+    ) -> AnyObject | None:
         """The relation of that name; None: the statement will say that there is none."""
         schema = name.schema or default
         if all(one.name != schema for one in self.catalog.schemas):
@@ -55,19 +57,19 @@ class RightsCheck:
         if item is not None and not self.rights.owns(self.catalog.objects[item.schema]):
             self.require_owner(item)
 
-    def require(self, item: AnyObject | None, letters: str) -> None:
+    def require_any_privilege(self, item: AnyObject | None, letters: str) -> None:
         """One of these privileges."""
         if item is not None and not any(self.rights.has(item, letter) for letter in letters):
             raise permission_denied(item)
 
-    def require_create(self, schema: str | None) -> None:
-        self.require(self.find_schema(schema or PUBLIC), "C")
+    def require_create_in_schema(self, schema: str | None) -> None:
+        self.require_any_privilege(self.find_schema(schema or PUBLIC), "C")
 
 
 Rule = Callable[[RightsCheck, Any], None]
 
 
-def _allow(check: RightsCheck, statement: Any) -> None:
+def _allow_anybody(check: RightsCheck, statement: Any) -> None:
     """What needs no right, or is checked where it is done."""
 
 
@@ -75,7 +77,7 @@ def _allow(check: RightsCheck, statement: Any) -> None:
 
 
 def _check_create_table(check: RightsCheck, statement: d.CreateTable | d.CreateTableAs) -> None:
-    check.require_create(statement.name.schema)
+    check.require_create_in_schema(statement.name.schema)
     if isinstance(statement, d.CreateTable):
         for constraint in statement.constraints:
             _check_reference(check, constraint)
@@ -85,7 +87,7 @@ def _check_reference(check: RightsCheck, constraint: d.Constraint) -> None:
     """A foreign key needs REFERENCES on the columns that it is to."""
     if not isinstance(constraint, d.ForeignKeyClause):
         return
-    parent = check.find(constraint.parent)
+    parent = check.find_usable_relation(constraint.parent)
     if not isinstance(parent, Table) or check.rights.has(parent, "x"):
         return
     named = {c.slot for c in parent.columns if c.name in constraint.parent_columns}
@@ -95,20 +97,20 @@ def _check_reference(check: RightsCheck, constraint: d.Constraint) -> None:
 
 
 def _check_create_index(check: RightsCheck, statement: d.CreateIndex) -> None:
-    check.require_owner(check.find(statement.table))
-    check.require_create(statement.table.schema)
+    check.require_owner(check.find_usable_relation(statement.table))
+    check.require_create_in_schema(statement.table.schema)
 
 
 def _check_create_view(
     check: RightsCheck, statement: d.CreateView | d.CreateMaterializedView
 ) -> None:
-    check.require_create(statement.name.schema)
+    check.require_create_in_schema(statement.name.schema)
     if statement.or_replace:
-        check.require_owner(check.find(statement.name))
+        check.require_owner(check.find_usable_relation(statement.name))
 
 
 def _check_create_sequence(check: RightsCheck, statement: d.CreateSequence) -> None:
-    check.require_create(statement.name.schema)
+    check.require_create_in_schema(statement.name.schema)
 
 
 def _check_create_schema(check: RightsCheck, statement: d.CreateSchema) -> None:
@@ -116,7 +118,7 @@ def _check_create_schema(check: RightsCheck, statement: d.CreateSchema) -> None:
         raise permission_denied(check.catalog.head)
 
 
-def _check_foreign(
+def _check_foreign_object(
     check: RightsCheck, statement: d.CreateServer | d.DropServer | d.CreateForeignTable
 ) -> None:
     """A server is reached with the rights of who runs this program."""
@@ -127,16 +129,16 @@ def _check_alter(check: RightsCheck, statement: d.Alter) -> None:
     if statement.kind == "schema":
         item: AnyObject | None = check.find_schema(statement.name.name)
     else:
-        item = check.find(statement.name)
+        item = check.find_usable_relation(statement.name)
     check.require_owner(item)
     for action in statement.actions:
         match action:
             case d.Rename() if action.what == "table" and statement.kind == "schema":
                 _check_create_schema(check, d.CreateSchema(action.new))
             case d.Rename() if action.what == "table":
-                check.require_create(statement.name.schema)
+                check.require_create_in_schema(statement.name.schema)
             case d.SetSchema():
-                check.require_create(action.schema)
+                check.require_create_in_schema(action.schema)
             case d.AddConstraint():
                 _check_reference(check, action.constraint)
             case d.AddColumn():
@@ -156,11 +158,11 @@ def _check_comment(check: RightsCheck, statement: d.Comment) -> None:
     if statement.kind == "schema":
         check.require_owner(check.find_schema(statement.name.name))
     else:
-        check.require_owner(check.find(statement.name))
+        check.require_owner(check.find_usable_relation(statement.name))
 
 
 def _check_alter_sequence(check: RightsCheck, statement: d.AlterSequence) -> None:
-    check.require_owner(check.find(statement.name))
+    check.require_owner(check.find_usable_relation(statement.name))
 
 
 def _check_drop(check: RightsCheck, statement: d.Drop) -> None:
@@ -168,36 +170,40 @@ def _check_drop(check: RightsCheck, statement: d.Drop) -> None:
         if statement.kind == "schema":
             check.require_owner(check.find_schema(name.name))
         else:
-            check.require_owner_or_schema_owner(check.find(name))
+            check.require_owner_or_schema_owner(check.find_usable_relation(name))
 
 
 def _check_truncate(check: RightsCheck, statement: d.Truncate) -> None:
     for name in statement.names:
-        check.require(check.find(name), "D")
+        check.require_any_privilege(check.find_usable_relation(name), "D")
 
 
-def _check_maintain(check: RightsCheck, statement: d.MaintainView) -> None:
+def _check_maintain_view(check: RightsCheck, statement: d.MaintainView) -> None:
     """REFRESH, VERIFY and REPAIR; EXPLAIN of a view needs the right to read it."""
-    check.require(check.find(statement.name), "r" if statement.verb == "explain" else "m")
+    check.require_any_privilege(
+        check.find_usable_relation(statement.name), "r" if statement.verb == "explain" else "m"
+    )
 
 
 def _check_reindex(check: RightsCheck, statement: s.Reindex) -> None:
     if statement.kind in ("table", "index"):
-        item = check.find(statement.name, check.schema)
+        item = check.find_usable_relation(statement.name, check.schema)
         if isinstance(item, Index):
             item = check.catalog.get(item.table)
         if item is not None and not check.rights.owns(item):
-            check.require(item, "m")
+            check.require_any_privilege(item, "m")
     elif statement.kind == "schema":
         check.require_owner(check.find_schema(statement.name.name))
     else:
         raise not_allowed("reindex the database")
 
 
-def _check_lock(check: RightsCheck, statement: s.LockTable) -> None:
+def _check_lock_table(check: RightsCheck, statement: s.LockTable) -> None:
     weak = {"access share": "rawdDm", "row exclusive": "awdDm"}
     for name in statement.names:
-        check.require(check.find(name), weak.get(statement.mode, "wdDm"))
+        check.require_any_privilege(
+            check.find_usable_relation(name), weak.get(statement.mode, "wdDm")
+        )
 
 
 def _check_copy(check: RightsCheck, statement: s.Copy) -> None:
@@ -211,36 +217,36 @@ def _check_copy(check: RightsCheck, statement: s.Copy) -> None:
 
 
 def _check_explain(check: RightsCheck, statement: s.Explain) -> None:
-    check_statement(check, statement.statement)
+    check_statement_rights(check, statement.statement)
 
 
 def _check_analyze(check: RightsCheck, statement: s.Analyze | s.Vacuum) -> None:
     """Tables that the role may not maintain are skipped where it is done."""
     for name in statement.names:
-        check.find(name, check.schema)
+        check.find_usable_relation(name, check.schema)
 
 
 # -- roles and grants ------------------------------------------------------------------------------
 
 
 def _check_create_role(check: RightsCheck, statement: d.CreateRole) -> None:
-    role_rules.require_create_role(check.catalog, check.rights, statement)
+    role_rules.require_right_to_create_role(check.catalog, check.rights, statement)
 
 
 def _check_alter_role(check: RightsCheck, statement: d.AlterRole) -> None:
     own = ("current_role", "current_user") if check.rights.id == check.identity.role else ()
-    role_rules.require_alter_role(check.catalog, check.rights, statement, own)
+    role_rules.require_right_to_alter_role(check.catalog, check.rights, statement, own)
 
 
 def _check_drop_role(check: RightsCheck, statement: d.DropRole) -> None:
-    role_rules.require_drop_role(check.catalog, check.rights, statement)
+    role_rules.require_right_to_drop_role(check.catalog, check.rights, statement)
 
 
 def _check_grant_roles(check: RightsCheck, statement: d.GrantRoles) -> None:
-    role_rules.require_grant_roles(check.catalog, check.rights, statement)
+    role_rules.require_right_to_grant_roles(check.catalog, check.rights, statement)
 
 
-def _check_owned(check: RightsCheck, statement: d.DropOwned | d.ReassignOwned) -> None:
+def _check_change_of_owned(check: RightsCheck, statement: d.DropOwned | d.ReassignOwned) -> None:
     names = list(statement.roles)
     if isinstance(statement, d.ReassignOwned):
         names.append(statement.new_owner)
@@ -283,15 +289,15 @@ _FREE = (
     d.GrantPrivileges,
 )
 RULES: dict[type, Rule] = {
-    **dict.fromkeys(_FREE, _allow),
+    **dict.fromkeys(_FREE, _allow_anybody),
     d.CreateTable: _check_create_table,
     d.CreateTableAs: _check_create_table,
     d.CreateIndex: _check_create_index,
     d.CreateSequence: _check_create_sequence,
     d.CreateSchema: _check_create_schema,
-    d.CreateServer: _check_foreign,
-    d.DropServer: _check_foreign,
-    d.CreateForeignTable: _check_foreign,
+    d.CreateServer: _check_foreign_object,
+    d.DropServer: _check_foreign_object,
+    d.CreateForeignTable: _check_foreign_object,
     d.CreateView: _check_create_view,
     d.CreateMaterializedView: _check_create_view,
     d.Alter: _check_alter,
@@ -299,15 +305,15 @@ RULES: dict[type, Rule] = {
     d.Comment: _check_comment,
     d.Drop: _check_drop,
     d.Truncate: _check_truncate,
-    d.MaintainView: _check_maintain,
+    d.MaintainView: _check_maintain_view,
     d.CreateRole: _check_create_role,
     d.AlterRole: _check_alter_role,
     d.DropRole: _check_drop_role,
     d.GrantRoles: _check_grant_roles,
     d.AlterDefaultPrivileges: _check_default_privileges,
-    d.ReassignOwned: _check_owned,
-    d.DropOwned: _check_owned,
-    s.LockTable: _check_lock,
+    d.ReassignOwned: _check_change_of_owned,
+    d.DropOwned: _check_change_of_owned,
+    s.LockTable: _check_lock_table,
     s.Reindex: _check_reindex,
     s.Copy: _check_copy,
     s.Explain: _check_explain,
@@ -316,7 +322,7 @@ RULES: dict[type, Rule] = {
 }
 
 
-def check_statement(check: RightsCheck, statement: s.Statement) -> None:
+def check_statement_rights(check: RightsCheck, statement: s.Statement) -> None:
     rule = RULES.get(type(statement))
     if rule is None:
         raise not_allowed(f"run {type(statement).__name__}", hint="only a superuser may")

@@ -112,7 +112,7 @@ def _bind_statement_tree(
 ) -> Statement:
     """The bound statement, which the session's role may run."""
     catalog = session.catalog
-    rights = session.identity.find_restriction(catalog)
+    rights = session.identity.find_rights_unless_superuser(catalog)
     # A plain view is read with its owner's rights, also by those who may do everything.
     needed = RequiredRights() if rights is not None or catalog.access_lists else None
     schema = find_current_schema(session)
@@ -135,7 +135,7 @@ def find_current_schema(session: Session) -> str:
     """The first schema of the search path that exists and that the session's role may use."""
     catalog = session.catalog
     known = {schema.name: schema for schema in catalog.schemas}
-    rights = session.identity.find_restriction(catalog)
+    rights = session.identity.find_rights_unless_superuser(catalog)
     for name in session.settings.get("search_path"):
         if name == "$user":
             name = session.identity.name_role(catalog, session.identity.role)

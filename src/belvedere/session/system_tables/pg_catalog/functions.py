@@ -84,7 +84,7 @@ def _find_visible_schemas(session: Session) -> list[str]:
     """The schemas whose objects need no qualification, in the order of the search path."""
     known = {schema.name for schema in session.catalog.schemas}
     path = [name for name in session.settings.get("search_path") if name in known]
-    rights = session.identity.find_restriction(session.catalog)
+    rights = session.identity.find_rights_unless_superuser(session.catalog)
     if rights is not None:
         usable = {one.name for one in session.catalog.schemas if rights.has(one, "U")}
         path = [name for name in path if name in usable]

@@ -191,7 +191,7 @@ def list_default_acls(relations: Relations) -> Iterator[Row]:
 
 def can_see(session: Session, schema: str, name: str) -> bool:
     """Whether information_schema shows a relation: its role has some right on it."""
-    rights = session.identity.find_restriction(session.catalog)
+    rights = session.identity.find_rights_unless_superuser(session.catalog)
     if rights is None:
         return True
     found = find_relations(session.catalog).by_name.get((schema, name))
