@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from belvedere.advisor.candidates.candidate import Candidate, CandidateKind
 from belvedere.advisor.choice.choose_views import ChoiceLimits, choose_views
 from belvedere.advisor.choice.exhaustive import choose_exhaustively
-from belvedere.advisor.choice.objective import Objective, sum_bytes
+from belvedere.advisor.choice.objective import Choice, ChoiceSet, Objective, sum_bytes
 from belvedere.advisor.pricing.cost_table import CandidateCost, CostTable, SavedTime
 
 GAP_MAX = 0.05
@@ -83,3 +85,23 @@ def test_of_views_that_save_nearly_all_of_a_query_the_cheapest_one_is_chosen() -
         savings = {"Q": SavedTime(saved, frozenset({"block"}))}
         table.prices.append(CandidateCost(candidate, savings, {}, 10.0, 1_000))
     assert [one.name for one in choose_views(table, ChoiceLimits())] == ["groups"]
+
+
+def test_what_one_more_view_is_worth_is_the_difference_of_two_sets(rng: random.Random) -> None:
+    for _ in range(20):
+        table = _make_table(rng, 30, 8)
+        objective = Objective(table)
+        some = rng.sample(table.prices, 6)
+        chosen = [Choice(price, deferred=rng.random() < 0.3) for price in some[:5]]
+        beside = ChoiceSet(objective, chosen)
+        for deferred in (False, True):
+            one = Choice(some[5], deferred)
+            difference = objective.value_set([*chosen, one]) - objective.value_set(chosen)
+            assert beside.value_addition(one) == pytest.approx(difference)
+        slowest = max(objective.slow_write(w, [*chosen, Choice(some[5])]) for w in table.write_us)
+        (allowed,) = beside.list_allowed_forms(some[5], slowest)
+        assert not allowed.deferred
+        paid = some[5].write_us
+        slowed = max(objective.slow_write(w, [*chosen, Choice(some[5])]) for w in paid)
+        (allowed,) = beside.list_allowed_forms(some[5], slowed * 0.999)
+        assert allowed.deferred

@@ -9,10 +9,10 @@ to look after.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from belvedere.advisor.choice.objective import Choice, Objective, sum_bytes
+from belvedere.advisor.choice.objective import Choice, ChoiceSet, Objective
 from belvedere.advisor.pricing.cost_table import CandidateCost, CostTable
 
 WORTH_SHARE_MIN = 0.002
@@ -64,14 +64,14 @@ def _find_best_addition(
     limits: ChoiceLimits,
     per_byte: bool,
 ) -> Choice | None:
-    before, used = objective.value_set(chosen), sum_bytes(chosen)
-    least = find_least_worth(objective, before)
+    beside = ChoiceSet(objective, chosen)
+    least = find_least_worth(objective, beside.value)
     best, best_score = None, 0.0
     for price in prices:
-        if used + price.stored_bytes > limits.budget_bytes:
+        if beside.stored_bytes + price.stored_bytes > limits.budget_bytes:
             continue
-        for choice in list_allowed_forms(objective, price, chosen, limits):
-            gain = objective.value_set([*chosen, choice]) - before
+        for choice in beside.list_allowed_forms(price, limits.slowdown_max):
+            gain = beside.value_addition(choice)
             score = gain / max(price.stored_bytes, 1) if per_byte else gain
             if gain > least and score > best_score:
                 best, best_score = choice, score
@@ -81,23 +81,6 @@ def _find_best_addition(
 def find_least_worth(objective: Objective, value: float) -> float:
     """What one more view has to be worth beside a set of this value."""
     return WORTH_SHARE_MIN * max(objective.total_us - value, 0.0)
-
-
-def list_allowed_forms(
-    objective: Objective, price: CandidateCost, chosen: Sequence[Choice], limits: ChoiceLimits
-) -> Iterator[Choice]:
-    """The forms in which a candidate keeps every write within its limit; only those views are made
-    deferred for which it is a limit."""
-    immediate = Choice(price)
-    slow = any(
-        objective.slow_write(write, [*chosen, immediate]) > limits.slowdown_max
-        for write in price.write_us
-        if objective.table.calls[write]
-    )
-    if not slow:
-        yield immediate
-    elif not price.candidate.is_index:
-        yield Choice(price, deferred=True)
 
 
 def _exchange_views(
@@ -135,17 +118,18 @@ def _find_best_exchange(
     limits: ChoiceLimits,
 ) -> list[Choice] | None:
     best, best_value = None, objective.value_set(chosen) * (1 + 1e-9) + 1e-9
+    unused = _list_unused(prices, chosen)
     for number in range(len(chosen)):
-        rest = [*chosen[:number], *chosen[number + 1 :]]
-        if objective.value_set(rest) > best_value:
-            best, best_value = rest, objective.value_set(rest)
-        for price in _list_unused(prices, chosen):
-            if sum_bytes(rest) + price.stored_bytes > limits.budget_bytes:
+        rest = ChoiceSet(objective, [*chosen[:number], *chosen[number + 1 :]])
+        if rest.value > best_value:
+            best, best_value = list(rest.choices), rest.value
+        for price in unused:
+            if rest.stored_bytes + price.stored_bytes > limits.budget_bytes:
                 continue
-            for choice in list_allowed_forms(objective, price, rest, limits):
-                value = objective.value_set([*rest, choice])
+            for choice in rest.list_allowed_forms(price, limits.slowdown_max):
+                value = rest.value + rest.value_addition(choice)
                 if value > best_value:
-                    best, best_value = [*rest, choice], value
+                    best, best_value = [*rest.choices, choice], value
     return best
 
 

@@ -8,7 +8,7 @@ costlier. A deferred view costs a share of that, outside of the commits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from belvedere.advisor.pricing.cost_table import WHOLE_SITE, CandidateCost, CostTable
@@ -90,6 +90,51 @@ class Objective:
         """How many times as long a run of the write takes."""
         added = sum(one.find_write_cost(write) for one in chosen)
         return 1.0 + added / self.table.write_us[write]
+
+
+class ChoiceSet:
+    """Some choices, indexed by the queries they answer and the writes that pay for them: what one
+    more is worth takes as long as it has queries and writes, not as there are others."""
+
+    def __init__(self, objective: Objective, chosen: Sequence[Choice]) -> None:
+        self.objective = objective
+        self.choices = tuple(chosen)
+        self.stored_bytes = sum_bytes(chosen)
+        self.value = objective.value_set(chosen)
+        self._by_query: dict[str, list[Choice]] = {}
+        self._write_us: dict[str, float] = {}
+        for choice in chosen:
+            for query in choice.price.savings:
+                self._by_query.setdefault(query, []).append(choice)
+            for write in choice.price.write_us:
+                added = self._write_us.get(write, 0.0) + choice.find_write_cost(write)
+                self._write_us[write] = added
+        self._saved_us = {
+            query: objective.save_query(query, some) for query, some in self._by_query.items()
+        }
+
+    def value_addition(self, choice: Choice) -> float:
+        """By how much the set would be worth more with the choice."""
+        objective = self.objective
+        gained = 0.0
+        for query in choice.price.savings:
+            saved = objective.save_query(query, [*self._by_query.get(query, ()), choice])
+            gained += (saved - self._saved_us.get(query, 0.0)) * objective.table.calls[query]
+        return gained - objective.sum_upkeep_cost(choice)
+
+    def list_allowed_forms(self, price: CandidateCost, slowdown_max: float) -> Iterator[Choice]:
+        """The forms in which a candidate keeps every write within its limit; only those views are
+        made deferred for which it is a limit."""
+        table = self.objective.table
+        slow = any(
+            1.0 + (self._write_us.get(write, 0.0) + us) / table.write_us[write] > slowdown_max
+            for write, us in price.write_us.items()
+            if table.calls[write]
+        )
+        if not slow:
+            yield Choice(price)
+        elif not price.candidate.is_index:
+            yield Choice(price, deferred=True)
 
 
 def sum_bytes(chosen: Iterable[Choice]) -> int:

@@ -88,6 +88,8 @@ def describe_write_cost(forecast: WorkloadForecast) -> str:
     after = sum(one.after_us * one.calls for one in writes)
     slowest = max(writes, key=lambda one: one.after_us / one.before_us)
     ratio = slowest.after_us / slowest.before_us
+    if ratio <= 1:
+        return "no write would take longer"
     return (
         f"writes would take {format_us(after)} instead of {format_us(before)};"
         f" {slowest.name} most, {ratio:.1f}x as long"
