@@ -127,9 +127,10 @@ class PostgresEngine:
         return (cursor.rowcount,) if text[:6] in ("INSERT", "UPDATE", "DELETE") else ()
 
     def is_waiting(self, unfinished: Sequence[int]) -> bool:
+        """For one of the sessions: not for autovacuum, which soon gives way."""
         pids = [self._pids[who] for who in unfinished]
-        query = "SELECT bool_and(cardinality(pg_blocking_pids(pid)) > 0) FROM unnest(%s::int[]) pid"
-        [(waiting,)] = self._monitor.execute(query, (pids,)).fetchall()
+        query = "SELECT bool_and(pg_blocking_pids(pid) && %s::int[]) FROM unnest(%s::int[]) pid"
+        [(waiting,)] = self._monitor.execute(query, (self._pids, pids)).fetchall()
         return bool(waiting)
 
     def reset(self) -> None:

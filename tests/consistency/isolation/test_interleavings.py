@@ -18,6 +18,7 @@ from tests.consistency.isolation.named_anomalies import CASES, make_named_script
 from tests.consistency.isolation.scripts import LEVELS, READS, SINGLE_WRITES
 from tests.consistency.isolation.stage import WAITS, Engine, Event, Stage, Step
 from tests.oracle.postgres import server
+from tests.txn.deadline import until
 
 Open = Callable[..., tuple[dict[str, Engine], Engine]]
 
@@ -127,6 +128,19 @@ def test_an_update_does_not_wait_for_a_row_that_is_not_there_yet(opened: Open) -
         for name, engine in engines.items():
             told = [event.answer for event in Stage(engine, pool, script).act()]
             assert told == [(0,), (), (1,), (0,), (), ((7,),)], name
+
+
+def test_waiting_for_a_stranger_is_not_waiting(opened: Open) -> None:
+    engines, _ = opened(True)
+    postgres = server()
+    query = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted"
+    with ThreadPoolExecutor(1) as pool:
+        with postgres.connect() as stranger:
+            stranger.execute("LOCK TABLE u")
+            update = pool.submit(engines["postgres"].execute, 0, "UPDATE u SET v = v", ())
+            until(lambda: postgres.run(query).rows == [(True,)])
+            assert not engines["postgres"].is_waiting([0])
+        assert update.result() == (1,)
 
 
 @pytest.mark.parametrize(
