@@ -8,6 +8,8 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -17,6 +19,7 @@ from belvedere.interfaces.client.connection import Connection
 from belvedere.interfaces.shell.render import OutputFormat
 from belvedere.interfaces.shell.shell import Shell
 from belvedere.session.session import Session
+from belvedere.views.registry.created_objects import StoppableReader
 from belvedere.views.state.build_state import list_unfinished_builds
 from tests.txn.deadline import until
 
@@ -209,3 +212,37 @@ def test_ddl_obeys_cancel_and_statement_timeout(con: Connection, what: str) -> N
     assert [item.name for item in after.views] == [item.name for item in catalog.views]
     assert not list_unfinished_builds(after)
     con.execute(DDL[what])
+
+
+@pytest.mark.parametrize(
+    "what", ["create index", "create unique index", "create view", "of a view"]
+)
+def test_what_a_commit_fills_obeys_cancel_and_statement_timeout(con: Connection, what: str) -> None:
+    text = "CREATE INDEX made ON n (k)" if what == "of a view" else DDL[what]
+    con.execute("CREATE MATERIALIZED VIEW n AS SELECT v AS k, count(*) AS n FROM t GROUP BY v")
+    for statement in ("BEGIN", "INSERT INTO t VALUES (-1, 1)", text):
+        con.execute(statement)
+    con.execute("SET statement_timeout = '1ms'")
+    with pytest.raises(belvedere.OperationalError) as canceled:
+        con.execute("COMMIT")
+    assert canceled.value.detail == "statement timeout"
+    con.execute("SET statement_timeout = 0")
+    assert con.execute("SELECT count(*) FROM t WHERE id < 0").fetchone() == (0,)
+    assert [view.name for view in session_of(con).host.catalog.views] == ["n"]
+    for statement in ("BEGIN", "INSERT INTO t VALUES (-1, 1)", text):
+        con.execute(statement)
+    scan = StoppableReader.scan
+
+    def interrupt_and_scan(*arguments: Any, **options: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return scan(*arguments, **options)
+
+    with (
+        patch.object(StoppableReader, "scan", interrupt_and_scan),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        con.execute("COMMIT")
+    assert con.execute("SELECT count(*) FROM t WHERE id < 0").fetchone() == (0,)
+    for statement in ("BEGIN", "INSERT INTO t VALUES (-1, 1)", text, "COMMIT"):
+        con.execute(statement)
+    assert con.execute("VERIFY MATERIALIZED VIEW n").fetchall()[0][-1] is True

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from belvedere.catalog import model
 from belvedere.catalog.definitions import (
     IndexDefinition,
     KeyPartDefinition,
     SequenceDefinition,
 )
-from belvedere.catalog.model import AnyObject, Index, Table, TypeName
+from belvedere.catalog.model import AnyObject, Index, Table, TypeName, View, ViewKind
 from belvedere.errors import InvalidInput
 from belvedere.types import Kind, SqlType
 
@@ -133,6 +135,11 @@ def require_root(table: Table) -> None:
         table=table.name,
         root=table.root,
     )
+
+
+def list_user_views(views: Iterable[View]) -> list[str]:
+    """Those that nobody drops with what they read, unlike indexes and auxiliary views."""
+    return [view.noun_and_name for view in views if view.kind is ViewKind.USER]
 
 
 def dependents_error(item: AnyObject, users: list[str]) -> InvalidInput:

@@ -23,6 +23,7 @@ from belvedere.catalog.definition_rules import (
     column_slots,
     dependents_error,
     index_slots,
+    list_user_views,
     name_index,
     require_column,
     require_matching_columns,
@@ -450,9 +451,9 @@ class CatalogEdit:
             if key.parent == table.id and other.id != table.id
         ]
         views = self.catalog.dependent_views(table.id)
-        if (users or views) and not cascade:
-            names = [f"constraint {k.name} on {t.name}" for t, k in users]
-            raise dependents_error(table, names + [f"view {v.name}" for v in views if not v.part])
+        names = [f"constraint {k.name} on {t.name}" for t, k in users] + list_user_views(views)
+        if names and not cascade:
+            raise dependents_error(table, names)
         for other, key in users:
             self.drop_foreign_key(other.id, key.name)
         for view in views:
@@ -463,8 +464,8 @@ class CatalogEdit:
         view = self.catalog.get(id_)
         assert isinstance(view, View)
         users = self.catalog.dependent_views(id_)
-        if users and not cascade:
-            raise dependents_error(view, [f"view {v.name}" for v in users if not v.part])
+        if (names := list_user_views(users)) and not cascade:
+            raise dependents_error(view, names)
         for user in (one for one in users if not is_dropped(self.catalog.objects[one.id])):
             self.drop_view(user.id, cascade=True)
         self.mark_dropped(view)

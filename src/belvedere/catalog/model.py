@@ -275,6 +275,11 @@ class View(CatalogObject, frozen=True, omit_defaults=True, tag="view", kw_only=T
         return ViewKind.USER if self.index is None else ViewKind.INDEX
 
     @property
+    def noun_and_name(self) -> str:
+        """What a message calls it: views and indexes are two things to the user."""
+        return f"{'view' if self.index is None else 'index'} {self.name}"
+
+    @property
     def is_unique(self) -> bool:
         """Whether it is an index that no two rows of one key may enter."""
         return self.index is not None and self.index.unique_count is not None

@@ -365,7 +365,7 @@ def _require_not_auxiliary(catalog: Catalog, item: Any) -> None:
         raise InvalidInput(
             "it is kept for other views",
             sqlstate="2BP01",
-            detail=", ".join(f"view {view.name}" for view in users),
+            detail=", ".join(view.noun_and_name for view in users),
             hint="it goes with the last of them",
             name=item.name,
         )

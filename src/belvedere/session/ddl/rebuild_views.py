@@ -70,7 +70,7 @@ def _require_rebuildable(
             "another type of a column that is read",
             hint="drop what reads it first",
             column=retyped.name,
-            readers=f"view {view.name}",
+            readers=view.noun_and_name,
         )
     if view.options.keep_changes is not None:
         raise _refusal(view, "it keeps its changes, which would begin again")

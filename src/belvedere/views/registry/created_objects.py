@@ -2,17 +2,19 @@
 
 They are filled all at once, from a reader that shows the changes: by the commit, and by the
 statement that creates them, so that a value which is not unique, or which a view cannot compute,
-fails there.
+fails there. Nothing is written before they are whole, so both may be canceled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from belvedere import interrupts
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index, View
 from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput
+from belvedere.kv.batch import Pair
 from belvedere.txn.contracts import Reader, RowChange, Rows
 from belvedere.txn.history.derived_rows import DerivedRows
 from belvedere.txn.history.readers import OverlayReader
@@ -20,6 +22,44 @@ from belvedere.views.indexes.entries import IndexParticipant
 from belvedere.views.indexes.unique_view_index import require_unique_index_rows
 from belvedere.views.registry.maintainer_provider import MaintainerProvider
 from belvedere.views.state.additions import EmptyReader
+
+CHECK_EVERY = 1_000
+"""Rows written between two looks whether the statement has to stop."""
+
+
+class StoppableReader(OverlayReader):
+    """Raises between the batches of its scans when the statement has to stop."""
+
+    def scan(
+        self,
+        start: bytes,
+        end: bytes,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+        batch_rows: int = CHECK_EVERY,
+    ) -> Iterator[list[Pair]]:
+        for batch in super().scan(start, end, reverse=reverse, limit=limit, batch_rows=batch_rows):
+            interrupts.check_statement()
+            yield batch
+
+
+class StoppableWriter(DerivedRows):
+    """Raises now and then when the statement has to stop."""
+
+    __slots__ = ()
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._check()
+        super().put(key, value)
+
+    def add(self, key: bytes, payload: bytes, amounts: tuple[int, ...]) -> None:
+        self._check()
+        super().add(key, payload, amounts)
+
+    def _check(self) -> None:
+        if not len(self.rows) % CHECK_EVERY:
+            interrupts.check_statement()
 
 
 def backfill_created_objects(
@@ -29,8 +69,8 @@ def backfill_created_objects(
     ones before it."""
     rows: Rows = {}
     for id_ in sorted(ids):
-        seen = OverlayReader(reader, dict(rows), reader.position, catalog)
-        writer = DerivedRows(EmptyReader(catalog))
+        seen = StoppableReader(reader, dict(rows), reader.position, catalog)
+        writer = StoppableWriter(EmptyReader(catalog))
         item = catalog.get(id_)
         if isinstance(item, Index):
             _backfill_index(registry, item, seen, writer)

@@ -297,11 +297,11 @@ class ViewRegistry:
         lost = [one for one in lost if not one[0].part] or lost  # what a user has made
         if lost:
             raise InvalidInput(
-                "cannot change this because a view depends on it",
+                "cannot change this because a view or index depends on it",
                 sqlstate="2BP01",
-                detail=", ".join(f"view {view.name}: {fault.message}" for view, fault in lost),
-                hint="drop the view first",
-                view=lost[0][0].name,
+                detail=", ".join(f"{view.noun_and_name}: {fault.message}" for view, fault in lost),
+                hint=f"drop {lost[0][0].noun_and_name} first",
+                name=lost[0][0].name,
             ) from lost[0][1]
 
     def _find_meaning_conflict(
