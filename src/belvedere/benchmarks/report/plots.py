@@ -18,6 +18,8 @@ from belvedere.errors import Unsupported
 FORMATS = ("png", "svg")
 MARKERS = "osD^vPX"
 MARKED_MAX = 40
+HEIGHT = 4.2
+BAR_HEIGHT = 0.15
 TICKS_MAX = 8
 TICKS_MIN = 4
 INSIDE_MAX = 3
@@ -72,7 +74,7 @@ def save_plots(plots: Sequence[Plot], directory: Path) -> list[Path]:
     files = []
     with mpl.rc_context({"svg.hashsalt": "belvedere"}):
         for plot in plots:
-            drawing = Drawing(figsize=(7.2, 4.2), layout="constrained")
+            drawing = Drawing(figsize=(7.2, _choose_height(plot)), layout="constrained")
             axes = drawing.add_subplot()
             (_draw_bars if plot.bars else _draw_lines)(axes, plot)
             axes.set_title(plot.title)
@@ -82,6 +84,12 @@ def save_plots(plots: Sequence[Plot], directory: Path) -> list[Path]:
                 files.append(directory / f"{plot.file_name}.{format_}")
                 drawing.savefig(files[-1], dpi=120)
     return files
+
+
+def _choose_height(plot: Plot) -> float:
+    """High enough that the labels of bars do not lie over each other."""
+    bars = len(plot.bars) * len(plot.curves)
+    return max(HEIGHT, BAR_HEIGHT * bars)
 
 
 def _place_legend(axes: Any, *, beside: bool) -> None:
@@ -125,5 +133,7 @@ def _draw_bars(axes: Any, plot: Plot) -> None:
     axes.invert_yaxis()
     axes.set(xlabel=plot.y, ylabel=plot.x)
     axes.margins(x=0.12)
+    if plot.logarithmic_y:
+        axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:,g}")
     axes.grid(alpha=0.3, axis="x")

@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 
 from belvedere.benchmarks.report.measurements import BenchmarkReport, Figure
+from belvedere.benchmarks.report.plots import Plot, bar_points
 from belvedere.benchmarks.tpcw.generate import TpcwRandom, TpcwSize
 from belvedere.benchmarks.tpcw.systems import TpcwStore
 
@@ -46,6 +47,7 @@ def add_scan_figures(
     report: BenchmarkReport, store: TpcwStore, size: TpcwSize, seed: int, *, goals: bool
 ) -> None:
     """The views are made for it and dropped again."""
+    bars: dict[str, tuple[float, float]] = {}
     for join in JOINS:
         by_tables = _time_join(store, join, size, seed)
         store.connection.execute(f"CREATE MATERIALIZED VIEW {join.view} AS {join.query}")
@@ -55,12 +57,21 @@ def add_scan_figures(
             ("all rows", ">= 6 value", join.published, by_view[0], by_tables[0]),
             ("one customer", ">= 11.7 value", "", by_view[1], by_tables[1]),
         ):
+            bars[f"{join.tables},\n{what}"] = (tables * 1000, view * 1000)
             name = f"{join.tables}, {what}, by a view"
             report.add(Figure(name, view, "ms", "", tables))
             faster = Figure(f"{name}: faster by", tables / view, "x", published=published)
             if goals:
                 faster = Figure(faster.name, faster.value, "x", goal, published=published)
             report.add(faster)
+
+    curves = {
+        name: bar_points([found[place] for found in bars.values()])
+        for place, name in enumerate(("join", "view"))
+    }
+    report.plots.append(
+        Plot("TPC-W scans of joins", "", "microseconds", curves, logarithmic_y=True, bars=(*bars,))
+    )
 
 
 def _time_join(

@@ -69,6 +69,15 @@ class StatementTimes:
         ]
         return math.exp(statistics.fmean(map(math.log, ratios)))
 
+    def average_speedup(
+        self, statements: Iterable[TpcwStatement], system: str, base: str, *, cpu: bool = False
+    ) -> float:
+        """How many times faster the statements are than on the other system: arithmetic mean."""
+        return statistics.fmean(
+            self.mean(one.name, base, cpu=cpu) / self.mean(one.name, system, cpu=cpu)
+            for one in statements
+        )
+
     def _list_times(self, statement: str, system: str, *, cpu: bool) -> list[float]:
         runs = self._runs[statement][system]
         if cpu:
