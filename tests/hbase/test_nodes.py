@@ -12,10 +12,11 @@ import pytest
 import belvedere
 from belvedere.config import Config
 from belvedere.database import SQL_COMPILERS, Database
-from belvedere.kv.cell import Get
+from belvedere.kv.cell import CellScan, Get
 from belvedere.kv.hbase.store import HBaseCells
 from belvedere.kv.hbase.url import parse_url
 from belvedere.session.session import Session
+from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.engine import CellStoreSetup
 from belvedere.txn.row_atomic.hbase_setup import build_table_layout
 from belvedere.txn.row_atomic.node import NodeSettings
@@ -61,8 +62,8 @@ def open_session(store: HBaseCells) -> tuple[Database, Session]:
 def test_what_a_dead_node_began_is_finished_or_closed(
     url: str, step: int, dies_before: bool
 ) -> None:
-    layout = build_table_layout(HASTY)
-    dying, living = (kind(parse_url(url), layout) for kind in (MortalCells, HBaseCells))
+    tables = build_table_layout(HASTY)
+    dying, living = (kind(parse_url(url), tables) for kind in (MortalCells, HBaseCells))
     _, first = open_session(dying)
     two, second = open_session(living)
     first.execute("CREATE TABLE account (id INT PRIMARY KEY, owner TEXT, amount INT)")
@@ -94,6 +95,25 @@ def test_nodes_and_regions_are_system_tables(url: str) -> None:
         ).fetchall()
         assert regions == [(f"{namespace}:rows", 5), (f"{namespace}:system", 7)]
         assert one.execute("SELECT * FROM belvedere.node_locks").fetchall() == []
+
+
+def test_what_one_process_has_sampled_serves_the_others(url: str) -> None:
+    shown = "SELECT column_name, rows_estimate, distinct_estimate, common FROM belvedere.statistics"
+    with (
+        belvedere.connect(url, autocommit=True) as one,
+        belvedere.connect(other_node(url)) as two,
+    ):
+        one.execute("CREATE TABLE t (a INT PRIMARY KEY, kind INT)")
+        one.execute("INSERT INTO t SELECT i, i % 3 FROM generate_series(1, 300) i")
+        one.execute("ANALYZE t")
+        found = one.execute(shown).fetchall()
+        assert [row[:3] for row in found] == [("a", 300, 300), ("kind", 300, 3)]
+        two.execute("SET freshness = 'latest'")
+        assert two.execute(shown).fetchall() == found
+        store = HBaseCells(parse_url(url), build_table_layout(NodeSettings()))
+        samples = store.scan(CellScan(layout.SAMPLES, None))
+        store.close()
+        assert [layout.split_sample_row(row)[1] for row, _ in samples] == [1]
 
 
 def test_lease_and_grace_are_those_of_the_database(url: str) -> None:

@@ -27,6 +27,7 @@ protocol (`txn.row_atomic.cells.layout` describes their cells):
 | chunks | 0x23 | attempt, u64; number, u32: a part of a large log record |
 | outcomes | 0x24 | transaction id |
 | heartbeats | 0x25 | node id, u64 |
+| samples | 0x26 | relation id, u32; position, u64; node id, u64: a sample of a table |
 
 Every table, index, view and auxiliary view is a relation. Relation ids below `USER_RELATIONS_FROM`
 belong to the system. Ids are never reused.
@@ -58,6 +59,7 @@ LANES = 0x22
 CHUNKS = 0x23
 OUTCOMES = 0x24
 HEARTBEATS = 0x25
+SAMPLES = 0x26
 
 CATALOG_RELATION = 1
 SEQUENCE_RELATION = 2

@@ -31,6 +31,14 @@ class NodeLock(NamedTuple):
     position: int | None
 
 
+class StoredSample(NamedTuple):
+    """What a process has sampled of a table as of a position, for the others."""
+
+    position: int
+    node: int
+    data: bytes
+
+
 class RegionStatus(NamedTuple):
     """A range of keys of a table, and the server that has it."""
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from belvedere.errors import Error
 from belvedere.kv.batch import BatchStore, Pair
-from belvedere.txn.cluster import NodeLock, NodeStatus, RegionStatus
+from belvedere.txn.cluster import NodeLock, NodeStatus, RegionStatus, StoredSample
 from belvedere.txn.contracts import (
     ChangeLog,
     CommitProtocol,
@@ -37,6 +37,17 @@ class BeginTransaction(Protocol):
     """Starts a transaction that sees at least a position."""
 
     def __call__(self, *, at_least: int = 0) -> Transaction: ...
+
+
+class SampleExchange(Protocol):
+    """Samples that the processes of a store share: each writes its own, all read everybody's."""
+
+    def read_samples(self, relation: int) -> Sequence[StoredSample]: ...
+
+    def write_sample(
+        self, relation: int, position: int, data: bytes, replaced: Iterable[StoredSample]
+    ) -> None:
+        """Write one of this process, and remove those that are replaced."""
 
 
 class Engine(Protocol):
@@ -69,6 +80,10 @@ class Engine(Protocol):
     def housekeeping_failure(self) -> Error | None:
         """What kept the last housekeeping (trimming the log, sweeping up after dead nodes) from
         ending; None: nothing did. It is tried again by itself."""
+
+    @property
+    def shared_samples(self) -> SampleExchange | None:
+        """Samples of tables, where several processes share them."""
 
     def vacuum(self, through: int) -> int:
         """Forget versions of rows that only snapshots up to a position could see; returns the

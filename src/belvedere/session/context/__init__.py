@@ -11,6 +11,7 @@ In reading order; an entry uses only those before it:
     database_contract     the contract between sessions and the database
     statement_statistics  runs, times and row counts of each statement
     statement_file        statement statistics kept from one opening of a store to the next
+    shared_samples        samples of tables as processes of one store share them
     table_statistics      row counts and column summaries for the optimizer, from samples
     settings              settings of a session
     shared_state          state shared by all sessions of an open store

@@ -42,7 +42,9 @@ class SharedState:
             rewrite_to_index_views,
         )  # rules by which views answer queries
         self._published: tuple[object, Reader] | None = None
-        self.table_statistics = TableStatistics(host, self.get_published_reader)
+        self.table_statistics = TableStatistics(
+            host, self.get_published_reader, host.engine.shared_samples
+        )
         self.rewrites = RewritePlanner(host.views.registry, self.table_statistics)
 
     def _create_columnar_cache(self) -> ColumnarCache:

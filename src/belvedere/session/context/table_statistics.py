@@ -1,10 +1,11 @@
 """Table statistics for the optimizer: row counts and column summaries, from samples.
 
-Every process that has the store open samples for itself, when a statement first needs a table and
-again after a number of commits: nothing is stored, nothing is locked, writers do no extra work. A
-sample has rows from all over the table: every row of a small one, and of a large one short runs at
-evenly spaced keys; ANALYZE reads the complete table and samples one of every n rows. The summary
-of a column is computed from the sample when first needed.
+A process that has the store open samples when a statement first needs a table and again after a
+number of commits: nothing is locked, writers do no extra work. Processes that share a store share
+their samples (`shared_samples`), and take what others have before they sample. A sample has rows
+from all over the table: every row of a small one, and of a large one short runs at evenly spaced
+keys; ANALYZE reads the complete table and samples one of every n rows. The summary of a column is
+computed from the sample when first needed.
 """
 
 from __future__ import annotations
@@ -22,8 +23,17 @@ from belvedere.catalog.relation_codecs import (
     compiled_relation,
     compiled_table,
 )
+from belvedere.session.context.shared_samples import (
+    PlacedSample,
+    SharedSample,
+    decode_sample,
+    encode_sample,
+    merge_samples,
+)
 from belvedere.sql.rules.column_summary import ColumnSummary, summarize_column
+from belvedere.txn.cluster import StoredSample
 from belvedere.txn.contracts import PublishedState, Reader
+from belvedere.txn.engine import SampleExchange
 
 COUNTED_MAX = 6_000
 """Rows that are counted one by one; a larger table's count is extrapolated from its keys."""
@@ -61,6 +71,7 @@ class TableSample:
     table: CompiledTable | None = None
     values: list[bytes] = field(default_factory=list)
     in_runs: bool = False
+    complete: bool = False
     summaries: dict[int, ColumnSummary | None] = field(default_factory=dict)
 
     @property
@@ -93,9 +104,16 @@ class TableSample:
 
 
 class TableStatistics:
-    def __init__(self, source: StatisticsSource, reader: Callable[[], Reader]) -> None:
+    def __init__(
+        self,
+        source: StatisticsSource,
+        reader: Callable[[], Reader],
+        shared: SampleExchange | None = None,
+    ) -> None:
         self._source = source
         self._reader = reader
+        self._shared = shared
+        self._forgotten: dict[int, int] = {}
         self._mutex = threading.Lock()
         self._samples: dict[int, TableSample] = {}
 
@@ -135,7 +153,9 @@ class TableStatistics:
     # -- samples ------------------------------------------------------------------------------
 
     def forget_sample(self, relation: int) -> None:
+        """Nor is one used that others have taken by now."""
         self._samples.pop(relation, None)
+        self._forgotten[relation] = self._source.visibility.published_snapshot.position
 
     def sample_complete_table(self, relation: int) -> None:
         """Read the complete table: an exact count, and a sample of all of it."""
@@ -147,15 +167,71 @@ class TableStatistics:
             values += _pick_one_of_every_step(batch, step, chosen)
             rows += len(batch)
             while len(values) > 2 * ANALYZED_MAX:
+<<<<<<< HEAD
                 values, step = _pick_one_of_every_step(values, 2, chosen), step * 2
         self._store_sample(relation, TableSample(position, float(rows), table, values))
+=======
+                values, step = _pick_one_of_each(values, 2, chosen), step * 2
+        sample = TableSample(position, float(rows), table, values, complete=True)
+        self._store_sample(relation, sample)
+        if self._shared is not None:
+            self._share_sample(relation, sample, self._shared.read_samples(relation))
+>>>>>>> c0c7b275 (session: share samples of tables between processes of one HBase)
 
     def _get_fresh_sample(self, relation: int) -> TableSample:
         known = self._samples.get(relation)
         now = self._source.visibility.published_snapshot.position
         if known is None or now - known.position >= known.valid_commit_count:
-            known = self._store_sample(relation, self._take_sample(relation))
+            known = self._store_sample(relation, self._find_or_take_sample(relation, now))
         return known
+
+    def _find_or_take_sample(self, relation: int, now: int) -> TableSample:
+        """What others have sampled and is still valid; otherwise a sample, which is shared."""
+        item = self._source.visibility.published_snapshot.catalog.get(relation)
+        if self._shared is None or not isinstance(item, Table | View):
+            return self._take_sample(relation)
+        stored = self._shared.read_samples(relation)
+        known_from, usable, outdated = self._forgotten.get(relation, -1), [], []
+        for each in stored:
+            sample = decode_sample(each.data)
+            if (
+                sample is None
+                or sample.version != item.version
+                or each.position <= known_from
+                or now - each.position >= TableSample(each.position, sample.rows).valid_commit_count
+            ):
+                outdated.append(each)
+            else:
+                usable.append(PlacedSample(each.position, sample))
+        merged = merge_samples(usable)
+        if merged is not None:
+            return self._open_shared_sample(relation, merged)
+        taken = self._take_sample(relation)
+        self._share_sample(relation, taken, outdated)
+        return taken
+
+    def _open_shared_sample(self, relation: int, found: PlacedSample) -> TableSample:
+        catalog, sample = self._source.visibility.published_snapshot.catalog, found.sample
+        compiled = compiled_relation(catalog, relation)
+        table = compiled if isinstance(compiled, CompiledTable) else None
+        return TableSample(
+            found.position,
+            sample.rows,
+            table,
+            list(sample.values),
+            in_runs=sample.in_runs,
+            complete=sample.complete,
+        )
+
+    def _share_sample(
+        self, relation: int, sample: TableSample, replaced: Sequence[StoredSample]
+    ) -> None:
+        item = self._source.visibility.published_snapshot.catalog.get(relation)
+        if self._shared is None or item is None:
+            return
+        values = tuple(sample.values)
+        shared = SharedSample(item.version, sample.rows, sample.complete, sample.in_runs, values)
+        self._shared.write_sample(relation, sample.position, encode_sample(shared), replaced)
 
     def _store_sample(self, relation: int, sample: TableSample) -> TableSample:
         with self._mutex:

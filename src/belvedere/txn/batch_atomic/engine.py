@@ -33,6 +33,7 @@ from belvedere.txn.transaction.locks import RowLockTable
 
 class BatchAtomicEngine:
     row_atomic = False
+    shared_samples = None
     node = 0
 
     def __init__(

@@ -38,9 +38,10 @@ from belvedere.txn.cluster import NodeLock, NodeStatus, RegionStatus
 from belvedere.txn.contracts import Identity, Isolation, ParticipantsFor, Reader, Snapshot
 from belvedere.txn.row_atomic import node_lists, read_rows
 from belvedere.txn.row_atomic.cells import layout
-from belvedere.txn.row_atomic.cells.placement import find_spread
+from belvedere.txn.row_atomic.cells.placement import find_spread, relation_of
 from belvedere.txn.row_atomic.change_log import CellChangeLog
 from belvedere.txn.row_atomic.commit_protocol import RowCommit
+from belvedere.txn.row_atomic.housekeeping.table_samples import NodeSamples
 from belvedere.txn.row_atomic.isolation import require_supported_isolation
 from belvedere.txn.row_atomic.node import NodeSettings
 from belvedere.txn.row_atomic.reader import RowReader
@@ -99,6 +100,7 @@ class RowAtomicEngine:
         self.incarnation = 1
         self.visibility = PublishedWatcher(self.commits)
         self.log = CellChangeLog(self.commits, self.visibility, config.log_retention_records_max)
+        self.shared_samples = NodeSamples(self.commits.run_repeatable, self.commits.node)
         self.chores = Chores(self.commits, tend)
         self._heart: HeartbeatThread | None = None
         if opened.sends_heartbeats:
@@ -169,6 +171,7 @@ class RowAtomicEngine:
         ranges = [(start, end)] if spread is None else spread.list_ranges(start, end)
         for low, high in ranges:
             self.commits.run_repeatable(partial(_erase_rows, low, high))
+        self.shared_samples.remove_samples(relation_of(start))
 
     def ingest_pairs(self, pairs: Iterable[Pair]) -> bool:
         return False

@@ -15,6 +15,7 @@
 | 0x23 attempt, number | v | a part of a record too large for one cell |
 | 0x24 transaction id | p | the outcome: the position it committed at |
 | 0x25 node id | b | a Heartbeat |
+| 0x26 relation, position, node | s | what a node has sampled of a table, for the others |
 | 0x01 'consumer/', name | p | the position a consumer of the log has applied |
 | 0x10 ... | 0x00, columns, +, = | data: marker, cells, delta cells, fold cells (`data_cells`) |
 
@@ -45,6 +46,7 @@ LOG = bytes((keyspace.LANES,))
 CHUNKS = bytes((keyspace.CHUNKS,))
 OUTCOMES = bytes((keyspace.OUTCOMES,))
 HEARTBEATS = bytes((keyspace.HEARTBEATS,))
+SAMPLES = bytes((keyspace.SAMPLES,))
 
 COUNTER_ROW = SYSTEM + b"counter"
 NODES_ROW = SYSTEM + b"nodes"
@@ -70,6 +72,7 @@ BEAT = b"b"
 IDENTITY = b"i"
 SETTINGS = b"s"
 CONSUMED = b"p"
+SAMPLE = b"s"
 
 ONLY = 1
 """The timestamp of cells that have no history."""
@@ -220,6 +223,7 @@ Stored = TypeVar("Stored")
 _encoder = msgspec.msgpack.Encoder()
 _decoders: dict[type, msgspec.msgpack.Decoder[object]] = {}
 _frame = struct.Struct(">BII")
+_sample = struct.Struct(">IQQ")
 UNSPLIT, IN_PARTS = 1, 2
 
 
@@ -296,3 +300,13 @@ def outcome_row(transaction: bytes) -> bytes:
 
 def heartbeat_row(node: int) -> bytes:
     return HEARTBEATS + node.to_bytes(8)
+
+
+def sample_row(relation: int, position: int, node: int) -> bytes:
+    return SAMPLES + _sample.pack(relation, position, node)
+
+
+def split_sample_row(row: bytes) -> tuple[int, int]:
+    """Position and node."""
+    _, position, node = _sample.unpack_from(row, 1)
+    return position, node
