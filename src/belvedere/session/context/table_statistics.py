@@ -167,16 +167,11 @@ class TableStatistics:
             values += _pick_one_of_every_step(batch, step, chosen)
             rows += len(batch)
             while len(values) > 2 * ANALYZED_MAX:
-<<<<<<< HEAD
                 values, step = _pick_one_of_every_step(values, 2, chosen), step * 2
-        self._store_sample(relation, TableSample(position, float(rows), table, values))
-=======
-                values, step = _pick_one_of_each(values, 2, chosen), step * 2
         sample = TableSample(position, float(rows), table, values, complete=True)
         self._store_sample(relation, sample)
         if self._shared is not None:
             self._share_sample(relation, sample, self._shared.read_samples(relation))
->>>>>>> c0c7b275 (session: share samples of tables between processes of one HBase)
 
     def _get_fresh_sample(self, relation: int) -> TableSample:
         known = self._samples.get(relation)
