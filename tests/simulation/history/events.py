@@ -77,10 +77,14 @@ class Txn:
 
 
 class HistoryFile:
-    """One line before a commit is asked for, one after it was answered; each a single write."""
+    """One line before a commit is asked for, one after it was answered; each a single write. A kill
+    can end a write at a page of memory: what such a line was to note did not happen, or was not
+    answered, so it goes when the file is opened again."""
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        whole = path.read_bytes().rfind(b"\n") + 1
+        os.ftruncate(self._descriptor, whole)
 
     def note(self, txn: Txn) -> None:
         line = json.dumps(asdict(txn), separators=(",", ":")).encode() + b"\n"

@@ -61,3 +61,7 @@ def test_a_history_survives_its_file_and_a_cut_line(tmp_path: object) -> None:
     with path.open("ab") as raw:
         raw.write(b'{"id":"c"')
     assert read_history(path) == [first, txn("b", read("x", 1))]
+    later = HistoryFile(path)
+    later.note(txn("d", read("x", 1)))
+    later.close()
+    assert read_history(path) == [first, txn("b", read("x", 1)), txn("d", read("x", 1))]
