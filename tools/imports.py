@@ -188,7 +188,7 @@ FOLDERS: dict[str, Order] = {
         ("expressions",),
         ("binder",),
         ("scope",),
-        ("required_rights",),
+        ("column_origins", "required_rights"),
     ),
     "sql.parse": (
         ("script",),

@@ -16,12 +16,14 @@
 | ARRAY | list of the element's values; in expressions only, never stored |
 | OID | int, the number of an object in the system catalogs; never stored |
 | REGCLASS, REGTYPE, REGNAMESPACE, REGPROC | ObjectName: an OID that prints as a name |
+| RECORD | tuple of the values of its items, whose names and types it has; never stored |
 | NULL | None; the type of an untyped NULL or string literal is UNKNOWN |
 """
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -54,13 +56,16 @@ class Kind(enum.StrEnum):
     REGTYPE = "regtype"
     REGNAMESPACE = "regnamespace"
     REGPROC = "regproc"
+    RECORD = "record"
     UNKNOWN = "unknown"
 
 
 NAMED_OBJECT_KINDS = frozenset({Kind.REGCLASS, Kind.REGTYPE, Kind.REGNAMESPACE, Kind.REGPROC})
 """OIDs that are written and printed as names."""
-UNSTORED_KINDS = NAMED_OBJECT_KINDS | {Kind.ARRAY, Kind.OID, Kind.UNKNOWN}
+UNSTORED_KINDS = NAMED_OBJECT_KINDS | {Kind.ARRAY, Kind.OID, Kind.RECORD, Kind.UNKNOWN}
 """Types of expressions that no column of a table has."""
+UNCOMPARED_KINDS = frozenset({Kind.JSON, Kind.RECORD})
+"""Types whose values are neither equal nor in an order."""
 TIMED_KINDS = frozenset({Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERVAL})
 SECOND_DIGITS_MAX = 6
 
@@ -69,7 +74,8 @@ SECOND_DIGITS_MAX = 6
 class SqlType:
     """A type with its modifiers. `length` is of CHAR and VARCHAR, `precision` and `scale` are of
     NUMERIC; times, timestamps and intervals have a `precision` of less than six digits. A `vector`
-    is an array of the system catalogs, which counts from 0: PostgreSQL's int2vector, oidvector."""
+    is an array of the system catalogs, which counts from 0: PostgreSQL's int2vector, oidvector.
+    `items` are the names and types of a RECORD."""
 
     kind: Kind
     length: int | None = None
@@ -77,6 +83,7 @@ class SqlType:
     scale: int | None = None
     element: SqlType | None = None
     vector: bool = False
+    items: tuple[tuple[str, SqlType], ...] = ()
 
     def __str__(self) -> str:
         if self.vector:
@@ -144,6 +151,10 @@ def array_of(element: SqlType) -> SqlType:
 
 def vector_of(element: SqlType) -> SqlType:
     return SqlType(Kind.ARRAY, element=element, vector=True)
+
+
+def record_of(items: Iterable[tuple[str, SqlType]]) -> SqlType:
+    return SqlType(Kind.RECORD, items=tuple(items))
 
 
 class Interval(NamedTuple):

@@ -16,3 +16,14 @@ class Field(NamedTuple):
 
 
 Fields = tuple[Field, ...]
+
+
+class ColumnOrigin(NamedTuple):
+    """The column of a table or view that a column of a result is. `number` counts the columns that
+    can be named, dropped ones too, from 1."""
+
+    relation: int
+    number: int
+
+
+ColumnOrigins = tuple[ColumnOrigin | None, ...]

@@ -22,7 +22,7 @@ from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.core.function import Function
 from belvedere.types import TEXT, Kind, SqlType
 
-UNKEYED = (Kind.JSON, Kind.ARRAY)
+UNKEYED = (Kind.JSON, Kind.ARRAY, Kind.RECORD)
 """Types that cannot be part of a key and have no order."""
 
 PYTHON_EQUAL_KINDS = (Kind.REAL, Kind.DOUBLE)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from belvedere.errors import InvalidInput
-from belvedere.plan.fields import Fields
+from belvedere.plan.fields import ColumnOrigins, Fields
 from belvedere.session.context.result import Result
 from belvedere.session.query_stream import QueryStream, open_query_stream
 from belvedere.sql import statements as s
@@ -40,6 +40,10 @@ class SqlCursor:
     @property
     def fields(self) -> Fields:
         return self._stream.fields
+
+    @property
+    def origins(self) -> ColumnOrigins:
+        return self._stream.origins
 
     def close(self) -> None:
         self._stream.close()
@@ -182,7 +186,7 @@ def fetch_from_cursor(session: Session, statement: s.FetchCursor, _: Sequence[An
     rows = cursor.move_and_fetch(statement.direction, statement.count)
     if statement.moves:
         return Result("MOVE", None, None, len(rows))
-    return Result("FETCH", cursor.fields, rows, len(rows))
+    return Result("FETCH", cursor.fields, rows, len(rows), origins=cursor.origins)
 
 
 def close_cursor(session: Session, statement: s.CloseCursor, _: Sequence[Any]) -> Result:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from belvedere.errors import Error, InvalidInput
-from belvedere.plan.fields import Field, Fields
+from belvedere.plan.fields import ColumnOrigins, Field, Fields
 from belvedere.session.context.result import Result
 from belvedere.session.dispatch import SETTING_FIELDS
 from belvedere.session.explain.statement import PLAN
@@ -29,13 +29,14 @@ from belvedere.types import TEXT, SqlType
 class PreparedText:
     """`fields` is None for a statement that returns no rows, `entry` for one without a plan."""
 
-    __slots__ = ("entry", "fields", "parameters", "text", "types", "variant")
+    __slots__ = ("entry", "fields", "origins", "parameters", "text", "types", "variant")
 
     def __init__(self, text: str, types: Signature) -> None:
         self.text = text
         self.types = types
         self.parameters: tuple[SqlType, ...] = ()
         self.fields: Fields | None = None
+        self.origins: ColumnOrigins = ()
         self.entry: CompiledStatement | None = None
         self.variant: cached_plans.Variant | None = None
 
@@ -65,6 +66,7 @@ def prepare_text(session: Session, text: str, types: Signature) -> PreparedText 
     data = prepared.entry.data
     prepared.parameters = data.parameters
     prepared.fields = data.fields if data.returns else None
+    prepared.origins = data.origins
     return prepared
 
 

@@ -21,7 +21,6 @@ from belvedere.execution.choose_tier import Tier, changes_data
 from belvedere.execution.duckdb.rows import rows_of
 from belvedere.execution.python.compile import compile_plan
 from belvedere.plan import nodes as n
-from belvedere.plan.fields import Fields
 from belvedere.session.materialized import freshness_policy
 from belvedere.session.statement import bind
 from belvedere.session.statement.compiled_statement import CompiledStatement
@@ -41,9 +40,10 @@ class QueryStream:
     """Created by `open_query_stream`; used by one thread at a time, as its session."""
 
     def __init__(
-        self, session: Session, transaction: Transaction, fields: Fields, rows: Iterator[Row]
+        self, session: Session, transaction: Transaction, data: DataPlan, rows: Iterator[Row]
     ) -> None:
-        self.fields = fields
+        self.fields = data.plan.fields
+        self.origins = data.origins
         self.abandoned = False
         """Nobody will fetch from it again; the session closes it when it opens the next one."""
         self._session = session
@@ -98,7 +98,7 @@ def _begin_stream(session: Session, text: str, parameters: Sequence[Any]) -> Que
         entry, reader = freshness_policy.choose_statement_and_reader(session, transaction, entry)
         run = session.make_run_context(reader, values, environment=entry.needs_environment)
         rows = _iterate_rows(session, entry, run)
-        return QueryStream(session, transaction, entry.data.plan.fields, rows)
+        return QueryStream(session, transaction, entry.data, rows)
     except BaseException:
         transaction.rollback()
         raise

@@ -494,4 +494,5 @@ def run_plan_and_apply_writes(
             affected = write.affected
     if not data.returns:
         return Result(data.verb.upper(), None, None, affected)
-    return Result(data.verb.upper(), data.plan.fields, rows, affected, table)
+    fields, origins = data.plan.fields, data.origins
+    return Result(data.verb.upper(), fields, rows, affected, table, origins=origins)

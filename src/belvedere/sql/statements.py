@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from belvedere.plan.expressions import Expression
-from belvedere.plan.fields import Fields
+from belvedere.plan.fields import ColumnOrigins, Fields
 from belvedere.plan.nodes import Node
 from belvedere.sql.definitions import Definition, Options, QualifiedName
 from belvedere.types import SqlType
@@ -23,7 +23,8 @@ class DataPlan:
     `parameters` are the types the values must have, first to last. `changes`: some part of it
     writes. `returns`: it gives rows (a change of data without RETURNING does not). `relations` are
     the tables and views it reads or writes. `volatile`: its result depends on more than the data
-    and the parameters. `zone` is that of the session it was bound for.
+    and the parameters. `zone` is that of the session it was bound for. `origins` are the columns
+    of tables that the columns of its result are.
     """
 
     verb: str
@@ -34,6 +35,7 @@ class DataPlan:
     relations: tuple[int, ...]
     volatile: bool
     zone: datetime.tzinfo = datetime.UTC
+    origins: ColumnOrigins = ()
 
     @property
     def fields(self) -> Fields:

@@ -21,6 +21,7 @@ def find_lower_bound(values: Sequence[object]) -> int:
 
 
 _PLAIN_SPECIAL = set('{}",\\ \t\n\r\v\f')
+_RECORD_SPECIAL = set('()",\\ \t\n\r\v\f')
 
 
 def _malformed_literal(text: str) -> InvalidInput:
@@ -39,6 +40,18 @@ def _quote_element(text: str) -> str:
     if text and text.upper() != "NULL" and _PLAIN_SPECIAL.isdisjoint(text):
         return text
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def format_record(value: Sequence[Any], items: Sequence[Callable[[Any], str]]) -> str:
+    """A row as text: `(1,"two words",)`."""
+    texts = ["" if one is None else _quote_item(form(one)) for one, form in zip(value, items)]
+    return f"({','.join(texts)})"
+
+
+def _quote_item(text: str) -> str:
+    if text and _RECORD_SPECIAL.isdisjoint(text):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '""') + '"'
 
 
 def parse_array(text: str, element: Callable[[str], Any]) -> list[Any]:

@@ -11,6 +11,10 @@ _HEADER_BYTES = 4
 """What PostgreSQL adds to lengths in type modifiers."""
 
 
+FIRST_OBJECT_OID = 16_384
+"""The OID of an object of the catalog is its id after this."""
+
+
 class WireType(NamedTuple):
     """`length` in bytes, -1 where it varies. `array` is the number of arrays of it."""
 
@@ -43,6 +47,7 @@ WIRE_TYPES: dict[Kind, WireType] = {
     Kind.REGTYPE: WireType(2206, 4, 2211),
     Kind.REGNAMESPACE: WireType(4089, 4, 4090),
     Kind.REGPROC: WireType(24, 4, 1008),
+    Kind.RECORD: WireType(2249, -1, 2287),
     Kind.UNKNOWN: WireType(25, -1, 1009),  # a result column of no type is text
 }
 
@@ -51,8 +56,9 @@ VECTOR_OIDS = {Kind.SMALLINT: 22, Kind.OID: 30}
 """Of arrays that count from 0."""
 _UNKNOWN_OID = 705
 _NAME_OID = 19
-_KINDS = {wire.oid: kind for kind, wire in WIRE_TYPES.items() if kind is not Kind.UNKNOWN}
-_ELEMENTS = {wire.array: kind for kind, wire in WIRE_TYPES.items() if kind is not Kind.UNKNOWN}
+_RECEIVED_KINDS = WIRE_TYPES.keys() - {Kind.UNKNOWN, Kind.RECORD}
+_KINDS = {WIRE_TYPES[kind].oid: kind for kind in _RECEIVED_KINDS}
+_ELEMENTS = {WIRE_TYPES[kind].array: kind for kind in _RECEIVED_KINDS}
 
 
 def find_oid(sql_type: SqlType) -> int:

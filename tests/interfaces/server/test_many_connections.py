@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from belvedere.interfaces.server import hangup_watch
 from belvedere.interfaces.server import listener as listener_module
 from belvedere.interfaces.server.listener import Listener
 from tests.interfaces.server.conftest import Connect
@@ -72,3 +73,34 @@ def test_a_client_that_never_reads_holds_up_neither_others_nor_the_end(
         listener.close()
         while deaf.recv(1 << 20):
             pass
+
+
+def test_the_statement_of_a_client_that_is_gone_is_canceled(
+    server: Path, listener: Listener, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The statement would take days."""
+    monkeypatch.setattr(hangup_watch, "CHECK_INTERVAL_S", 0.05)
+    con = connect()
+    con.execute("CREATE TABLE g AS SELECT i FROM generate_series(1, 3000) s (i)")
+    known = set(listener._clients)
+    with open_socket(server) as gone:
+        gone.sendall(startup(con.info.user))
+        while not gone.recv(1 << 16).endswith(b"Z\0\0\0\5I"):
+            pass
+        (number,) = set(listener._clients) - known
+        client = listener._clients[number]
+        gone.sendall(message(b"Q", b"SELECT count(*) FROM g, g x, g y, g z\0"))
+    client.thread.join(60)
+    assert not client.thread.is_alive()
+
+
+def test_a_client_that_has_sent_all_gets_its_answer(server: Path, connect: Connect) -> None:
+    """It may close its own side before the answer comes."""
+    user = connect().info.user
+    with open_socket(server) as one:
+        one.sendall(startup(user) + message(b"Q", b"SELECT 42\0") + message(b"X", b""))
+        one.shutdown(socket.SHUT_WR)
+        answer = b""
+        while part := one.recv(1 << 16):
+            answer += part
+    assert b"42" in answer

@@ -54,6 +54,12 @@ SAME = r"""
 \da
 \dE
 \df
+\df abs
+\do
+\dd
+\dy
+\dc
+\dl
 \dO
 \dP
 \dX
@@ -61,6 +67,7 @@ SAME = r"""
 \det
 \drg
 \dconfig search_path
+\dconfig+ search_path
 \encoding
 """.strip().splitlines()
 
@@ -73,6 +80,10 @@ HERE = {
     ),
     r"\dA": "List of access methods\nName|Type\nbtree|Index\nheap|Table\n(2 rows)\n",
     r"\db": "List of tablespaces\nName|Owner|Location\npg_default|belvedere|\n(1 row)\n",
+    r"\dx": (
+        "List of installed extensions\nName|Version|Default version|Schema|Description\n(0 rows)\n"
+    ),
+    r"\dL": "List of languages\nName|Owner|Trusted|Description\n(0 rows)\n",
     r"\sv recent": (
         "CREATE OR REPLACE VIEW public.recent AS\n"
         " select id, customer, total from orders where items > 10\n"
@@ -119,4 +130,21 @@ def test_roles_are_listed(connect: Connect, server: Path) -> None:
 
 
 def test_missing_catalogs_are_refused_by_name(server: Path) -> None:
-    assert "ERROR:  system catalog (name=pg_operator)" in run_psql_here(server, r"\do")
+    assert "ERROR:  system catalog (name=pg_amproc)" in run_psql_here(server, r"\dAp")
+
+
+COLUMNS = {r"\dC": (0, 1, 3), r"\daS": (0, 1, 2), r"\doS": (0, 1, 2, 3, 4)}
+"""What is compared of operators, casts and aggregates: not descriptions, not a cast's function."""
+
+
+@pytest.mark.parametrize("command", COLUMNS)
+def test_what_the_registry_lists_is_listed_by_postgres(
+    schema_there: str, server: Path, command: str
+) -> None:
+    def list_rows(text: str) -> set[tuple[str, ...]]:
+        rows = [line.split("|") for line in text.splitlines()[2:] if "|" in line]
+        return {tuple([row[i] for i in COLUMNS[command]]) for row in rows if len(row) > 3}
+
+    found = list_rows(run_psql_here(server, command))
+    assert found <= list_rows(run_psql_there(schema_there, command))
+    assert len(found) > 20

@@ -124,6 +124,7 @@ def postgres_call(function: Function, arguments: list[str]) -> str:
 
 OF_RECORDS = frozenset(
     {"json record", "row key", "json_agg of records", "json_each", "json_each_text"}
+    | {"_pg_expandarray", "pg_get_keywords", "pg_available_extensions"}
 )
 """What the binder makes of row values, and functions whose rows are wider than one column: whole
 statements test them (tests/slt/files/records.slt)."""

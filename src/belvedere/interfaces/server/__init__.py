@@ -15,7 +15,7 @@ In reading order; an entry uses only those before it:
     prepared_rounds  Bind to Sync of a prepared statement in one packet, read at once
     portals          prepared statements and portals of the extended protocol
     read_poller      one thread that answers the point reads of many clients
-    point_reads      reads of one row, answered by a thread that must not wait
     client           one client: reads its messages and answers each
+    hangup_watch     cancels the statements of clients that are gone
     listener         accepts clients, one thread each, until it is closed
 """

@@ -31,17 +31,14 @@ from belvedere.interfaces.server.messages import (
     pack_int32,
     pack_text,
 )
-from belvedere.interfaces.server.point_reads import PointReader
 from belvedere.interfaces.server.portals import Portal, Portals, read_portal
 from belvedere.interfaces.server.prepared_rounds import BIND_COMPLETE, NO_DATA, PreparedRound
-from belvedere.interfaces.server.read_poller import READS_BEFORE, ReadPoller
+from belvedere.interfaces.server.read_poller import READS_BEFORE, PointReader, ReadPoller
 from belvedere.interfaces.server.row_encoder import RowFormat, make_row_format, make_text_row_format
 from belvedere.interfaces.server.wakeup import Wakeup
+from belvedere.plan.fields import ColumnOrigins, Fields
 from belvedere.session.context.result import Result
-from belvedere.session.prepared_text import (
-    prepare_text,
-    run_prepared_text,
-)
+from belvedere.session.prepared_text import PreparedText, prepare_text, run_prepared_text
 from belvedere.session.session import Session
 from belvedere.session.simple_query import run_simple_query
 from belvedere.values.type_oids import find_oid, find_parameter_type
@@ -280,7 +277,8 @@ class Client:
     def _add_result(self, result: Result) -> None:
         row_format = None
         if result.fields is not None:
-            row_format = make_text_row_format(result.fields, self.session.settings.zone)
+            zone = self.session.settings.zone
+            row_format = make_text_row_format(result.fields, zone, result.origins)
             self._writer.add(row_format.description)
         self._add_rows(result, row_format)
 
@@ -324,20 +322,28 @@ class Client:
             types = () if statement is None else statement.parameters
             oids = b"".join(pack_int32(find_oid(one)) for one in types)
             self._writer.add(build_message(b"t", pack_int16(len(types)) + oids))
-            fields = None if statement is None else statement.fields
-            formats: tuple[int, ...] = (0,) * len(fields or ())
+            self._add_prepared_description(statement, None)
         elif kind == ord("P") and (cursor := self.session.cursors.find_cursor(name)) is not None:
-            fields, formats = cursor.fields, (0,) * len(cursor.fields)
+            self._add_description(cursor.fields, (0,) * len(cursor.fields), cursor.origins)
         elif kind == ord("P"):
             portal = self._portals.require_portal(name)
-            fields = None if portal.statement is None else portal.statement.fields
-            formats = portal.formats
+            self._add_prepared_description(portal.statement, portal.formats)
         else:
             raise InvalidInput("malformed message", sqlstate="08P01")
-        if fields is None:
+
+    def _add_prepared_description(
+        self, statement: PreparedText | None, formats: tuple[int, ...] | None
+    ) -> None:
+        if statement is None or statement.fields is None:
             self._writer.add(NO_DATA)
-            return
-        row_format = make_row_format(fields, formats, self.session.settings.zone)
+        else:
+            codes = (0,) * len(statement.fields) if formats is None else formats
+            self._add_description(statement.fields, codes, statement.origins)
+
+    def _add_description(
+        self, fields: Fields, formats: tuple[int, ...], origins: ColumnOrigins
+    ) -> None:
+        row_format = make_row_format(fields, formats, self.session.settings.zone, origins)
         self._writer.add(row_format.description)
 
     def _handle_execute(self, body: BodyReader) -> None:

@@ -18,6 +18,7 @@ from belvedere.catalog.model import OWNER_ROLE, Role
 from belvedere.errors import Error, InvalidInput, Unavailable
 from belvedere.interfaces.server.client import Client
 from belvedere.interfaces.server.error_fields import build_error
+from belvedere.interfaces.server.hangup_watch import HangupWatch, WatchedClient
 from belvedere.interfaces.server.login import LoginPolicy, log_in
 from belvedere.interfaces.server.messages import (
     MESSAGE_BYTES_MAX,
@@ -109,6 +110,7 @@ class Listener:
         forks.track_handle(self)
         for thread in self._threads:
             thread.start()
+        self._hangups = HangupWatch(self._list_watched)
 
     def abandon_after_fork(self) -> None:
         """A child's copies of the sockets would take clients that nobody serves."""
@@ -120,6 +122,7 @@ class Listener:
     def close(self) -> None:
         """Refuse new clients, end those that are there, and wait for them."""
         self._closing.set()
+        self._hangups.close()
         for one in self._sockets:
             with contextlib.suppress(OSError):  # a listener is never connected
                 one.shutdown(socket.SHUT_RDWR)
@@ -144,6 +147,14 @@ class Listener:
         self._poller.close()
         if self.path is not None:
             self.path.unlink(missing_ok=True)
+
+    def _list_watched(self) -> list[WatchedClient]:
+        with self._mutex:
+            return [
+                WatchedClient(number, one.reader.connection, one.session.cancel)
+                for number, one in self._clients.items()
+                if one.session is not None
+            ]
 
     def _accept(self, listener: socket.socket) -> None:
         while not self._closing.is_set():

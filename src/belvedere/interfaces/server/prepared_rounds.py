@@ -71,9 +71,11 @@ class PreparedRound:
 
     def get_formats(self, zone: datetime.tzinfo) -> tuple[bytes, RowFormat | None]:
         """What is sent before any row, and how rows are sent; None: it returns none."""
-        if self.statement.fields is not None and self._zone is not zone:
+        fields = self.statement.fields
+        if fields is not None and self._zone is not zone:
             self._zone = zone
-            self._row_format = made = make_row_format(self.statement.fields, self.formats, zone)
+            origins = self.statement.origins
+            self._row_format = made = make_row_format(fields, self.formats, zone, origins)
             self._prefix = BIND_COMPLETE + made.description if self._described else BIND_COMPLETE
         return self._prefix, self._row_format
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import itertools
 import operator
 import struct
 from collections.abc import Callable, Iterable, Sequence
@@ -22,11 +23,11 @@ from belvedere.codec.compile import compile_function
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.server.messages import build_message, pack_int16, pack_int32, pack_text
 from belvedere.interfaces.server.value_encoders import encode_integer, make_text_encoder
-from belvedere.plan.fields import Fields
+from belvedere.plan.fields import ColumnOrigins, Fields
 from belvedere.session.context.result import Result
 from belvedere.types import Row
 from belvedere.values.binary.encoders import Encode, make_binary_encoder
-from belvedere.values.type_oids import find_length, find_modifier, find_oid
+from belvedere.values.type_oids import FIRST_OBJECT_OID, find_length, find_modifier, find_oid
 
 TEXT_FORMAT, BINARY_FORMAT = 0, 1
 _FIELD = struct.Struct("!IhIhih")
@@ -122,24 +123,31 @@ def expand_formats(codes: Sequence[int], count: int) -> tuple[int, ...]:
     return tuple(codes)
 
 
-def build_row_description(fields: Fields, formats: Sequence[int]) -> bytes:
+def build_row_description(fields: Fields, formats: Sequence[int], origins: ColumnOrigins) -> bytes:
     parts = [pack_int16(len(fields))]
-    for field, code in zip(fields, formats):
+    for field, code, origin in zip(fields, formats, origins or itertools.repeat(None)):
         one = field.type
-        shape = _FIELD.pack(0, 0, find_oid(one), find_length(one), find_modifier(one), code)
+        table, number = (
+            (0, 0) if origin is None else (FIRST_OBJECT_OID + origin.relation, origin.number)
+        )
+        shape = _FIELD.pack(
+            table, number, find_oid(one), find_length(one), find_modifier(one), code
+        )
         parts += (pack_text(field.name), shape)
     return build_message(b"T", b"".join(parts))
 
 
 @functools.lru_cache(DESCRIPTIONS_MAX)
-def make_row_format(fields: Fields, formats: tuple[int, ...], zone: datetime.tzinfo) -> RowFormat:
+def make_row_format(
+    fields: Fields, formats: tuple[int, ...], zone: datetime.tzinfo, origins: ColumnOrigins = ()
+) -> RowFormat:
     """How rows of these fields are sent to a client that wants these formats."""
     encoders = [
         make_binary_encoder(field.type) if code else make_text_encoder(field.type, zone)
         for field, code in zip(fields, formats)
     ]
     make_table_encoder = functools.partial(_make_table_encoder, fields, formats, encoders)
-    return RowFormat(build_row_description(fields, formats), encoders, make_table_encoder)
+    return RowFormat(build_row_description(fields, formats, origins), encoders, make_table_encoder)
 
 
 def _make_table_encoder(
@@ -150,8 +158,10 @@ def _make_table_encoder(
     return TableEncoder(fields, formats, encoders)
 
 
-def make_text_row_format(fields: Fields, zone: datetime.tzinfo) -> RowFormat:
-    return make_row_format(fields, (TEXT_FORMAT,) * len(fields), zone)
+def make_text_row_format(
+    fields: Fields, zone: datetime.tzinfo, origins: ColumnOrigins
+) -> RowFormat:
+    return make_row_format(fields, (TEXT_FORMAT,) * len(fields), zone, origins)
 
 
 def _make_column_encoder(encode: Encode) -> EncodeColumn:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from belvedere.catalog.model import TypeName
 from belvedere.codec.arrow.rows_to_arrow import arrow_type
 from belvedere.plan.fields import Field, Fields
-from belvedere.types import Interval, Kind, Row, SqlType
+from belvedere.types import Interval, Kind, Row, SqlType, record_of
 
 FieldDescription = list[Any]
 """Name and type of a field: name, kind, length, precision, scale, and for an array its element."""
@@ -31,6 +31,9 @@ def describe_fields(fields: Fields) -> list[FieldDescription]:
 def _type_parts(sql_type: SqlType) -> list[Any]:
     if sql_type.element is not None:
         return [sql_type.kind.value, None, None, None, _type_parts(sql_type.element)]
+    if sql_type.items:
+        items = [[name, *_type_parts(one)] for name, one in sql_type.items]
+        return [sql_type.kind.value, None, None, None, items]
     name = TypeName.from_type(sql_type)
     return [name.kind, name.length, name.precision, name.scale]
 
@@ -41,6 +44,8 @@ def parse_fields(given: Sequence[FieldDescription]) -> Fields:
 
 def _type_of(parts: Sequence[Any]) -> SqlType:
     kind, length, precision, scale, *element = parts
+    if kind == Kind.RECORD:
+        return record_of((name, _type_of(one)) for name, *one in element[0])
     inner = _type_of(element[0]) if element else None
     return SqlType(Kind(kind), length, precision, scale, inner)
 
@@ -60,6 +65,8 @@ def _wire_type(sql_type: SqlType) -> pa.DataType:
     if sql_type.kind is Kind.ARRAY:
         assert sql_type.element is not None
         return pa.list_(_wire_type(sql_type.element))
+    if sql_type.items:
+        return pa.struct([(f"f{i}", _wire_type(one)) for i, (_, one) in enumerate(sql_type.items)])
     return pa.utf8() if sql_type.kind in _TEXT_KINDS else arrow_type(sql_type)
 
 
@@ -71,6 +78,9 @@ def _encode_value(value: Any, sql_type: SqlType) -> Any:
             return value.bytes
         case Interval():
             return (value.months, value.days, value.microseconds * 1000)
+        case tuple() if sql_type.items:
+            items = zip(value, sql_type.items)
+            return {f"f{i}": _encode_value(one, t) for i, (one, (_, t)) in enumerate(items)}
         case list():
             assert sql_type.element is not None
             return [_encode_value(item, sql_type.element) for item in value]
@@ -108,5 +118,8 @@ def _decode_value(value: Any, sql_type: SqlType) -> Any:
         case Kind.ARRAY:
             assert sql_type.element is not None
             return [_decode_value(item, sql_type.element) for item in value]
+        case Kind.RECORD:
+            items = zip(value.values(), sql_type.items)
+            return tuple([_decode_value(one, item_type) for one, (_, item_type) in items])
         case _:
             return value

@@ -24,7 +24,13 @@ from belvedere.plan.functions.core.overloads import (
     result_type,
 )
 from belvedere.plan.functions.datetime import arithmetic, construct, extract, format_datetime
-from belvedere.plan.functions.logic import booleans, comparison, session_info, system_catalog
+from belvedere.plan.functions.logic import (
+    booleans,
+    comparison,
+    keywords,
+    session_info,
+    system_catalog,
+)
 from belvedere.plan.functions.nested import arrays, generate_series, json, json_records
 from belvedere.plan.functions.numeric import (
     decimal_math,
@@ -36,7 +42,7 @@ from belvedere.plan.functions.numeric import (
     size_pretty,
 )
 from belvedere.plan.functions.text import byte_strings, concat_format, like, regex, strings
-from belvedere.types import SqlType
+from belvedere.types import INTEGER, TEXT, SqlType
 
 FAMILIES = (
     booleans,
@@ -65,6 +71,7 @@ FAMILIES = (
     windows,
     session_info,
     system_catalog,
+    keywords,
     random,
 )
 
@@ -128,3 +135,20 @@ def duckdb_udfs() -> dict[str, Udf]:
     functions = [function for overloads in functions_by_name().values() for function in overloads]
     udfs = (describe_udf(function) for function in (*functions, *base_casts()))
     return {udf.name: udf for udf in udfs if udf is not None}
+
+
+def list_result_columns(name: str, result: SqlType) -> tuple[tuple[str, SqlType], ...]:
+    """The columns of a set-returning function's rows, by the type that it is declared with."""
+    match name:
+        case "json_each" | "json_each_text":
+            return ("key", TEXT), ("value", result)
+        case "_pg_expandarray":
+            return ("x", result), ("n", INTEGER)
+        case "pg_get_keywords":
+            return keywords.KEYWORD_COLUMNS
+        case "pg_available_extensions":
+            return tuple([(column, TEXT) for column in system_catalog.EXTENSION_COLUMNS])
+        case "json_array_elements" | "json_array_elements_text":
+            return (("value", result),)
+        case _:
+            return ((name, result),)

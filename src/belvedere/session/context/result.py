@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from belvedere.execution.duckdb.rows import rows_of
-from belvedere.plan.fields import Fields
+from belvedere.plan.fields import ColumnOrigins, Fields
 from belvedere.types import Row
 
 if TYPE_CHECKING:
@@ -16,9 +16,10 @@ class Result:
     """`fields` is None for a statement that returns no rows. `affected` is the number of rows
     returned or changed, -1 when there is no such number. `table` has the same rows as Arrow
     columns, when DuckDB computed them. `plain`: no column's values need another representation
-    outside of Belvedere. `is_point_read`: at most one row of a table was read, by its key."""
+    outside of Belvedere. `is_point_read`: at most one row of a table was read, by its key.
+    `origins`: the columns of tables that its columns are, if it is that of a plan."""
 
-    __slots__ = ("affected", "fields", "is_point_read", "plain", "rows", "table", "tag")
+    __slots__ = ("affected", "fields", "is_point_read", "origins", "plain", "rows", "table", "tag")
 
     def __init__(
         self,
@@ -30,6 +31,7 @@ class Result:
         *,
         plain: bool = False,
         is_point_read: bool = False,
+        origins: ColumnOrigins = (),
     ) -> None:
         self.tag = tag
         self.fields = fields
@@ -38,6 +40,7 @@ class Result:
         self.table = table
         self.plain = plain
         self.is_point_read = is_point_read
+        self.origins = origins
 
     def convert_arrow_to_rows(self) -> None:
         """Make rows of the Arrow columns."""

@@ -121,6 +121,7 @@ def _record_read_result(entry: CompiledStatement, rows: list[Row], started: floa
         len(rows),
         plain=entry.plain,
         is_point_read=entry.is_point_read,
+        origins=entry.data.origins,
     )
 
 

@@ -124,4 +124,7 @@ def _try_read_published_rows(
     entry.record.calls += 1
     entry.record.rows += len(rows)
     entry.record.total_us += (time.perf_counter() - started) * 1e6
-    return Result("SELECT", entry.data.plan.fields, rows, len(rows), plain=entry.plain)
+    origins = entry.data.origins
+    return Result(
+        "SELECT", entry.data.plan.fields, rows, len(rows), plain=entry.plain, origins=origins
+    )

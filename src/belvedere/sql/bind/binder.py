@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import PlainView
 from belvedere.errors import InvalidInput
 from belvedere.plan import expressions as e
 from belvedere.plan.fields import Fields
@@ -62,6 +63,7 @@ class Binder:
     )
     zone: datetime.tzinfo = datetime.UTC  # of the session
     views: tuple[int, ...] = ()  # plain views being expanded, to stop a cycle
+    view_nodes: dict[int, tuple[Node, PlainView]] = field(default_factory=dict)  # by id of the node
     rights: RequiredRights | None = None  # None: the session may do everything
 
     def get_parameter(self, index: int) -> e.Parameter:

@@ -37,6 +37,7 @@ class FromSource(NamedTuple):
     names: tuple[str, ...]
     start: int
     table: Table | View | None = None
+    relation: tuple[str, str] | None = None  # schema and name of a table, whatever its alias
     use: RelationUse | None = None  # notes the columns that are named, where rights are needed
 
 
@@ -233,13 +234,14 @@ def make_source_relation(
     names: tuple[str, ...],
     schema: str | None = None,
     table: Table | View | None = None,
+    named: tuple[str, str] | None = None,
 ) -> FromRelation:
     """A relation of one source; columns named '' are hidden."""
     fields = node.fields
     visible = tuple(
         [VisibleColumn(n, e.Column(i, fields[i].type, n)) for i, n in enumerate(names) if n]
     )
-    return FromRelation(node, (FromSource(alias, schema, names, 0, table),), visible)
+    return FromRelation(node, (FromSource(alias, schema, names, 0, table, named),), visible)
 
 
 def rename_relation(relation: FromRelation, alias: str, columns: tuple[str, ...]) -> FromRelation:

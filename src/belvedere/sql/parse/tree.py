@@ -227,6 +227,14 @@ class Slice(msgspec.Struct, frozen=True):
     at: int
 
 
+class FieldOf(msgspec.Struct, frozen=True):
+    """`(operand).name`."""
+
+    operand: Expr
+    name: str
+    at: int
+
+
 class Collate(msgspec.Struct, frozen=True):
     operand: Expr
     collation: str
@@ -259,6 +267,7 @@ Expr = (
     | ExistsQuery
     | Subscript
     | Slice
+    | FieldOf
     | Collate
 )
 

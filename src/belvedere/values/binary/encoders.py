@@ -40,6 +40,8 @@ def make_binary_encoder(sql_type: SqlType) -> Encode:
     """Values of the type to PostgreSQL's binary form."""
     if sql_type.element is not None:
         return _make_array_encoder(sql_type.element)
+    if sql_type.kind is Kind.RECORD:
+        return _make_record_encoder(sql_type)
     return BINARY_ENCODERS[sql_type.kind]
 
 
@@ -124,8 +126,22 @@ BINARY_ENCODERS: dict[Kind, Encode] = {
 }
 
 
+def _make_record_encoder(record: SqlType) -> Encode:
+    items = [(find_oid(one), make_binary_encoder(one)) for _, one in record.items]
+
+    def encode_record(values: Sequence[Any]) -> bytes:
+        parts = [struct.pack("!i", len(items))]
+        for value, (oid, encode) in zip(values, items):
+            data = None if value is None else encode(value)
+            parts.append(struct.pack("!I", oid))
+            parts += [_NULL_ITEM] if data is None else [struct.pack("!i", len(data)), data]
+        return b"".join(parts)
+
+    return encode_record
+
+
 def _make_array_encoder(element: SqlType) -> Encode:
-    encode, oid = BINARY_ENCODERS[element.kind], find_oid(element)
+    encode, oid = make_binary_encoder(element), find_oid(element)
 
     def encode_array(values: Sequence[Any]) -> bytes:
         if not values:

@@ -478,7 +478,7 @@ def _build_repeated_rows_plan(plan: n.Node, columns: int, fields: Fields) -> n.N
 
 def _require_key_encodable(fields: Fields) -> None:
     for field in fields:
-        if field.type.kind in (Kind.JSON, Kind.ARRAY):
+        if field.type.kind in (Kind.JSON, Kind.ARRAY, Kind.RECORD):
             raise unsupported_construct_error(
                 f"a {field.type} column", "rows of a view are found by their values"
             )

@@ -31,6 +31,7 @@ public class Client {
       useTransactions(connection);
       readMetadata(connection.getMetaData());
       copyRows(connection);
+      updateRows(connection);
     }
     System.out.println("done");
   }
@@ -130,11 +131,31 @@ public class Client {
           about.getTypeInfo(), about.getSchemas(), about.getTableTypes(),
           about.getFunctions(null, null, "l%"), about.getTablePrivileges(null, "public", "orders")
         }) check(rows.next(), true);
-    try {
-      about.getPrimaryKeys(null, "public", "orders");
-      throw new AssertionError("no error");
-    } catch (SQLException error) {
-      check(error.getSQLState(), "0A000");
+    check(
+        list(about.getPrimaryKeys(null, "public", "orders"), "COLUMN_NAME", "KEY_SEQ", "PK_NAME"),
+        "id 1 orders_pkey |");
+    check(
+        list(
+            about.getIndexInfo(null, "public", "customers", false, true),
+            "INDEX_NAME", "ORDINAL_POSITION", "COLUMN_NAME", "ASC_OR_DESC", "NON_UNIQUE"),
+        "customers_pkey 1 id A f |");
+    check(
+        list(about.getBestRowIdentifier(null, "public", "orders", 0, true), "COLUMN_NAME"), "id |");
+    check(about.getSQLKeywords().contains("ilike"), true);
+    check(about.getMaxColumnNameLength(), 63);
+  }
+
+  static void updateRows(Connection connection) throws SQLException {
+    try (Statement statement =
+        connection.createStatement(ResultSet.TYPE_SCROLL_INSENSITIVE, ResultSet.CONCUR_UPDATABLE)) {
+      ResultSet rows = statement.executeQuery("select id, customer from orders order by id");
+      check(rows.getMetaData().unwrap(org.postgresql.PGResultSetMetaData.class).getBaseTableName(1),
+          "orders");
+      check(rows.getMetaData().isAutoIncrement(1), false);
+      check(rows.getMetaData().isNullable(1), ResultSetMetaData.columnNoNulls);
+      rows.next();
+      rows.updateLong(2, 2);
+      rows.updateRow();
     }
   }
 

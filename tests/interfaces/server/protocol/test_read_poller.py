@@ -13,10 +13,15 @@ import pytest
 
 from belvedere.interfaces.server import client as client_module
 from belvedere.interfaces.server.listener import Listener
-from belvedere.interfaces.server.point_reads import ANSWER_BYTES_MAX, PointReader
-from belvedere.interfaces.server.read_poller import READS_BEFORE, PolledClient, ReadPoller
+from belvedere.interfaces.server.read_poller import (
+    ANSWER_BYTES_MAX,
+    READS_BEFORE,
+    PointReader,
+    PolledClient,
+    ReadPoller,
+)
 from tests.interfaces.server.conftest import Connect
-from tests.interfaces.server.protocol.test_fuzz import message, send_garbage
+from tests.interfaces.server.protocol.test_fuzz import message, open_socket, send_garbage, startup
 from tests.interfaces.server.protocol.test_prepared_rounds import (
     BINDS,
     INT4,
@@ -338,5 +343,10 @@ def test_garbage_ends_its_own_connection_only(
     client, user = raw(), connect().info.user
     expected = read_point(client)
     for seed in range(15):
-        send_garbage(server, random.Random(1000 + seed), user)
+        send_garbage(
+            lambda: open_socket(server),
+            lambda one: one.sendall(startup(user)),
+            random.Random(1000 + seed),
+            messages=40,
+        )
         assert read_point(client) == expected

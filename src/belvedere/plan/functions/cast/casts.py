@@ -136,6 +136,9 @@ def text_formatter(sql_type: SqlType) -> Form:
         if sql_type.vector:
             return lambda value: " ".join([element(one) for one in value])
         return lambda value: arrays.format_array(value, element)
+    if sql_type.kind is Kind.RECORD:
+        forms = [text_formatter(one) for _, one in sql_type.items]
+        return lambda value: arrays.format_record(value, forms)
     return FORMATTERS[sql_type.kind]
 
 
@@ -302,6 +305,17 @@ def base_casts() -> list[Function]:
     return [function for _, function in _BASE_CASTS.values()]
 
 
+def list_casts_of_types() -> list[tuple[Kind, Kind, CastContext]]:
+    """Those that are not a type's own text form."""
+    return [
+        (source, target, context)
+        for (source, target), (context, _) in _BASE_CASTS.items()
+        if (target is not Kind.TEXT or source in _STRINGS)
+        and (source is not Kind.TEXT or target in (*_STRINGS, Kind.REGCLASS))
+        and Kind.UNKNOWN not in (source, target)
+    ]
+
+
 @functools.lru_cache(maxsize=4096)
 def cast_function(
     source: SqlType, target: SqlType, context: CastContext = CastContext.EXPLICIT
@@ -333,8 +347,13 @@ def _find_base_cast(source: SqlType, target: SqlType, context: CastContext) -> F
         return _array_cast(source, target, context)
     if source.kind is target.kind:
         return _make_cast(source, target, _identity, "_0")
+    if target.kind is Kind.RECORD:
+        return None
     if source.kind is Kind.UNKNOWN and target.kind not in NAMED_OBJECT_KINDS:
         return _make_cast(UNKNOWN, target, PARSERS[target.kind], None)
+    if source.kind is Kind.RECORD:
+        textual = target.kind in _STRINGS and context is not CastContext.IMPLICIT
+        return _make_cast(source, target, text_formatter(source), UDF) if textual else None
     text_source = source.kind in _STRINGS or source.kind is Kind.UNKNOWN
     text_target = target.kind in _STRINGS
     if text_source and text_target:

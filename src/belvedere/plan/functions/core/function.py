@@ -184,13 +184,15 @@ _KINDS = {
     "unknown": Kind.UNKNOWN,
 }
 NAMED_TYPES: dict[str, SqlType] = {name: SqlType(kind) for name, kind in _KINDS.items()}
-_NAMES = {kind: name for name, kind in _KINDS.items()}
+_NAMES = {kind: name for name, kind in _KINDS.items()} | {Kind.RECORD: "record"}
 
 
 def type_by_name(name: str) -> Parameter:
     """The type or pseudo-type of a short PostgreSQL name: int4, text[], anyarray."""
     if name.endswith("[]"):
         return array_of(NAMED_TYPES[name[:-2]])
+    if name == "record":
+        return SqlType(Kind.RECORD)
     return NAMED_TYPES.get(name) or PseudoType(name)
 
 

@@ -40,6 +40,7 @@ _CATEGORIES = {
     Kind.REGTYPE: "N",
     Kind.REGNAMESPACE: "N",
     Kind.REGPROC: "N",
+    Kind.RECORD: "P",
     Kind.UNKNOWN: "X",
 }
 _PREFERRED = {Kind.BOOLEAN, Kind.DOUBLE, Kind.TEXT, Kind.TIMESTAMPTZ, Kind.INTERVAL}

@@ -16,6 +16,7 @@ from belvedere.plan.functions.core.function import (
     scalar,
 )
 
+EXTENSION_COLUMNS = ("name", "default_version", "comment")
 _ROLES = ("", "text,", "oid,")
 _PRIVILEGES = (
     "database",
@@ -127,6 +128,8 @@ pg_is_in_recovery() bool
 pg_relation_size(regclass) int8
 pg_relation_size(regclass,text) int8
 pg_table_size(regclass) int8
+pg_tablespace_size(oid) int8
+pg_tablespace_size(text) int8
 pg_total_relation_size(regclass) int8
 """
 
@@ -159,5 +162,8 @@ FUNCTIONS: tuple[Function, ...] = (
         "pg_partition_ancestors(regclass) regclass",
         volatility=Volatility.VOLATILE,
         kind=FunctionKind.SET,
+    ),
+    *_declare_functions(
+        "pg_available_extensions() record", volatility=Volatility.STABLE, kind=FunctionKind.SET
     ),
 )

@@ -1,4 +1,4 @@
-"""generate_series and generate_subscripts."""
+"""generate_series, generate_subscripts and information_schema._pg_expandarray."""
 
 from __future__ import annotations
 
@@ -76,6 +76,10 @@ def generate_subscripts(values: list[Any], dimension: int, reverse: bool = False
     return iter(found[::-1] if reverse else found)
 
 
+def number_elements(values: list[Any]) -> Iterator[tuple[Any, int]]:
+    return ((value, number) for number, value in enumerate(values, 1))
+
+
 FUNCTIONS: tuple[Function, ...] = (
     set_returning("generate_series(int4,int4) int4", integer_series),
     set_returning("generate_series(int4,int4,int4) int4", integer_series),
@@ -96,4 +100,5 @@ FUNCTIONS: tuple[Function, ...] = (
     ),
     set_returning("generate_subscripts(anyarray,int4) int4", generate_subscripts),
     set_returning("generate_subscripts(anyarray,int4,bool) int4", generate_subscripts),
+    set_returning("_pg_expandarray(anyarray) anyelement", number_elements),
 )

@@ -12,7 +12,8 @@ In reading order; an entry uses only those before it:
     class_rows       relations, columns, defaults, indexes, sequences
     constraint_rows  constraints
     comment_rows     comments
-    shared_rows      schemas, the database, roles, functions
+    shared_rows      schemas, the database, roles
+    function_rows    functions, aggregates, operators, casts
     listing_rows     the views that list objects by name
     sizes            bytes of relations
     functions        the answers of functions that read the catalogs

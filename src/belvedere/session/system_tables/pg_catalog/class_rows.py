@@ -23,7 +23,7 @@ from belvedere.session.system_tables.pg_catalog.type_rows import (
 )
 from belvedere.types import BIGINT, INTEGER, SMALLINT, Kind, Row, SqlType
 from belvedere.values.arrays import Vector
-from belvedere.values.type_oids import find_length, find_modifier, find_oid
+from belvedere.values.type_oids import FIRST_OBJECT_OID, find_length, find_modifier, find_oid
 
 _COLLATED = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.CHAR})
 
@@ -188,7 +188,7 @@ def list_dependencies(relations: Relations) -> Iterator[Row]:
                 continue
             yield build(
                 classid=oids.CLASS_OID,
-                objid=oids.FIRST_OBJECT_OID + column.stored.sequence,
+                objid=FIRST_OBJECT_OID + column.stored.sequence,
                 refclassid=oids.CLASS_OID,
                 refobjid=one.oid,
                 refobjsubid=column.number,

@@ -12,7 +12,6 @@ from belvedere.session.system_tables.pg_catalog.definitions import (
     describe_key,
 )
 from belvedere.session.system_tables.pg_catalog.oids import (
-    FIRST_OBJECT_OID,
     HASHED_OIDS,
     find_object_oid,
     find_primary_key_oid,
@@ -25,6 +24,7 @@ from belvedere.session.system_tables.pg_catalog.relations import (
 )
 from belvedere.sql.parse.lexical.lexer import QUOTED, WORD, tokenize
 from belvedere.types import Row
+from belvedere.values.type_oids import FIRST_OBJECT_OID
 
 _ACTIONS = {
     ReferentialAction.NO_ACTION: "a",

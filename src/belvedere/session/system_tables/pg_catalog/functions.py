@@ -11,6 +11,7 @@ from belvedere.plan.functions import functions_by_name
 from belvedere.session.notify import publish_unless_in_transaction
 from belvedere.session.system_tables.pg_catalog import (
     definitions,
+    function_rows,
     privileges,
     shared_rows,
     sizes,
@@ -42,6 +43,7 @@ _MEASURED = frozenset(
         "pg_indexes_size",
         "pg_relation_size",
         "pg_table_size",
+        "pg_tablespace_size",
         "pg_total_relation_size",
         "pg_backend_pid",
         "pg_notify",
@@ -362,7 +364,6 @@ def _answer(value: Any) -> Answer:
 
 _NO_OBJECT = (
     "shobj_description pg_get_function_arg_default "
-    "pg_get_function_arguments pg_get_function_identity_arguments pg_get_function_result "
     "pg_get_function_sqlbody pg_get_functiondef pg_get_partition_constraintdef pg_get_partkeydef "
     "pg_get_ruledef pg_get_statisticsobjdef_columns pg_get_statisticsobjdef pg_get_triggerdef "
     "pg_tablespace_location"
@@ -401,6 +402,9 @@ ANSWERS: dict[str, Answer] = {
     "pg_notify": _notify,
     "pg_get_constraintdef": _get_constraint_definition,
     "pg_get_expr": _get_expression,
+    "pg_get_function_arguments": lambda session, oid: function_rows.print_arguments(oid),
+    "pg_get_function_identity_arguments": lambda session, oid: function_rows.print_arguments(oid),
+    "pg_get_function_result": lambda session, oid: function_rows.print_result(oid),
     "pg_get_indexdef": _get_index_definition,
     "pg_get_serial_sequence": _get_serial_sequence,
     "pg_get_userbyid": _get_role_name,
@@ -414,7 +418,9 @@ ANSWERS: dict[str, Answer] = {
     "pg_indexes_size": _measure_indexes,
     "pg_relation_size": _measure_relation,
     "pg_table_size": _measure_relation,
+    "pg_tablespace_size": _measure_database,
     "pg_total_relation_size": _measure_with_indexes,
+    "pg_available_extensions": _answer(()),
     **dict.fromkeys(_ALWAYS_TRUE, _answer(True)),
     **dict.fromkeys(_NO_OBJECT, _answer(None)),
     "pg_has_role": privileges.has_membership,

@@ -17,8 +17,8 @@ import zlib
 from belvedere.catalog.catalog import PUBLIC_ID
 from belvedere.catalog.model import OWNER_ROLE, CatalogObject, Schema, Table
 from belvedere.catalog.rights import builtin_roles
+from belvedere.values.type_oids import FIRST_OBJECT_OID
 
-FIRST_OBJECT_OID = 16_384
 PRIMARY_KEY_OIDS = 1 << 30
 HASHED_OIDS = 1 << 31
 OWNER_OID = 10

@@ -1,38 +1,21 @@
-"""What belongs to no relation: pg_namespace, pg_database, pg_roles and relatives, pg_proc."""
+"""What belongs to no relation: pg_namespace, pg_database, pg_roles and relatives."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from typing import Any
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import HEAD_ID
 from belvedere.catalog.rights.builtin_roles import OWNER, PREDEFINED
-from belvedere.plan.functions import FunctionKind, functions_by_name
-from belvedere.plan.functions.core.function import Function, Parameter, PseudoType
-from belvedere.plan.functions.registry import is_operator
 from belvedere.session.system_tables.pg_catalog import oids
 from belvedere.session.system_tables.pg_catalog.columns import make_row_builder
 from belvedere.session.system_tables.pg_catalog.privileges import print_grants
 from belvedere.session.system_tables.pg_catalog.relations import Relations
 from belvedere.types import Row
-from belvedere.values.arrays import Vector
 from belvedere.values.datetime_text import parse_timestamptz
-from belvedere.values.type_oids import find_oid
 
 UTF8 = 6
-_FUNCTION_OIDS = 20_000_000
-_PSEUDO_TYPE_OIDS = {
-    PseudoType.ANY: 2276,
-    PseudoType.ANYELEMENT: 2283,
-    PseudoType.ANYNONARRAY: 2776,
-    PseudoType.ANYARRAY: 2277,
-    PseudoType.ANYCOMPATIBLE: 5077,
-    PseudoType.ANYCOMPATIBLENONARRAY: 5079,
-    PseudoType.ANYCOMPATIBLEARRAY: 5078,
-}
-_KIND_LETTERS = {FunctionKind.AGGREGATE: "a", FunctionKind.WINDOW: "w"}
 
 
 def list_namespaces(relations: Relations) -> Iterator[Row]:
@@ -113,47 +96,3 @@ def list_users(catalog: Catalog, table: str) -> Iterator[Row]:
         if role.login:
             oid = oids.find_object_oid(role)
             yield build(usename=role.name, usesysid=oid, usesuper=role.superuser)
-
-
-# -- functions -------------------------------------------------------------------------------------
-
-
-@functools.cache
-def list_functions() -> list[Row]:
-    build = make_row_builder("pg_proc")
-    functions = [
-        function
-        for name, overloads in sorted(functions_by_name().items())
-        if not is_operator(name) and " " not in name
-        for function in overloads
-    ]
-    return [build(**_describe_function(i, one)) for i, one in enumerate(functions)]
-
-
-def _describe_function(number: int, function: Function) -> dict[str, Any]:
-    arguments = [_find_parameter_oid(one) for one in function.arguments]
-    return {
-        "oid": _FUNCTION_OIDS + number,
-        "proname": function.name,
-        "pronamespace": oids.SYSTEM_SCHEMA_OIDS["pg_catalog"],
-        "proowner": oids.OWNER_OID,
-        "prolang": oids.INTERNAL_LANGUAGE_OID,
-        "procost": 1.0,
-        "prorows": 1000.0 if function.kind is FunctionKind.SET else 0.0,
-        "provariadic": arguments[-1] if function.variadic else 0,
-        "prokind": _KIND_LETTERS.get(function.kind, "f"),
-        "proisstrict": function.strict,
-        "proretset": function.kind is FunctionKind.SET,
-        "provolatile": function.volatility.value[0],
-        "proparallel": "s",
-        "pronargs": len(arguments),
-        "prorettype": _find_parameter_oid(function.result),
-        "proargtypes": Vector(arguments),
-        "prosrc": function.name,
-    }
-
-
-def _find_parameter_oid(parameter: Parameter) -> int:
-    if isinstance(parameter, PseudoType):
-        return _PSEUDO_TYPE_OIDS[parameter]
-    return find_oid(parameter)

@@ -14,6 +14,7 @@ from belvedere.session.system_tables.pg_catalog import (
     class_rows,
     comment_rows,
     foreign_objects,
+    function_rows,
     listing_rows,
     privileges,
     shared_rows,
@@ -35,10 +36,12 @@ def _list_constraint_rows(relations: Relations) -> list[Row]:
 
 
 ROWS: dict[str, Callable[[Relations], Iterable[Row]]] = {
+    "pg_aggregate": lambda relations: function_rows.list_aggregates(),
     "pg_am": lambda relations: type_rows.list_access_methods(),
     "pg_attrdef": class_rows.list_defaults,
     "pg_attribute": class_rows.list_attributes,
     "pg_authid": lambda relations: shared_rows.list_roles(relations.catalog, "pg_authid"),
+    "pg_cast": lambda relations: function_rows.list_casts(),
     "pg_class": class_rows.list_classes,
     "pg_collation": lambda relations: type_rows.list_collations(),
     "pg_constraint": _list_constraint_rows,
@@ -53,7 +56,9 @@ ROWS: dict[str, Callable[[Relations], Iterable[Row]]] = {
     "pg_matviews": listing_rows.list_materialized_views,
     "pg_namespace": shared_rows.list_namespaces,
     "pg_opclass": lambda relations: type_rows.list_operator_classes(),
-    "pg_proc": lambda relations: shared_rows.list_functions(),
+    "pg_operator": lambda relations: function_rows.list_operators(),
+    "pg_opfamily": lambda relations: type_rows.list_operator_families(),
+    "pg_proc": lambda relations: function_rows.list_functions(),
     "pg_roles": lambda relations: shared_rows.list_roles(relations.catalog, "pg_roles"),
     "pg_sequence": class_rows.list_sequences,
     "pg_sequences": listing_rows.list_named_sequences,

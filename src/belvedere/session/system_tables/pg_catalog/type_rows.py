@@ -17,6 +17,13 @@ _SYSTEM = oids.SYSTEM_SCHEMA_OIDS["pg_catalog"]
 _UNDERSCORED = frozenset("array date time timestamp timestamptz interval numeric uuid json".split())
 """Types whose functions have an underscore in their names."""
 _OPERATOR_CLASS_OIDS = 10_000
+_OPERATOR_FAMILIES = {
+    **dict.fromkeys(("int2", "int4", "int8"), "integer_ops"),
+    **dict.fromkeys(("float4", "float8"), "float_ops"),
+    **dict.fromkeys(("text", "varchar"), "text_ops"),
+    **dict.fromkeys(("date", "timestamp", "timestamptz"), "datetime_ops"),
+}
+"""By name of the type; every other has one of its own."""
 _CATEGORY_OF_KIND = {
     Kind.BOOLEAN: "B",
     Kind.SMALLINT: "N",
@@ -72,8 +79,22 @@ def _list_types() -> Iterator[CatalogType]:
         yield CatalogType(oid, str(vector), vector, -1, WIRE_TYPES[kind].oid)
 
 
-PSEUDO_TYPES = {"record": 2249, "void": 2278, "trigger": 2279, "event_trigger": 3838}
+PSEUDO_TYPES = {
+    "record": 2249,
+    '"any"': 2276,
+    "anyarray": 2277,
+    "void": 2278,
+    "trigger": 2279,
+    "anyelement": 2283,
+    "anynonarray": 2776,
+    "event_trigger": 3838,
+    "anycompatible": 5077,
+    "anycompatiblearray": 5078,
+    "anycompatiblenonarray": 5079,
+}
 """Types that only functions have, by name."""
+_PSEUDO_NAMES = {oid: name for name, oid in PSEUDO_TYPES.items()}
+NAME_OID, _NAME_BYTES, _NAMES_OID, _CHAR_OID = 19, 64, 1003, 18
 TYPES_BY_OID = {one.oid: one for one in _list_types()}
 _SPELLINGS = {one.name: one for one in TYPES_BY_OID.values()}
 _SPELLINGS |= {str(one.type): one for one in TYPES_BY_OID.values()}
@@ -108,7 +129,7 @@ def format_type(oid: int | None, modifier: int | None) -> str | None:
         return "-"
     found = TYPES_BY_OID.get(oid)
     if found is None:
-        return "???"
+        return _PSEUDO_NAMES.get(oid) or ("name" if oid == NAME_OID else "???")
     if found.type.kind is Kind.CHAR and modifier == -1:
         return "bpchar"
     return str(read_type_oid(oid, -1 if modifier is None else modifier))
@@ -142,6 +163,7 @@ def find_type_functions() -> dict[str, ObjectName]:
 
 
 def list_types() -> Iterator[Row]:
+    yield from _list_other_types()
     build = make_row_builder("pg_type")
     for one in TYPES_BY_OID.values():
         yield build(
@@ -173,6 +195,42 @@ def list_types() -> Iterator[Row]:
         )
 
 
+def _list_other_types() -> Iterator[Row]:
+    """Types that no value has here: that of names, which are text, and those of functions only."""
+    build = make_row_builder("pg_type")
+    yield build(
+        oid=NAME_OID,
+        typname="name",
+        typnamespace=_SYSTEM,
+        typowner=oids.OWNER_OID,
+        typlen=_NAME_BYTES,
+        typtype="b",
+        typcategory="S",
+        typisdefined=True,
+        typdelim=",",
+        typarray=_NAMES_OID,
+        typelem=_CHAR_OID,
+        typalign="c",
+        typstorage="p",
+        typtypmod=-1,
+    )
+    for name, oid in PSEUDO_TYPES.items():
+        yield build(
+            oid=oid,
+            typname=name.strip('"'),
+            typnamespace=_SYSTEM,
+            typowner=oids.OWNER_OID,
+            typlen=-1 if "array" in name or name == "record" else 4,
+            typtype="p",
+            typcategory="P",
+            typisdefined=True,
+            typdelim=",",
+            typalign="i",
+            typstorage="p",
+            typtypmod=-1,
+        )
+
+
 def list_collations() -> Iterator[Row]:
     build = make_row_builder("pg_collation")
     for oid, name in ((oids.DEFAULT_COLLATION_OID, "default"), (950, "C"), (951, "POSIX")):
@@ -200,19 +258,39 @@ def find_operator_class(sql_type: SqlType) -> int:
     return _OPERATOR_CLASS_OIDS + WIRE_TYPES[(sql_type.element or sql_type).kind].oid
 
 
+def _list_ordered_types() -> list[CatalogType]:
+    return [one for one in TYPES_BY_OID.values() if not one.element]
+
+
 def list_operator_classes() -> Iterator[Row]:
     build = make_row_builder("pg_opclass")
-    for one in TYPES_BY_OID.values():
-        if not one.element:
-            yield build(
-                oid=_OPERATOR_CLASS_OIDS + one.oid,
-                opcmethod=oids.BTREE_OID,
-                opcname=f"{one.name}_ops",
-                opcnamespace=_SYSTEM,
-                opcowner=oids.OWNER_OID,
-                opcintype=one.oid,
-                opcdefault=True,
-            )
+    for one in _list_ordered_types():
+        yield build(
+            oid=_OPERATOR_CLASS_OIDS + one.oid,
+            opcmethod=oids.BTREE_OID,
+            opcname=f"{one.name}_ops",
+            opcnamespace=_SYSTEM,
+            opcowner=oids.OWNER_OID,
+            opcfamily=oids.hash_name_oid(f"family {_name_operator_family(one)}"),
+            opcintype=one.oid,
+            opcdefault=True,
+        )
+
+
+def _name_operator_family(one: CatalogType) -> str:
+    return _OPERATOR_FAMILIES.get(one.name, f"{one.name}_ops")
+
+
+def list_operator_families() -> Iterator[Row]:
+    build = make_row_builder("pg_opfamily")
+    for name in sorted({_name_operator_family(one) for one in _list_ordered_types()}):
+        yield build(
+            oid=oids.hash_name_oid(f"family {name}"),
+            opfmethod=oids.BTREE_OID,
+            opfname=name,
+            opfnamespace=_SYSTEM,
+            opfowner=oids.OWNER_OID,
+        )
 
 
 def list_languages() -> Iterator[Row]:

@@ -13,8 +13,11 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.core.function import FunctionKind
 from belvedere.plan.functions.nested.json_records import RECORD, RECORDS
-from belvedere.plan.functions.registry import functions_by_name, postgres_names
-from belvedere.plan.transform import has_subplan, operands, rebuild_operands
+from belvedere.plan.functions.registry import (
+    functions_by_name,
+    list_result_columns,
+    postgres_names,
+)
 from belvedere.sql.bind.binder import AGGREGATE, GROUPING, SET, Env
 from belvedere.sql.bind.expressions.coerce import (
     coerce,
@@ -26,15 +29,25 @@ from belvedere.sql.bind.expressions.coerce import (
     unify_types,
     with_position,
 )
+from belvedere.sql.bind.expressions.outer_aggregates import add_outer_aggregate, find_outer_depth
 from belvedere.sql.bind.expressions.row_values import (
     bind_argument,
     bind_record_items,
     make_json_record,
 )
 from belvedere.sql.bind.expressions.windows import bind_window
-from belvedere.sql.bind.scope import NameScope, suggest_names
+from belvedere.sql.bind.scope import suggest_names
 from belvedere.sql.parse import tree as t
-from belvedere.types import BIGINT, BOOLEAN, INTEGER, TEXT, Kind, SqlType
+from belvedere.types import (
+    BIGINT,
+    BOOLEAN,
+    INTEGER,
+    TEXT,
+    UNCOMPARED_KINDS,
+    Kind,
+    SqlType,
+    record_of,
+)
 
 
 def bind_call(env: Env, tree: t.FunctionCall) -> e.Expression:
@@ -60,9 +73,13 @@ def bind_call(env: Env, tree: t.FunctionCall) -> e.Expression:
     return make_call(env.binder, name, _bind_arguments(env, tree), tree.at)
 
 
+_SCHEMAS_OF_FUNCTIONS = ("public", "pg_catalog")
+_EXPAND_ARRAY = ("information_schema", "_pg_expandarray")
+
+
 def function_name(tree: t.FunctionCall) -> str:
     if len(tree.name) > 1:
-        if tree.name[0] not in ("public", "pg_catalog"):
+        if tree.name[0] not in _SCHEMAS_OF_FUNCTIONS and tree.name != _EXPAND_ARRAY:
             raise InvalidInput(
                 "schema does not exist", sqlstate="3F000", position=tree.at + 1, name=tree.name[0]
             )
@@ -175,70 +192,12 @@ def _bind_aggregate(env: Env, tree: t.FunctionCall, name: str) -> e.Expression:
         )
     inner = replace(env, inside="aggregate", windows=False, sets=False)
     made = bind_aggregate_call(inner, tree, name)
-    depth = _find_outer_depth(made)
+    depth = find_outer_depth(made)
     if depth:
-        return _add_outer_aggregate(env, made, depth, tree, name)
+        return add_outer_aggregate(env, made, depth, tree, name)
     if made not in found.aggregates:
         found.aggregates.append(made)
     return e.Column(AGGREGATE + found.aggregates.index(made), made.type, name)
-
-
-def _find_outer_depth(made: e.AggregateCall) -> int:
-    """How far out the query is whose rows it reads, when it reads none of its own: the aggregate
-    is that query's."""
-    read = [*made.arguments, *(key.expression for key in made.order_by)]
-    read += [] if made.filter is None else [made.filter]
-    depths = {depth for one in read for depth in _collect_depths(one)}
-    return min(depths, default=0)
-
-
-def _collect_depths(expression: e.Expression) -> set[int]:
-    """How far out the columns are that an expression reads; 0 for its own row."""
-    match expression:
-        case e.Column():
-            return {0}
-        case e.OuterColumn():
-            return {expression.depth}
-        case _ if has_subplan(expression):
-            return {0}  # resolved inside its own query
-        case _:
-            return {depth for one in operands(expression) for depth in _collect_depths(one)}
-
-
-def _add_outer_aggregate(
-    env: Env, made: e.AggregateCall, depth: int, tree: t.FunctionCall, name: str
-) -> e.Expression:
-    scope: NameScope | None = env.scope
-    for _ in range(depth):
-        assert scope is not None
-        scope = scope.parent
-    if scope is None or scope.found is None:
-        raise InvalidInput(
-            "aggregate functions are not allowed here", sqlstate="42803", position=tree.at + 1
-        )
-    moved = replace(
-        made,
-        arguments=tuple([_lower_outer_depth(one, depth) for one in made.arguments]),
-        filter=None if made.filter is None else _lower_outer_depth(made.filter, depth),
-        order_by=tuple(
-            [
-                replace(key, expression=_lower_outer_depth(key.expression, depth))
-                for key in made.order_by
-            ]
-        ),
-    )
-    aggregates = scope.found.aggregates
-    if moved not in aggregates:
-        aggregates.append(moved)
-    return e.OuterColumn(depth, AGGREGATE + aggregates.index(moved), made.type, name)
-
-
-def _lower_outer_depth(expression: e.Expression, depth: int) -> e.Expression:
-    if isinstance(expression, e.OuterColumn):
-        if expression.depth == depth:
-            return e.Column(expression.index, expression.type, expression.name)
-        return replace(expression, depth=expression.depth - depth)
-    return rebuild_operands(expression, lambda one: _lower_outer_depth(one, depth))
 
 
 def bind_aggregate_call(env: Env, tree: t.FunctionCall, name: str) -> e.AggregateCall:
@@ -321,7 +280,7 @@ def bind_sort_key(env: Env, item: t.OrderItem) -> e.SortKey:
 
 
 def make_sort_key(expression: e.Expression, item: t.OrderItem, at: int) -> e.SortKey:
-    if expression.type.kind is Kind.JSON:
+    if expression.type.kind in UNCOMPARED_KINDS:
         raise InvalidInput(
             "could not identify an ordering operator", sqlstate="42883", position=at + 1
         )
@@ -342,7 +301,7 @@ def _bind_set_function(env: Env, tree: t.FunctionCall, name: str) -> e.Expressio
         )
     made = bind_table_call(replace(env, sets=False), tree)
     if len(made.fields) > 1:
-        raise Unsupported("row value", position=tree.at + 1, hint="move the function into from")
+        made = made._replace(fields=(n.Field(name, record_of(made.fields)),))
     env.found.sets.append(made)
     return e.Column(SET + len(env.found.sets) - 1, made.fields[0].type, name)
 
@@ -353,13 +312,9 @@ def bind_table_call(env: Env, tree: t.FunctionCall) -> n.TableCall:
     if _find_function_kind(name, tree) is not FunctionKind.SET:
         raise Unsupported("scalar function in from", position=tree.at + 1, name=name)
     found, given = resolve_call(env.binder, name, _bind_arguments(env, tree), tree.at)
-    if name in ("json_each", "json_each_text"):
-        fields = (n.Field("key", TEXT), n.Field("value", found.result_type))
-        return n.TableCall(specialize_function(found, env.binder.zone), given, fields)
-    column = "value" if name.startswith("json_array_elements") else name
-    return n.TableCall(
-        specialize_function(found, env.binder.zone), given, (n.Field(column, found.result_type),)
-    )
+    function = specialize_function(found, env.binder.zone)
+    columns = list_result_columns(name, found.result_type)
+    return n.TableCall(function, given, tuple([n.Field(*one) for one in columns]))
 
 
 # -- functions with rules of their own -------------------------------------------------------------

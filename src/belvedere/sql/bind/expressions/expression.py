@@ -20,6 +20,7 @@ from belvedere.sql.bind.expressions.coerce import (
     unify_types,
 )
 from belvedere.sql.bind.expressions.row_comparison import compare_rows
+from belvedere.sql.bind.expressions.row_values import bind_table_oid, select_field
 from belvedere.sql.parse import tree as t
 from belvedere.types import (
     BIGINT,
@@ -59,6 +60,8 @@ def _find_start(tree: t.Expr) -> int:
 
 
 def _bind_name(env: Env, tree: t.Name) -> e.Expression:
+    if tree.parts[-1] == "tableoid" and (oid := bind_table_oid(env, tree)) is not None:
+        return oid
     return env.scope.resolve_column(tree)
 
 
@@ -401,6 +404,15 @@ def _bind_subscript(env: Env, tree: t.Subscript) -> e.Expression:
     return make_call(env.binder, "array subscript", (operand, index), tree.at)
 
 
+def _bind_field(env: Env, tree: t.FieldOf) -> e.Expression:
+    operand = tree.operand
+    if isinstance(operand, t.Name) and len(operand.parts) == 1:
+        alias = operand.parts[0]
+        if all(one.name != alias for one in env.scope.relation.visible):
+            return _bind_name(env, t.Name((alias, tree.name), operand.at))
+    return select_field(bind_expression_tree(env, operand), tree.name, tree.at)
+
+
 def _bind_slice(env: Env, tree: t.Slice) -> e.Expression:
     operand = bind_expression_tree(env, tree.operand)
     if operand.type.element is None:
@@ -456,6 +468,7 @@ _RULES: dict[type[Any], Callable[[Env, Any], e.Expression]] = {
     t.ScalarQuery: subqueries.bind_scalar,
     t.ExistsQuery: subqueries.bind_exists,
     t.Subscript: _bind_subscript,
+    t.FieldOf: _bind_field,
     t.Slice: _bind_slice,
     t.Collate: _bind_collate,
 }

@@ -150,7 +150,7 @@ def _bind_table(binder: Binder, item: t.TableRef, ctes: dict[str, CteName]) -> F
         return relation
     old = relation.sources[0]
     names = rename_columns(old.names, item.columns, item.alias)
-    renamed = make_source_relation(relation.node, item.alias, names, None, old.table)
+    renamed = make_source_relation(relation.node, item.alias, names, None, old.table, old.relation)
     return renamed if old.use is None else renamed.with_use(old.use)
 
 
@@ -164,7 +164,8 @@ def bind_named_relation(binder: Binder, name: tuple[str, ...], at: int) -> FromR
         names = tuple(field.name for field in fields)
         if binder.rights is not None:
             binder.rights.system_tables.add((schema, own))
-        return make_source_relation(n.VirtualScan(schema, own, fields), own, names, schema)
+        node = n.VirtualScan(schema, own, fields)
+        return make_source_relation(node, own, names, schema, named=(schema, own))
     found = find_object(binder, schema, own)
     if len(name) == 1 and schema != PUBLIC and found is not None:
         # A view keeps its text, which has to mean the same under every search path.
@@ -254,7 +255,7 @@ def _make_stored_relation(found: Table | View, own: str, schema: str) -> FromRel
     slots = tuple([column.slot for column in live])
     names = tuple(["" if column.hidden else column.name for column in live])
     node = n.Scan(found.id, own, slots, fields)
-    relation = make_source_relation(node, own, names, schema, found)
+    relation = make_source_relation(node, own, names, schema, found, (schema, own))
     if len(_stored_relations) >= _STORED_MAX:
         _stored_relations.clear()
     _stored_relations[id(found), schema] = (found, relation)
@@ -280,7 +281,9 @@ def _bind_plain_view(binder: Binder, view: PlainView, schema: str) -> FromRelati
         node = binder.rules.query(binder, tree, None, {}, False)
     binder.views, binder.stars, binder.schema = before
     names = tuple(column.name for column in view.columns) or tuple(f.name for f in node.fields)
-    return make_source_relation(_rename_fields(node, names), view.name, names, schema)
+    renamed = _rename_fields(node, names)
+    binder.view_nodes[id(renamed)] = (renamed, view)
+    return make_source_relation(renamed, view.name, names, schema)
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from belvedere.plan.transform import (
 from belvedere.sql.bind.binder import AGGREGATE, GROUPING, WINDOW, SelectCalls
 from belvedere.sql.bind.scope import NameScope
 from belvedere.sql.parse import tree as t
-from belvedere.types import Kind
+from belvedere.types import UNCOMPARED_KINDS
 
 SETS_MAX = 4096
 Bind = Callable[[t.Expr], e.Expression]
@@ -65,7 +65,7 @@ def bind_groups(items: tuple[t.GroupItem, ...], distinct: bool, bind: Bind) -> G
 
 
 def _add_expression(expressions: list[e.Expression], expression: e.Expression, at: int) -> int:
-    if expression.type.kind is Kind.JSON:
+    if expression.type.kind in UNCOMPARED_KINDS:
         raise InvalidInput(
             "could not identify an equality operator", sqlstate="42883", position=at + 1
         )

@@ -16,7 +16,7 @@ from belvedere.sql.bind.queries.select import bind_select
 from belvedere.sql.bind.queries.with_clause import bind_ctes, wrap_with_ctes
 from belvedere.sql.bind.scope import EMPTY_RELATION, CteName, NameScope, make_source_relation
 from belvedere.sql.parse import tree as t
-from belvedere.types import BIGINT, UNKNOWN, Kind, SqlType
+from belvedere.types import BIGINT, UNCOMPARED_KINDS, UNKNOWN, Kind, SqlType
 
 
 def bind_query(
@@ -235,7 +235,7 @@ def _combine_operands(
                 types=f"{one.type}, {other.type}",
             )
         types.append(common)
-        if common.kind is Kind.JSON and not (tree.all and tree.kind == "union"):
+        if common.kind in UNCOMPARED_KINDS and not (tree.all and tree.kind == "union"):
             raise InvalidInput("could not identify an equality operator", sqlstate="42883")
     left = coerce_columns(binder, left, types, tree.at)
     right = coerce_columns(binder, right, types, tree.at)

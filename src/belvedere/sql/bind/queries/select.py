@@ -23,7 +23,7 @@ from belvedere.sql.bind.queries.grouping import GroupingKeys, GroupRowRewriter, 
 from belvedere.sql.bind.queries.select_list import OutputColumn, expand_targets
 from belvedere.sql.bind.scope import CteName, NameScope
 from belvedere.sql.parse import tree as t
-from belvedere.types import Kind
+from belvedere.types import UNCOMPARED_KINDS
 
 
 def bind_select(
@@ -285,7 +285,7 @@ class _SelectBinder:
         if not self.tree.distinct:
             return n.Sort(node, keys) if keys else node
         for field in node.fields[: len(self.targets)]:
-            if field.type.kind is Kind.JSON and not on:
+            if field.type.kind in UNCOMPARED_KINDS and not on:
                 raise InvalidInput("could not identify an equality operator", sqlstate="42883")
         if not on:
             node = n.Distinct(node)

@@ -112,6 +112,8 @@ def _derive_name(tree: t.Expr) -> str:
             return "exists"
         case t.RowItems():
             return "row"
+        case t.FieldOf():
+            return tree.name
         case t.Subscript() | t.Slice() | t.Collate():
             return _derive_name(tree.operand)
         case t.ScalarQuery():

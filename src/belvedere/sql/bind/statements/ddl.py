@@ -292,6 +292,8 @@ def _name_columns(plan: n.Node, tree: CreateAsForm) -> tuple[d.ViewColumn, ...]:
     for i, name in enumerate(names):
         if name in names[:i]:
             raise InvalidInput("column specified more than once", sqlstate="42701", column=name)
+        if plan.fields[i].type.kind is Kind.RECORD:
+            raise Unsupported("column of records", hint="name its fields", column=name)
         if plan.fields[i].type.kind is Kind.ARRAY:
             raise Unsupported(
                 "array column", hint="make it text, with array_to_string", column=name

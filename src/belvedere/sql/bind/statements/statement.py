@@ -28,6 +28,7 @@ from belvedere.sql.bind.binder import (
     VirtualTables,
     no_virtual_tables,
 )
+from belvedere.sql.bind.column_origins import find_column_origins
 from belvedere.sql.bind.expressions.expression import bind_expression_tree
 from belvedere.sql.bind.expressions.stored_expressions import (
     StoredExpressions,
@@ -121,6 +122,7 @@ def _bind_data(binder: Binder, tree: t.DataStatement) -> s.DataPlan:
 
 def make_data_plan(binder: Binder, verb: str, plan: n.Node) -> s.DataPlan:
     parameters = binder.resolve_parameter_types()
+    origins = find_column_origins(binder.catalog, plan, binder.view_nodes)
     if binder.has_untyped_parameters:
         plan = _set_parameter_types(plan, parameters)
     nodes = list(walk_plan(plan))
@@ -134,6 +136,7 @@ def make_data_plan(binder: Binder, verb: str, plan: n.Node) -> s.DataPlan:
         relations=collect_relations(plan),
         volatile=any(_is_volatile(node) for node in nodes),
         zone=binder.zone,
+        origins=origins,
     )
 
 

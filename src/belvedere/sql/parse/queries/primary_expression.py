@@ -102,13 +102,13 @@ def _parse_parenthesis(c: TokenCursor) -> t.Expr:
 
 
 def _parse_row_field(c: TokenCursor, row: t.Expr, at: int) -> t.Expr:
-    """`(t).a`, which is `t.a`: other values have no fields."""
-    if not isinstance(row, t.Name) or len(row.parts) != 1:
-        raise Unsupported("field of a row value", position=at + 1)
+    """`(t).*`, which is `t.*`, or `(record).name`."""
     c.next_token()
     if c.accept_sign("*"):
+        if not isinstance(row, t.Name):
+            raise Unsupported("all fields of a row value", position=at + 1, hint="name them")
         return t.Star(row.parts, at, c.tokens[c.index - 1].end)
-    return t.Name((*row.parts, c.parse_label()), at)
+    return t.FieldOf(row, c.parse_label(), at)
 
 
 def _parse_ambiguous(c: TokenCursor, at: int) -> t.Expr:
