@@ -32,7 +32,7 @@ MUTATIONS: dict[str, Mutation] = {
     "view_delta_twice": mutation(
         "a view adds each delta twice",
         patch(ViewMaintainer.writes, (_WRITE, 2 * _WRITE)),
-        patch(ViewMaintainer.writes_from_cache, (_WRITE, 2 * _WRITE)),
+        patch(ViewMaintainer.write_additions_from_cache, (_WRITE, 2 * _WRITE)),
         patch(single_row._generate_addition_lines, (_ADD, f"{_ADD} * 2")),
         patch(
             single_row._generate_difference_lines,
@@ -110,7 +110,7 @@ MUTATIONS: dict[str, Mutation] = {
     "view_group_stays_gone": mutation(
         "a group that was emptied does not come back",
         patch(ViewMaintainer.writes, (_WRITE, _LEFT_OUT)),
-        patch(ViewMaintainer.writes_from_cache, (_WRITE, _LEFT_OUT)),
+        patch(ViewMaintainer.write_additions_from_cache, (_WRITE, _LEFT_OUT)),
         # Single rows go the way that has the bug.
         patch(
             ViewMaintainer.single_row_writes,

@@ -98,14 +98,16 @@ def test_groups_rows_and_windows_are_encoded_by_columns(
 ) -> None:
     """Not row by row: these are the shapes that a large fill is for."""
     by_columns: list[bool] = []
-    encode = state_entries.encode_columns_as_entries
+    encode = state_entries.try_encode_columns_as_entries
 
     def watch(*given: Any) -> Any:
         found = encode(*given)
         by_columns.append(found is not None)
         return found
 
-    monkeypatch.setattr("belvedere.views.maintain.duckdb_batch.encode_columns_as_entries", watch)
+    monkeypatch.setattr(
+        "belvedere.views.maintain.duckdb_batch.try_encode_columns_as_entries", watch
+    )
     store.run("SET maintenance_tier = refill")
     names = ("groups", "groups by text", "rows", "equal rows", "distinct values", "window", "join")
     for number, name in enumerate(names):
@@ -211,7 +213,7 @@ def test_a_resumed_fill_that_duckdb_refuses_begins_again_by_rows(
         finally:
             failpoints.disarm_all()
         expected = read_state(store, "v")
-    monkeypatch.setattr(TierSelector, "compute_state_entries", lambda *given: "not today")
+    monkeypatch.setattr(TierSelector, "compute_state_by_duckdb", lambda *given: "not today")
     with opened(image) as store:
         assert store.view("v").state is ObjectState.READY
         assert read_state(store, "v") == expected

@@ -134,7 +134,7 @@ def test_an_interrupted_fill_begins_again(
             )
     assert len(images) > 3
     if again_by_rows:
-        monkeypatch.setattr(TierSelector, "prefers_columns", lambda *given: False)
+        monkeypatch.setattr(TierSelector, "prefers_backfill_by_columns", lambda *given: False)
     for image in images:
         with opened(image) as store:
             assert store.verified() == {"v": True}

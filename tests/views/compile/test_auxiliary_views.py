@@ -271,7 +271,7 @@ TOWER = (
 def deltas() -> Iterator[list[Counter[int]]]:
     """For every view that is maintained, how often each auxiliary view's delta was worked out."""
     found: list[Counter[int]] = []
-    writes, beside = ViewMaintainer.writes, ViewMaintainer.writes_from_cache
+    writes, beside = ViewMaintainer.writes, ViewMaintainer.write_additions_from_cache
 
     def outer(self: ViewMaintainer, *arguments: Any, **options: Any) -> None:
         found.append(Counter())
@@ -285,7 +285,7 @@ def deltas() -> Iterator[list[Counter[int]]]:
 
     with (
         mock.patch.object(ViewMaintainer, "writes", outer),
-        mock.patch.object(ViewMaintainer, "writes_from_cache", inner),
+        mock.patch.object(ViewMaintainer, "write_additions_from_cache", inner),
     ):
         yield found
 

@@ -93,14 +93,14 @@ def test_other_partitions_are_neither_computed_nor_written(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    compute = duckdb_batch.DuckdbBatchEvaluator.compute_weighted_rows
+    compute = duckdb_batch.DuckdbBatchEvaluator.compute_delta_columns
 
     def watch(*given: object) -> object:
         found = compute(*given)  # type: ignore[arg-type]
         seen.append(found.num_rows)  # type: ignore[union-attr]
         return found
 
-    monkeypatch.setattr(duckdb_batch.DuckdbBatchEvaluator, "compute_weighted_rows", watch)
+    monkeypatch.setattr(duckdb_batch.DuckdbBatchEvaluator, "compute_delta_columns", watch)
     create_two(store, WINDOWS["row_number"])
     (last,) = store.run("SELECT id FROM t WHERE g = 2 ORDER BY v DESC, id DESC LIMIT 1")
     store.run(f"DELETE FROM t WHERE id = {last[0]}")

@@ -50,13 +50,13 @@ def test_the_state_is_that_of_changes_by_rows(store: Store, shape: str) -> None:
 
 def test_only_what_differs_is_written(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[Any] = []
-    compute = maintainer.compute_replacing_writes
+    compute = maintainer.try_compute_replacing_writes
 
     def watch(*given: Any) -> Any:
         written.append(compute(*given))
         return written[-1]
 
-    monkeypatch.setattr(maintainer, "compute_replacing_writes", watch)
+    monkeypatch.setattr(maintainer, "try_compute_replacing_writes", watch)
     create_deferred(store, "b", "rows")
     store.run("SET maintenance_tier = refill")
     store.run("DELETE FROM t WHERE id IN (9, 10)", "UPDATE t SET v = 99 WHERE id = 11")

@@ -205,7 +205,7 @@ def test_the_size_of_a_batch_decides(small: None) -> None:
 @pytest.fixture
 def without_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """No batch is added up by columns, as where one of its views cannot be."""
-    monkeypatch.setattr(ViewMaintainer, "covers_by_columns", lambda *_: False)
+    monkeypatch.setattr(ViewMaintainer, "can_sum_by_columns", lambda *_: False)
 
 
 def test_a_batch_that_is_large_and_yet_small_beside_its_table_is_added_up_by_duckdb(

@@ -104,12 +104,12 @@ class ViewBackfill:
     def sum_walked_rows(self, number: int, walked: Sequence[Any]) -> None:
         """Add rows of the table, or keys of the key list, that a phase walks."""
         if not self.plan.phases:
-            self._maintainer.add_driving_table_rows(walked, self._partners, self.sums)
+            self._maintainer.sum_driving_table_rows(walked, self._partners, self.sums)
             return
         phase = self.plan.phases[number]
         rows = phase.part.make_rows(self._watched if phase.part.scans else self._reader, walked)
         if phase.keys is None:
-            self._maintainer.add_output_rows(rows, self.sums)
+            self._maintainer.sum_output_rows(rows, self.sums)
         else:
             assert phase.output_keys is not None
             for key in phase.keys(rows, self._reader):

@@ -63,7 +63,7 @@ class BatchAtomicBackfill:
 
     def _backfill_index(self, index: Index, build: BuildControl) -> None:
         host, tiers = self._host, self._host.registry.tiers
-        if tiers.prefers_columns(build.count_rows_once(tiers.row_counts, index.table)):
+        if tiers.prefers_backfill_by_columns(build.count_rows_once(tiers.row_counts, index.table)):
             if backfill_index_by_files(host, index, build):
                 return
         backfill_index(host.engine, host.catalog, index, host.compile_expression)

@@ -43,7 +43,7 @@ def backfill_by_columns(
     backfill that has `begun`. Returns why DuckDB could not compute it; nothing is written then."""
     started = time.perf_counter()
     interrupt = _make_interrupt(build)
-    found = tiers.compute_state_entries(planned.maintainer, reader, interrupt)
+    found = tiers.compute_state_by_duckdb(planned.maintainer, reader, interrupt)
     build.check()
     if isinstance(found, str):
         return found
@@ -61,7 +61,7 @@ def backfill_by_columns(
         write_entries((), BackfillProgress(BY_COLUMNS, 0, after))
         marks = {}
     with pause_cycle_collector():
-        for some in found.read_batches_from(after, FILE_ENTRIES_MAX if by_files else GROUPS_MAX):
+        for some in found.list_batches_from(after, FILE_ENTRIES_MAX if by_files else GROUPS_MAX):
             started = time.perf_counter()
             place = BackfillProgress(BY_COLUMNS, 0, some[-1][0] + b"\0")
             write_entries(() if by_files and ingest(some) else some, place)

@@ -57,7 +57,7 @@ def backfill_index_by_files(host: HostDatabase, index: Index, build: BuildContro
                 return False
             host.commits.derive(lambda newest: [build_progress_write(index.id, place)])
             with pause_cycle_collector():
-                for some in entries.read_batches_from(b"", FILE_ENTRIES_MAX):
+                for some in entries.list_batches_from(b"", FILE_ENTRIES_MAX):
                     host.engine.ingest_pairs(some)
                     if failpoints.armed:
                         failpoints.hit("backfill.chunk")

@@ -61,7 +61,9 @@ class BatchEstimates:
         seconds = changes * estimate_python_change_s(tree, grouped=maintainer.is_grouped)
         if changes < PARTITION_CHANGES_MIN or not recomputes_partitions(tree):
             return seconds
-        return seconds + self._touched_rows(tree, changes, span) * cost_model.PARTITION_ROW_S
+        return (
+            seconds + self._estimate_touched_rows(tree, changes, span) * cost_model.PARTITION_ROW_S
+        )
 
     def estimate_view_refill_s(
         self, view: View, maintainer: ViewMaintainer, span: PositionSpan
@@ -78,9 +80,9 @@ class BatchEstimates:
         """So many changes added up by columns, where `others` are the tables that did not
         change."""
         tree = maintainer.tree
-        if maintainer.duckdb_evaluator.is_difference:
+        if maintainer.duckdb_evaluator.uses_difference_plan:
             rows = self.estimate_row_total(collect_relations(tree), span)
-            touched = self._touched_rows(tree, changes, span)
+            touched = self._estimate_touched_rows(tree, changes, span)
             return estimate_difference_s(changes, touched, rows)
         partners = self.estimate_row_total(others, span) if others else 0
         return estimate_duckdb_columns_s(changes, partners, grouped=maintainer.is_grouped)
@@ -89,7 +91,7 @@ class BatchEstimates:
         """A logged change that is decoded in Python, then added up there or by DuckDB, corrected
         by measured costs."""
         expected = self._costs.scale_to_measured_seconds
-        grouped, summed = maintainer.is_grouped, maintainer.duckdb_evaluator.can_sum_changes
+        grouped, summed = maintainer.is_grouped, maintainer.duckdb_evaluator.can_sum_by_group
         by_python = estimate_python_change_s(maintainer.tree, grouped=grouped)
         by_duckdb = cost_model.ADDED_CHANGE_S if summed else math.inf
         return self._estimate_unmeasured_s(maintainer) + min(
@@ -101,7 +103,7 @@ class BatchEstimates:
         self, view: View, maintainer: ViewMaintainer, changes: float, span: PositionSpan
     ) -> float:
         """So many of them."""
-        if not maintainer.duckdb_evaluator.is_difference:
+        if not maintainer.duckdb_evaluator.uses_difference_plan:
             return changes * self.estimate_logged_change_s(view, maintainer)
         seconds = self.estimate_python_s(maintainer, changes, span)
         return changes * self._estimate_unmeasured_s(
@@ -112,7 +114,7 @@ class BatchEstimates:
         """The seconds before and after what is measured of a change that is decoded."""
         return cost_model.DECODE_S + (0 if maintainer.is_grouped else cost_model.STATE_ROW_S)
 
-    def difference_break_even_changes(
+    def find_difference_break_even(
         self, view: View, maintainer: ViewMaintainer, span: PositionSpan
     ) -> float:
         """From about how many changes on the difference of the touched partitions is cheaper."""
@@ -124,7 +126,7 @@ class BatchEstimates:
                 return changes
         return math.inf
 
-    def _touched_rows(self, tree: DeltaTree, changes: float, span: PositionSpan) -> float:
+    def _estimate_touched_rows(self, tree: DeltaTree, changes: float, span: PositionSpan) -> float:
         rows = sum(
             self._row_counts.estimate_table_rows(one, span) for one in collect_relations(tree)
         )

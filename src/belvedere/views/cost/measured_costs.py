@@ -52,7 +52,7 @@ class CostFactors:
     def scale_to_measured_seconds(self, view: int, way: MaintenanceTier, seconds: float) -> float:
         """The seconds expected here of what takes `seconds` on the machine of the constants."""
         known = self._factors
-        return seconds * known.get((view, way), self._tier_or_overall_factor(way))
+        return seconds * known.get((view, way), self._get_tier_or_overall_factor(way))
 
     def record_batch_cost(
         self, view: int, way: MaintenanceTier, seconds: float, taken_s: float, changes: float
@@ -70,9 +70,9 @@ class CostFactors:
         known = self._factors.get((view, way))
         if known is not None:
             self._factors[view, way] = known + DECAY_SHARE * (
-                self._tier_or_overall_factor(way) - known
+                self._get_tier_or_overall_factor(way) - known
             )
 
-    def _tier_or_overall_factor(self, way: MaintenanceTier) -> float:
+    def _get_tier_or_overall_factor(self, way: MaintenanceTier) -> float:
         known = self._factors
         return known.get(way, known.get(None, 1.0))

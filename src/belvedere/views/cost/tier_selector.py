@@ -131,7 +131,7 @@ class TierSelector:
                 self._users -= 1
                 self._unused.notify_all()
 
-    def duckdb_refusal_reason(self, maintainer: ViewMaintainer) -> str | None:
+    def find_duckdb_refusal(self, maintainer: ViewMaintainer) -> str | None:
         """Why DuckDB cannot compute a view's batches; None: it can."""
         if self.engine is None:
             return NOT_OPEN
@@ -139,15 +139,17 @@ class TierSelector:
 
     def backfills_by_columns(self, maintainer: ViewMaintainer, rows: float) -> bool:
         """Whether a view over so many table rows is filled by DuckDB."""
-        return self.prefers_columns(rows) and self.duckdb_refusal_reason(maintainer) is None
+        return (
+            self.prefers_backfill_by_columns(rows) and self.find_duckdb_refusal(maintainer) is None
+        )
 
-    def prefers_columns(self, rows: float) -> bool:
+    def prefers_backfill_by_columns(self, rows: float) -> bool:
         """Whether something over so many table rows is filled by columns, where it can be."""
         if self.requested_tier is None:
             return BACKFILL_ROWS_MIN <= rows <= ROWS_MAX
         return self.requested_tier is not MaintenanceTier.PYTHON
 
-    def compute_state_entries(
+    def compute_state_by_duckdb(
         self, maintainer: ViewMaintainer, reader: Reader, interrupt: Interrupt
     ) -> StateEntries | str:
         """The state of a view at `reader`, or why DuckDB cannot compute it. A store that is being
@@ -155,7 +157,7 @@ class TierSelector:
         with self._borrow_duckdb_engine() as known:
             engine = known or DuckEngine()
             try:
-                return maintainer.compute_state_entries(engine, reader, interrupt)
+                return maintainer.compute_state_by_duckdb(engine, reader, interrupt)
             finally:
                 if known is None:
                     engine.close()
@@ -174,32 +176,34 @@ class TierSelector:
     ) -> float:
         """With fewer logged changes than this the view is not refilled, however small it and its
         tables are, which nobody has asked yet."""
-        return self._break_even_changes_at_cost(view, maintainer, estimate_duckdb_refill_s(0, 0), 0)
+        return self._find_refill_break_even_at_cost(
+            view, maintainer, estimate_duckdb_refill_s(0, 0), 0
+        )
 
-    def refill_break_even_changes(
+    def find_refill_break_even(
         self, view: View, maintainer: ViewMaintainer, span: PositionSpan
     ) -> float:
         """From how many logged changes on a refill is cheaper than taking them in."""
         rows = self._estimates.estimate_row_total(collect_relations(maintainer.tree), span)
-        return self._break_even_changes_at_cost(
+        return self._find_refill_break_even_at_cost(
             view, maintainer, self._estimates.estimate_view_refill_s(view, maintainer, span), rows
         )
 
-    def _break_even_changes_at_cost(
+    def _find_refill_break_even_at_cost(
         self, view: View, maintainer: ViewMaintainer, seconds: float, rows: float
     ) -> float:
         """The same for a refill of so many seconds once the columns of its tables, of so many rows,
         are brought up to date: change by change, or read anew where that is cheaper."""
         least = self.refill_min_changes
-        if least == math.inf or self.duckdb_refusal_reason(maintainer) is not None:
+        if least == math.inf or self.find_duckdb_refusal(maintainer) is not None:
             return math.inf
         if self.requested_tier is MaintenanceTier.REFILL:
             return least
-        if maintainer.covers_by_columns() and maintainer.duckdb_evaluator.is_difference:
+        if maintainer.can_sum_by_columns() and maintainer.duckdb_evaluator.uses_difference_plan:
             return math.inf  # reads no stored state, so that it is always cheaper
         expected = self.costs.scale_to_measured_seconds
         each = self._estimates.estimate_logged_change_s(view, maintainer)
-        if maintainer.covers_by_columns():
+        if maintainer.can_sum_by_columns():
             columns = estimate_column_change_s(grouped=maintainer.is_grouped)
             each = min(each, expected(view.id, MaintenanceTier.DUCKDB, columns))
         refill = MaintenanceTier.REFILL
@@ -215,24 +219,26 @@ class TierSelector:
         view's tables are, which nobody has asked yet."""
         if self.requested_tier is not None:
             return 1
-        difference = maintainer.covers_by_columns() and maintainer.duckdb_evaluator.is_difference
+        difference = (
+            maintainer.can_sum_by_columns() and maintainer.duckdb_evaluator.uses_difference_plan
+        )
         return DIFFERENCE_CHANGES[0] if difference else COLUMN_CHANGES_MIN
 
-    def column_break_even_changes(
+    def find_column_break_even(
         self, view: View, maintainer: ViewMaintainer, span: PositionSpan
     ) -> float:
         """From how many logged changes on it is cheaper to add them up by columns, where they are
         joined with nothing."""
         if (
             self.requested_tier not in (None, MaintenanceTier.DUCKDB)
-            or self.duckdb_refusal_reason(maintainer) is not None
-            or not maintainer.covers_by_columns()
+            or self.find_duckdb_refusal(maintainer) is not None
+            or not maintainer.can_sum_by_columns()
         ):
             return math.inf
         if self.requested_tier is MaintenanceTier.DUCKDB:
             return 1
-        if maintainer.duckdb_evaluator.is_difference:
-            return self._estimates.difference_break_even_changes(view, maintainer, span)
+        if maintainer.duckdb_evaluator.uses_difference_plan:
+            return self._estimates.find_difference_break_even(view, maintainer, span)
         expected, grouped = self.costs.scale_to_measured_seconds, maintainer.is_grouped
         each, fixed = estimate_column_change_s(grouped=grouped), cost_model.STATEMENT_S
         gain_s = self._estimates.estimate_logged_change_s(view, maintainer) - expected(
@@ -261,7 +267,7 @@ class TierSelector:
         cheap = expected(view.id, MaintenanceTier.PYTHON, seconds) < PYTHON_S_MAX
         if self.requested_tier is None and count < CHANGES_MIN and cheap and not by_partition:
             return TierChoice(MaintenanceTier.PYTHON, _format_change_count(count), seconds)
-        refused = self.duckdb_refusal_reason(maintainer)
+        refused = self.find_duckdb_refusal(maintainer)
         if refused is not None:
             return TierChoice(
                 MaintenanceTier.PYTHON, f"{_format_change_count(count)}; {refused}", seconds
@@ -306,7 +312,7 @@ class TierSelector:
             and expected(view.id, MaintenanceTier.PYTHON, costs[MaintenanceTier.PYTHON]) <= shortest
         ):
             return costs
-        if maintainer.duckdb_evaluator.can_sum_changes and maintainer.has_independent_changes(
+        if maintainer.duckdb_evaluator.can_sum_by_group and maintainer.has_independent_changes(
             changes
         ):
             others = set(view.inputs) - {change.relation for change in changes[:1]}
@@ -326,17 +332,17 @@ class TierSelector:
         """One line of EXPLAIN: which tier computes batches of a view that begin at a position."""
         if self.requested_tier is not None:
             return f"batches: {self.requested_tier} where it can be, set maintenance_tier"
-        refused = self.duckdb_refusal_reason(maintainer)
+        refused = self.find_duckdb_refusal(maintainer)
         if refused is not None:
             return f"batches: Python: {refused}"
         parts = []
         span = PositionSpan(position, position)
-        columns = self.column_break_even_changes(view, maintainer, span)
+        columns = self.find_column_break_even(view, maintainer, span)
         if columns < math.inf:
-            difference = maintainer.duckdb_evaluator.is_difference
+            difference = maintainer.duckdb_evaluator.uses_difference_plan
             how = "computed before and after by DuckDB" if difference else "added up by columns"
             parts.append(f"{how} from about {columns:.0f} changes on")
-        elif maintainer.duckdb_evaluator.can_sum_changes:
+        elif maintainer.duckdb_evaluator.can_sum_by_group:
             expected = self.costs.scale_to_measured_seconds
             by_python = estimate_python_change_s(maintainer.tree, grouped=maintainer.is_grouped)
             python_s = expected(view.id, MaintenanceTier.PYTHON, by_python)
@@ -345,7 +351,7 @@ class TierSelector:
                 gain_s, 1e-9
             )
             parts.append(f"added up by DuckDB from about {max(CHANGES_MIN, least):.0f} changes on")
-        whole = self.refill_break_even_changes(view, maintainer, span)
+        whole = self.find_refill_break_even(view, maintainer, span)
         if whole < math.inf:
             parts.append(f"computed anew by DuckDB from about {whole:.0f} on")
         return "; ".join(["batches: Python", *([", ".join(parts)] if parts else [])])
@@ -368,7 +374,7 @@ class TierSelector:
         `reader` where that is not needed."""
         choice = self.choose_tier(view, maintainer, changes, span, at_end=at_end)
         timer = start_timer(self.counts_waits)
-        refused = self._record_additions_by_duckdb(
+        refused = self._try_record_by_duckdb(
             choice, view, maintainer, changes, reader, recorder, span
         )
         if refused is not None:
@@ -385,7 +391,7 @@ class TierSelector:
             self.costs.record_batch_cost(view.id, choice.tier, choice.seconds, taken, len(changes))
         return choice
 
-    def _record_additions_by_duckdb(
+    def _try_record_by_duckdb(
         self,
         choice: TierChoice,
         view: View,
@@ -397,9 +403,7 @@ class TierSelector:
     ) -> str | None:
         """Record the same by DuckDB, if that was chosen; returns why DuckDB could not."""
         if choice.tier is MaintenanceTier.REFILL:
-            return self.record_refill_additions(
-                view, maintainer, reader, recorder, len(changes), span
-            )
+            return self.try_record_refill(view, maintainer, reader, recorder, len(changes), span)
         if choice.tier is MaintenanceTier.DUCKDB:
             with self._borrow_duckdb_engine() as engine:
                 found = (
@@ -412,7 +416,7 @@ class TierSelector:
             maintainer.write_sums_as_additions(found, recorder)
         return None
 
-    def record_column_additions(
+    def try_record_by_columns(
         self,
         view: View,
         maintainer: ViewMaintainer,
@@ -443,7 +447,7 @@ class TierSelector:
         reason = f"{_format_change_count(count)}, by columns"
         return TierChoice(MaintenanceTier.DUCKDB, reason, seconds)
 
-    def record_refill_additions(
+    def try_record_refill(
         self,
         view: View,
         maintainer: ViewMaintainer,
@@ -457,7 +461,7 @@ class TierSelector:
         timer = start_timer(self.counts_waits)
         with self._borrow_duckdb_engine() as engine:
             found = (
-                maintainer.compute_state_entries(engine, reader, Interrupt())
+                maintainer.compute_state_by_duckdb(engine, reader, Interrupt())
                 if engine
                 else NOT_OPEN
             )
@@ -465,11 +469,11 @@ class TierSelector:
             return found
         rows = None
         if view.options.keep_changes is None:  # nobody asks what was added
-            rows = maintainer.compute_replacing_writes(reader, found)
+            rows = maintainer.try_compute_replacing_writes(reader, found)
         if rows is None:
             wanted: dict[bytes, bytes | None] = {
                 key: value
-                for some in found.read_batches_from(b"", STATE_COUNTED_MAX)
+                for some in found.list_batches_from(b"", STATE_COUNTED_MAX)
                 for key, value in some
             }
             recorder.additions += compute_correcting_additions(reader, view, wanted)

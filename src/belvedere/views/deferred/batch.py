@@ -176,7 +176,7 @@ def _compute_refill_batches(
         isinstance(one, Error) for one in maintainers.values()
     ) or not records.has_at_least_changes(least):
         return None
-    for from_of in (tiers.refill_changes_lower_bound, tiers.refill_break_even_changes):
+    for from_of in (tiers.refill_changes_lower_bound, tiers.find_refill_break_even):
         wanted = [
             from_of(view, maintainer, PositionSpan(unit.start, reader.position))
             for unit in units
@@ -210,7 +210,7 @@ def _compute_column_batches(
     """Batches that add up the log by columns, for all views of the units; None where that is not
     cheaper than decoding it, or not possible."""
     tiers = registry.tiers
-    for from_of in (tiers.column_changes_lower_bound, tiers.column_break_even_changes):
+    for from_of in (tiers.column_changes_lower_bound, tiers.find_column_break_even):
         least = [
             from_of(view, maintainer, PositionSpan(unit.start, reader.position))
             if isinstance(maintainer := maintainers[view.id], ViewMaintainer)
@@ -220,7 +220,7 @@ def _compute_column_batches(
         ]
         if not records.has_at_least_changes(max(least, default=math.inf)):
             return None
-    if not records.buffer_until(reader.position):
+    if not records.try_buffer_until(reader.position):
         return None
     from belvedere.views.maintain.logged_columns import LoggedColumns  # heavy
 
@@ -288,7 +288,7 @@ class _BatchComputation:
         interrupts.check_statement()
         recorder, started = AdditionRecorder(), time.perf_counter()
         if (
-            self._tier_selector.record_refill_additions(
+            self._tier_selector.try_record_refill(
                 view, maintainer, self._reader, recorder, changes, self._span
             )
             is not None
@@ -303,7 +303,7 @@ class _BatchComputation:
     def try_columns(self, view: View, maintainer: ViewMaintainer, logged: LoggedColumns) -> bool:
         interrupts.check_statement()
         recorder, started = AdditionRecorder(), time.perf_counter()
-        choice = self._tier_selector.record_column_additions(
+        choice = self._tier_selector.try_record_by_columns(
             view, maintainer, logged, self._reader, recorder, self._span
         )
         if isinstance(choice, str):

@@ -2,15 +2,15 @@
 
 In reading order; an entry uses only those before it:
 
-    decoded_changes  the changes of a step as decoded rows, shared by all views of a step
+    decoded_changes    the changes of a step as decoded rows, shared by all views of a step
     state_entries      the whole state of a view as sorted entries
-    logged_columns   the changes of a log range as Arrow columns with weights
+    logged_columns     the changes of a log range as Arrow columns with weights
     column_additions   what a batch adds, encoded, summed and applied by columns
-    difference_plan  a definition after a batch minus before it, over the touched partitions
-    exact_forms      what DuckDB would compute differently
-    duckdb_batch     the delta of a large batch by DuckDB, in columns
-    failing_part     the part of an expression that fails, and the row for which it does
+    difference_plan    a definition after a batch minus before it, over the touched partitions
+    duckdb_inexactness what DuckDB would compute differently
+    duckdb_batch       the delta of a large batch by DuckDB, in columns
+    failing_part       the part of an expression that fails, and the row for which it does
     failed_expression  the error of a view that cannot be maintained: view, expression, row
-    log_window       a window of the log, read, decoded and consolidated once for all views
-    maintainer       the maintenance of one view: changes of its tables to additions to state
+    log_window         a window of the log, read, decoded and consolidated once for all views
+    maintainer         the maintenance of one view: changes of its tables to additions to state
 """

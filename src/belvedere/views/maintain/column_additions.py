@@ -28,7 +28,7 @@ from belvedere.views.maintain.state_entries import (
     can_encode_by_columns,
     combine_chunks,
     find_key_order,
-    read_amounts,
+    try_build_amount_matrix,
 )
 
 if TYPE_CHECKING:
@@ -50,17 +50,17 @@ class ColumnAdditions(NamedTuple):
     amounts: Integers
 
 
-def encode_weighted_rows(
+def try_encode_column_additions(
     stored: CompiledView, table: pa.Table, scales: Sequence[int | None] | None
 ) -> ColumnAdditions | None:
     """The additions of a table with the group's columns, the weight, then the amounts; None where a
-    value has no form by columns. `scales` is as for `encode_columns_as_entries`."""
+    value has no form by columns. `scales` is as for `try_encode_columns_as_entries`."""
     width = len(stored.view.stored)
     columns = [combine_chunks(table.column(at)) for at in range(width)]
     if not can_encode_by_columns(stored, columns):
         return None
     weights = combine_chunks(table.column(width)).to_numpy(zero_copy_only=False)
-    amounts = read_amounts(table, width + 1, scales)
+    amounts = try_build_amount_matrix(table, width + 1, scales)
     keys = None if amounts is None else form.arrow_to_keys(stored.key, columns)
     if amounts is None or keys is None:
         return None
@@ -74,7 +74,7 @@ def encode_weighted_rows(
     return ColumnAdditions(keys, rows, amounts)
 
 
-def _reaches(amounts: Integers, limit: int) -> bool:
+def _has_amount_beyond(amounts: Integers, limit: int) -> bool:
     return bool(amounts.size) and max(int(amounts.max()), -int(amounts.min())) >= limit
 
 
@@ -90,7 +90,7 @@ def _sum_by_key(
     others = pc.not_equal(keys.slice(1), keys.slice(0, len(keys) - 1))
     starts = np.flatnonzero(np.concatenate([[True], others.to_numpy(zero_copy_only=False)]))
     most = int(np.diff(starts, append=len(keys)).max())
-    if _reaches(amounts, _TOTAL_MAX // most):
+    if _has_amount_beyond(amounts, _TOTAL_MAX // most):
         return keys, order, None
     weighted = amounts * weights.astype(np.int64)[:, None]
     sums = np.add.reduceat(weighted[order.to_numpy()], starts, axis=0)
@@ -99,16 +99,18 @@ def _sum_by_key(
     return keys.take(places), order.take(places), sums[kept]
 
 
-def build_distinct_writes(added: ColumnAdditions) -> list[Write] | None:
+def try_build_distinct_row_writes(added: ColumnAdditions) -> list[Write] | None:
     """The state rows that result from the additions to a view no two of whose rows are equal: one
     that comes was not there, one that goes was there once. None where they are not that."""
     amounts = added.amounts[:, 0]
     if (np.abs(amounts) != 1).any():
         return None
-    return _pair_writes(added.keys, added.payloads, added.amounts)
+    return _build_put_and_delete_writes(added.keys, added.payloads, added.amounts)
 
 
-def _pair_writes(keys: pa.Array, payloads: pa.Array, amounts: Integers) -> list[Write]:
+def _build_put_and_delete_writes(
+    keys: pa.Array, payloads: pa.Array, amounts: Integers
+) -> list[Write]:
     """The state rows with these amounts; those that stand for no row any more are deleted."""
     here = amounts[:, 0] > 0
     mask = pa.array(here)
@@ -118,7 +120,7 @@ def _pair_writes(keys: pa.Array, payloads: pa.Array, amounts: Integers) -> list[
     return writes
 
 
-def build_added_writes(
+def try_build_summed_writes(
     reader: Reader, stored: CompiledView, added: ColumnAdditions
 ) -> list[Write] | None:
     """The state rows that result from the additions; None where a stored entry has another form."""
@@ -130,14 +132,18 @@ def build_added_writes(
     values = JoinedValues([value for value in known if value is not None])
     width = added.amounts.shape[1]
     before = decode_amounts(values, width)
-    if before is None or _reaches(added.amounts, _TOTAL_MAX) or _reaches(before, _TOTAL_MAX):
+    if (
+        before is None
+        or _has_amount_beyond(added.amounts, _TOTAL_MAX)
+        or _has_amount_beyond(before, _TOTAL_MAX)
+    ):
         return None
     amounts = added.amounts.copy()
     amounts[there] += before
     if (amounts[:, 0] < 0).any() or amounts[amounts[:, 0] == 0].any():
         return None
-    payloads = _stored_or_added_payloads(values, there, width, added.payloads)
-    return _pair_writes(added.keys, payloads, amounts)
+    payloads = _prefer_stored_payloads(values, there, width, added.payloads)
+    return _build_put_and_delete_writes(added.keys, payloads, amounts)
 
 
 def _read_stored_values(
@@ -162,7 +168,7 @@ def _read_stored_values(
     return [*map(found.get, keys[:rest]), *(reader.multi_get(keys[rest:]) if keys[rest:] else ())]
 
 
-def _stored_or_added_payloads(
+def _prefer_stored_payloads(
     values: JoinedValues, there: npt.NDArray[np.bool_], width: int, added: pa.Array
 ) -> pa.Array:
     """The payload of an existing state stays."""

@@ -37,11 +37,11 @@ class DecodedChanges:
         if known is None or not _has_same_layout(known[0], leg.layout):
             known = self._sides[key] = (
                 leg.layout,
-                _split_and_project_changes(self._changes_of_table(prefix), leg),
+                _split_and_project_changes(self._list_table_changes(prefix), leg),
             )
         return known[1]
 
-    def _changes_of_table(self, prefix: bytes) -> Sequence[RowChange]:
+    def _list_table_changes(self, prefix: bytes) -> Sequence[RowChange]:
         if len(self.tables) == 1:
             return self.changes
         if not self._by_table:

@@ -45,7 +45,7 @@ class DifferencePlan(NamedTuple):
     tables: tuple[ChangedColumns, ...]
 
 
-def find_partitioned_part(tree: DeltaTree) -> Recompute | None:
+def find_partitioned_window(tree: DeltaTree) -> Recompute | None:
     """The window functions of a tree over a linear core, with nothing but selections and
     projections above; None where the tree is not like that. What an aggregate gives by group is
     far less than what it reads, so that comparing it with the stored state costs less."""
@@ -57,7 +57,7 @@ def find_partitioned_part(tree: DeltaTree) -> Recompute | None:
     return tree if isinstance(tree.plan, n.Window) and isinstance(below, LinearCore) else None
 
 
-def touches_partitions_only(part: Recompute) -> bool:
+def can_tell_touched_partitions(part: Recompute) -> bool:
     """Whether the partitions that changed rows touch are known from these rows alone."""
     (given,) = part.inputs
     assert isinstance(given.tree, LinearCore)
@@ -87,7 +87,7 @@ def sum_weights_of_equal_rows(plan: n.Node) -> n.Node:
 
 class _DifferenceBuilder:
     def __init__(self, tree: DeltaTree, catalog: Catalog, changed: frozenset[int]) -> None:
-        part = find_partitioned_part(tree)
+        part = find_partitioned_window(tree)
         assert part is not None
         self._tree, self._part = tree, part
         self._catalog, self._changed = catalog, changed
@@ -95,59 +95,61 @@ class _DifferenceBuilder:
 
     def build_plan(self) -> DifferencePlan:
         sides = [
-            _append_weight(with_total_order(self._build_rows(self._tree, leaf_plan)), weight)
-            for leaf_plan, weight in ((build_leaf_scan, 1), (self._build_leaf_before, -1))
+            _append_weight(
+                with_total_order(self._build_definition_plan(self._tree, leaf_plan)), weight
+            )
+            for leaf_plan, weight in ((build_leaf_scan, 1), (self._build_leaf_before_batch, -1))
         ]
-        return DifferencePlan(_unite(*sides), tuple(self._tables.values()))
+        return DifferencePlan(_union_all(*sides), tuple(self._tables.values()))
 
-    def _build_rows(self, tree: DeltaTree, leaf_plan: _LeafPlan) -> n.Node:
+    def _build_definition_plan(self, tree: DeltaTree, leaf_plan: _LeafPlan) -> n.Node:
         if isinstance(tree, Map):
-            return replace(tree.plan, input=self._build_rows(tree.input, leaf_plan))
+            return replace(tree.plan, input=self._build_definition_plan(tree.input, leaf_plan))
         (given,) = self._part.inputs
-        rows = self._build_core(leaf_plan)
-        if touches_partitions_only(self._part):
+        rows = self._build_core_plan(leaf_plan)
+        if can_tell_touched_partitions(self._part):
             keys = tuple(e.Column(i, one.type, f"key {i}") for i, one in enumerate(given.keys))
             pairs = zip(given.keys, keys, strict=True)
             joined = tuple(n.JoinKey(left, right, True) for left, right in pairs)
-            rows = n.Join(n.JoinKind.SEMI, rows, self._build_touched_keys(), joined)
+            rows = n.Join(n.JoinKind.SEMI, rows, self._build_touched_keys_plan(), joined)
         return self._part.rebuild((rows,))
 
-    def _build_touched_keys(self) -> n.Node:
+    def _build_touched_keys_plan(self) -> n.Node:
         (given,) = self._part.inputs
         fields = tuple(Field(f"key {i}", one.type) for i, one in enumerate(given.keys))
-        return _unite(
+        return _union_all(
             *[
-                n.Project(self._build_core(leaf_plan), given.keys, fields)
-                for leaf_plan in (self._build_old_rows, self._build_new_rows)
+                n.Project(self._build_core_plan(leaf_plan), given.keys, fields)
+                for leaf_plan in (self._build_deleted_rows_leaf, self._build_inserted_rows_leaf)
             ]
         )
 
-    def _build_core(self, leaf_plan: _LeafPlan) -> n.Node:
+    def _build_core_plan(self, leaf_plan: _LeafPlan) -> n.Node:
         core = self._part.inputs[0].tree
         assert isinstance(core, LinearCore)
-        return _unite(
+        return _union_all(
             *[
                 build_branch_plan(branch, lambda _, leaf: leaf_plan(leaf))
                 for branch in core.branches
             ]
         )
 
-    def _build_old_rows(self, leaf: CoreLeaf) -> n.Node:
-        return self._build_changed_rows(leaf, self._find_columns(leaf).gone)
+    def _build_deleted_rows_leaf(self, leaf: CoreLeaf) -> n.Node:
+        return self._build_changed_rows_leaf(leaf, self._get_changed_columns(leaf).gone)
 
-    def _build_new_rows(self, leaf: CoreLeaf) -> n.Node:
-        return self._build_changed_rows(leaf, self._find_columns(leaf).come)
+    def _build_inserted_rows_leaf(self, leaf: CoreLeaf) -> n.Node:
+        return self._build_changed_rows_leaf(leaf, self._get_changed_columns(leaf).come)
 
-    def _build_changed_rows(self, leaf: CoreLeaf, number: int) -> n.Node:
+    def _build_changed_rows_leaf(self, leaf: CoreLeaf, number: int) -> n.Node:
         if leaf.constant is not None or leaf.relation not in self._changed:
             return n.Values((), leaf.fields)
         return n.Changes(number, leaf.name, leaf.slots, leaf.fields)
 
-    def _build_leaf_before(self, leaf: CoreLeaf) -> n.Node:
+    def _build_leaf_before_batch(self, leaf: CoreLeaf) -> n.Node:
         now = build_leaf_scan(leaf)
         if leaf.constant is not None or leaf.relation not in self._changed:
             return now
-        come, gone = self._build_new_rows(leaf), self._build_old_rows(leaf)
+        come, gone = self._build_inserted_rows_leaf(leaf), self._build_deleted_rows_leaf(leaf)
         table = self._catalog.get(leaf.relation)
         assert isinstance(table, Table)
         if table.primary_key and set(table.primary_key) <= set(leaf.slots):
@@ -158,9 +160,9 @@ class _DifferenceBuilder:
             )
         else:
             kept = n.SetOperation(n.SetKind.EXCEPT, True, now, come)
-        return _unite(kept, gone)
+        return _union_all(kept, gone)
 
-    def _find_columns(self, leaf: CoreLeaf) -> ChangedColumns:
+    def _get_changed_columns(self, leaf: CoreLeaf) -> ChangedColumns:
         key = leaf.relation, leaf.slots
         if leaf.relation not in self._changed or leaf.constant is not None:
             return ChangedColumns(*key, 0, 0)
@@ -171,7 +173,7 @@ class _DifferenceBuilder:
         return self._tables[key]
 
 
-def _unite(*parts: n.Node) -> n.Node:
+def _union_all(*parts: n.Node) -> n.Node:
     first, *others = parts
     for other in others:
         first = n.SetOperation(n.SetKind.UNION, True, first, other)

@@ -59,11 +59,11 @@ from belvedere.views.delta.tie_break import with_total_order
 from belvedere.views.maintain.difference_plan import (
     DifferencePlan,
     build_difference_plan,
-    find_partitioned_part,
+    find_partitioned_window,
     sum_weights_of_equal_rows,
 )
-from belvedere.views.maintain.exact_forms import find_refusal_reason
-from belvedere.views.maintain.state_entries import StateEntries, encode_columns_as_entries
+from belvedere.views.maintain.duckdb_inexactness import find_refusal_reason
+from belvedere.views.maintain.state_entries import StateEntries, try_encode_columns_as_entries
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,14 +106,14 @@ class DuckdbBatchEvaluator:
         self._difference_plans: dict[frozenset[int], DifferencePlan] = {}
 
     @property
-    def can_sum_changes(self) -> bool:
+    def can_sum_by_group(self) -> bool:
         """Whether the view is a grouped linear core, so that changed rows can be summed by
         groups."""
         return (
             self.refusal is None and self._group is not None and isinstance(self._tree, LinearCore)
         )
 
-    def covers_by_columns(self, stored: CompiledView, changed: frozenset[int]) -> bool:
+    def can_sum_by_columns(self, stored: CompiledView, changed: frozenset[int]) -> bool:
         """Whether changes of these tables are added up by columns: the view's rows have keys by
         columns, and it is a difference, or a linear core in which no two occurrences of a table
         change together in one join."""
@@ -124,18 +124,18 @@ class DuckdbBatchEvaluator:
         if any(slot.type.kind not in EXACT_KINDS for slot in stored.view.stored):
             return False
         if not isinstance(self._tree, LinearCore):
-            return self.is_difference
+            return self.uses_difference_plan
         return all(
             sum(not leaf.constant and leaf.relation in changed for leaf in branch.leaves) < 2
             for branch in self._tree.branches
         )
 
     @cached_property
-    def is_difference(self) -> bool:
+    def uses_difference_plan(self) -> bool:
         """Whether batches by columns are the view after them minus the view before."""
         from belvedere.codec.arrow.arrow_to_state import EXACT_KINDS  # heavy
 
-        return find_partitioned_part(self._tree) is not None and all(
+        return find_partitioned_window(self._tree) is not None and all(
             leaf.constant is not None
             or (
                 bool(leaf.slots)
@@ -171,7 +171,7 @@ class DuckdbBatchEvaluator:
                     self._add_rows_to_sums(sums, found, weight)
         return sums
 
-    def compute_weighted_rows(
+    def compute_delta_columns(
         self, engine: DuckEngine, logged: LoggedColumns, reader: Reader
     ) -> pa.Table | str:
         """The rows that the changes of a log range add to the view or take from it, as columns: the
@@ -188,9 +188,9 @@ class DuckdbBatchEvaluator:
             for side in self._weighted_plans:
                 if side.relation in logged.relations:
                     layout = compiled_table(self._catalog, side.relation).layout
-                    rows = logged.weighted_rows(side.relation, layout, side.slots)
+                    rows = logged.decode_weighted_rows(side.relation, layout, side.slots)
                     given = {changes_leaf_id(side.number): rows}
-                    found = self._run_on_columns(engine, side.plan, reader, given)
+                    found = self._run_plan_on_columns(engine, side.plan, reader, given)
                     if isinstance(found, str):
                         return found
                     parts.append(found)
@@ -216,10 +216,12 @@ class DuckdbBatchEvaluator:
         given: dict[int, pa.Table] = {}
         for one in found.tables:
             layout = compiled_table(self._catalog, one.relation).layout
-            given[one.gone], given[one.come] = logged.net_rows(one.relation, layout, one.slots)
-        return self._run_on_columns(engine, found.plan, reader, given)
+            given[one.gone], given[one.come] = logged.decode_net_rows(
+                one.relation, layout, one.slots
+            )
+        return self._run_plan_on_columns(engine, found.plan, reader, given)
 
-    def _run_on_columns(
+    def _run_plan_on_columns(
         self, engine: DuckEngine, plan: n.Node, reader: Reader, given: Mapping[int, pa.Table]
     ) -> pa.Table | str:
         from belvedere.execution.duckdb.leaves import ColumnDelta  # heavy
@@ -231,11 +233,13 @@ class DuckdbBatchEvaluator:
             return found
         return found.table if isinstance(found, TableRows) else "its rows are not columns"
 
-    def encode_weighted_rows(self, stored: CompiledView, table: pa.Table) -> ColumnAdditions | None:
+    def try_encode_column_additions(
+        self, stored: CompiledView, table: pa.Table
+    ) -> ColumnAdditions | None:
         """These rows as additions to the view's state; None where they have no form by columns."""
-        from belvedere.views.maintain.column_additions import encode_weighted_rows  # heavy
+        from belvedere.views.maintain.column_additions import try_encode_column_additions  # heavy
 
-        return encode_weighted_rows(stored, table, self._amount_scales)
+        return try_encode_column_additions(stored, table, self._amount_scales)
 
     @cached_property
     def has_distinct_rows(self) -> bool:
@@ -251,22 +255,24 @@ class DuckdbBatchEvaluator:
         """The rows of the view, or its groups with their amounts, computed from its tables; or why
         that cannot be done."""
         plan = self._build_group_by_plan(with_total_order(self._tree.plan))
-        return self._run_plan(engine, _sort_like_keys(plan, stored), reader, {}, interrupt)
+        return self._run_plan(engine, _sort_by_state_key(plan, stored), reader, {}, interrupt)
 
-    def sum_rows(self, rows: Iterator[Row], weight: int = 1) -> GroupSums:
+    def sum_rows_by_group(self, rows: Iterator[Row], weight: int = 1) -> GroupSums:
         """The sums of what `compute_all_rows` gave."""
         sums: GroupSums = {}
         self._add_rows_to_sums(sums, rows, weight)
         return sums
 
-    def encode_by_columns(self, stored: CompiledView, rows: Iterator[Row]) -> StateEntries | None:
+    def try_encode_by_columns(
+        self, stored: CompiledView, rows: Iterator[Row]
+    ) -> StateEntries | None:
         """The same rows as entries of the view's state; None where they have to be encoded one by
         one."""
         from belvedere.execution.duckdb.rows import TableRows  # heavy
 
         if not isinstance(rows, TableRows):
             return None
-        return encode_columns_as_entries(stored, rows.table, self._amount_scales)
+        return try_encode_columns_as_entries(stored, rows.table, self._amount_scales)
 
     @property
     def _amount_scales(self) -> list[int | None] | None:
@@ -304,12 +310,12 @@ class DuckdbBatchEvaluator:
         if self._group is None:
             return ((row, [1]) for row in rows)
         width = len(self._group.groups)
-        return ((row[:width], self._convert_to_unit_amounts(row[width:])) for row in rows)
+        return ((row[:width], self._scale_amounts_to_integers(row[width:])) for row in rows)
 
-    def _convert_to_unit_amounts(self, values: Row) -> list[int]:
+    def _scale_amounts_to_integers(self, values: Row) -> list[int]:
         given = iter(values)
         return [
-            0 if one is None else _to_scaled_units(next(given), one.scale) for one in self._amounts
+            0 if one is None else _scale_to_integer(next(given), one.scale) for one in self._amounts
         ]
 
     # -- plans --------------------------------------------------------------------------------
@@ -373,7 +379,7 @@ def _build_changed_branch_plan(branch: CoreBranch, changed: int) -> n.Node:
     return build_branch_plan(branch, build_leaf_plan)
 
 
-def _sort_like_keys(plan: n.Node, stored: CompiledView) -> n.Node:
+def _sort_by_state_key(plan: n.Node, stored: CompiledView) -> n.Node:
     """The rows in the order of their keys where that is an order of small values: DuckDB sorts
     these ten times faster than keys can be sorted, and in little memory."""
     if isinstance(plan, n.Sort | n.Limit | n.TopN) or any(
@@ -414,7 +420,7 @@ def _build_aggregate_call(
     return e.AggregateCall(found.function, arguments, found.result_type, filter=condition)
 
 
-def _to_scaled_units(value: Any, scale: int) -> int:
+def _scale_to_integer(value: Any, scale: int) -> int:
     if value is None:
         return 0
     return int(value.scaleb(scale, EXACT)) if isinstance(value, Decimal) else int(value)

@@ -43,8 +43,8 @@ from belvedere.views.delta.linear_core import CoreBranch, CoreLeaf, Expressions
 from belvedere.views.delta.sessionless_run import run_compiled_plan
 from belvedere.views.maintain.failing_part import (
     FailingPartFinder,
+    can_evaluate_over_row,
     describe_computation,
-    is_row_expression,
     show_value,
 )
 from belvedere.views.operators.auxiliary_readers import AuxiliaryViews
@@ -117,11 +117,11 @@ def add_view_to_error(
         error.message, sqlstate=error.sqlstate, detail="; ".join(details) or None, hint=error.hint
     )
     kind = "view" if view.index is None else "index"
-    named.facts = {kind: _find_user_name(catalog, view), **error.facts}
+    named.facts = {kind: _find_user_view_name(catalog, view), **error.facts}
     return named
 
 
-def _find_user_name(catalog: Catalog, view: View) -> str:
+def _find_user_view_name(catalog: Catalog, view: View) -> str:
     """The name of the view, or of the one that an auxiliary view was made for."""
     owner = view
     while owner.part:
@@ -140,10 +140,10 @@ class _FailedExpression:
 
     def describe(self, catalog: Catalog) -> str:
         text = describe_computation(self.expression, self.row)
-        return f"{text}, for {_show_row(catalog, self.change)}"
+        return f"{text}, for {_describe_changed_row(catalog, self.change)}"
 
 
-def _show_row(catalog: Catalog, change: RowChange) -> str:
+def _describe_changed_row(catalog: Catalog, change: RowChange) -> str:
     """The row by its primary key, or by all its columns where it has none."""
     table = compiled_table(catalog, change.relation)
     stored = change.new if change.new is not None else change.old
@@ -158,7 +158,7 @@ def _show_row(catalog: Catalog, change: RowChange) -> str:
 
 def _describe_only_change(catalog: Catalog, view: View, changes: Sequence[RowChange]) -> str | None:
     mine = [change for change in changes if change.relation in view.inputs]
-    return f"for {_show_row(catalog, mine[0])}" if len(mine) == 1 else None
+    return f"for {_describe_changed_row(catalog, mine[0])}" if len(mine) == 1 else None
 
 
 def _find_failed_expression(
@@ -170,8 +170,8 @@ def _find_failed_expression(
         called = [x for call in group.calls for x in (*call.arguments, call.filter) if x]
         above = (*group.groups, *called)
     try:
-        search = _Search(catalog, step, error)
-        for branch, expressions in _list_row_expressions(compiled.tree, above):
+        search = _FailureSearch(catalog, step, error)
+        for branch, expressions in _list_expressions_by_branch(compiled.tree, above):
             found = search.search_branch(branch, expressions)
             if found is not None:
                 return found
@@ -190,7 +190,7 @@ def _describe_failed_map(
 ) -> str | None:
     """What fails over the rows of a group, a window or a join, and for which of them."""
     finder = FailingPartFinder(catalog, reader, error)
-    for node in _list_maps(compiled.tree):
+    for node in _list_map_nodes(compiled.tree):
         fields = node.input.plan.fields
         try:
             rows = give_rows(build_delta_operator(catalog, node.input, kept))
@@ -203,26 +203,26 @@ def _describe_failed_map(
     return None
 
 
-def _list_maps(tree: DeltaTree) -> Iterator[Map]:
+def _list_map_nodes(tree: DeltaTree) -> Iterator[Map]:
     """The innermost first."""
     match tree:
         case Map():
-            yield from _list_maps(tree.input)
+            yield from _list_map_nodes(tree.input)
             yield tree
         case Union():
-            yield from _list_maps(tree.left)
-            yield from _list_maps(tree.right)
+            yield from _list_map_nodes(tree.left)
+            yield from _list_map_nodes(tree.right)
         case Apply():
             for one in (tree.left, *[right.tree for right in tree.rights]):
-                yield from _list_maps(one)
+                yield from _list_map_nodes(one)
         case Recompute():
             for below in tree.inputs:
-                yield from _list_maps(below.tree)
+                yield from _list_map_nodes(below.tree)
         case LinearCore() | FullRecompute():
             return
 
 
-def _list_row_expressions(
+def _list_expressions_by_branch(
     tree: DeltaTree, above: Expressions
 ) -> Iterator[tuple[CoreBranch, Expressions]]:
     """The branches of all cores, with what is computed from each row of them further up. `above`
@@ -233,38 +233,38 @@ def _list_row_expressions(
                 computed = [transform.substitute_columns(one, branch.columns) for one in above]
                 yield branch, (*branch.columns, *computed)
         case Map(plan=n.Filter() as plan):
-            yield from _list_row_expressions(tree.input, (plan.condition, *above))
+            yield from _list_expressions_by_branch(tree.input, (plan.condition, *above))
         case Map(plan=n.Project() as plan):
             computed = [transform.substitute_columns(one, plan.expressions) for one in above]
-            yield from _list_row_expressions(tree.input, (*plan.expressions, *computed))
+            yield from _list_expressions_by_branch(tree.input, (*plan.expressions, *computed))
         case Union():
-            yield from _list_row_expressions(tree.left, above)
-            yield from _list_row_expressions(tree.right, above)
+            yield from _list_expressions_by_branch(tree.left, above)
+            yield from _list_expressions_by_branch(tree.right, above)
         case Recompute(inputs=(only,)):
             own = tuple(transform.own_expressions(tree.plan))
-            yield from _list_row_expressions(only.tree, (*only.keys, *own))
+            yield from _list_expressions_by_branch(only.tree, (*only.keys, *own))
         case Recompute():
             for one in tree.inputs:
-                yield from _list_row_expressions(one.tree, one.keys)
+                yield from _list_expressions_by_branch(one.tree, one.keys)
         case Apply():
-            yield from _list_joined_expressions(tree, above)
+            yield from _list_apply_expressions(tree, above)
         case FullRecompute():
             return
 
 
-def _list_joined_expressions(
+def _list_apply_expressions(
     tree: Apply, above: Expressions
 ) -> Iterator[tuple[CoreBranch, Expressions]]:
     """What is computed from one side alone: the keys, and `above` where rows are joined."""
     width = len(tree.left.plan.fields)
     left = [one for one in above if tree.join and max(transform.columns_of(one), default=0) < width]
     keys = [key for right in tree.rights for key in right.left_keys]
-    yield from _list_row_expressions(tree.left, (*keys, *left))
+    yield from _list_expressions_by_branch(tree.left, (*keys, *left))
     for right in tree.rights:
-        yield from _list_row_expressions(right.tree, right.keys)
+        yield from _list_expressions_by_branch(right.tree, right.keys)
 
 
-class _Search:
+class _FailureSearch:
     """Looks for the expression that fails with this error after the step."""
 
     def __init__(self, catalog: Catalog, step: DeltaStep, error: InvalidInput) -> None:
@@ -276,7 +276,7 @@ class _Search:
     def search_branch(
         self, branch: CoreBranch, expressions: Expressions
     ) -> _FailedExpression | None:
-        plain = tuple([x for x in expressions if is_row_expression(x)])
+        plain = tuple([x for x in expressions if can_evaluate_over_row(x)])
         for number, leaf in enumerate(branch.leaves):
             given = self._project_new_rows(leaf)
             if not given:
@@ -313,7 +313,7 @@ class _Search:
         conditions = [x for x in branch.conditions if transform.columns_of(x) <= mine]
         others = [x for x in expressions if transform.columns_of(x) <= mine]
         for row, change in given.items():
-            found = self._evaluate_in_order(conditions, others, before + row + behind)
+            found = self._find_first_failing(conditions, others, before + row + behind)
             if found is not None:
                 return _FailedExpression(found, before + row + behind, leaf, change)
         return None
@@ -346,13 +346,13 @@ class _Search:
             {changes_leaf_id(number): list(given)},
         )
         for row in islice(rows, JOINED_ROWS_MAX):
-            found = self._evaluate_in_order(branch.conditions, expressions, row)
+            found = self._find_first_failing(branch.conditions, expressions, row)
             if found is not None:
                 change = given[row[leaf.offset : leaf.offset + len(leaf.fields)]]
                 return _FailedExpression(found, row, leaf, change)
         return None
 
-    def _evaluate_in_order(
+    def _find_first_failing(
         self, conditions: Sequence[e.Expression], others: Sequence[e.Expression], row: Row
     ) -> e.Expression | None:
         """The first that fails; after a condition that does not hold, nothing is evaluated."""
@@ -360,7 +360,7 @@ class _Search:
             failed = self._parts.find_failing_part(condition, row)
             if failed is not None:
                 return failed
-            if self._parts.evaluate(condition, row) is not True:
+            if self._parts.evaluate_or_catch(condition, row) is not True:
                 return None
         parts = (self._parts.find_failing_part(one, row) for one in others)
         return next((part for part in parts if part is not None), None)

@@ -32,7 +32,7 @@ class FailingPartFinder:
         self, expressions: Sequence[e.Expression], fields: Fields, rows: Iterable[Row]
     ) -> str | None:
         """The first failing part with the rest of the row for which it fails; None: all hold."""
-        plain = [one for one in expressions if is_row_expression(one)]
+        plain = [one for one in expressions if can_evaluate_over_row(one)]
         values = [self._context.value_of(one)(self._run) for one in plain]
         for row in rows:
             for expression, value_of in zip(plain, values, strict=True):
@@ -41,13 +41,15 @@ class FailingPartFinder:
                 except InvalidInput:
                     part = self.find_failing_part(expression, row)
                     if part is not None:
-                        return describe_computation(part, row) + _describe_rest(part, fields, row)
+                        return describe_computation(part, row) + _describe_other_columns(
+                            part, fields, row
+                        )
         return None
 
     def find_failing_part(self, expression: e.Expression, row: Row) -> e.Expression | None:
         """The expression if it fails, or the operand by which it does. Operands that may not be
         evaluated at all (CASE, AND) are not looked at."""
-        result = self.evaluate(expression, row)
+        result = self.evaluate_or_catch(expression, row)
         if not (isinstance(result, InvalidInput) and _is_same_error(result, self._error)):
             return None
         if isinstance(expression, e.Call | e.Cast):
@@ -57,7 +59,7 @@ class FailingPartFinder:
                     return part
         return expression
 
-    def evaluate(self, expression: e.Expression, row: Row) -> object:
+    def evaluate_or_catch(self, expression: e.Expression, row: Row) -> object:
         """The value, or the error."""
         try:
             return self._context.value_of(expression)(self._run)(row)
@@ -73,7 +75,7 @@ def describe_computation(expression: e.Expression, row: Row) -> str:
     return f"{text} with {given}" if given else text
 
 
-def _describe_rest(part: e.Expression, fields: Fields, row: Row) -> str:
+def _describe_other_columns(part: e.Expression, fields: Fields, row: Row) -> str:
     """The columns of the row that the part does not use: those of its group or key among them."""
     used = transform.columns_of(part)
     rest = [
@@ -96,7 +98,7 @@ def show_value(value: object) -> str:
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}.."
 
 
-def is_row_expression(expression: e.Expression) -> bool:
+def can_evaluate_over_row(expression: e.Expression) -> bool:
     return not (transform.has_subplan(expression) or transform.has_outer_column(expression))
 
 

@@ -107,7 +107,7 @@ class RecordLookahead:
             size += sum(map(len, batch))
         return self.counted_changes >= changes
 
-    def buffer_until(self, position: int) -> bool:
+    def try_buffer_until(self, position: int) -> bool:
         """Read ahead to a position; False when that is more than is read ahead."""
         size = sum(len(data) for batch in self._buffered for data in batch)
         while not self._buffered or record_position(self._buffered[-1][-1]) < position:

@@ -44,16 +44,18 @@ class LoggedColumns:
         """How many changes there are of these relations."""
         return sum(self._counts.get(relation, 0) for relation in relations)
 
-    def weighted_rows(self, relation: int, layout: RowLayout, slots: Sequence[int]) -> pa.Table:
+    def decode_weighted_rows(
+        self, relation: int, layout: RowLayout, slots: Sequence[int]
+    ) -> pa.Table:
         """The rows of one relation that went and came, with their weights. Unsupported when Arrow
         cannot represent a value."""
         key = relation, tuple(slots)
         known = self._tables.get(key)
         if known is None or known[0].slots != layout.slots:
-            known = self._tables[key] = layout, self._decode_rows(relation, layout, slots)
+            known = self._tables[key] = layout, self._decode_with_weights(relation, layout, slots)
         return known[1]
 
-    def net_rows(
+    def decode_net_rows(
         self, relation: int, layout: RowLayout, slots: Sequence[int]
     ) -> tuple[pa.Table, pa.Table]:
         """The rows of one relation that were there before the log range and are not after it, and
@@ -62,32 +64,34 @@ class LoggedColumns:
         names = [f"c{i}" for i in range(len(slots))]
         types = [arrow_type(layout.types[slot]) for slot in slots]
         tables = []
-        for rows in self._net_old_and_new_rows(relation):
+        for rows in self._split_net_old_and_new(relation):
             arrays = [pa.array([], one) for one in types]
             if len(rows):
                 arrays = EncodedRows(layout, rows).decode_columns(slots)
             tables.append(pa.Table.from_arrays(arrays, names=names))
         return tables[0], tables[1]
 
-    def _net_old_and_new_rows(self, relation: int) -> tuple[pa.Array, pa.Array]:
+    def _split_net_old_and_new(self, relation: int) -> tuple[pa.Array, pa.Array]:
         assert self._changes is not None
         changes = self._changes
         if len(self.relations) > 1:
             changes = changes.filter(pc.equal(changes["relation"], relation))
         old, new = changes["old"], changes["new"]
-        keys = _combine(changes["key"]).dictionary_encode()
+        keys = _combine_chunks(changes["key"]).dictionary_encode()
         if len(keys.dictionary) < len(keys):
             places = keys.indices.to_numpy()
             _, first = np.unique(places, return_index=True)
             _, last = np.unique(places[::-1], return_index=True)
             old, new = old.take(pa.array(first)), new.take(pa.array(len(places) - 1 - last))
         differ = pc.invert(pc.fill_null(pc.equal(old, new), fill_value=False))
-        old, new = (_combine(side.filter(differ).drop_null()) for side in (old, new))
+        old, new = (_combine_chunks(side.filter(differ).drop_null()) for side in (old, new))
         return old, new
 
-    def _decode_rows(self, relation: int, layout: RowLayout, slots: Sequence[int]) -> pa.Table:
+    def _decode_with_weights(
+        self, relation: int, layout: RowLayout, slots: Sequence[int]
+    ) -> pa.Table:
         parts = []
-        for weight, rows in zip((-1, 1), self._old_and_new_rows(relation), strict=True):
+        for weight, rows in zip((-1, 1), self._split_old_and_new(relation), strict=True):
             arrays = EncodedRows(layout, rows).decode_columns(slots) if len(rows) else None
             if arrays is not None:
                 weights = pa.array(np.full(len(rows), weight, np.int32))
@@ -95,18 +99,18 @@ class LoggedColumns:
                 parts.append(pa.RecordBatch.from_arrays([*arrays, weights], names=names))
         return pa.Table.from_batches(parts)
 
-    def _old_and_new_rows(self, relation: int) -> tuple[pa.Array, pa.Array]:
+    def _split_old_and_new(self, relation: int) -> tuple[pa.Array, pa.Array]:
         known = self._sides.get(relation)
         if known is None:
             assert self._changes is not None
             changes = self._changes
             if len(self.relations) > 1:
                 changes = changes.filter(pc.equal(changes["relation"], relation))
-            old, new = (_combine(changes[side].drop_null()) for side in ("old", "new"))
+            old, new = (_combine_chunks(changes[side].drop_null()) for side in ("old", "new"))
             known = self._sides[relation] = old, new
         return known
 
 
-def _combine(column: pa.ChunkedArray) -> pa.Array:
+def _combine_chunks(column: pa.ChunkedArray) -> pa.Array:
     found = column.cast(pa.large_binary()).combine_chunks()
     return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found

@@ -44,8 +44,8 @@ from belvedere.views.maintain.duckdb_batch import DuckdbBatchEvaluator
 from belvedere.views.maintain.failed_expression import build_backfill_error, build_view_error
 from belvedere.views.maintain.state_entries import (
     StateEntries,
-    compute_replacing_writes,
     encode_additions_as_entries,
+    try_compute_replacing_writes,
 )
 from belvedere.views.operators.auxiliary_readers import AuxiliaryViews
 from belvedere.views.operators.backfill_parts import BackfillPart, build_parts_if_divisible
@@ -86,7 +86,7 @@ class ViewMaintainer:
         self._view = view
         self._group = compiled.group
         self._single_row_functions: dict[bytes, SingleRowWrites | None] = {}
-        self._covers_by_columns: dict[frozenset[int], bool] = {}
+        self._can_sum_by_columns: dict[frozenset[int], bool] = {}
         self._entry_of = compile_row_entry_function(catalog, compiled.group)
         self._lookup_chains = TreeLookupChains(catalog, compiled.tree, compiled.group)
         self._add_up = compile_group_adder(view.amounts)
@@ -128,7 +128,7 @@ class ViewMaintainer:
             ) from error
         self.write_sums_as_additions(sums, writer)
 
-    def writes_from_cache(
+    def write_additions_from_cache(
         self, changes: Sequence[RowChange], reader: Reader, writer: Writer, derived: DerivationCache
     ) -> None:
         """The same as `writes`, for an auxiliary view whose step is shared with other ones."""
@@ -158,7 +158,7 @@ class ViewMaintainer:
     def backfill_state(self, reader: Reader, writer: Writer) -> None:
         """Compute the view from its tables at `reader` and add it to an empty state."""
         sums: GroupSums = {}
-        self.add_output_rows(self._source.compute_all_rows(reader), sums)
+        self.sum_output_rows(self._source.compute_all_rows(reader), sums)
         self.write_sums_as_additions(sums, writer)
 
     def build_backfill_error(self, reader: Reader, error: InvalidInput) -> InvalidInput:
@@ -166,38 +166,40 @@ class ViewMaintainer:
         kept = self.auxiliary_views
         return build_backfill_error(self._catalog, self._view, self._compiled, kept, reader, error)
 
-    def compute_state_entries(
+    def compute_state_by_duckdb(
         self, engine: DuckEngine, reader: Reader, interrupt: Interrupt
     ) -> StateEntries | str:
         """The same by DuckDB, as sorted entries; or why it cannot compute them."""
         found = self.duckdb_evaluator.compute_all_rows(engine, self._stored, reader, interrupt)
         if isinstance(found, str):
             return found
-        entries = self.duckdb_evaluator.encode_by_columns(self._stored, found)
+        entries = self.duckdb_evaluator.try_encode_by_columns(self._stored, found)
         if entries is None:
             recorder = AdditionRecorder()
-            self.write_sums_as_additions(self.duckdb_evaluator.sum_rows(found), recorder)
+            self.write_sums_as_additions(self.duckdb_evaluator.sum_rows_by_group(found), recorder)
             entries = encode_additions_as_entries(recorder.additions)
         return entries
 
-    def compute_replacing_writes(self, reader: Reader, entries: StateEntries) -> list[Write] | None:
+    def try_compute_replacing_writes(
+        self, reader: Reader, entries: StateEntries
+    ) -> list[Write] | None:
         """The writes that turn the stored state into these entries, by columns; None where they
         have no form by columns."""
-        return compute_replacing_writes(reader, self._stored, entries)
+        return try_compute_replacing_writes(reader, self._stored, entries)
 
     @property
     def is_grouped(self) -> bool:
         """Whether changes are added up by groups, so that several of them write one row."""
         return self._group is not None
 
-    def covers_by_columns(self, changed: frozenset[int] = frozenset()) -> bool:
+    def can_sum_by_columns(self, changed: frozenset[int] = frozenset()) -> bool:
         """Whether changes of these tables are added up by columns. Nobody asks then what was
         added, so a view that keeps its changes has none."""
         if self._view.options.keep_changes is not None:
             return False
-        known = self._covers_by_columns
+        known = self._can_sum_by_columns
         if changed not in known:
-            known[changed] = self.duckdb_evaluator.covers_by_columns(self._stored, changed)
+            known[changed] = self.duckdb_evaluator.can_sum_by_columns(self._stored, changed)
         return known[changed]
 
     def compute_column_writes(
@@ -207,20 +209,20 @@ class ViewMaintainer:
         computed so. `reader` shows the state before them."""
         from belvedere.views.maintain import column_additions as adding  # heavy
 
-        if not self.covers_by_columns(logged.relations):
+        if not self.can_sum_by_columns(logged.relations):
             return "tables of one join changed together"
-        found = self.duckdb_evaluator.compute_weighted_rows(engine, logged, reader)
+        found = self.duckdb_evaluator.compute_delta_columns(engine, logged, reader)
         if isinstance(found, str):
             return found
         if not found.num_rows:
             return []
-        added = self.duckdb_evaluator.encode_weighted_rows(self._stored, found)
+        added = self.duckdb_evaluator.try_encode_column_additions(self._stored, found)
         if added is None:
             writes = None
         elif self.duckdb_evaluator.has_distinct_rows:
-            writes = adding.build_distinct_writes(added)
+            writes = adding.try_build_distinct_row_writes(added)
         else:
-            writes = adding.build_added_writes(reader, self._stored, added)
+            writes = adding.try_build_summed_writes(reader, self._stored, added)
         return "a value has no form by columns" if writes is None else writes
 
     @cached_property
@@ -244,7 +246,7 @@ class ViewMaintainer:
         assert self.driving_table is not None
         return self._lookup_chains.chains_by_table[keyspace.row_prefix(self.driving_table)]
 
-    def add_driving_table_rows(self, values: Sequence[bytes], get: Get, sums: GroupSums) -> None:
+    def sum_driving_table_rows(self, values: Sequence[bytes], get: Get, sums: GroupSums) -> None:
         """Add rows of the driving table to sums: a part of `backfill_state`. `get` finds their join
         partners."""
         for leg in self._driving_chains:
@@ -255,7 +257,7 @@ class ViewMaintainer:
         parts."""
         return build_parts_if_divisible(self._source)
 
-    def add_output_rows(self, rows: Iterable[Row], sums: GroupSums) -> None:
+    def sum_output_rows(self, rows: Iterable[Row], sums: GroupSums) -> None:
         """Add rows of the tree to sums."""
         self._add_up(sums, rows_to_weighted_entries(self._entry_of, ((row, 1) for row in rows)))
 

@@ -36,13 +36,13 @@ class StateEntries:
     def __len__(self) -> int:
         return len(self.pairs) if self.columns is None else len(self.columns[0])
 
-    def read_batches_from(self, first: bytes, rows: int) -> Iterator[list[Pair]]:
+    def list_batches_from(self, first: bytes, rows: int) -> Iterator[list[Pair]]:
         """The entries from this key on, in lists of at most so many."""
-        for some in self._read_all_batches(rows):
+        for some in self._split_into_batches(rows):
             if some[-1][0] >= first:
                 yield some if some[0][0] >= first else [one for one in some if one[0] >= first]
 
-    def _read_all_batches(self, rows: int) -> Iterator[list[Pair]]:
+    def _split_into_batches(self, rows: int) -> Iterator[list[Pair]]:
         if self.columns is None:
             for start in range(0, len(self.pairs), rows):
                 yield list(self.pairs[start : start + rows])
@@ -52,7 +52,7 @@ class StateEntries:
         yield from split_into_pairs(*self.columns, rows)
 
 
-def compute_replacing_writes(
+def try_compute_replacing_writes(
     reader: Reader, stored: CompiledView, wanted: StateEntries
 ) -> list[Write] | None:
     """The writes that turn the stored state of a view into the wanted one, without an object for
@@ -99,7 +99,7 @@ def encode_additions_as_entries(additions: Sequence[Addition]) -> StateEntries:
     return StateEntries(found)
 
 
-def encode_columns_as_entries(
+def try_encode_columns_as_entries(
     stored: CompiledView, table: pa.Table, scales: Sequence[int | None] | None
 ) -> StateEntries | None:
     """The entries of a table with the group's columns, then the amounts; None where a value has no
@@ -116,7 +116,7 @@ def encode_columns_as_entries(
         return StateEntries()
     if not can_encode_by_columns(stored, columns):
         return None
-    amounts = read_amounts(table, width, scales)
+    amounts = try_build_amount_matrix(table, width, scales)
     keys = None if amounts is None else form.arrow_to_keys(stored.key, columns)
     if amounts is None or keys is None:
         return None
@@ -176,7 +176,7 @@ def _merge_equal_keys(
     return keys.take(places), order.take(places), np.add.reduceat(amounts, starts, axis=0)
 
 
-def read_amounts(
+def try_build_amount_matrix(
     table: pa.Table, width: int, scales: Sequence[int | None] | None
 ) -> Integers | None:
     """The amounts as a matrix; None when one does not fit into eight bytes."""
@@ -190,14 +190,14 @@ def read_amounts(
         if scale is None:
             found.append(np.zeros(table.num_rows, np.int64))
             continue
-        units = _read_units(combine_chunks(table.column(next(given))), scale)
+        units = _try_convert_to_units(combine_chunks(table.column(next(given))), scale)
         if units is None:
             return None
         found.append(units)
     return np.stack(found, axis=1)
 
 
-def _read_units(array: pa.Array, scale: int) -> Any:
+def _try_convert_to_units(array: pa.Array, scale: int) -> Any:
     """A column in units of the last of so many digits."""
     import numpy as np  # heavy
     import pyarrow.types as at  # heavy

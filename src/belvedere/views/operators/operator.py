@@ -94,7 +94,9 @@ class DerivationCache:
         known = self._known.get(id(participant))
         if known is None:
             writer = DerivedRows(self.before)
-            beside: _WritesWithCache | None = getattr(participant, "writes_from_cache", None)
+            beside: _WritesWithCache | None = getattr(
+                participant, "write_additions_from_cache", None
+            )
             if beside is not None:
                 beside(self.changes, self.before, writer, self)
             else:

@@ -37,19 +37,19 @@ def find_refusal_reason(compiled: MaintenancePlan) -> str | None:
         if not all(keep.form or keep.width == _NUMERIC_AMOUNTS for keep in group.linear_aggregates):
             return "sums of floats and of squares are exact in Python only"
         found += [item for one in (group.groups, group.calls) for item, _ in walk_plan(one, 0)]
-    shown = _final_operator_object_ids(plan) if group is None else set()
+    shown = _collect_final_operator_ids(plan) if group is None else set()
     chosen = (
         field
         for item in found
         if id(item) not in shown
-        for field in _arbitrarily_chosen_fields(item)
+        for field in _list_arbitrarily_chosen_fields(item)
     )
     if any(map(_lacks_canonical_value, chosen)):
         return "which of equal values is shown is decided in Python only"
     return next(filter(None, map(_find_inexact_reason, found)), None)
 
 
-def _final_operator_object_ids(plan: n.Node) -> set[int]:
+def _collect_final_operator_ids(plan: n.Node) -> set[int]:
     """The ids of the view's final operator and its aggregate calls. Which of several equal values
     they choose is visible only in the view itself, where equal rows are one."""
     while isinstance(plan, n.Project | n.Filter | n.Sort):
@@ -83,7 +83,7 @@ def _find_inexact_reason(item: object) -> str | None:
     return None if exact else f"{function.name} of floats is exact in Python only"
 
 
-def _arbitrarily_chosen_fields(item: object) -> Fields:
+def _list_arbitrarily_chosen_fields(item: object) -> Fields:
     """Columns for which an operator chooses one of several equal values."""
     match item:
         case n.Aggregate():
