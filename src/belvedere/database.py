@@ -308,7 +308,7 @@ class Database:
         through."""
         if through is None:
             through = self.position - self.config.log_retention_records_min
-        kept = self.views.first_retained_log_position()
+        kept = self.views.find_first_retained_log_position()
         trimmed = self.log.trim(through if kept is None else min(through, kept))
         self._erase_dropped_relations()
         return trimmed

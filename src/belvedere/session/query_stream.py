@@ -27,7 +27,7 @@ from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.sql.statements import DataPlan
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
-from belvedere.views.read.reading_errors import name_failing_views
+from belvedere.views.read.reading_errors import name_views_in_row_errors
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -132,7 +132,9 @@ def _iterate_rows(session: Session, entry: CompiledStatement, run: Any) -> Itera
     plan = entry.data.plan
     if entry.tier is not Tier.DUCKDB and _streams_rows_lazily(plan):
         rows = compile_plan(entry.catalog, plan)
-        yield from name_failing_views(session.host.views.registry, entry.catalog, plan, rows)(run)
+        yield from name_views_in_row_errors(session.host.views.registry, entry.catalog, plan, rows)(
+            run
+        )
         return
     found = entry.rows(run)
     table = getattr(found, "table", None)

@@ -216,7 +216,7 @@ class TableParticipant(Protocol):
 
     derives: bool
 
-    def read_columns(self) -> dict[int, tuple[int, ...] | None]:
+    def list_read_columns(self) -> dict[int, tuple[int, ...] | None]:
         """The slots that it reads of each table, by the id of the table; None: any, or values
         whose representation matters beyond their equality."""
 

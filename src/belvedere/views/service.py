@@ -196,7 +196,7 @@ class ViewService:
                 forget = partial(_build_trim_writes, view.id, position - kept)
                 self._commits.derive(forget)
 
-    def first_retained_log_position(self) -> int | None:
+    def find_first_retained_log_position(self) -> int | None:
         """The position from which on views have their changes in the log itself, and want to keep
         them; None: none has."""
         catalog = self._host.catalog

@@ -234,7 +234,9 @@ def test_a_view_the_worker_is_at_is_waited_for(
     for number in range(10, 20):
         store.run(f"INSERT INTO t VALUES ({number}, 1, 1)")
     deferred, group = store.db.views.deferred, store.view("totals").group
-    monkeypatch.setattr(deferred, "busy_seconds_left", lambda g: 30.0 if g == group else None)
+    monkeypatch.setattr(
+        deferred, "estimate_busy_seconds_left", lambda g: 30.0 if g == group else None
+    )
     monkeypatch.setattr(cost_model, "UNMEASURED_CHANGE_S", 60.0)
     session, waits = store.session(), threading.Event()
     wait_moved = deferred.wait_for_batch

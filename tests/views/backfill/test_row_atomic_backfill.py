@@ -231,7 +231,7 @@ def test_what_another_node_builds_is_left_alone_while_it_lives() -> None:
 def test_what_is_written_before_and_during_a_fill_in_steps_is_in_the_view(maintenance: str) -> None:
     """Also what writers add to a view that is in the catalog, and not begun."""
     with shop(2) as ((first, second), _):
-        fill = row_atomic_backfill.backfill_view_in_steps
+        fill = row_atomic_backfill.try_backfill_view_in_steps
 
         def late(*arguments: Any) -> bool:
             write(second)
@@ -245,7 +245,7 @@ def test_what_is_written_before_and_during_a_fill_in_steps_is_in_the_view(mainte
         )
         options = f"maintenance = '{maintenance}', backfill = 'resumable'"
         try:
-            with mock.patch.object(row_atomic_backfill, "backfill_view_in_steps", late):
+            with mock.patch.object(row_atomic_backfill, "try_backfill_view_in_steps", late):
                 for name, query in (("v", TOTALS), ("w", GREATEST)):
                     first.run(f"CREATE MATERIALIZED VIEW {name} WITH ({options}) AS {query}")
         finally:

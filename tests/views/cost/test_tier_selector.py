@@ -16,7 +16,7 @@ from belvedere.views.cost.maintenance_tier import MaintenanceTier
 from belvedere.views.cost.tier_selector import CHANGES_MIN
 from belvedere.views.deferred.batch import (
     compute_unit_batches,
-    find_view_unit,
+    find_maintenance_unit,
     write_batch_if_valid,
 )
 from belvedere.views.maintain.maintainer import ViewMaintainer
@@ -337,7 +337,7 @@ def test_a_batch_that_was_worked_out_twice_is_written_once(way: MaintenanceTier)
             store.run("INSERT INTO t VALUES (1, 1, 5, 1, NULL, 0)")
             db.views.registry.tiers.requested_tier = way
             with db.begin() as reader:
-                unit = find_view_unit(reader, store.view("sums"))
+                unit = find_maintenance_unit(reader, store.view("sums"))
                 assert unit is not None
                 batches = [*compute_unit_batches(db.views.registry, db.log, reader, [unit])]
                 again = [*compute_unit_batches(db.views.registry, db.log, reader, [unit])]

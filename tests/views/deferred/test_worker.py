@@ -14,7 +14,9 @@ from belvedere.views.deferred import worker
 from belvedere.views.deferred.driver import DeferredMaintenance
 
 
-@pytest.mark.parametrize("step", ["sample_published_position", "group_schedules", "advance_groups"])
+@pytest.mark.parametrize(
+    "step", ["sample_published_position", "get_schedules_by_group", "advance_groups"]
+)
 def test_the_thread_goes_on_when_the_store_answers_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, step: str
 ) -> None:

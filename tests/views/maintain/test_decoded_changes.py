@@ -29,7 +29,7 @@ def _made(store: Store, columns: str) -> None:
 
 def _step(store: Store) -> None:
     driver = store.db.views.deferred
-    driver.advance_groups(list(driver.group_schedules()))
+    driver.advance_groups(list(driver.get_schedules_by_group()))
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ from belvedere.session.context.settings import SessionSettings
 from belvedere.txn.contracts import Isolation, Reader, TransactionSavepoint
 from belvedere.txn.transaction.schema_change import apply_edit
 from belvedere.txn.transaction.transaction import Transaction
-from belvedere.views.registry.created_objects import backfill_created_objects
-from belvedere.views.state.build_state import select_builds
+from belvedere.views.registry.created_objects import compute_created_rows
+from belvedere.views.state.build_state import select_unfinished_builds
 
 
 class NamedSavepoint(NamedTuple):
@@ -321,7 +321,7 @@ class TransactionState:
         transaction = self.open
         assert transaction is not None
         before = transaction.catalog
-        builds = select_builds(edit.changed_objects().values())
+        builds = select_unfinished_builds(edit.changed_objects().values())
         for item in builds:
             edit.set_state(item.id, ObjectState.READY)
         created = [item for item in builds if not self._is_filled_by_changes(item)]
@@ -335,7 +335,7 @@ class TransactionState:
         views = {item.id: item for item in created if isinstance(item, View)}
         self.set_transaction_catalog(ready.with_objects(views))
         new = [item.id for item in created if before.get(item.id) is None]
-        backfill_created_objects(self._host.views.registry, ready, new, transaction)
+        compute_created_rows(self._host.views.registry, ready, new, transaction)
 
     def _is_filled_by_changes(self, item: Index | View) -> bool:
         """Whether every row of an index's table is a change of this transaction."""

@@ -38,7 +38,7 @@ from belvedere.sql import statements as s
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row, SqlType
 from belvedere.values.failures import add_column_to_error, show_number
-from belvedere.views.read.reading_errors import name_failing_views
+from belvedere.views.read.reading_errors import name_views_in_row_errors
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -313,7 +313,7 @@ def _add_failing_column_to_error(
 def _copy_query_to_output(session: Session, transaction: Transaction, statement: s.Copy) -> Result:
     catalog, plan = transaction.catalog, session.expand_views_and_optimize(statement.plan)
     registry = session.host.views.registry
-    compiled = name_failing_views(registry, catalog, plan, compile_plan(catalog, plan))
+    compiled = name_views_in_row_errors(registry, catalog, plan, compile_plan(catalog, plan))
     rows = compiled(session.make_run_context(transaction, ()))
     names = [field.name for field in statement.plan.fields]
     types = [field.type for field in statement.plan.fields]

@@ -39,8 +39,8 @@ from belvedere.views.read.expand_to_state import (
     push_predicates_if_colocated,
 )
 from belvedere.views.read.expand_views import (
-    expand_some_views,
     expand_views,
+    expand_views_by_id,
     list_views_read_by_plan,
     require_readable_view,
 )
@@ -353,7 +353,7 @@ def expand_views_of_transaction(session: Session, plan: n.Node) -> n.Node:
         for view in read
         if view.id in own
     }
-    return expand_some_views(plan, plans) if plans else plan
+    return expand_views_by_id(plan, plans) if plans else plan
 
 
 def list_views_of_transaction(session: Session) -> set[int]:

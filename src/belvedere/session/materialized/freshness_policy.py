@@ -110,7 +110,7 @@ def _estimate_strategy_costs(
     )
     pending = max(position - mark for mark in marks.values())
     costs = {ReadStrategy.CATCH_UP: cost_model.estimate_read_catch_up_s(pending, change_s)}
-    left = [deferred.busy_seconds_left(view.group) for view in views]
+    left = [deferred.estimate_busy_seconds_left(view.group) for view in views]
     if session.transactions.open is None and None not in left:
         costs[ReadStrategy.WAIT] = max((one for one in left if one is not None), default=0.0)
     rows = sum(size_of(relation) for view in views for relation in view.inputs)
@@ -204,7 +204,7 @@ def wait_for_batch_if_cheapest(session: Session, entry: CompiledStatement) -> No
         return
     deferred = session.host.views.deferred
     seen = deferred.moves
-    if not any(deferred.busy_seconds_left(view.group) is not None for view in views):
+    if not any(deferred.estimate_busy_seconds_left(view.group) is not None for view in views):
         return
     decision = _choose_strategy_now(session, entry)
     if decision is not None and decision.strategy is ReadStrategy.WAIT:

@@ -36,7 +36,7 @@ from belvedere.txn.history.readers import OverlayReader
 from belvedere.types import BIGINT, BOOLEAN, TEXT, Row
 from belvedere.views.delta.tie_break import has_ambiguous_order, with_total_order
 from belvedere.views.read.reading_errors import build_verify_error
-from belvedere.views.registry.created_objects import backfill_created_objects
+from belvedere.views.registry.created_objects import compute_created_rows
 from belvedere.views.registry.view_registry import hide_later_columns
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _verify_uncommitted_view(session: Session, view: View) -> Row:
     ready = catalog.with_objects(
         {one.id: msgspec.structs.replace(one, state=ObjectState.READY) for one in created}
     )
-    rows = backfill_created_objects(registry, ready, [one.id for one in created], transaction)
+    rows = compute_created_rows(registry, ready, [one.id for one in created], transaction)
     after = OverlayReader(transaction, rows, transaction.position, ready)
     expected, found = _compute_expected_and_stored_rows(session, view, transaction, after)
     return _build_verify_row(view, transaction.position, expected, found)

@@ -39,7 +39,7 @@ from belvedere.session.statement.immediate_checks import ImmediateChecks, find_s
 from belvedere.session.statement.parameters import make_exact_converter
 from belvedere.sql.statements import DataPlan
 from belvedere.types import Kind, Row
-from belvedere.views.read.reading_errors import name_failing_views, name_failing_views_of_read
+from belvedere.views.read.reading_errors import name_views_in_read_errors, name_views_in_row_errors
 from belvedere.views.rewrite.planner import RewriteChoice
 
 
@@ -118,7 +118,9 @@ class CompiledStatement:
             data.plan, tier, shared.estimate_table_rows, shared.make_row_estimator(catalog)
         )
         rows = compile_for_tier(catalog, data.plan, self.choice, shared.engine, wrap)
-        self.rows: Rows = name_failing_views(shared.host.views.registry, catalog, data.plan, rows)
+        self.rows: Rows = name_views_in_row_errors(
+            shared.host.views.registry, catalog, data.plan, rows
+        )
         record.tier = self.choice.tier.value
 
     def _compile_fast_paths(self, shared: SharedState) -> None:
@@ -126,14 +128,14 @@ class CompiledStatement:
         few_rows = shared.host.single_row_commits is not None
         if len(self.deferred) == len(data.relations) == 1 and few_rows and not data.changes:
             read = compile_few_rows_read(catalog, data.plan)
-            self.deferred_read = name_failing_views_of_read(registry, catalog, data.plan, read)
+            self.deferred_read = name_views_in_read_errors(registry, catalog, data.plan, read)
         if self.deferred:
             return
         if not data.changes:
             point = compile_fast_read(catalog, data.plan)
             self.is_point_read = point is not None and _reads_local_tables(shared, data)
             read = point or _compile_fast_scan_read(catalog, data.plan, shared)
-            self.fast_read = name_failing_views_of_read(registry, catalog, data.plan, read)
+            self.fast_read = name_views_in_read_errors(registry, catalog, data.plan, read)
         elif not data.returns:
             self.fast_write = compile_fast_write(catalog, data.plan)
             self.estimated = self.fast_write is None

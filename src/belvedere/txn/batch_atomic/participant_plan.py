@@ -99,7 +99,9 @@ def plan_participants(
     shown: list[ShownTo] = []
     columns: dict[int, set[int] | None] = {}
     for participant in participants:
-        read = participant.read_columns() if isinstance(participant, TableParticipant) else None
+        read = (
+            participant.list_read_columns() if isinstance(participant, TableParticipant) else None
+        )
         for table, slots in (read or {}).items():
             known = columns.setdefault(table, set())
             columns[table] = None if known is None or slots is None else known | set(slots)

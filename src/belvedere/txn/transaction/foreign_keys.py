@@ -136,7 +136,7 @@ class ForeignKeyParticipant:
             if change.relation == self._key.parent and self._removes_referenced_key(change):
                 yield LockRequest("parent", change.key, PARENT)
 
-    def read_columns(self) -> dict[int, tuple[int, ...] | None]:
+    def list_read_columns(self) -> dict[int, tuple[int, ...] | None]:
         """Columns of a primary key are not named: an update keeps them."""
         child, parent = self._child.table.id, self._key.parent
         referring = () if self._place is not None else self._key.columns

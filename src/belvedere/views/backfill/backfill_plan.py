@@ -68,7 +68,7 @@ class ResumePoint(NamedTuple):
     after: bytes
 
 
-def plan_row_backfill(maintainer: ViewMaintainer, *, small: bool = False) -> BackfillPlan:
+def plan_python_backfill(maintainer: ViewMaintainer, *, small: bool = False) -> BackfillPlan:
     """The plan of a backfill in Python. `small`: parts that take longer than one step are not
     used."""
     if maintainer.driving_table is not None:

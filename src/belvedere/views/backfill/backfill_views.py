@@ -33,7 +33,7 @@ from belvedere.views.backfill.backfill_plan import (
     PlannedBackfill,
     ResumePoint,
     ViewBackfill,
-    plan_row_backfill,
+    plan_python_backfill,
 )
 from belvedere.views.changefeed.entries import Addition
 from belvedere.views.cost.row_counts import RowCounts
@@ -125,14 +125,14 @@ def plan_view_backfill(
     """How a view is backfilled; one whose backfill has `begun` keeps the plan of this name."""
     if begun is not None:
         by_columns = begun == BY_COLUMNS
-        return BackfillPlan(BY_COLUMNS, None) if by_columns else plan_row_backfill(maintainer)
+        return BackfillPlan(BY_COLUMNS, None) if by_columns else plan_python_backfill(maintainer)
     driving = maintainer.driving_table
     tables = collect_relations(maintainer.tree) if driving is None else (driving,)
     counts = registry.tiers.row_counts
     rows = sum([build.count_rows_once(counts, table) for table in tables])
     if registry.tiers.backfills_by_columns(maintainer, rows):
         return BackfillPlan(BY_COLUMNS, None)
-    return plan_row_backfill(maintainer, small=rows <= ROWS_MAX)
+    return plan_python_backfill(maintainer, small=rows <= ROWS_MAX)
 
 
 NextStep = tuple[int, bytes] | None

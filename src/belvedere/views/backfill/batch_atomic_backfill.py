@@ -16,17 +16,17 @@ from belvedere.views.backfill.backfill_plan import (
     BY_COLUMNS,
     PlannedBackfill,
     ResumePoint,
-    plan_row_backfill,
+    plan_python_backfill,
 )
 from belvedere.views.backfill.backfill_views import (
     BuildControl,
     backfill_views,
     plan_view_backfill,
 )
-from belvedere.views.backfill.column_backfill import backfill_by_columns
+from belvedere.views.backfill.column_backfill import try_backfill_by_columns
 from belvedere.views.backfill.contracts import HostDatabase
 from belvedere.views.backfill.index_backfill import backfill_index
-from belvedere.views.backfill.index_files import backfill_index_by_files
+from belvedere.views.backfill.index_files import try_backfill_index_by_files
 from belvedere.views.maintain.log_window import build_reader_before_changes, consolidate_net_changes
 from belvedere.views.state.backfill_progress import (
     BackfillState,
@@ -55,8 +55,8 @@ class BatchAtomicBackfill:
             state = read_backfill_state(newest, item.id)
             if state.has_ended:  # in the scan of another one, or before the process died
                 return (item,)
-            begun = self._resume_or_discard(newest, item, state, build)
-            with self._open_backfill_reader(newest, item, begun) as reader:
+            begun = self._find_resume_point_or_discard(newest, item, state, build)
+            with self._open_pinned_reader(newest, item, begun) as reader:
                 together = self._plan_views_of_same_scan(newest, item, among, reader, begun, build)
                 self.backfill_views(together, reader, begun, build)
         return [one.view for one in together]
@@ -64,7 +64,7 @@ class BatchAtomicBackfill:
     def _backfill_index(self, index: Index, build: BuildControl) -> None:
         host, tiers = self._host, self._host.registry.tiers
         if tiers.prefers_backfill_by_columns(build.count_rows_once(tiers.row_counts, index.table)):
-            if backfill_index_by_files(host, index, build):
+            if try_backfill_index_by_files(host, index, build):
                 return
         backfill_index(host.engine, host.catalog, index, host.compile_expression)
 
@@ -78,11 +78,11 @@ class BatchAtomicBackfill:
         commits, first = self._host.commits, planned[0]
         if first.plan.name == BY_COLUMNS:  # alone in its scan
             tiers, ingest = self._host.registry.tiers, self._host.engine.ingest_pairs
-            if backfill_by_columns(commits, ingest, tiers, first, reader, begun, build) is None:
+            if try_backfill_by_columns(commits, ingest, tiers, first, reader, begun, build) is None:
                 return
             if begun is not None:
                 self._discard_partial_backfill(first.view)
-            planned, begun = [first._replace(plan=plan_row_backfill(first.maintainer))], None
+            planned, begun = [first._replace(plan=plan_python_backfill(first.maintainer))], None
         backfill_views(commits, planned, reader, begun, build)
 
     def take_over_orphaned_builds(self) -> Sequence[Index | View]:
@@ -96,7 +96,7 @@ class BatchAtomicBackfill:
         for id_ in ids:
             self._host.engine.erase_range(*key_list_range(id_))
 
-    def _resume_or_discard(
+    def _find_resume_point_or_discard(
         self, reader: Reader, view: View, state: BackfillState, build: BuildControl
     ) -> ResumePoint | None:
         """The point an interrupted backfill had reached; None where none was saved, or where this
@@ -122,7 +122,7 @@ class BatchAtomicBackfill:
         )
 
     @contextmanager
-    def _open_backfill_reader(
+    def _open_pinned_reader(
         self, newest: Reader, view: View, begun: ResumePoint | None
     ) -> Iterator[Reader]:
         """The newest reader; or, to resume a backfill that was interrupted, one of its position."""
@@ -160,7 +160,7 @@ class BatchAtomicBackfill:
                 continue
             other = self._plan_backfill(reader, one, build, begun=name)
             if other.plan.table == first.plan.table:
-                if self._resume_or_discard(newest, one, state, build) == begun:
+                if self._find_resume_point_or_discard(newest, one, state, build) == begun:
                     found.append(other)
         return found
 

@@ -30,7 +30,7 @@ INGEST_MIN = 50_000
 FILE_ENTRIES_MAX = 250_000
 
 
-def backfill_by_columns(
+def try_backfill_by_columns(
     commits: CommitProtocol,
     ingest: Callable[[Iterable[Pair]], bool],
     tiers: TierSelector,
@@ -42,7 +42,7 @@ def backfill_by_columns(
     """Write the state of a view as of `reader`, with its watermark; or the rest of it, for a
     backfill that has `begun`. Returns why DuckDB could not compute it; nothing is written then."""
     started = time.perf_counter()
-    interrupt = _make_interrupt(build)
+    interrupt = _make_build_interrupt(build)
     found = tiers.compute_state_by_duckdb(planned.maintainer, reader, interrupt)
     build.check()
     if isinstance(found, str):
@@ -73,7 +73,7 @@ def backfill_by_columns(
     return None
 
 
-def _make_interrupt(build: BuildControl) -> Interrupt:
+def _make_build_interrupt(build: BuildControl) -> Interrupt:
     """Stops the statement when the build has to stop."""
     interrupt = Interrupt()
 

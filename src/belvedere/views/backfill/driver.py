@@ -25,9 +25,9 @@ from belvedere.kv.batch import Write
 from belvedere.txn.contracts import Reader
 from belvedere.views.backfill.backfill_views import BuildControl
 from belvedere.views.backfill.contracts import HostDatabase, StoreBackfill
-from belvedere.views.changefeed.entries import build_start_write
+from belvedere.views.changefeed.entries import build_retention_start_write
 from belvedere.views.deferred.driver import DeferredMaintenance
-from belvedere.views.state.build_state import list_unfinished_builds, select_resumed_builds
+from belvedere.views.state.build_state import list_unfinished_builds, select_builds_to_resume
 from belvedere.views.state.builder_node import TAKEN_OVER
 from belvedere.views.state.watermarks import build_watermark_write, require_applied_position
 
@@ -71,8 +71,8 @@ class BackfillDriver:
         """Go on with what was unfinished when the store was last closed, or drop it. Definitions
         that are not `compiled` here are left for a process that can."""
         left = list_unfinished_builds(self._host.catalog)
-        kept = self._drop_all_but_resumable(
-            left, select_resumed_builds(left, every=self._host.resume_builds)
+        kept = self._drop_builds_not_kept(
+            left, select_builds_to_resume(left, every=self._host.resume_builds)
         )
         if compiled:
             self._finish_resumed_builds(kept)
@@ -83,10 +83,10 @@ class BackfillDriver:
         taken = self.store.take_over_orphaned_builds()
         kept = [
             item
-            for item in select_resumed_builds(taken, every=self._host.resume_builds)
+            for item in select_builds_to_resume(taken, every=self._host.resume_builds)
             if not isinstance(item, View) or item.replaces is None
         ]
-        self._finish_resumed_builds(self._drop_all_but_resumable(taken, kept))
+        self._finish_resumed_builds(self._drop_builds_not_kept(taken, kept))
         return len(taken)
 
     def adopt_orphans_until_closed(self) -> None:
@@ -98,7 +98,7 @@ class BackfillDriver:
         if self._host.is_closed():
             raise Unavailable("the database is closed", sqlstate="08003")
 
-    def _drop_all_but_resumable(
+    def _drop_builds_not_kept(
         self, left: Sequence[Index | View], kept: Sequence[Index | View]
     ) -> Sequence[Index | View]:
         if len(kept) < len(left):
@@ -144,12 +144,12 @@ class BackfillDriver:
         try:
             filled = self.store.backfill_index_or_view(item, others, build)
         except InvalidInput as error:
-            raise self._name_failed_view(item, error) from error
+            raise self._add_view_to_backfill_error(item, error) from error
         for view in filled:
             self._deferred.catch_up_unit_of_view(view)
             build.backfilled_ids.add(view.id)
 
-    def _name_failed_view(self, item: Index | View, error: InvalidInput) -> InvalidInput:
+    def _add_view_to_backfill_error(self, item: Index | View, error: InvalidInput) -> InvalidInput:
         if isinstance(item, Index):
             return error
         with self._host.begin() as reader:
@@ -201,4 +201,4 @@ def _build_rejoin_writes(reader: Reader, views: Sequence[View]) -> Iterator[Writ
         if view.group:
             yield build_watermark_write(view.group, require_applied_position(reader, view))
         if view.options.keep_changes is not None:
-            yield build_start_write(view.id, require_applied_position(reader, view))
+            yield build_retention_start_write(view.id, require_applied_position(reader, view))

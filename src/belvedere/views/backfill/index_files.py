@@ -39,7 +39,7 @@ POSITIONS_MAX = 2_000
 """The most positions of the log that one stay in the commit section catches up with."""
 
 
-def backfill_index_by_files(host: HostDatabase, index: Index, build: BuildControl) -> bool:
+def try_backfill_index_by_files(host: HostDatabase, index: Index, build: BuildControl) -> bool:
     """Write the entries of every row of the table; False where they have no form by columns, the
     store takes no files, or the backfill was begun by rows: nothing is written then."""
     begun = read_backfill_progress(open_newest_reader(host.commits), index.id)
@@ -52,7 +52,7 @@ def backfill_index_by_files(host: HostDatabase, index: Index, build: BuildContro
     with host.begin() as reader:
         pin = host.log.pin(reader.position)
         try:
-            entries = _collect_sorted_entries(participant, reader, build)
+            entries = _try_collect_sorted_entries(participant, reader, build)
             if entries is None:
                 return False
             host.commits.derive(lambda newest: [build_progress_write(index.id, place)])
@@ -68,7 +68,7 @@ def backfill_index_by_files(host: HostDatabase, index: Index, build: BuildContro
     return True
 
 
-def _collect_sorted_entries(
+def _try_collect_sorted_entries(
     participant: IndexParticipant, reader: Reader, build: BuildControl
 ) -> StateEntries | None:
     import pyarrow as pa  # heavy
@@ -79,7 +79,7 @@ def _collect_sorted_entries(
     found = []
     started = time.perf_counter()
     for values in reader.scan_values(table.start, table.end, batch_rows=BULK_BATCH_ROWS):
-        columns = participant.encode_entry_columns(values)
+        columns = participant.try_encode_entries_by_columns(values)
         if columns is None:
             return None
         found.append(columns)

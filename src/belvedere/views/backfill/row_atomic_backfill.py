@@ -42,7 +42,7 @@ from belvedere.views.backfill.backfill_plan import (
     IN_ONE_STEP,
     PlannedBackfill,
     ViewBackfill,
-    plan_row_backfill,
+    plan_python_backfill,
 )
 from belvedere.views.backfill.backfill_views import (
     BackfillRunner,
@@ -55,7 +55,7 @@ from belvedere.views.indexes.entries import CompileExpression, IndexParticipant
 from belvedere.views.registry.view_registry import ViewRegistry
 from belvedere.views.state.additions import EmptyReader
 from belvedere.views.state.backfill_progress import BackfillProgress, read_backfill_progress
-from belvedere.views.state.build_state import list_unfinished_builds, select_resumed_builds
+from belvedere.views.state.build_state import list_unfinished_builds, select_builds_to_resume
 from belvedere.views.state.builder_node import (
     is_built_by_other_node,
     require_builder_node,
@@ -86,14 +86,14 @@ class RowAtomicBackfill:
         commits, host = self._commits, self._host
         if isinstance(item, Index):
             backfill_index_at_snapshot(commits, host.begin, item.id, host.compile_expression)
-        elif not self._is_resumable_build(item) or not backfill_view_in_steps(
+        elif not self._is_resumable_build(item) or not try_backfill_view_in_steps(
             commits, host.begin, host.open_past_reader, host.registry, item, build
         ):
             backfill_view_in_one_step(commits, host.begin, host.registry, item.id, build)
         return ()
 
     def _is_resumable_build(self, view: View) -> bool:
-        left = select_resumed_builds(
+        left = select_builds_to_resume(
             list_unfinished_builds(self._host.catalog), every=self._host.resume_builds
         )
         return view.id in [one.id for one in left]
@@ -203,7 +203,7 @@ def _build_zero_sum_writes(
 # -- in steps --------------------------------------------------------------------------------------
 
 
-def backfill_view_in_steps(
+def try_backfill_view_in_steps(
     commits: RowCommit,
     begin: Callable[[], Transaction],
     as_of: AsOf,
@@ -214,7 +214,7 @@ def backfill_view_in_steps(
     """Backfill a view, or resume its backfill; False when it has to be done in one step."""
     with begin() as snapshot:
         maintainer = registry.get_view_maintainer(snapshot.catalog, view)
-        way = plan_row_backfill(maintainer)
+        way = plan_python_backfill(maintainer)
         if way.name == IN_ONE_STEP:
             return False
         place, position = (
@@ -223,7 +223,7 @@ def backfill_view_in_steps(
         )
         if place is None or position is None or place.plan_name != way.name:
             place, position = BackfillProgress(way.name), snapshot.position
-            _reset_sums_and_begin(commits, snapshot, view, place)
+            _reset_sums_and_start_backfill(commits, snapshot, view, place)
     with as_of(position) as reader:
         fill = ViewBackfill(
             PlannedBackfill(view, maintainer, way), (reader, ProgressReader(reader, build))
@@ -236,7 +236,7 @@ def backfill_view_in_steps(
     return True
 
 
-def _reset_sums_and_begin(
+def _reset_sums_and_start_backfill(
     commits: RowCommit, snapshot: Transaction, view: View, place: BackfillProgress
 ) -> None:
     at = snapshot.position

@@ -120,7 +120,7 @@ def start_changefeed(writer: Writer, view: int, position: int) -> None:
     writer.put(keyspace.stream_key(view, 0), _POSITION.pack(position))
 
 
-def build_start_write(view: int, position: int) -> Write:
+def build_retention_start_write(view: int, position: int) -> Write:
     return keyspace.stream_key(view, 0), _POSITION.pack(position)
 
 

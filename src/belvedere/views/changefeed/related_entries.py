@@ -26,7 +26,7 @@ class RelatedEntryRule(NamedTuple):
     first_end: Callable[[bytes], int]
     partitions: tuple[bytes, ...]
 
-    def shared_key_part(self, key: bytes) -> bytes:
+    def get_shared_key_part(self, key: bytes) -> bytes:
         """The part of the key that an entry shares with all related ones."""
         end = self.first_end(key)
         return key[end:] if self.partitions else key[:end]
@@ -49,18 +49,18 @@ class RelatedEntries:
     ) -> None:
         self._rule = kinship
         self._untouched: dict[bytes, EntryStates] = {}
-        for shared in {kinship.shared_key_part(key) for key in touched}:
+        for shared in {kinship.get_shared_key_part(key) for key in touched}:
             found = kinship.read_related_entries(reader, shared)
             self._untouched[shared] = {k: v for k, v in found.items() if k not in touched}
         self._touched: dict[bytes, list[bytes]] = {shared: [] for shared in self._untouched}
         for key in touched:
-            self._touched[kinship.shared_key_part(key)].append(key)
+            self._touched[kinship.get_shared_key_part(key)].append(key)
 
     def find_related_entries(self, keys: Iterable[bytes], state: EntryStates) -> EntryStates:
         """The entries related to these, without these; `state` has those that changes touch."""
         keys = set(keys)
         found: EntryStates = {}
-        for shared in {self._rule.shared_key_part(key) for key in keys}:
+        for shared in {self._rule.get_shared_key_part(key) for key in keys}:
             found |= self._untouched[shared]
             found |= {key: state[key] for key in self._touched[shared] if key not in keys}
         return found

@@ -59,11 +59,11 @@ def compile_single_row_function(
     lines += ["if old is not None:"]
     lines += indent([*went, "if new is not None:"])
     lines += indent([*came, f"if {same}: return"], 2)
-    lines += indent(_generate_side_lines(catalog, source, leg, group, "a"))
+    lines += indent(_generate_old_or_new_row_lines(catalog, source, leg, group, "a"))
     lines += ["if new is not None:"]
     if came:
         lines += ["    if old is None:", *indent(came, 2)]
-    lines += indent(_generate_side_lines(catalog, source, leg, group, "b"))
+    lines += indent(_generate_old_or_new_row_lines(catalog, source, leg, group, "b"))
     names = _choose_amount_names(source, leg, group, catalog, stored.view.amounts)
     lines += (
         _generate_replacement_lines(source, stored, names)
@@ -75,7 +75,7 @@ def compile_single_row_function(
     return function
 
 
-def _generate_side_lines(
+def _generate_old_or_new_row_lines(
     catalog: Catalog,
     source: GeneratedFunction,
     leg: LookupChain,

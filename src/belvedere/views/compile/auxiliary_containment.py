@@ -51,8 +51,8 @@ def locate_contained_columns(kept: AuxiliaryRows, wanted: AuxiliaryRows) -> tupl
     one, other = _compute_core_signature(kept.tree), _compute_core_signature(wanted.tree)
     if wanted.ordered or one is None or other is None or not _has_same_rows(one, other):
         return None
-    keys = [_substitute_in_sort_key(key, one.columns) for key in kept.keys]
-    if [_substitute_in_sort_key(key, other.columns) for key in wanted.keys] != keys[
+    keys = [_substitute_sort_key_columns(key, one.columns) for key in kept.keys]
+    if [_substitute_sort_key_columns(key, other.columns) for key in wanted.keys] != keys[
         : len(wanted.keys)
     ]:
         return None
@@ -70,9 +70,9 @@ def locate_contained_calls(
         transform.substitute_columns(g, other) for g in wanted.groups
     ]:
         return None
-    found = [_substitute_in_aggregate_call(call, one) for call in kept.calls]
+    found = [_substitute_call_columns(call, one) for call in kept.calls]
     return _find_all_positions(
-        [_substitute_in_aggregate_call(call, other) for call in wanted.calls], found
+        [_substitute_call_columns(call, other) for call in wanted.calls], found
     )
 
 
@@ -115,11 +115,11 @@ def _has_same_rows(one: _CoreSignature, other: _CoreSignature) -> bool:
     )
 
 
-def _substitute_in_sort_key(key: e.SortKey, columns: list[e.Expression]) -> e.SortKey:
+def _substitute_sort_key_columns(key: e.SortKey, columns: list[e.Expression]) -> e.SortKey:
     return replace(key, expression=transform.substitute_columns(key.expression, columns))
 
 
-def _substitute_in_aggregate_call(call: e.AggregateCall, columns: Expressions) -> e.AggregateCall:
+def _substitute_call_columns(call: e.AggregateCall, columns: Expressions) -> e.AggregateCall:
     condition = None if call.filter is None else transform.substitute_columns(call.filter, columns)
     arguments = tuple(transform.substitute_columns(one, columns) for one in call.arguments)
     return replace(call, arguments=arguments, filter=condition)

@@ -140,11 +140,11 @@ def _find_tree_auxiliaries(tree: DeltaTree) -> Iterator[Auxiliary]:
 
 
 def _find_recompute_auxiliaries(tree: Recompute) -> Iterator[Auxiliary]:
-    top = define_auxiliary_limit_rows(tree)
+    top = define_limit_auxiliary(tree)
     if top is not None:
         yield top
     elif isinstance(tree.plan, n.SetOperation):
-        yield from define_set_operation_counts(tree)
+        yield from define_set_operation_auxiliaries(tree)
     else:
         parts = define_aggregate_auxiliaries(tree)
         if parts is None:
@@ -232,7 +232,7 @@ def _apply_needs_full_scan(tree: Apply, keys: Expressions) -> bool:
 # -- order by .. limit -----------------------------------------------------------------------------
 
 
-def define_auxiliary_limit_rows(tree: Recompute) -> AuxiliaryRows | None:
+def define_limit_auxiliary(tree: Recompute) -> AuxiliaryRows | None:
     """The input of a LIMIT in the LIMIT's order."""
     plan = tree.plan
     if isinstance(plan, n.TopN):
@@ -273,7 +273,7 @@ def _refuse_subquery(node: n.Node) -> Rows:
 # -- set operations --------------------------------------------------------------------------------
 
 
-def define_set_operation_counts(tree: Recompute) -> tuple[AuxiliaryGroups, ...]:
+def define_set_operation_auxiliaries(tree: Recompute) -> tuple[AuxiliaryGroups, ...]:
     """The multiplicity of each row on either side of an INTERSECT or EXCEPT."""
     assert isinstance(tree.plan, n.SetOperation)
     if any(map(lacks_canonical_key, tree.plan.fields)):
@@ -388,7 +388,7 @@ def build_projected_tree(tree: DeltaTree, columns: Expressions, fields: Fields) 
 # -- as they are stored ----------------------------------------------------------------------------
 
 
-def build_stored_rows_tree(kept: AuxiliaryRows) -> tuple[DeltaTree, Fields]:
+def build_auxiliary_rows_tree(kept: AuxiliaryRows) -> tuple[DeltaTree, Fields]:
     """The tree of the stored rows: keys, columns, and the row's representation where equal rows may
     differ in it."""
     columns = output_columns(kept.tree.plan)

@@ -45,7 +45,7 @@ def build_colocated_join(tree: DeltaTree) -> ColocatedJoin:
     if len(branch.leaves) < 2 or any(leaf.constant is not None for leaf in branch.leaves):
         raise unsupported_construct_error("join = 'colocated'", "it takes two tables or more")
     keys = _find_shared_join_columns(branch)
-    types = {_refer_to_branch_column(branch, key).type for key in keys}
+    types = {_make_branch_column(branch, key).type for key in keys}
     if len(types) > 1:
         raise unsupported_construct_error("join = 'colocated'", "the keys are of different types")
     fields = tuple(field for leaf in branch.leaves for field in leaf.fields)
@@ -77,7 +77,7 @@ def _find_shared_join_columns(branch: CoreBranch) -> tuple[int, ...]:
     )
 
 
-def _refer_to_branch_column(branch: CoreBranch, index: int) -> e.Column:
+def _make_branch_column(branch: CoreBranch, index: int) -> e.Column:
     leaf = next(leaf for leaf in branch.leaves if index in leaf.column_range)
     field = leaf.fields[index - leaf.offset]
     return e.Column(index, field.type, field.name)
@@ -95,7 +95,7 @@ def _build_rekeyed_branch(branch: CoreBranch, number: int, key: int, fields: Fie
     conditions = [
         transform.map_columns(one, to_leaf_column) for one in own if transform.columns_of(one)
     ]
-    mine = to_leaf_column(_refer_to_branch_column(branch, key))
+    mine = to_leaf_column(_make_branch_column(branch, key))
     conditions.append(e.Test(mine, e.Truth.NULL, negated=True))
     columns: list[e.Expression] = [mine, e.Literal(number, INTEGER)]
     for at, field in enumerate(fields):
@@ -125,7 +125,7 @@ def build_colocated_read_plan(made: ColocatedJoin, state: n.Node, fields: Fields
         if node is None:
             node = side
         else:
-            left = _refer_to_branch_column(branch, made.keys[0])
+            left = _make_branch_column(branch, made.keys[0])
             right = e.Column(key - leaf.offset, left.type)
             node = n.Join(
                 n.JoinKind.INNER, node, side, (n.JoinKey(left, right),), method=n.JoinMethod.HASH

@@ -37,7 +37,7 @@ from belvedere.views.compile import colocated_layout, partitioned_layout
 from belvedere.views.compile.auxiliary_views import (
     Auxiliary,
     AuxiliaryRows,
-    build_stored_rows_tree,
+    build_auxiliary_rows_tree,
     find_required_auxiliaries,
 )
 from belvedere.views.compile.distinct_rows import has_distinct_rows
@@ -101,9 +101,9 @@ def compile_view(
     maintained. A local form takes partitions from the catalog, unless the definition reads a view
     (`on_view`)."""
     if form.strict:
-        return _compile_incremental(plan, form, catalog, on_view=on_view)
+        return _compile_with_delta_tree(plan, form, catalog, on_view=on_view)
     try:
-        return _compile_incremental(plan, form, catalog, on_view=on_view)
+        return _compile_with_delta_tree(plan, form, catalog, on_view=on_view)
     except Unsupported:
         return _compile_full_recompute(plan)
 
@@ -117,7 +117,7 @@ def _compile_full_recompute(plan: n.Node) -> MaintenancePlan:
     return MaintenancePlan(tree, None, plan.fields, 1, _make_bag_read_plan_builder(plan.fields))
 
 
-def _compile_incremental(
+def _compile_with_delta_tree(
     plan: n.Node, form: ViewForm, catalog: Catalog | None, *, on_view: bool
 ) -> MaintenancePlan:
     require_deterministic(plan)
@@ -129,7 +129,7 @@ def _compile_incremental(
         if not isinstance(node, n.Sort):
             above.append(node)
         node = node.input
-    plain = not any(map(transform.has_subplan, _collect_expressions(above)))
+    plain = not any(map(transform.has_subplan, _list_own_expressions(above)))
     if isinstance(node, n.Aggregate) and node.grouping_sets is None and plain:
         keeps = tuple(build_linear_aggregate(call) for call in node.aggregates)
         if None not in keeps and not form.colocated and not form.is_index:
@@ -137,13 +137,13 @@ def _compile_incremental(
             return _compile_linear_aggregate(node, known, above, partitions)
     if form.colocated:
         return _compile_colocated_join(plan)
-    return _compile_bag(plan, partitions, catalog)
+    return _compile_bag_of_rows(plan, partitions, catalog)
 
 
 def compile_auxiliary(auxiliary: Auxiliary) -> MaintenancePlan:
     """How to maintain an auxiliary view."""
     if isinstance(auxiliary, AuxiliaryRows):
-        tree, stored = build_stored_rows_tree(auxiliary)
+        tree, stored = build_auxiliary_rows_tree(auxiliary)
         _require_key_encodable(stored)
         return _compile_auxiliary_rows(auxiliary, tree, stored)
     group, fields = auxiliary.aggregate_grouping, auxiliary.fields
@@ -155,7 +155,9 @@ def compile_auxiliary(auxiliary: Auxiliary) -> MaintenancePlan:
     def build_read_plan(view: int) -> n.Node:
         state = _make_state_scan(view, stored=fields, amounts=amounts)
         return _build_aggregate_projection(
-            state if fields else _build_one_row_plan(state, amounts), plan, group.linear_aggregates
+            state if fields else _build_row_or_zeros_plan(state, amounts),
+            plan,
+            group.linear_aggregates,
         )
 
     return MaintenancePlan(
@@ -177,11 +179,11 @@ def _compile_auxiliary_rows(
     return MaintenancePlan(tree, None, stored, 1, build_read_plan, kept.keys, kept.tree.plan)
 
 
-def _collect_expressions(nodes: list[n.Filter | n.Project]) -> list[e.Expression]:
+def _list_own_expressions(nodes: list[n.Filter | n.Project]) -> list[e.Expression]:
     return [one for node in nodes for one in transform.own_expressions(node)]
 
 
-def _compile_bag(
+def _compile_bag_of_rows(
     plan: n.Node, partitions: Catalog | None, catalog: Catalog | None
 ) -> MaintenancePlan:
     """Any rows, each with its multiplicity; with `partitions`, its multiplicity in each. Rows of
@@ -291,7 +293,7 @@ def _compile_colocated_join(plan: n.Node) -> MaintenancePlan:
 def _make_bag_read_plan_builder(
     stored: Fields, *, distinct: bool = False
 ) -> Callable[[int], n.Node]:
-    build = _build_present_rows_plan if distinct else _build_repeated_rows_plan
+    build = _build_counted_once_plan if distinct else _build_repeated_rows_plan
     return lambda view: build(_make_state_scan(view, stored=stored, amounts=1), len(stored), stored)
 
 
@@ -393,7 +395,7 @@ def _compile_linear_aggregate(
     def build_read_plan(view: int) -> n.Node:
         plan = read(view)
         if not node.groups and partitions is None:
-            plan = _build_one_row_plan(plan, amounts)
+            plan = _build_row_or_zeros_plan(plan, amounts)
         plan = _build_aggregate_projection(plan, node, keeps)
         for upper in reversed(above):
             plan = replace(upper, input=plan)
@@ -445,13 +447,13 @@ def _build_aggregate_projection(
     return n.Project(plan, tuple(values), node.fields)
 
 
-def _build_one_row_plan(plan: n.Node, amounts: int) -> n.Node:
+def _build_row_or_zeros_plan(plan: n.Node, amounts: int) -> n.Node:
     """The state of a view without GROUP BY: one row, of zeros when nothing is stored."""
     zeros = n.Values((tuple(e.Literal(0, AMOUNT_TYPE) for _ in range(amounts)),), plan.fields)
     return n.Limit(n.SetOperation(n.SetKind.UNION, True, plan, zeros), e.Literal(1, AMOUNT_TYPE))
 
 
-def _build_present_rows_plan(plan: n.Node, columns: int, fields: Fields) -> n.Node:
+def _build_counted_once_plan(plan: n.Node, columns: int, fields: Fields) -> n.Node:
     """Each stored row once, unless its count has come to zero and nobody has folded it yet."""
     counted = e.Column(columns, AMOUNT_TYPE, "rows")
     differs = resolve("<>", (AMOUNT_TYPE, AMOUNT_TYPE)).function

@@ -27,10 +27,10 @@ def has_distinct_rows(plan: n.Node, catalog: Catalog) -> bool:
         branches = flatten_to_branches(plan)
     except Unsupported:
         return False  # not a join of tables alone: nothing is known of its rows
-    return len(branches) == 1 and _determines_leaves(branches[0], catalog)
+    return len(branches) == 1 and _determines_all_leaf_rows(branches[0], catalog)
 
 
-def keeps_distinct_rows(plan: n.Node, catalog: Catalog) -> bool:
+def has_distinct_rows_below_windows(plan: n.Node, catalog: Catalog) -> bool:
     """The same of rows to which window functions only add columns: they stay apart by the columns
     below the windows."""
     kept = list(range(len(plan.fields)))
@@ -63,7 +63,7 @@ def _has_window(plan: n.Node) -> bool:
     return any(isinstance(node, n.Window) for node in transform.walk_plan(plan))
 
 
-def _determines_leaves(branch: CoreBranch, catalog: Catalog) -> bool:
+def _determines_all_leaf_rows(branch: CoreBranch, catalog: Catalog) -> bool:
     known = {column.index for column in branch.columns if isinstance(column, e.Column)}
     pairs = list(_list_equal_columns(branch))
     known |= set(_list_constant_columns(branch))

@@ -10,8 +10,8 @@ from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.views.compile.auxiliary_views import (
     define_aggregate_auxiliaries,
-    define_auxiliary_limit_rows,
-    define_set_operation_counts,
+    define_limit_auxiliary,
+    define_set_operation_auxiliaries,
     needs_full_scan_for_keys,
 )
 from belvedere.views.compile.compile_view import MaintenancePlan
@@ -89,19 +89,18 @@ def find_tree_required_indexes(catalog: Catalog, tree: DeltaTree) -> Iterator[In
                     extrema is None
                     and first is None
                     and near is None
-                    and not _is_assembled_from_auxiliaries(tree)
+                    and not _is_computed_from_auxiliaries(tree)
                     and not needs_full_scan_for_keys(one.tree, one.keys)
                 ):
                     yield from _find_key_lookup_indexes(catalog, one.tree, one.keys)
 
 
-def _is_assembled_from_auxiliaries(tree: Recompute) -> bool:
+def _is_computed_from_auxiliaries(tree: Recompute) -> bool:
     """Whether the operator is assembled from auxiliary views, without its input's rows."""
     if isinstance(tree.plan, n.SetOperation):
-        return len(define_set_operation_counts(tree)) == len(tree.inputs)
+        return len(define_set_operation_auxiliaries(tree)) == len(tree.inputs)
     return (
-        define_aggregate_auxiliaries(tree) is not None
-        or define_auxiliary_limit_rows(tree) is not None
+        define_aggregate_auxiliaries(tree) is not None or define_limit_auxiliary(tree) is not None
     )
 
 

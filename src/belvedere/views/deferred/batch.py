@@ -82,7 +82,7 @@ class MaintenanceBatch(NamedTuple):
     choices: dict[int, TierChoice]
 
 
-def find_view_unit(reader: Reader, view: View) -> MaintenanceUnit | None:
+def find_maintenance_unit(reader: Reader, view: View) -> MaintenanceUnit | None:
     """The unit a view belongs to; None when it no longer follows the log."""
     own = read_watermark(reader, view.id)
     if own is not None:
@@ -105,7 +105,7 @@ def list_group_units(reader: Reader, group: int) -> list[MaintenanceUnit]:
     found = [] if mark is None else [MaintenanceUnit(group, group, mark, together)]
     for view in list_group_views(reader.catalog, group):
         if view not in together:
-            unit = find_view_unit(reader, view)
+            unit = find_maintenance_unit(reader, view)
             found += [] if unit is None else [unit]
     return found
 
@@ -126,9 +126,9 @@ def compute_unit_batches(
     after = min(unit.start for unit in behind)
     through = reader.position
     records = RecordLookahead(log.read_bytes(after, through))
-    refilled = _compute_refill_batches(registry, reader, behind, maintainers, records)
+    refilled = _try_compute_refill_batches(registry, reader, behind, maintainers, records)
     if refilled is None:
-        refilled = _compute_column_batches(registry, reader, behind, maintainers, records)
+        refilled = _try_compute_column_batches(registry, reader, behind, maintainers, records)
     if refilled is not None:
         yield from refilled
         return
@@ -161,7 +161,7 @@ def compute_unit_batches(
         yield work.build_batch(log_range.logged)
 
 
-def _compute_refill_batches(
+def _try_compute_refill_batches(
     registry: MaintainerProvider,
     reader: Reader,
     units: Sequence[MaintenanceUnit],
@@ -200,7 +200,7 @@ def _compute_refill_batches(
     return batches
 
 
-def _compute_column_batches(
+def _try_compute_column_batches(
     registry: MaintainerProvider,
     reader: Reader,
     units: Sequence[MaintenanceUnit],
@@ -234,7 +234,7 @@ def _compute_column_batches(
         for view in unit.views:
             maintainer = maintainers[view.id]
             assert isinstance(maintainer, ViewMaintainer)
-            if not work.try_columns(view, maintainer, logged[unit.start]):
+            if not work.try_sum_by_columns(view, maintainer, logged[unit.start]):
                 return None
         inputs = {relation for view in unit.views for relation in view.inputs}
         batches.append(work.build_batch(logged[unit.start].count_changes(inputs)))
@@ -300,7 +300,9 @@ class _BatchComputation:
         self._choices[view.id] = choice
         return True
 
-    def try_columns(self, view: View, maintainer: ViewMaintainer, logged: LoggedColumns) -> bool:
+    def try_sum_by_columns(
+        self, view: View, maintainer: ViewMaintainer, logged: LoggedColumns
+    ) -> bool:
         interrupts.check_statement()
         recorder, started = AdditionRecorder(), time.perf_counter()
         choice = self._tier_selector.try_record_by_columns(

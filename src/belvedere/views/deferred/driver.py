@@ -24,14 +24,14 @@ from belvedere.views.deferred.batch import (
     MaintenanceUnit,
     advance_units_one_batch,
     detach_view_from_group,
-    find_view_unit,
+    find_maintenance_unit,
     list_group_units,
     rejoin_view_to_group,
 )
 from belvedere.views.deferred.lag import MaintenanceStatistics, PositionSamples
 from belvedere.views.registry.maintainer_provider import MaintainerProvider
 from belvedere.views.state import claims
-from belvedere.views.state.schedule_groups import schedules_by_group
+from belvedere.views.state.schedule_groups import map_groups_to_schedules
 from belvedere.views.state.watermarks import list_ready_deferred_views
 
 RETRY_S_MIN = 0.05
@@ -100,9 +100,9 @@ class DeferredMaintenance:
         self.samples.add_sample(position, self.clock())
         return position
 
-    def group_schedules(self) -> dict[int, Schedule]:
+    def get_schedules_by_group(self) -> dict[int, Schedule]:
         """The schedule of every maintenance group."""
-        return schedules_by_group(list_ready_deferred_views(self.catalog))
+        return map_groups_to_schedules(list_ready_deferred_views(self.catalog))
 
     # -- advancing ----------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class DeferredMaintenance:
                 view for view in list_ready_deferred_views(reader.catalog) if view.id in self.slow
             ]
             self.slow &= {view.id for view in views}
-            found = [find_view_unit(reader, view) for view in views]
+            found = [find_maintenance_unit(reader, view) for view in views]
             return [
                 unit._replace(stays=True) for unit in found if unit and self._is_retry_due(unit)
             ]
@@ -191,7 +191,7 @@ class DeferredMaintenance:
             reached: list[int] = []
 
             def find_unit(reader: Reader, reached: list[int] = reached) -> list[MaintenanceUnit]:
-                unit = find_view_unit(reader, view)
+                unit = find_maintenance_unit(reader, view)
                 reached[:] = [goal if unit is None else unit.start]  # dropped, or immediate by now
                 if unit is not None and unit.mark == unit.group:
                     _require_unclaimed_group(reader, unit.group)
@@ -273,7 +273,7 @@ class DeferredMaintenance:
         ends = self.clock() + seconds
         return {unit.group: ends for unit in units}
 
-    def busy_seconds_left(self, group: int) -> float | None:
+    def estimate_busy_seconds_left(self, group: int) -> float | None:
         """For how much longer the worker will be busy with this group; None when it is not."""
         ends = self._busy.get(group)
         return None if ends is None else max(0.0, ends - self.clock())

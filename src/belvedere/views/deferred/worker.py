@@ -116,7 +116,9 @@ class MaintenanceWorker:
         self._woken = threading.Event()
         self.share = 1.0
         self._slow_thread: threading.Thread | None = None
-        self._thread = threading.Thread(target=self._run_loop, name="belvedere views", daemon=True)
+        self._thread = threading.Thread(
+            target=self._advance_until_stopped, name="belvedere views", daemon=True
+        )
         self._thread.start()
 
     def stop_and_join_threads(self) -> None:
@@ -131,11 +133,11 @@ class MaintenanceWorker:
         """Plan again: the groups may have changed."""
         self._woken.set()
 
-    def _run_loop(self) -> None:
+    def _advance_until_stopped(self) -> None:
         pace = MaintenanceScheduler()
         while not self._stopped.is_set():
             try:
-                if not self._run_round(pace):
+                if not self._advance_due_or_sleep(pace):
                     return
             except Exception:  # noqa: BLE001 (logged; the thread continues)
                 if self._ended():
@@ -143,11 +145,11 @@ class MaintenanceWorker:
                 _log.exception("views are not maintained: the store does not answer; tried again")
                 self._stopped.wait(FAILURE_WAIT_S)
 
-    def _run_round(self, pace: MaintenanceScheduler) -> bool:
+    def _advance_due_or_sleep(self, pace: MaintenanceScheduler) -> bool:
         """Advance the groups that are due, or sleep until one is; False when the store closes."""
         deferred = self._deferred
         position, now = deferred.sample_published_position(), deferred.clock()
-        schedules = deferred.group_schedules()
+        schedules = deferred.get_schedules_by_group()
         plan = pace.plan_due_groups(schedules, deferred.reached, position, now)
         due, again_at = plan.due, deferred.find_next_retry_time()
         if again_at is not None and again_at <= now:
@@ -165,7 +167,9 @@ class MaintenanceWorker:
             self._deferred.advance_groups(due)
             if self._deferred.slow and self._slow_thread is None:
                 self._slow_thread = threading.Thread(
-                    target=self._run_slow_view_loop, name="belvedere slow views", daemon=True
+                    target=self._advance_slow_until_stopped,
+                    name="belvedere slow views",
+                    daemon=True,
                 )
                 self._slow_thread.start()
         except Exception as error:  # noqa: BLE001 (shown by the views; the thread continues)
@@ -174,7 +178,7 @@ class MaintenanceWorker:
             self._deferred.record_group_errors(due, error)
             self._stopped.wait(FAILURE_WAIT_S)
 
-    def _run_slow_view_loop(self) -> None:
+    def _advance_slow_until_stopped(self) -> None:
         """Maintain slow views, one batch after the other, so that other views do not wait."""
         while not self._stopped.is_set():
             try:

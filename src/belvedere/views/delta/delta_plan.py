@@ -196,17 +196,17 @@ class _TermBuilder:
         for number in self._changed:
             leaf = self._branch.leaves[number]
             id_ = changes_leaf_id(number) if self._keys_leaf is None else self._keys_leaf
-            self._join_leaf(n.Changes(id_, leaf.name, leaf.slots, leaf.fields), number)
+            self._add_leaf_to_join(n.Changes(id_, leaf.name, leaf.slots, leaf.fields), number)
         for lookup in self._lookups.order_leaves(self._changed):
-            self._join_looked_up_leaf(lookup)
+            self._add_looked_up_leaf(lookup)
         assert self._node is not None
         columns = transform.renumber_all(self._branch.columns, self._column_map)
         return n.Project(self._node, columns, fields)
 
-    def _join_looked_up_leaf(self, lookup: LeafLookup) -> None:
+    def _add_looked_up_leaf(self, lookup: LeafLookup) -> None:
         leaf = self._branch.leaves[lookup.number]
         if leaf.constant is not None:
-            self._join_leaf(leaf.constant, lookup.number)
+            self._add_leaf_to_join(leaf.constant, lookup.number)
             return
         access = None
         if lookup.key is None:
@@ -219,7 +219,7 @@ class _TermBuilder:
                 condition for condition in self._pending_conditions if id(condition) not in implied
             ]
         scan = n.Scan(leaf.relation, leaf.name, leaf.slots, leaf.fields)
-        self._join_leaf(scan, lookup.number, access)
+        self._add_leaf_to_join(scan, lookup.number, access)
 
     def _build_access(self, lookup: LeafLookup) -> paths.Access:
         assert lookup.key is not None
@@ -234,7 +234,9 @@ class _TermBuilder:
             lookup.key.index_id, lookup.key.name, tuple(parts), full_key=lookup.full_key
         )
 
-    def _join_leaf(self, node: n.Node, number: int, access: paths.Access | None = None) -> None:
+    def _add_leaf_to_join(
+        self, node: n.Node, number: int, access: paths.Access | None = None
+    ) -> None:
         """Join a leaf to the plan so far, with every condition that can be evaluated then."""
         width = self._width
         self._width += len(node.fields)

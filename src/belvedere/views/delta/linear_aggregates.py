@@ -92,7 +92,11 @@ def _build_linear_sum(
             final = replace(final, name=AVERAGE_OF_TOTAL)
         else:
             final = _make_final_function(
-                "integers", 2, result, _build_integer_sum_final(result), *_integer_sum_sql(result)
+                "integers",
+                2,
+                result,
+                _build_integer_sum_final(result),
+                *_make_integer_sum_sql(result),
             )
         return LinearAggregate(2, _integer_to_amounts, final, "integers")
     scale = find_fixed_scale(summand)
@@ -106,7 +110,7 @@ def _build_linear_sum(
                 3,
                 result,
                 _build_numeric_final(unit, average),
-                *(() if average or scale > _DUCKDB_SCALE_MAX else _numeric_sum_sql(scale)),
+                *(() if average or scale > _DUCKDB_SCALE_MAX else _make_numeric_sum_sql(scale)),
             ),
         )
     if argument.kind in FLOATS:
@@ -195,13 +199,13 @@ def _make_final_function(
     )
 
 
-def _integer_sum_sql(result: SqlType) -> tuple[str, SqlType | None]:
+def _make_integer_sum_sql(result: SqlType) -> tuple[str, SqlType | None]:
     if result.kind is not Kind.NUMERIC:
         return "CASE WHEN _0 <> 0 THEN _1 END", None
     return "CASE WHEN _0 <> 0 THEN CAST(_1 AS DECIMAL(19, 0)) END", numeric_type(19, 0)
 
 
-def _numeric_sum_sql(scale: int) -> tuple[str, SqlType]:
+def _make_numeric_sum_sql(scale: int) -> tuple[str, SqlType]:
     digits = f"0.{1:0{scale}}" if scale else "1"
     unit = f"CAST('{digits}' AS DECIMAL({max(scale, 1)}, {scale}))"
     total = f"CAST(CAST(_1 AS DECIMAL(19, 0)) * {unit} AS DECIMAL({19 + scale}, {scale}))"

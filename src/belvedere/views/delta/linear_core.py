@@ -62,10 +62,13 @@ def flatten_to_branches(node: n.Node) -> tuple[CoreBranch, ...]:
         case n.Values() | n.TableFunction():
             return (_constants_to_branch(node),)
         case n.Filter():
-            return tuple(_filter_branch(b, node.condition) for b in flatten_to_branches(node.input))
+            return tuple(
+                _add_filter_to_branch(b, node.condition) for b in flatten_to_branches(node.input)
+            )
         case n.Project():
             return tuple(
-                _project_branch(b, node.expressions) for b in flatten_to_branches(node.input)
+                _replace_branch_columns(b, node.expressions)
+                for b in flatten_to_branches(node.input)
             )
         case n.Join(kind=n.JoinKind.INNER, lateral=False):
             return tuple(
@@ -124,12 +127,12 @@ def _constants_to_branch(node: n.Values | n.TableFunction) -> CoreBranch:
     )
 
 
-def _filter_branch(branch: CoreBranch, condition: e.Expression) -> CoreBranch:
+def _add_filter_to_branch(branch: CoreBranch, condition: e.Expression) -> CoreBranch:
     added = _split_plain_conjuncts(_substitute_columns(condition, branch.columns))
     return replace(branch, conditions=branch.conditions + added)
 
 
-def _project_branch(branch: CoreBranch, expressions: Expressions) -> CoreBranch:
+def _replace_branch_columns(branch: CoreBranch, expressions: Expressions) -> CoreBranch:
     columns = tuple(_substitute_columns(expression, branch.columns) for expression in expressions)
     return replace(branch, columns=columns)
 

@@ -48,7 +48,7 @@ def _inline_ctes(node: n.Node, ctes: Ctes, level: int) -> n.Node:
         return _inline_ctes(node.body, known, level)
     if isinstance(node, n.CteScan) and node.cte in ctes:
         plan, defined = ctes[node.cte]
-        return _rename_fields(transform.lift_plan(plan, level - defined), node.fields)
+        return _project_to_renamed_fields(transform.lift_plan(plan, level - defined), node.fields)
 
     def rewrite_expression(one: e.Expression) -> e.Expression:
         new = transform.rebuild_operands(one, rewrite_expression)
@@ -61,7 +61,7 @@ def _inline_ctes(node: n.Node, ctes: Ctes, level: int) -> n.Node:
     return transform.rebuild_inputs(new, lambda inner: _inline_ctes(inner, ctes, level))
 
 
-def _rename_fields(plan: n.Node, fields: Fields) -> n.Node:
+def _project_to_renamed_fields(plan: n.Node, fields: Fields) -> n.Node:
     return plan if plan.fields == fields else n.Project(plan, output_columns(plan), fields)
 
 

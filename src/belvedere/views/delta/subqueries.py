@@ -96,7 +96,7 @@ def _build_subquery_lookup(plan: n.Node, tree_of: BuildTree) -> SubqueryLookup:
         )
     if not depths:
         return SubqueryLookup(
-            (LookupInput(tree_of(normalize_plan(_strip_sorts(plan))), (), ()),),
+            (LookupInput(tree_of(normalize_plan(_remove_top_sorts(plan))), (), ()),),
             lambda given: given[0],
         )
     above: list[n.Node] = []
@@ -137,7 +137,7 @@ def _split_correlated_filter(node: n.Filter) -> tuple[n.Filter, n.Node]:
     )
 
 
-def _strip_sorts(plan: n.Node) -> n.Node:
+def _remove_top_sorts(plan: n.Node) -> n.Node:
     """The plan without Sorts at its top, where an order has no effect."""
     while isinstance(plan, n.Sort):
         plan = plan.input

@@ -117,9 +117,9 @@ def find_first_rows_filter(node: n.Filter) -> int | None:
 def _needs_no_later_row(frame: Frame, call: e.WindowCall) -> bool:
     """Whether a function depends on no row after the current one and its peers."""
     if call.function.name == "lag":
-        return (_find_shift(call) or 0) > 0
+        return (_match_lag_or_lead_offset(call) or 0) > 0
     ends = frame.end.side in (FrameSide.CURRENT_ROW, FrameSide.PRECEDING)
-    return call.function.name in _OF_FRAMES and ends and not _adds_floats(call)
+    return call.function.name in _OF_FRAMES and ends and not _sums_floats(call)
 
 
 def _find_rank_limit(condition: e.Expression, ranked: set[int]) -> int | None:
@@ -151,36 +151,36 @@ def _find_reach(window: n.Window) -> Reach | None:
 def _find_call_reach(frame: Frame, call: e.WindowCall) -> Reach | None:
     name = call.function.name
     if name in _SHIFTS:
-        shift = _find_shift(call)
+        shift = _match_lag_or_lead_offset(call)
         if shift is None:
             return None
         return Reach(shift, 0) if name == "lag" else Reach(0, shift)
     if name not in _OF_FRAMES or frame.mode is not FrameMode.ROWS or frame.exclude:
         return None
     start, end = _find_bound_offset(frame.start), _find_bound_offset(frame.end)
-    if start is None or end is None or _adds_floats(call):
+    if start is None or end is None or _sums_floats(call):
         return None
     return Reach(max(0, -start), max(0, end))
 
 
-def _find_shift(call: e.WindowCall) -> int | None:
+def _match_lag_or_lead_offset(call: e.WindowCall) -> int | None:
     """The rows that a lag or lead goes; None where that is not a constant."""
     if len(call.arguments) == 1:
         return 1
-    return _find_count(call.arguments[1])
+    return _match_constant_count(call.arguments[1])
 
 
 def _find_bound_offset(bound: FrameBound) -> int | None:
     """The rows from the current one to a bound of its frame, before it negative."""
     if bound.side is FrameSide.CURRENT_ROW:
         return 0
-    count = None if bound.offset is None else _find_count(bound.offset)
+    count = None if bound.offset is None else _match_constant_count(bound.offset)
     if count is None or bound.side not in (FrameSide.PRECEDING, FrameSide.FOLLOWING):
         return None
     return -count if bound.side is FrameSide.PRECEDING else count
 
 
-def _find_count(expression: e.Expression) -> int | None:
+def _match_constant_count(expression: e.Expression) -> int | None:
     while isinstance(expression, e.Cast):
         expression = expression.operand
     match expression:
@@ -190,10 +190,10 @@ def _find_count(expression: e.Expression) -> int | None:
             return None
 
 
-def _adds_floats(call: e.WindowCall) -> bool:
+def _sums_floats(call: e.WindowCall) -> bool:
     """Whether the digits of a sum may depend on where the rows that it is over begin."""
-    return call.function.name in ("sum", "avg") and _has_kind(call.arguments, FLOATS)
+    return call.function.name in ("sum", "avg") and _has_argument_of_kind(call.arguments, FLOATS)
 
 
-def _has_kind(arguments: Sequence[e.Expression], kinds: Sequence[Kind]) -> bool:
+def _has_argument_of_kind(arguments: Sequence[e.Expression], kinds: Sequence[Kind]) -> bool:
     return any(one.type.kind in kinds for one in arguments)

@@ -20,8 +20,8 @@ from belvedere.types import Kind, SqlType
 from belvedere.views.codegen.lookup_chain import TreeLookupChains
 from belvedere.views.compile.auxiliary_views import (
     define_aggregate_auxiliaries,
-    define_auxiliary_limit_rows,
-    define_set_operation_counts,
+    define_limit_auxiliary,
+    define_set_operation_auxiliaries,
 )
 from belvedere.views.compile.compile_view import MaintenancePlan, find_undetermined_part
 from belvedere.views.delta.delta_plan import (
@@ -220,7 +220,7 @@ def _estimate_key_recompute_reads(tree: Recompute) -> ChangeCost:
     if isinstance(tree.plan, n.SetOperation):
         return (
             ChangeCost(gets=2)
-            if len(define_set_operation_counts(tree)) == 2
+            if len(define_set_operation_auxiliaries(tree)) == 2
             else ChangeCost(ranges=2)
         )
     extrema = match_min_max_query(tree)
@@ -231,7 +231,7 @@ def _estimate_key_recompute_reads(tree: Recompute) -> ChangeCost:
         ends = len([number for _, number in parts.calls if number is None])
         others = len([one for one, k in parts.calls if k is not None and one != parts.presence])
         return ChangeCost(gets=1 + others, ranges=ends)
-    if define_auxiliary_limit_rows(tree) is not None or tree.inputs[0].keys:
+    if define_limit_auxiliary(tree) is not None or tree.inputs[0].keys:
         return ChangeCost(ranges=1)
     return ChangeCost(scans=1)
 
@@ -260,7 +260,7 @@ def _rank_recompute_extent(tree: DeltaTree) -> int:
     assembled = (
         define_aggregate_auxiliaries(tree)
         or match_min_max_query(tree)
-        or define_auxiliary_limit_rows(tree)
+        or define_limit_auxiliary(tree)
     )
     counted = isinstance(tree.plan, n.SetOperation) and price.gets
     return 2 if price.scans else int(not assembled and not counted)

@@ -24,8 +24,8 @@ from belvedere.views.compile.auxiliary_views import (
     Auxiliary,
     AuxiliaryGroups,
     define_aggregate_auxiliaries,
-    define_auxiliary_limit_rows,
-    define_set_operation_counts,
+    define_limit_auxiliary,
+    define_set_operation_auxiliaries,
 )
 from belvedere.views.compile.compile_view import MaintenancePlan, find_foreign_table
 from belvedere.views.delta.delta_plan import DeltaTerm, build_delta_terms
@@ -64,7 +64,7 @@ def build_explain_lines(catalog: Catalog, compiled: MaintenancePlan) -> list[str
 
 def describe_auxiliary_view(one: Auxiliary) -> str:
     """One line about what an auxiliary view stores."""
-    tables = ", ".join(dict.fromkeys(_scanned_table_names(one.tree)))
+    tables = ", ".join(dict.fromkeys(_list_scanned_table_names(one.tree)))
     if isinstance(one, AuxiliaryGroups):
         calls = "; ".join(["rows", *map(_describe_aggregate_call, one.calls)])
         return f"groups ({_join_expression_texts(one.groups)}) of {tables}: {calls}"
@@ -74,7 +74,7 @@ def describe_auxiliary_view(one: Auxiliary) -> str:
     return f"rows of {tables} by {keys}"
 
 
-def _scanned_table_names(tree: DeltaTree) -> Iterator[str]:
+def _list_scanned_table_names(tree: DeltaTree) -> Iterator[str]:
     for node in transform.walk_plan(tree.plan):
         if isinstance(node, n.Scan):
             yield node.name
@@ -195,11 +195,13 @@ def _describe_recompute_operator(catalog: Catalog, tree: Recompute) -> Iterator[
         yield f"{describe_node(tree.plan)}: {rows}{which} read again from an index"
         yield from _indent_lines(_describe_delta_tree(catalog, tree.inputs[0].tree))
         return
-    counts = isinstance(tree.plan, n.SetOperation) and len(define_set_operation_counts(tree)) == 2
+    counts = (
+        isinstance(tree.plan, n.SetOperation) and len(define_set_operation_auxiliaries(tree)) == 2
+    )
     if (
         counts
         or define_aggregate_auxiliaries(tree) is not None
-        or define_auxiliary_limit_rows(tree) is not None
+        or define_limit_auxiliary(tree) is not None
     ):
         which = f"for the touched {keys}" if keys else "at every change"
         yield f"{describe_node(tree.plan)}: read again from auxiliary views {which}"

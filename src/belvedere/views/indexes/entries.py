@@ -90,7 +90,7 @@ class IndexParticipant:
         if len(slots) == len(index.parts) and self._where is None:
             self._project = self._table.layout.projector(self._slots)
 
-    def read_columns(self) -> dict[int, tuple[int, ...] | None]:
+    def list_read_columns(self) -> dict[int, tuple[int, ...] | None]:
         by_value = self._project is not None and not self._varying_representation
         return {self.table_id: self._slots if by_value else None}
 
@@ -210,18 +210,22 @@ class IndexParticipant:
     def build_index_entries(self, values: list[bytes]) -> list[tuple[bytes, bytes]]:
         """The index entries of many stored rows, by columns where that is possible."""
         if len(values) >= COLUMNS_ROWS_MIN:
-            found = self._build_entries_by_columns(values)
+            found = self._try_build_entries_by_columns(values)
             if found is not None:
                 return found
         return [entry for value in values if (entry := self.build_index_entry(value)) is not None]
 
-    def _build_entries_by_columns(self, values: list[bytes]) -> list[tuple[bytes, bytes]] | None:
+    def _try_build_entries_by_columns(
+        self, values: list[bytes]
+    ) -> list[tuple[bytes, bytes]] | None:
         from belvedere.codec.arrow.arrow_to_rows import split_binary  # heavy
 
-        found = self.encode_entry_columns(values)
+        found = self.try_encode_entries_by_columns(values)
         return None if found is None else list(zip(*map(split_binary, found), strict=True))
 
-    def encode_entry_columns(self, values: list[bytes]) -> tuple[pa.Array, pa.Array] | None:
+    def try_encode_entries_by_columns(
+        self, values: list[bytes]
+    ) -> tuple[pa.Array, pa.Array] | None:
         """Keys and values of the index entries of stored rows as binary arrays; None where they
         have to be built one by one."""
         from belvedere.codec.arrow import arrow_to_state as form  # heavy

@@ -40,7 +40,7 @@ from belvedere.types import INTEGER, Kind, Row
 from belvedere.values.decimals import EXACT
 from belvedere.views.codegen.group_sums import GroupSums
 from belvedere.views.compile.compile_view import MaintenancePlan
-from belvedere.views.compile.distinct_rows import has_distinct_rows, keeps_distinct_rows
+from belvedere.views.compile.distinct_rows import has_distinct_rows, has_distinct_rows_below_windows
 from belvedere.views.delta.delta_plan import changes_leaf_id
 from belvedere.views.delta.delta_tree import LinearCore, collect_relations, iterate_core_leaves
 from belvedere.views.delta.linear_aggregates import (
@@ -246,7 +246,7 @@ class DuckdbBatchEvaluator:
         """Whether no two stored rows are equal."""
         return self._group is None and (
             has_distinct_rows(self._tree.plan, self._catalog)
-            or keeps_distinct_rows(self._tree.plan, self._catalog)
+            or has_distinct_rows_below_windows(self._tree.plan, self._catalog)
         )
 
     def compute_all_rows(

@@ -35,10 +35,12 @@ class FirstRowsReader:
         places, found = self._places, list[Row]()
         for key in keys:
             first = read_first_or_last_entry(
-                reader, *places.find_range(key), reverse=self._descending
+                reader, *places.get_place_range(key), reverse=self._descending
             )
             if first is not None:
-                found += places.read_rows(reader, *places.find_range(places.place_of_entry(first)))
+                found += places.read_rows_in_range(
+                    reader, *places.get_place_range(places.place_of_entry(first))
+                )
         return found
 
 

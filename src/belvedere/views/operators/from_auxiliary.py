@@ -19,8 +19,8 @@ from belvedere.views.compile.auxiliary_views import (
     AuxiliaryGroups,
     AuxiliaryRows,
     define_aggregate_auxiliaries,
-    define_auxiliary_limit_rows,
-    define_set_operation_counts,
+    define_limit_auxiliary,
+    define_set_operation_auxiliaries,
 )
 from belvedere.views.compile.auxiliary_views import compute_limit_row_count as rows_needed_by
 from belvedere.views.delta.delta_tree import Recompute
@@ -48,7 +48,7 @@ def build_limit_rows_reader(
     tree: Recompute, kept: AuxiliaryViews
 ) -> Callable[[Reader], list[Row]] | None:
     """A reader of the rows that a LIMIT needs: the first ones of its input."""
-    reader_of = kept.build_rows_reader(define_auxiliary_limit_rows(tree))
+    reader_of = kept.build_rows_reader(define_limit_auxiliary(tree))
     if reader_of is None:
         return None
     plan = tree.plan
@@ -144,7 +144,7 @@ def _build_final_value_function(
 def _build_set_operation_assembler(
     tree: Recompute, plan: n.SetOperation, kept: AuxiliaryViews
 ) -> AssembleRows | None:
-    found = [kept.build_groups_reader(one) for one in define_set_operation_counts(tree)]
+    found = [kept.build_groups_reader(one) for one in define_set_operation_auxiliaries(tree)]
     sides = [one for one in found if one is not None]
     if len(sides) != 2:
         return None

@@ -31,14 +31,14 @@ class IndexPlaces:
         self._row_key = table.key.encode
         self._project = table.layout.projector(columns)
 
-    def find_range(self, prefix: Row) -> tuple[bytes, bytes]:
+    def get_place_range(self, prefix: Row) -> tuple[bytes, bytes]:
         """The keys of a place. Those that the index cannot tell apart by order are one place."""
         run = find_run(self._key, prefix, self._groups)
         start, end = self._key.prefix_range(prefix) if run is None else (run, next_prefix(run))
         assert end is not None
         return start, end
 
-    def read_rows(self, reader: Reader, start: bytes, end: bytes) -> list[Row]:
+    def read_rows_in_range(self, reader: Reader, start: bytes, end: bytes) -> list[Row]:
         if start >= end:
             return []
         entries = [entry for batch in reader.scan(start, end) for _, entry in batch]

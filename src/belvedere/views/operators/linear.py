@@ -114,7 +114,10 @@ class LinearCoreOperator:
             for term, rows in terms:
                 given = sides
                 if term.foreign_key_joins and step.prunes_foreign_keys:
-                    given = {at: _drop_pruned_inserts(term, at, side) for at, side in sides.items()}
+                    given = {
+                        at: _drop_inserts_by_foreign_key(term, at, side)
+                        for at, side in sides.items()
+                    }
                 yield from _run_delta_term(term, rows, given, step.before)
 
     def _needs_separate_steps(self, relations: frozenset[int]) -> bool:
@@ -205,7 +208,7 @@ def _count_unique_key_lookups(plan: n.Node) -> int:
     return sum(join.lookup is not None and join.lookup.access.full_key for join in joins)
 
 
-def _drop_pruned_inserts(term: DeltaTerm, leaf: int, sides: LeafChanges) -> LeafChanges:
+def _drop_inserts_by_foreign_key(term: DeltaTerm, leaf: int, sides: LeafChanges) -> LeafChanges:
     return sides._replace(added=sides.updated_rows) if term.can_prune_inserts(leaf) else sides
 
 

@@ -75,10 +75,16 @@ class RecomputeOperator:
     def compute_delta(self, step: DeltaStep) -> WeightedRows:
         changed = [[row for row, _ in source.compute_delta(step)] for source in self._inputs]
         window = self._window_rows
-        if window is not None and window.is_near and len(changed[0]) <= CHANGED_ROWS_MAX:
+        if (
+            window is not None
+            and window.reads_rows_around_change
+            and len(changed[0]) <= CHANGED_ROWS_MAX
+        ):
             if changed[0]:
                 run = lambda reader, rows: self._run_plan_on_inputs(reader, [rows])  # noqa: E731
-                yield from window.compute_near_delta(changed[0], step.before, step.after, run)
+                yield from window.compute_delta_around_changes(
+                    changed[0], step.before, step.after, run
+                )
             return
         touched = self._find_touched_keys(changed, step.before)
         if touched:
@@ -195,7 +201,7 @@ class RecomputeOperator:
             return self._run_plan_on_inputs(
                 reader, [self._first_rows.read_first_rows(reader, keys)]
             )
-        if self._window_rows is not None and not self._window_rows.is_near:
+        if self._window_rows is not None and not self._window_rows.reads_rows_around_change:
             return self._run_plan_on_inputs(
                 reader, [self._window_rows.read_first_rows(reader, keys)]
             )

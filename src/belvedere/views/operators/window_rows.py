@@ -55,7 +55,7 @@ class WindowRowsReader:
         self._below, self._above = reversed(reach) if query.descending else reach
 
     @property
-    def is_near(self) -> bool:
+    def reads_rows_around_change(self) -> bool:
         """Whether a change touches the rows around it; else the first rows of its partition."""
         return self._query.reach is not None
 
@@ -64,17 +64,17 @@ class WindowRowsReader:
         count, found = self._query.first_rows, []
         assert count is not None
         for key in keys:
-            first, last = self._places.find_range(key)
+            first, last = self._places.get_place_range(key)
             entries = self._scan_entries(
                 reader, first, last, count=count, reverse=self._query.descending
             )
             if entries:
-                start, end = self._places.find_range(self._places.place_of_entry(entries[-1]))
+                start, end = self._places.get_place_range(self._places.place_of_entry(entries[-1]))
                 low, high = (start, last) if self._query.descending else (first, end)
-                found += self._places.read_rows(reader, low, high)
+                found += self._places.read_rows_in_range(reader, low, high)
         return found
 
-    def compute_near_delta(
+    def compute_delta_around_changes(
         self, changed: list[Row], before: Reader, after: Reader, run: RunOnRows
     ) -> WeightedRows:
         """The delta of a step that inserts or deletes these rows."""
@@ -98,45 +98,51 @@ class WindowRowsReader:
         return merged
 
     def _find_core_range(self, place: Row, states: Iterable[Reader]) -> _CoreRange:
-        first, last = self._places.find_range(place[: self._query.partition])
-        start, end = self._places.find_range(place)
-        lows = [self._go_down(reader, first, start, self._above) for reader in states]
-        highs = [self._go_up(reader, end, last, self._below) for reader in states]
+        first, last = self._places.get_place_range(place[: self._query.partition])
+        start, end = self._places.get_place_range(place)
+        lows = [
+            self._find_start_rows_before(reader, first, start, self._above) for reader in states
+        ]
+        highs = [self._find_end_rows_after(reader, end, last, self._below) for reader in states]
         return _CoreRange(min(lows), max(highs), first, last)
 
     def _compute_core_rows(self, reader: Reader, core: _CoreRange, run: RunOnRows) -> Iterator[Row]:
-        inside = self._places.read_rows(reader, core.low, core.high)
+        inside = self._places.read_rows_in_range(reader, core.low, core.high)
         if not inside:
             return
-        low = self._go_down(reader, core.first, core.low, self._below)
-        high = self._go_up(reader, core.high, core.last, self._above)
-        around = self._places.read_rows(reader, low, core.low) + self._places.read_rows(
-            reader, core.high, high
-        )
-        wanted = set(map(self._find_canonical_place, inside))
+        low = self._find_start_rows_before(reader, core.first, core.low, self._below)
+        high = self._find_end_rows_after(reader, core.high, core.last, self._above)
+        around = self._places.read_rows_in_range(
+            reader, low, core.low
+        ) + self._places.read_rows_in_range(reader, core.high, high)
+        wanted = set(map(self._make_canonical_place, inside))
         for row in run(reader, inside + around):
-            if self._find_canonical_place(row) in wanted:
+            if self._make_canonical_place(row) in wanted:
                 yield row
 
-    def _find_canonical_place(self, row: Row) -> Row:
+    def _make_canonical_place(self, row: Row) -> Row:
         return self._canonical(tuple([row[at] for at in self._query.place]))
 
     # -- the index ----------------------------------------------------------------------------
 
-    def _go_down(self, reader: Reader, first: bytes, start: bytes, count: int) -> bytes:
+    def _find_start_rows_before(
+        self, reader: Reader, first: bytes, start: bytes, count: int
+    ) -> bytes:
         """Where the place begins of the row that lies so many rows before a key."""
         entries = self._scan_entries(reader, first, start, count=count, reverse=True)
         return (
-            self._places.find_range(self._places.place_of_entry(entries[-1]))[0]
+            self._places.get_place_range(self._places.place_of_entry(entries[-1]))[0]
             if entries
             else start
         )
 
-    def _go_up(self, reader: Reader, end: bytes, last: bytes, count: int) -> bytes:
+    def _find_end_rows_after(self, reader: Reader, end: bytes, last: bytes, count: int) -> bytes:
         """Where the place ends of the row that lies so many rows after a key."""
         entries = self._scan_entries(reader, end, last, count=count, reverse=False)
         return (
-            self._places.find_range(self._places.place_of_entry(entries[-1]))[1] if entries else end
+            self._places.get_place_range(self._places.place_of_entry(entries[-1]))[1]
+            if entries
+            else end
         )
 
     def _scan_entries(

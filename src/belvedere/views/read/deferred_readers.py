@@ -29,7 +29,7 @@ def build_caught_up_reader(
     writer = DerivedRows(transaction)
     for view in views:
         logged = window.log_range_after(marks[view.id]).changes_of_relations(frozenset(view.inputs))
-        changes = _append_own_changes(logged, transaction, frozenset(view.inputs))
+        changes = _merge_own_changes(logged, transaction, frozenset(view.inputs))
         if changes:
             maintainer = registry.get_view_maintainer(transaction.catalog, view)
             before = build_reader_before_changes(transaction, changes, maintainer.indexes)
@@ -58,7 +58,7 @@ def _read_log_window(
     return LogWindow(records, starts, reader.position, relations)
 
 
-def _append_own_changes(
+def _merge_own_changes(
     logged: list[RowChange], transaction: Transaction, relations: frozenset[int]
 ) -> list[RowChange]:
     """All pending changes: the log after the watermark, then the transaction's own changes."""

@@ -47,7 +47,7 @@ def expand_views(
     return transform.rewrite_nodes(plan, n.Scan, expand_scan, subplans=True)
 
 
-def expand_some_views(plan: n.Node, plans: Mapping[int, n.Node]) -> n.Node:
+def expand_views_by_id(plan: n.Node, plans: Mapping[int, n.Node]) -> n.Node:
     """The plan with the scans of these views replaced; by id, plans of the views' columns."""
 
     def expand_scan(scan: n.Scan) -> n.Node:

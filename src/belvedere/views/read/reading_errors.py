@@ -37,7 +37,9 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-def name_failing_views(registry: ViewRegistry, catalog: Catalog, plan: n.Node, rows: Rows) -> Rows:
+def name_views_in_row_errors(
+    registry: ViewRegistry, catalog: Catalog, plan: n.Node, rows: Rows
+) -> Rows:
     """The rows of a plan; an error that a view it reads causes is told with the view."""
     views = list_views_read_by_plan(catalog, plan)
     if not views:
@@ -59,7 +61,7 @@ def name_failing_views(registry: ViewRegistry, catalog: Catalog, plan: n.Node, r
     return run_rows
 
 
-def name_failing_views_of_read(
+def name_views_in_read_errors(
     registry: ViewRegistry,
     catalog: Catalog,
     plan: n.Node,

@@ -51,7 +51,7 @@ def _rewrite_filtered_scans(node: n.Node, catalog: Catalog) -> n.Node:
             bare = n.Scan(node.relation, node.name, node.slots, node.fields)
             return _build_index_plan_for_scan(bare, condition, catalog) or node
         case n.Limit(input=n.Sort() as sort):
-            ordered = _read_in_index_order(sort, catalog)
+            ordered = _build_plan_in_index_order(sort, catalog)
             if ordered is not None:
                 return replace(node, input=ordered)
             return replace(node, input=_rewrite_filtered_scans(sort, catalog))
@@ -88,7 +88,7 @@ def _build_index_plan_for_scan(
     return None
 
 
-def _read_in_index_order(sort: n.Sort, catalog: Catalog) -> n.Node | None:
+def _build_plan_in_index_order(sort: n.Sort, catalog: Catalog) -> n.Node | None:
     """The sort over an index whose order it asks for, in place of the relation it sorts."""
     keys, below = [key.expression for key in sort.keys], sort.input
     while isinstance(below, n.Project):

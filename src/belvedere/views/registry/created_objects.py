@@ -62,7 +62,7 @@ class StoppableWriter(DerivedRows):
             interrupts.check_statement()
 
 
-def backfill_created_objects(
+def compute_created_rows(
     registry: MaintainerProvider, catalog: Catalog, ids: Iterable[int], reader: Reader
 ) -> Rows:
     """All rows of these indexes and views, which are ready in `catalog`; each may read those of the
@@ -73,7 +73,7 @@ def backfill_created_objects(
         writer = StoppableWriter(EmptyReader(catalog))
         item = catalog.get(id_)
         if isinstance(item, Index):
-            _backfill_index(registry, item, seen, writer)
+            _derive_index_entries(registry, item, seen, writer)
         elif isinstance(item, View):
             maintainer = registry.get_view_maintainer(catalog, item)
             try:
@@ -87,7 +87,7 @@ def backfill_created_objects(
     return rows
 
 
-def _backfill_index(
+def _derive_index_entries(
     registry: MaintainerProvider, index: Index, reader: Reader, writer: DerivedRows
 ) -> None:
     batches = reader.scan(*keyspace.relation_range(index.table))

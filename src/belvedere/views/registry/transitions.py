@@ -39,7 +39,7 @@ from belvedere.views.changefeed.entries import (
     start_changefeed,
 )
 from belvedere.views.maintain.log_window import build_reader_before_changes, consolidate_net_changes
-from belvedere.views.registry.created_objects import backfill_created_objects
+from belvedere.views.registry.created_objects import compute_created_rows
 from belvedere.views.registry.maintainer_provider import MaintainerProvider
 from belvedere.views.state.schedule_groups import find_or_allocate_group
 from belvedere.views.state.watermarks import (
@@ -101,7 +101,7 @@ class ViewTransitionParticipant:
         }
 
     def backfill_created(self, created: Collection[int], after: Reader) -> Rows:
-        return backfill_created_objects(self._registry, after.catalog, created, after)
+        return compute_created_rows(self._registry, after.catalog, created, after)
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         given: dict[int, int] = {}  # watermarks that groups get in this very commit

@@ -102,7 +102,7 @@ def list_definition_versions(catalog: Catalog, view: View) -> object:
     return (view.definition, view.part, view.form, tables, named)
 
 
-def _index_and_auxiliary_versions(catalog: Catalog, view: View) -> object:
+def _list_index_and_auxiliary_versions(catalog: Catalog, view: View) -> object:
     """Versions of the indexes and auxiliary views that maintenance reads."""
     indexes = [
         [(i.id, i.version, i.state) for i in catalog.table_indexes(id_)] for id_ in view.inputs
@@ -134,7 +134,7 @@ class ViewRegistry:
         if found is None:
             read, indexes = (
                 self._get_compiled_definition(catalog, view),
-                _index_and_auxiliary_versions(catalog, view),
+                _list_index_and_auxiliary_versions(catalog, view),
             )
             known = self._maintainers.get(view.id)
             if known is None or known.read is not read or known.indexes != indexes:
@@ -276,7 +276,7 @@ class ViewRegistry:
             list_definition_versions(catalog, view), compiled, auxiliary
         )
 
-    def use_compiled_definition(
+    def cache_definition_in_catalog(
         self, catalog: Catalog, id_: int, compiled: MaintenancePlan
     ) -> None:
         """Use the compiled definition of a view of this catalog alone, which is not stored."""

@@ -12,10 +12,10 @@ from belvedere.catalog.view_options import Backfill
 def list_unfinished_builds(catalog: Catalog) -> tuple[Index | View, ...]:
     """The indexes and views whose build has begun and not ended: not backfilled yet, or staged and
     not yet put in place of the view they replace."""
-    return select_builds(catalog.objects.values())
+    return select_unfinished_builds(catalog.objects.values())
 
 
-def select_builds(objects: Iterable[AnyObject | None]) -> tuple[Index | View, ...]:
+def select_unfinished_builds(objects: Iterable[AnyObject | None]) -> tuple[Index | View, ...]:
     """The unfinished builds among objects of a catalog."""
     return tuple(
         [item for item in objects if isinstance(item, Index | View) and is_unfinished_build(item)]
@@ -42,7 +42,7 @@ def is_staged_replacement(item: Index | View) -> bool:
     return isinstance(item, View) and item.state is ObjectState.READY and item.replaces is not None
 
 
-def select_resumed_builds(left: Sequence[Index | View], *, every: bool) -> list[Index | View]:
+def select_builds_to_resume(left: Sequence[Index | View], *, every: bool) -> list[Index | View]:
     """The unfinished items whose build is resumed: resumable views, or with `every` all views; and
     the indexes and auxiliary views they depend on. In the order in which they are backfilled."""
     asked = [

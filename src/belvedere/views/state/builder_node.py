@@ -48,7 +48,7 @@ def record_builder_changes(
 ) -> None:
     """In the commit of a catalog change: make this node the builder of each build that begins, and
     remove the builder of each build that ends."""
-    for old, new in _changed_indexes_and_views(changes):
+    for old, new in _decode_changed_indexes_and_views(changes):
         was, is_ = is_unfinished_build(old), is_unfinished_build(new)
         if is_ and not was and new is not None:
             writer.put(builder_store_key(new.id), _NODE.pack(node))
@@ -74,7 +74,7 @@ def _delete_build_records(old: Index | View, new: Index | View | None, writer: W
         writer.delete(keyspace.watermark_key(new.id))
 
 
-def _changed_indexes_and_views(
+def _decode_changed_indexes_and_views(
     changes: Sequence[RowChange],
 ) -> Iterator[tuple[Index | View | None, Index | View | None]]:
     for change in changes:

@@ -16,6 +16,6 @@ def find_or_allocate_group(edit: CatalogEdit, schedule: Schedule) -> int:
     return edit.allocate_id()
 
 
-def schedules_by_group(views: tuple[View, ...]) -> dict[int, Schedule]:
+def map_groups_to_schedules(views: tuple[View, ...]) -> dict[int, Schedule]:
     """The groups of these deferred views."""
     return {view.group: view.options.schedule for view in views}
