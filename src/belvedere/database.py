@@ -75,7 +75,7 @@ from belvedere.views.indexes.entries import (
 from belvedere.views.indexes.participants import build_non_view_participants
 from belvedere.views.registry.view_registry import Bind, ViewRegistry, refuse_view_definitions
 from belvedere.views.service import ViewService
-from belvedere.views.state.build_state import list_new_builds
+from belvedere.views.state.build_state import list_begun_builds
 
 MEMORY = ":memory:"
 _SUFFIX = struct.Struct(">Q")
@@ -236,7 +236,7 @@ class Database:
         and views it created are backfilled; when that fails, they are dropped again."""
         result, edit, changed = self.run_transaction(partial(edit_catalog, change))
         keys = foreign_keys.added_foreign_keys(edit.before, changed.values())
-        self.views.backfills.backfill_and_mark_ready(list_new_builds(changed, edit.first_id))
+        self.views.backfills.backfill_and_mark_ready(list_begun_builds(changed, edit.first_id))
         if keys:
             foreign_keys.require_parents(keys, self.begin, self.change_schema)
         self.views.start_or_wake_worker()

@@ -160,7 +160,7 @@ def _measure_immediate_change_cost(
     registry, log, relations = session.host.views.registry, session.host.log, frozenset(view.inputs)
     start = _find_measured_start(session, reader)
     window = LogWindow(log.read_bytes(start, reader.position), (start,), reader.position, relations)
-    changes = window.log_range_after(start).changes_of_relations(relations)
+    changes = window.get_log_range_after(start).get_changes_of_relations(relations)
     if not changes:
         return None
     try:

@@ -97,7 +97,7 @@ class ViewBackfill:
     def __len__(self) -> int:
         return len(self.sums) + len(self._keys)
 
-    def rows_per_step(self, number: int) -> int:
+    def get_rows_per_step(self, number: int) -> int:
         """How many rows a phase adds at once."""
         return self.plan.phases[number].part.batch_row_count if self.plan.phases else 1
 

@@ -168,7 +168,7 @@ class BackfillRunner:
                 self.walk_table_for_views([fill], number, phase.part.driver, start)
             elif phase.part.driver is None:
                 fill.sum_walked_rows(number, ())
-                self._write_phase_end([fill], number)
+                self._write_sums_at_phase_end([fill], number)
             else:
                 self._walk_key_list(fill, number, phase.part.driver, start)
         if fill.plan.has_key_lists:
@@ -182,7 +182,7 @@ class BackfillRunner:
         key_of, decode = compiled.key_of, compiled.decode
         start = after or compiled.start
         batches = self._reader.scan_values(start, compiled.end, batch_rows=BATCH_ROWS)
-        self._add_batches_and_write(fills, number, batches, lambda value: key_of(decode(value)))
+        self._sum_batches_and_write(fills, number, batches, lambda value: key_of(decode(value)))
 
     def _walk_key_list(
         self, fill: ViewBackfill, number: int, listed: KeyList, after: bytes
@@ -197,16 +197,16 @@ class BackfillRunner:
                 last[:] = [batch[-1][0]]
                 yield [listed.decode_key(value) for _, value in batch]
 
-        self._add_batches_and_write([fill], number, decode_key_batches(), lambda _: last[0])
+        self._sum_batches_and_write([fill], number, decode_key_batches(), lambda _: last[0])
 
-    def _add_batches_and_write(
+    def _sum_batches_and_write(
         self,
         fills: Sequence[ViewBackfill],
         number: int,
         batches: Iterator[list[T]],
         key_of: Callable[[T], bytes],
     ) -> None:
-        together = min(ROWS_MAX, max(fill.rows_per_step(number) for fill in fills))
+        together = min(ROWS_MAX, max(fill.get_rows_per_step(number) for fill in fills))
         walked: list[T] = []
         since = 0
         for batch in batches:
@@ -223,9 +223,9 @@ class BackfillRunner:
             self._build.report_rows_and_throttle(len(batch), time.perf_counter() - started)
         for fill in fills if walked else ():
             fill.sum_walked_rows(number, walked)
-        self._write_phase_end(fills, number)
+        self._write_sums_at_phase_end(fills, number)
 
-    def _write_phase_end(self, fills: Sequence[ViewBackfill], number: int) -> None:
+    def _write_sums_at_phase_end(self, fills: Sequence[ViewBackfill], number: int) -> None:
         """End a phase; the last one also ends the backfill, unless key lists remain to delete."""
         over = number + 1 == fills[0].plan.phase_count and not fills[0].plan.has_key_lists
         self._write_sums_and_progress(fills, None if over else (number + 1, b""))

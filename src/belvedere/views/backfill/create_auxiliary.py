@@ -62,7 +62,7 @@ def _create_auxiliary(
     fields = compiled.build_read_plan(0).fields
     definition = replace(
         parent,
-        name=_name_auxiliary(edit, parent.name, part),
+        name=_make_auxiliary_name(edit, parent.name, part),
         columns=tuple((f"{i} {field.name}", field.type) for i, field in enumerate(fields)),
         stored=tuple((f"{i} {field.name}", field.type) for i, field in enumerate(compiled.stored)),
         key_columns=compiled.key_column_count,
@@ -85,7 +85,7 @@ def _create_auxiliary(
     return id_
 
 
-def _name_auxiliary(edit: CatalogEdit, parent: str, part: int) -> str:
+def _make_auxiliary_name(edit: CatalogEdit, parent: str, part: int) -> str:
     """The name of a part of a view; of those whose names are cut to the same one, each its own."""
     name = f"{parent} (auxiliary {part})"
     if len(name.encode()) <= NAME_BYTES_MAX:

@@ -62,7 +62,7 @@ def try_backfill_index_by_files(host: HostDatabase, index: Index, build: BuildCo
                     if failpoints.armed:
                         failpoints.hit("backfill.chunk")
                     build.check()
-            _catch_up_entries(host, participant, reader.position, build)
+            _catch_up_changed_entries(host, participant, reader.position, build)
         finally:
             host.log.unpin(pin)
     return True
@@ -90,7 +90,7 @@ def _try_collect_sorted_entries(
     return StateEntries(columns=sort_pairs(*[pa.concat_arrays(arrays) for arrays in zip(*found)]))
 
 
-def _catch_up_entries(
+def _catch_up_changed_entries(
     host: HostDatabase, participant: IndexParticipant, position: int, build: BuildControl
 ) -> None:
     """Make the entries of rows that have changed since `position` those of the newest rows."""
@@ -103,7 +103,7 @@ def _catch_up_entries(
             newest: Reader, entries: list[Write] = entries, ended: list[bool] = ended
         ) -> list[Write]:
             through = min(newest.position, reached[0] + POSITIONS_MAX)
-            entries[:] = _build_newest_entries(host, participant, newest, reached[0], through)
+            entries[:] = _build_changed_entry_writes(host, participant, newest, reached[0], through)
             reached[0] = through
             ended[0] = through == newest.position
             place = None if ended[0] else BackfillProgress(BY_FILES)
@@ -115,7 +115,7 @@ def _catch_up_entries(
         build.check()
 
 
-def _build_newest_entries(
+def _build_changed_entry_writes(
     host: HostDatabase, participant: IndexParticipant, newest: Reader, after: int, through: int
 ) -> Sequence[Write]:
     """The entries of the rows that changed in this range of the log, as their newest rows have

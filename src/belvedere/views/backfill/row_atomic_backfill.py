@@ -122,27 +122,27 @@ def backfill_index_at_snapshot(
 ) -> None:
     """Write the entries of every row of an index's table; 23505 when values are not unique."""
     with begin() as snapshot:
-        for writes in _build_entry_batches(snapshot, index, compile_expression):
+        for writes in _build_index_entry_batches(snapshot, index, compile_expression):
             commits.write_backfill(snapshot.snapshot.batch, writes)
-        unique = _get_index(snapshot.catalog, index).unique
+        unique = _require_index(snapshot.catalog, index).unique
     if unique:
         # Transactions that looked for a value before its entry was written have ended after this.
         commits.wait_for_lock_holders()
         with begin() as later:
-            for _ in _build_entry_batches(later, index, compile_expression):
+            for _ in _build_index_entry_batches(later, index, compile_expression):
                 pass
 
 
-def _get_index(catalog: Catalog, id_: int) -> Index:
+def _require_index(catalog: Catalog, id_: int) -> Index:
     index = catalog.get(id_)
     assert isinstance(index, Index)
     return index
 
 
-def _build_entry_batches(
+def _build_index_entry_batches(
     snapshot: Transaction, id_: int, compile_expression: CompileExpression
 ) -> Iterator[list[RowWrite]]:
-    index = _get_index(snapshot.catalog, id_)
+    index = _require_index(snapshot.catalog, id_)
     table = compiled_table(snapshot.catalog, index.table)
     participant = IndexParticipant(snapshot.catalog, index, compile_expression)
     seen: set[bytes] = set()

@@ -122,7 +122,7 @@ class TreeLookupChains:
         found = sorted(prefix for prefix in everywhere if prefix in self.chains_by_table)
         return int.from_bytes(found[0][1:]) if found else None
 
-    def covers_changes(self, changes: Sequence[RowChange]) -> bool:
+    def covers_all_changes(self, changes: Sequence[RowChange]) -> bool:
         """Whether a chain covers every change: in no branch two tables change together."""
         return self._is_core and self.covers_changed_tables(
             frozenset([c[0][:PREFIX] for c in changes])

@@ -368,15 +368,17 @@ def _define_distinct_auxiliary(
 
 def _project_to_columns(tree: DeltaTree, columns: Expressions) -> DeltaTree:
     """The tree with only these columns."""
-    fields = tuple(Field(_name_expression(one), one.type) for one in columns)
+    fields = tuple(Field(_make_expression_name(one), one.type) for one in columns)
     return build_projected_tree(tree, columns, fields)
 
 
 def _make_numbered_columns(expressions: Expressions) -> Expressions:
-    return tuple(e.Column(i, one.type, _name_expression(one)) for i, one in enumerate(expressions))
+    return tuple(
+        e.Column(i, one.type, _make_expression_name(one)) for i, one in enumerate(expressions)
+    )
 
 
-def _name_expression(expression: e.Expression) -> str:
+def _make_expression_name(expression: e.Expression) -> str:
     return expression.name if isinstance(expression, e.Column) else print_expression(expression)
 
 

@@ -71,7 +71,9 @@ def _determines_all_leaf_rows(branch: CoreBranch, catalog: Catalog) -> bool:
     while waiting:
         for _ in pairs:
             known |= {b for a, b in pairs if a in known} | {a for a, b in pairs if b in known}
-        found = next((leaf for leaf in waiting if _has_known_key(leaf, known, catalog)), None)
+        found = next(
+            (leaf for leaf in waiting if _has_determined_primary_key(leaf, known, catalog)), None
+        )
         if found is None:
             return False
         known |= set(found.column_range)
@@ -79,7 +81,7 @@ def _determines_all_leaf_rows(branch: CoreBranch, catalog: Catalog) -> bool:
     return True
 
 
-def _has_known_key(leaf: CoreLeaf, known: set[int], catalog: Catalog) -> bool:
+def _has_determined_primary_key(leaf: CoreLeaf, known: set[int], catalog: Catalog) -> bool:
     table = None if leaf.constant is not None else catalog.get(leaf.relation)
     if not isinstance(table, Table) or not set(table.primary_key) <= set(leaf.slots):
         return False

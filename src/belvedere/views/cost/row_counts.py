@@ -62,7 +62,7 @@ class RowCounts:
         for relation, known in list(self._tables.items()):
             if known.position == span.start and relation in log_range.relations:
                 rows = known.rows + _count_net_inserted_rows(
-                    log_range.changes_of_relations(frozenset((relation,)))
+                    log_range.get_changes_of_relations(frozenset((relation,)))
                 )
                 self._tables[relation] = _TableCount(span.end, max(rows, 0.0))
 

@@ -142,21 +142,21 @@ def compute_unit_batches(
     for unit in behind:
         if unit.start >= through or not window.has_changes_after(unit.start):
             continue
-        log_range = window.log_range_after(unit.start)
+        log_range = window.get_log_range_after(unit.start)
         registry.tiers.row_counts.add_changes_to_table_counts(
             PositionSpan(unit.start, through), log_range
         )
         if unit.start not in befores and any(
             _needs_tables_before(
-                maintainers[view.id], log_range.changes_of_relations(frozenset(view.inputs))
+                maintainers[view.id], log_range.get_changes_of_relations(frozenset(view.inputs))
             )
             for view in unit.views
         ):
-            changed = log_range.changes_of_relations(looked_at)
+            changed = log_range.get_changes_of_relations(looked_at)
             befores[unit.start] = build_reader_before_changes(reader, changed, registry.indexes)
         work = _BatchComputation(registry, reader, befores.get(unit.start, reader), unit, through)
         for view in unit.views:
-            changes = log_range.changes_of_relations(frozenset(view.inputs))
+            changes = log_range.get_changes_of_relations(frozenset(view.inputs))
             work.compute_view_additions(view, maintainers[view.id], changes, log_range.shared)
         yield work.build_batch(log_range.logged)
 

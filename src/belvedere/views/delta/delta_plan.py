@@ -197,7 +197,7 @@ class _TermBuilder:
             leaf = self._branch.leaves[number]
             id_ = changes_leaf_id(number) if self._keys_leaf is None else self._keys_leaf
             self._add_leaf_to_join(n.Changes(id_, leaf.name, leaf.slots, leaf.fields), number)
-        for lookup in self._lookups.order_leaves(self._changed):
+        for lookup in self._lookups.order_leaves_for_join(self._changed):
             self._add_looked_up_leaf(lookup)
         assert self._node is not None
         columns = transform.renumber_all(self._branch.columns, self._column_map)
@@ -212,7 +212,7 @@ class _TermBuilder:
         if lookup.key is None:
             self.scans += 1
         elif self._node is not None:  # the first leaf is scanned
-            access = self._build_access(lookup)
+            access = self._build_lookup_access(lookup)
             # Encoded keys are equal exactly where SQL says that the values are equal.
             implied = {id(fact.condition) for fact in lookup.used}
             self._pending_conditions = [
@@ -221,7 +221,7 @@ class _TermBuilder:
         scan = n.Scan(leaf.relation, leaf.name, leaf.slots, leaf.fields)
         self._add_leaf_to_join(scan, lookup.number, access)
 
-    def _build_access(self, lookup: LeafLookup) -> paths.Access:
+    def _build_lookup_access(self, lookup: LeafLookup) -> paths.Access:
         assert lookup.key is not None
         parts: list[paths.Part] = []
         for fact in lookup.used:
@@ -242,7 +242,7 @@ class _TermBuilder:
         self._width += len(node.fields)
         for at, column in enumerate(self._lookups.column_ranges[number]):
             self._column_map[column] = width + at
-        ready, self._pending_conditions = self._lookups.split_conditions(
+        ready, self._pending_conditions = self._lookups.split_evaluable_conditions(
             self._pending_conditions, self._column_map.keys()
         )
         condition = transform.conjunction(list(transform.renumber_all(ready, self._column_map)))

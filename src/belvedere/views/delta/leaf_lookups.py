@@ -94,7 +94,7 @@ class BranchLookups:
             if relation
         }
 
-    def split_conditions(
+    def split_evaluable_conditions(
         self, conditions: list[e.Expression], known: Collection[int]
     ) -> tuple[list[e.Expression], list[e.Expression]]:
         """Those that read known columns only, and the others."""
@@ -105,11 +105,11 @@ class BranchLookups:
         """The indexes that would save scans of the term of these changed leaves."""
         return [
             IndexRequirement(self.branch.leaves[one.number].relation, tuple(sorted(one.equalities)))
-            for one in self.order_leaves(changed)
+            for one in self.order_leaves_for_join(changed)
             if one.key is None and one.equalities
         ]
 
-    def order_leaves(self, changed: tuple[int, ...]) -> list[LeafLookup]:
+    def order_leaves_for_join(self, changed: tuple[int, ...]) -> list[LeafLookup]:
         """The other leaves in the order in which a term joins them, each with its look-up."""
         known: set[int] = set()
         for number in changed:

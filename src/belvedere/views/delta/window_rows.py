@@ -69,7 +69,7 @@ def match_window_rows_query(catalog: Catalog, tree: Recompute) -> WindowRowsQuer
     branch = match_plain_table_branch(tree.inputs[0].tree)
     if not isinstance(plan, n.Window) or branch is None:
         return None
-    reach, first = _find_reach(plan), tree.first_rows
+    reach, first = _find_window_reach(plan), tree.first_rows
     if reach is None and first is None:
         return None
     partition = [find_table_slot(branch, one) for one in plan.partition]
@@ -139,7 +139,7 @@ def _find_rank_limit(condition: e.Expression, ranked: set[int]) -> int | None:
 # -- reach -----------------------------------------------------------------------------------------
 
 
-def _find_reach(window: n.Window) -> Reach | None:
+def _find_window_reach(window: n.Window) -> Reach | None:
     found = [_find_call_reach(window.frame, call) for call in window.calls]
     known = [one for one in found if one is not None]
     if not known or len(known) < len(found):

@@ -56,7 +56,7 @@ def require_unique_index_rows(reader: Reader, view: View) -> None:
     stored = compiled_view(reader.catalog, view.id)
     keys = UniqueKeyReader(stored)
     before = b""
-    for state in _scan_states(reader, stored.start, stored.end):
+    for state in _scan_state_values(reader, stored.start, stored.end):
         key, count = keys.decode_key_and_row_count(state)
         if key is not None:
             start = stored.key.encode_prefix(key)
@@ -65,7 +65,7 @@ def require_unique_index_rows(reader: Reader, view: View) -> None:
             before = start
 
 
-def _scan_states(reader: Reader, start: bytes, end: bytes) -> Iterator[bytes]:
+def _scan_state_values(reader: Reader, start: bytes, end: bytes) -> Iterator[bytes]:
     for batch in reader.scan(start, end):
         for _, state in batch:
             yield state

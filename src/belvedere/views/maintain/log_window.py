@@ -72,7 +72,7 @@ class LogWindow:
         changes."""
         return any(self._moves[self._starts.index(start) :])
 
-    def log_range_after(self, start: int) -> LogRange:
+    def get_log_range_after(self, start: int) -> LogRange:
         """The net changes in start < position <= through."""
         known = self._ranges.get(start)
         if known is None:
@@ -165,7 +165,7 @@ class LogRange:
         self.relations = self._by_relation.keys()
         self._of: dict[frozenset[int], list[RowChange]] = {}
 
-    def changes_of_relations(self, relations: frozenset[int]) -> list[RowChange]:
+    def get_changes_of_relations(self, relations: frozenset[int]) -> list[RowChange]:
         """The changes of these relations, the same list at every call."""
         known = self._of.get(relations)
         if known is None:
@@ -184,8 +184,8 @@ def consolidate_net_changes(
     """The net change of every row of these relations over the log after a position."""
     return (
         LogWindow(batches, (after,), keyspace.POSITION_MAX, relations)
-        .log_range_after(after)
-        .changes_of_relations(relations)
+        .get_log_range_after(after)
+        .get_changes_of_relations(relations)
     )
 
 

@@ -148,7 +148,7 @@ class ViewMaintainer:
             self._single_row_functions[prefix] = (
                 compile_single_row_function(self._catalog, legs[0], self._group, self._stored)
                 if len(legs) == 1
-                and self._lookup_chains.covers_changes([RowChange(prefix, None, b"")])
+                and self._lookup_chains.covers_all_changes([RowChange(prefix, None, b"")])
                 else None
             )
         return self._single_row_functions[prefix]
@@ -233,7 +233,7 @@ class ViewMaintainer:
     def has_independent_changes(self, changes: Sequence[RowChange]) -> bool:
         """Whether each change adds independently of the others: no two tables of one join
         change."""
-        return self._lookup_chains.covers_changes(changes)
+        return self._lookup_chains.covers_all_changes(changes)
 
     @cached_property
     def driving_table(self) -> int | None:
@@ -272,7 +272,7 @@ class ViewMaintainer:
         return (
             bool(changes)
             and self.reads_unchanged_rows
-            and not self._lookup_chains.covers_changes(changes)
+            and not self._lookup_chains.covers_all_changes(changes)
         )
 
     def build_part_operator(self, part: DeltaTree) -> DeltaOperator:

@@ -198,7 +198,7 @@ def try_build_amount_matrix(
 
 
 def _try_convert_to_units(array: pa.Array, scale: int) -> Any:
-    """A column in units of the last of so many digits."""
+    """A column in units of the last of so many digits; None where a value does not fit."""
     import numpy as np  # heavy
     import pyarrow.types as at  # heavy
 

@@ -73,16 +73,16 @@ class _RightLookup:
     exists: KeyExists | None
     scans: bool  # whether a key is found only by a full scan
 
-    def drop_keys_with_nulls(self, keys: list[Row]) -> list[Row]:
+    def drop_unmatchable_keys(self, keys: list[Row]) -> list[Row]:
         """The keys without those that can match nothing."""
         return keys if self.right.null_safe else [key for key in keys if None not in key]
 
     def extract_right_keys(self, rows: list[Row], reader: Reader) -> list[Row]:
-        return self.drop_keys_with_nulls(self.keys.extract_distinct_keys(rows, reader))
+        return self.drop_unmatchable_keys(self.keys.extract_distinct_keys(rows, reader))
 
     def find_right_matches(self, rows: list[Row], reader: Reader) -> list[Row]:
         """The rows that these left rows match."""
-        keys = self.drop_keys_with_nulls(self.left_keys.extract_distinct_keys(rows, reader))
+        keys = self.drop_unmatchable_keys(self.left_keys.extract_distinct_keys(rows, reader))
         return list(self.by_key(reader, keys)) if keys else []
 
     def filter_left_rows_by_match(
@@ -95,7 +95,9 @@ class _RightLookup:
             key = of_row(row)
             found = known.get(canonical(key))
             if found is None:
-                found = bool(self.drop_keys_with_nulls([key])) and self.has_right_match(key, reader)
+                found = bool(self.drop_unmatchable_keys([key])) and self.has_right_match(
+                    key, reader
+                )
                 known[canonical(key)] = found
             if found is wanted:
                 yield row
@@ -113,7 +115,7 @@ class _RightLookup:
         def match_left_row(row: Row) -> KeyedRows:
             key = of_left(row)
             name = canonical(key)
-            return name, by_key.get(name, []) if self.drop_keys_with_nulls([key]) else []
+            return name, by_key.get(name, []) if self.drop_unmatchable_keys([key]) else []
 
         return match_left_row
 

@@ -104,7 +104,7 @@ class AuxiliaryRowsReader:
         for key in keys:
             start, end = self._key.prefix_range(key)
             assert end is not None
-            for state in _scan_states(reader, start, end):
+            for state in _scan_state_values(reader, start, end):
                 payload, amounts = accumulator.decode(state)
                 row = self._row(payload)
                 yield from (row for _ in range(amounts[0]))
@@ -174,7 +174,7 @@ def _locate_call_amounts(kept: AuxiliaryGroups, calls: tuple[int, ...]) -> tuple
     return (0, *(at for call in calls for at in range(ends[call], ends[call + 1])))
 
 
-def _scan_states(reader: Reader, start: bytes, end: bytes) -> Iterator[bytes]:
+def _scan_state_values(reader: Reader, start: bytes, end: bytes) -> Iterator[bytes]:
     for batch in reader.scan(start, end, batch_rows=_BATCH_ROWS):
         for _, state in batch:
             yield state

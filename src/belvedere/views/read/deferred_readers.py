@@ -28,7 +28,9 @@ def build_caught_up_reader(
     window = _read_log_window(log, transaction, marks.values(), views)
     writer = DerivedRows(transaction)
     for view in views:
-        logged = window.log_range_after(marks[view.id]).changes_of_relations(frozenset(view.inputs))
+        logged = window.get_log_range_after(marks[view.id]).get_changes_of_relations(
+            frozenset(view.inputs)
+        )
         changes = _merge_own_changes(logged, transaction, frozenset(view.inputs))
         if changes:
             maintainer = registry.get_view_maintainer(transaction.catalog, view)
@@ -46,7 +48,7 @@ def build_reader_at_watermark(
         return transaction, transaction.position
     mark = require_applied_position(transaction, view)
     window = _read_log_window(log, transaction, (mark,), (view,))
-    changes = window.log_range_after(mark).changes_of_relations(frozenset(view.inputs))
+    changes = window.get_log_range_after(mark).get_changes_of_relations(frozenset(view.inputs))
     return build_reader_before_changes(transaction, changes, registry.indexes), mark
 
 

@@ -69,7 +69,7 @@ class QueryBlock:
         return frozenset([leaf.relation for leaf in self.leaves if leaf.relation is not None])
 
 
-def build_block(node: n.Node, catalog: Catalog) -> QueryBlock | None:
+def build_query_block(node: n.Node, catalog: Catalog) -> QueryBlock | None:
     """The block whose topmost node this is; None when it is not the top of one."""
     match node:
         case n.Aggregate(grouping_sets=None, groupings=()):
@@ -77,15 +77,15 @@ def build_block(node: n.Node, catalog: Catalog) -> QueryBlock | None:
             row = builder.add_node(node.input)
             groups = tuple([_substitute_columns(one, row) for one in node.groups])
             calls = tuple([_substitute_call_columns(one, row) for one in node.aggregates])
-            return builder.make_block(groups, node.fields, calls, grouped=True)
+            return builder.make_query_block(groups, node.fields, calls, grouped=True)
         case n.Distinct(on=None):
             builder = _BlockBuilder(catalog)
             row = builder.add_node(node.input)
-            return builder.make_block(row, node.fields, grouped=True)
+            return builder.make_query_block(row, node.fields, grouped=True)
         case n.Scan() | n.Filter() | n.Project() | n.Join():
             builder = _BlockBuilder(catalog)
             row = builder.add_node(node)
-            return builder.make_block(row, node.fields)
+            return builder.make_query_block(row, node.fields)
         case _:
             return None
 
@@ -99,7 +99,7 @@ class _BlockBuilder:
         self._conditions: list[e.Expression] = []
         self._width = 0
 
-    def make_block(
+    def make_query_block(
         self,
         outputs: Sequence[e.Expression],
         fields: Fields,

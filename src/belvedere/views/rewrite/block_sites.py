@@ -9,7 +9,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
-from belvedere.views.rewrite.block import QueryBlock, build_block
+from belvedere.views.rewrite.block import QueryBlock, build_query_block
 
 _SPJ = (n.Scan, n.Filter, n.Project, n.Join)
 
@@ -31,7 +31,7 @@ def _iterate_block_sites(node: n.Node, inside: bool, catalog: Catalog) -> Iterat
     """`inside`: the node is part of the block of a node above it."""
     joined = isinstance(node, _SPJ)
     if not (joined and inside):
-        block = build_block(node, catalog)
+        block = build_query_block(node, catalog)
         if block is not None and block.tables:
             yield BlockSite(node, block)
     for expression in transform.own_expressions(node):

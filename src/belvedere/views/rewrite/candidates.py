@@ -51,7 +51,7 @@ class CandidateViews:
         self._registry = registry
         self._known: dict[int, tuple[object, CandidateView]] = {}
 
-    def list_candidates(self, catalog: Catalog, tables: Sequence[int]) -> list[CandidateView]:
+    def list_candidate_views(self, catalog: Catalog, tables: Sequence[int]) -> list[CandidateView]:
         """The views that share a table with these, in the order of their ids."""
         memo_key = ("candidates", tuple(tables))
         known = catalog.derived_cache.get(memo_key)

@@ -29,10 +29,10 @@ class ColumnClasses:
             if pair is None:
                 others.append(condition)
             else:
-                self._join_classes(*pair)
+                self._merge_classes(*pair)
         self.others = tuple([self.canonical_form(one) for one in others])
 
-    def _join_classes(self, one: int, other: int) -> None:
+    def _merge_classes(self, one: int, other: int) -> None:
         one, other = sorted((self.find_representative(one), self.find_representative(other)))
         self._parents.setdefault(one, one)
         self._parents[other] = one

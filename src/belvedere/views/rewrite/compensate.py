@@ -218,7 +218,7 @@ class _CompensationBuilder:
 
     def _join_remaining_leaf(self, node: n.Node, leaf: BlockLeaf) -> n.Node:
         right = self._build_leaf_plan(leaf)
-        self._steps.append(f"join with {_name_leaf(leaf, self._catalog)}")
+        self._steps.append(f"join with {_describe_leaf(leaf, self._catalog)}")
         if leaf.on is None:
             return n.Join(n.JoinKind.INNER, node, right)
         on = transform.conjunction([self._derivation.derive_expression(one) for one in leaf.on])
@@ -241,7 +241,7 @@ class _CompensationBuilder:
         return [self._used[i] for i in leaf.columns if i in self._used]
 
 
-def _name_leaf(leaf: BlockLeaf, catalog: Catalog) -> str:
+def _describe_leaf(leaf: BlockLeaf, catalog: Catalog) -> str:
     return "a sub-query" if leaf.relation is None else catalog.table(leaf.relation).name
 
 

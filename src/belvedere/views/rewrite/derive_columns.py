@@ -56,17 +56,17 @@ class RowDerivation:
 
     def derive_expression(self, expression: e.Expression) -> e.Expression:
         """The expression over the result row; NotDerivable when a column is missing."""
-        return self._derive_form(self._alignment.given.canonical_form(expression))
+        return self._derive_from_canonical_form(self._alignment.given.canonical_form(expression))
 
-    def _derive_form(self, form: e.Expression) -> e.Expression:
+    def _derive_from_canonical_form(self, form: e.Expression) -> e.Expression:
         found = self._by_form.get(form)
         if found is not None:
             return found
         if isinstance(form, e.Column):
             raise NotDerivable(form.index)
         if transform.subplan(form) is not None:
-            return transform.map_columns(form, self._derive_form)
-        return transform.rebuild_operands(form, self._derive_form)
+            return transform.map_columns(form, self._derive_from_canonical_form)
+        return transform.rebuild_operands(form, self._derive_from_canonical_form)
 
     def find_result_column(self, expression: e.Expression) -> e.Column | None:
         """The column of the result row that the expression is."""

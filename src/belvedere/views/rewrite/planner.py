@@ -113,7 +113,7 @@ class RewritePlanner:
         self._row_counts = row_counts
         self._registry = registry
         self._statistics = statistics
-        self._list_candidates = list_candidates or CandidateViews(registry).list_candidates
+        self._list_candidates = list_candidates or CandidateViews(registry).list_candidate_views
 
     def rewrite_plan(
         self, plan: n.Node, catalog: Catalog, plain: PlanAlternative | None = None
@@ -128,10 +128,10 @@ class RewritePlanner:
         search = _CandidateSearch(catalog, [one for one in candidates if one.required <= scans])
         search.refuse_views_of_other_tables(one for one in candidates if not one.required <= scans)
         if not search.candidates:
-            return plain.make_choice(plain, (), search)
+            return plain.make_rewrite_choice(plain, (), search)
         if plain.cost <= LEAST_COST:
             search.refuse_all_candidates(f"without views the cost is {plain.cost:.1f}")
-            return plain.make_choice(plain, (), search)
+            return plain.make_rewrite_choice(plain, (), search)
         return self._choose_cheapest(plan, plain, catalog, search)
 
     def build_plan_alternative(self, plan: n.Node, catalog: Catalog) -> PlanAlternative:
@@ -174,7 +174,7 @@ class RewritePlanner:
             answers.append(chosen[0])
             simple = chosen[1]
             found = search.list_block_answers(simple)
-        return best.make_choice(plain, tuple(answers), search)
+        return best.make_rewrite_choice(plain, tuple(answers), search)
 
     def _simplify_plan(self, plan: n.Node, catalog: Catalog, search: _CandidateSearch) -> n.Node:
         simplify = (
@@ -193,7 +193,7 @@ class PlanAlternative:
     optimized: n.Node
     cost: float
 
-    def make_choice(
+    def make_rewrite_choice(
         self, plain: PlanAlternative, answers: tuple[BlockAnswer, ...], search: _CandidateSearch
     ) -> RewriteChoice:
         return RewriteChoice(

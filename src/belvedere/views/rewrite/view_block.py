@@ -8,7 +8,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
-from belvedere.views.rewrite.block import QueryBlock, build_block
+from belvedere.views.rewrite.block import QueryBlock, build_query_block
 
 ViewColumn = e.Expression | e.AggregateCall | None
 
@@ -42,7 +42,7 @@ def build_view_block(definition: n.Node, catalog: Catalog) -> ViewBlock | MatchR
     if isinstance(node, n.Limit | n.TopN):
         return MatchRefusal("it keeps only the first rows (LIMIT)")
     grouped = isinstance(node, n.Aggregate | n.Distinct)
-    block = build_block(node if grouped else _remove_top_sorts(definition), catalog)
+    block = build_query_block(node if grouped else _remove_top_sorts(definition), catalog)
     if block is None:
         return MatchRefusal(f"its definition is a {type(node).__name__.lower()}")
     if any(leaf.plan is not None for leaf in block.leaves):

@@ -22,7 +22,7 @@ def select_unfinished_builds(objects: Iterable[AnyObject | None]) -> tuple[Index
     )
 
 
-def list_new_builds(changed: Mapping[int, AnyObject | None], first_id: int) -> list[int]:
+def list_begun_builds(changed: Mapping[int, AnyObject | None], first_id: int) -> list[int]:
     """The ids, from `first_id` on, of the unfinished builds that a change of the catalog began."""
     return [
         id_

@@ -132,7 +132,7 @@ def advance_claim(
 
     def build_advance_update(reader: Reader) -> StateUpdate:
         _require_valid_claim(reader, claim)
-        if _has_changed_views(reader.catalog, claim, listed):
+        if _has_group_changed_since_claim(reader.catalog, claim, listed):
             raise Unavailable(
                 "the views of the group have changed",
                 sqlstate="40001",
@@ -215,7 +215,9 @@ def _require_valid_claim(reader: Reader, claim: Claim) -> None:
         )
 
 
-def _has_changed_views(catalog: Catalog, claim: Claim, additions: Sequence[Addition]) -> bool:
+def _has_group_changed_since_claim(
+    catalog: Catalog, claim: Claim, additions: Sequence[Addition]
+) -> bool:
     """Whether a view joined the group, left it or was changed since the claim."""
     written = {int.from_bytes(key[1 : keyspace.ROW_PREFIX_BYTES]) for key, _, _ in additions}
     return any(
