@@ -34,5 +34,5 @@ def publish_unless_in_transaction(session: Session) -> None:
     """Deliver at once what no open transaction will commit."""
     session.begin_unless_autocommit()
     if session.transactions.open is None:
-        session.notifications.require_room()
+        session.notifications.require_queue_room()
         session.notifications.publish_changes()

@@ -13,7 +13,7 @@ from belvedere.codec import accumulator
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline.aggregate.additions import Sums
 from belvedere.pipeline.maintain import batch as deltas
-from belvedere.pipeline.store.checkpoint import temporary_checkpoint
+from belvedere.pipeline.store.checkpoint import hold_temporary_checkpoint
 from belvedere.pipeline.store.client import Store
 from belvedere.pipeline.store.log_changes import ChangeReadTask
 from belvedere.pipeline.store.tables import decode_catalog, fetch_encoded_catalog
@@ -100,7 +100,7 @@ def test_every_operator_adds_what_the_engine_adds(
     shop_views.execute("UPDATE items SET kind = 0, price = 1, weight = 7")
     inputs = deltas.BatchInputs(spark, store, start, end, wanted, objects, DEFINITIONS, 2)
     changes = deltas.create_change_frames(inputs, share=True)
-    with temporary_checkpoint(store) as copy:
+    with hold_temporary_checkpoint(store) as copy:
         assert copy.position > end
         by_engine = sums(deltas.build_additions_frame(inputs._replace(checkpoint=copy)).toArrow())
         lowered = inputs._replace(checkpoint=copy, columns=True)

@@ -7,17 +7,17 @@ from pathlib import Path
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline.store.checkpoint import (
     ensure_jobs_directory,
+    hold_temporary_checkpoint,
     remove_dead_checkpoints,
-    temporary_checkpoint,
 )
 from belvedere.pipeline.store.client import Store
 from tests.pipeline.conftest import in_another_process
 
 KILLED = """
 import os
-from belvedere.pipeline.store.checkpoint import temporary_checkpoint
+from belvedere.pipeline.store.checkpoint import hold_temporary_checkpoint
 from belvedere.pipeline.store.client import Store
-with temporary_checkpoint(Store.from_url({shop!r})) as made:
+with hold_temporary_checkpoint(Store.from_url({shop!r})) as made:
     print(made.directory, flush=True)
     os._exit(0)
 """
@@ -29,7 +29,7 @@ def directories(store: Store) -> list[Path]:
 
 def test_a_checkpoint_is_gone_at_the_end(shop: Path, connection: Connection) -> None:
     store = Store.from_url(str(shop))
-    with temporary_checkpoint(store) as made:
+    with hold_temporary_checkpoint(store) as made:
         assert made.directory.is_dir()
         assert made.position == store.position()
     assert not directories(store)
@@ -41,10 +41,10 @@ def test_what_a_killed_driver_left_goes_with_the_next_job_and_what_a_living_one_
     store = Store.from_url(str(shop))
     left = Path(in_another_process(KILLED.format(shop=str(shop))).strip())
     assert left.is_dir(), "nobody was there to remove it"
-    with temporary_checkpoint(store) as first:
+    with hold_temporary_checkpoint(store) as first:
         assert not left.exists()
         assert directories(store) == [first.directory.parent]
-        with temporary_checkpoint(store) as second:
+        with hold_temporary_checkpoint(store) as second:
             remove_dead_checkpoints(store)
             assert first.directory.is_dir()
             assert second.directory.is_dir()

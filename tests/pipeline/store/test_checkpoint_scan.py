@@ -10,7 +10,7 @@ import pytest
 from belvedere.catalog import model
 from belvedere.catalog.model import Table
 from belvedere.interfaces.dbapi import Connection
-from belvedere.pipeline.store.checkpoint import checkpoint_in_directory, ensure_jobs_directory
+from belvedere.pipeline.store.checkpoint import ensure_jobs_directory, hold_checkpoint_in_directory
 from belvedere.pipeline.store.checkpoint_scan import TableSource
 from belvedere.pipeline.store.client import Store
 from belvedere.pipeline.store.tables import (
@@ -57,7 +57,7 @@ def test_rows_are_those_of_the_held_position(
     filled.execute(f"UPDATE {name} SET word = 'new', price = price + 1 WHERE id % 5 = 0")
     filled.execute(f"INSERT INTO {name} (id, word) VALUES (1000, 'later'), (1001, 'later')")
     filled.execute(f"UPDATE {name} SET word = 'again' WHERE id % 10 = 0")
-    with checkpoint_in_directory(store, ensure_jobs_directory(store) / "copy") as copy:
+    with hold_checkpoint_in_directory(store, ensure_jobs_directory(store) / "copy") as copy:
         assert copy.position > lease.position
         alone = decode_single_table_catalog(model.encode(table))
         for split in splits:

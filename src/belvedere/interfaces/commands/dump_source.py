@@ -51,11 +51,11 @@ def _open_snapshot(url: str) -> Iterator[DumpSource]:
 @contextmanager
 def _open_copy(path: Path) -> Iterator[DumpSource]:
     """A checkpoint that the owner makes in the store's directory: links, so it costs nothing."""
-    from belvedere.pipeline.store.checkpoint import temporary_checkpoint  # heavy
+    from belvedere.pipeline.store.checkpoint import hold_temporary_checkpoint  # heavy
     from belvedere.pipeline.store.client import Store  # heavy
 
     owner = Store(path.resolve())
     incarnation = int(owner.identity().incarnation, 16)
-    with temporary_checkpoint(owner) as made, made.open_read_only_store() as store:
+    with hold_temporary_checkpoint(owner) as made, made.open_read_only_store() as store:
         newest = find_newest_state(store)
         yield DumpSource(store, newest.catalog, newest.position, incarnation)

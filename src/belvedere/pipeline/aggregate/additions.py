@@ -60,6 +60,6 @@ def encode_nonzero_sums(sums: Sums) -> Batches:
         yield pa.RecordBatch.from_arrays(arrays, names=["key", "value"])
 
 
-def view_id_of_state_key(key: bytes) -> int:
+def decode_view_of_state_key(key: bytes) -> int:
     """The view whose state has this key."""
     return int.from_bytes(key[1 : keyspace.ROW_PREFIX_BYTES])

@@ -96,7 +96,7 @@ class GroupAdder:
         if self._buffered_rows >= GATHERED_ROWS:
             self._sum_buffered_rows()
 
-    def write_group_sums(self, recorder: SumRecorder) -> None:
+    def record_group_sums(self, recorder: SumRecorder) -> None:
         """All that was added, to the keys of the view."""
         self._sum_buffered_rows()
         key, payload = self._stored.key.encode, self._stored.payload.encode
@@ -113,9 +113,9 @@ class GroupAdder:
         ]
         weights = np.concatenate([some for _, some in self._buffered_batches])
         self._buffered_batches, self._buffered_rows = [], 0
-        self._add_column_sums(columns, weights)
+        self._add_sums_of_columns(columns, weights)
 
-    def _add_column_sums(self, columns: list[pa.Array], weights: Integers) -> None:
+    def _add_sums_of_columns(self, columns: list[pa.Array], weights: Integers) -> None:
         parts = [AmountPart(0, 0, weights)]
         floats: list[tuple[SummedCall, SplitFloats]] = []
         for call in self._calls:
@@ -127,15 +127,17 @@ class GroupAdder:
             column = columns[call.argument]
             if call.form == "float":
                 floats.append((call, SplitFloats(column, counted)))
-                parts += floats[-1][1].build_special_value_parts(call.at + 2)
+                parts += floats[-1][1].count_special_values(call.at + 2)
             else:
-                parts += _split_units_into_parts(column, counted, call.at + 1, decimal=call.decimal)
+                parts += _split_integers_into_halves(
+                    column, counted, call.at + 1, decimal=call.decimal
+                )
         groups = columns[: self._groups]
-        self._add_amount_parts(groups, parts)
+        self._add_sums_of_amounts(groups, parts)
         for call, found in floats:
-            self._add_float_sums(groups, call.at + 1, found)
+            self._add_sums_of_floats(groups, call.at + 1, found)
 
-    def _add_amount_parts(self, groups: list[pa.Array], parts: list[AmountPart]) -> None:
+    def _add_sums_of_amounts(self, groups: list[pa.Array], parts: list[AmountPart]) -> None:
         found = _sum_columns_by_group(
             groups, {f"a{i}": pa.array(p.values) for i, p in enumerate(parts)}
         )
@@ -147,8 +149,8 @@ class GroupAdder:
             for part, total in zip(parts, some):
                 known[part.at] += total << part.shift
 
-    def _add_float_sums(self, groups: list[pa.Array], at: int, floats: SplitFloats) -> None:
-        found = _sum_columns_by_group(groups, floats.build_weighted_columns(), ("exponent",))
+    def _add_sums_of_floats(self, groups: list[pa.Array], at: int, floats: SplitFloats) -> None:
+        found = _sum_columns_by_group(groups, floats.make_weighted_half_columns(), ("exponent",))
         columns = (found[name].to_pylist() for name in ("exponent", "upper_sum", "lower_sum"))
         for group, exponent, upper, lower in zip(self._decode_group_keys(found), *columns):
             total = (upper << _HALF_BITS) + lower
@@ -196,13 +198,13 @@ class SplitFloats:
         fraction, self._exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
         self._mantissas: Integers = np.ldexp(fraction, _FLOAT_BITS).astype(np.int64)
 
-    def build_special_value_parts(self, at: int) -> list[AmountPart]:
+    def count_special_values(self, at: int) -> list[AmountPart]:
         """How many NaN, infinities and negative infinities: amounts from `at` on."""
         values, counted = self._values, self._counted
         kinds = (np.isnan(values), np.isposinf(values), np.isneginf(values))
         return [AmountPart(at + i, 0, np.where(kind, counted, 0)) for i, kind in enumerate(kinds)]
 
-    def build_weighted_columns(self) -> dict[str, pa.Array]:
+    def make_weighted_half_columns(self) -> dict[str, pa.Array]:
         return {
             "exponent": pa.array(self._exponent),
             "upper": pa.array((self._mantissas >> _HALF_BITS) * self._counted),
@@ -210,7 +212,7 @@ class SplitFloats:
         }
 
 
-def _split_units_into_parts(
+def _split_integers_into_halves(
     column: pa.Array, counted: Integers, at: int, *, decimal: bool
 ) -> list[AmountPart]:
     """The parts of an integer column, or of a decimal of up to 18 digits in units of its last
@@ -250,7 +252,7 @@ class ArrowSumTask:
                     adder.add_weighted_rows(batch.columns[:-1], batch.columns[-1].to_numpy())
                 else:
                     adder.add_weighted_rows(batch.columns, np.ones(batch.num_rows, np.int64))
-            adder.write_group_sums(recorder)
+            adder.record_group_sums(recorder)
         except Error as error:
             raise TaskFailure(error) from None
         yield from encode_nonzero_sums(recorder.sums)

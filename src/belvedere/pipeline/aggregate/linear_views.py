@@ -75,7 +75,7 @@ class LinearView:
     calls: SummedColumns
 
 
-def compile_linear_view(known: CompiledViews, view: View) -> LinearView | None:
+def try_compile_linear_view(known: CompiledViews, view: View) -> LinearView | None:
     """Compile the view for Arrow columns; None unless it uses the rows of its tables one by one and
     can be summed in columns."""
     compiled = known.get_maintenance_plan(view)
@@ -146,14 +146,14 @@ class LinearDeltaTask:
             yield from encode_nonzero_sums(recorder.sums)
 
     def _sum_log_changes(self, known: CompiledViews, number: int, recorder: SumRecorder) -> None:
-        adders, readers = build_adders_and_feeds(known, self.views)
+        adders, readers = make_adders_and_feeds(known, self.views)
         for batch in self._read_task_log_range(number):
             for relation, reader in readers.items():
                 mine = batch.filter(pc.equal(batch.column("relation"), relation))
                 for name, weight in (("old", -1), ("new", 1)):
                     reader.feed_encoded_rows(mine.column(name).drop_null().to_pylist(), weight)
         for adder in adders:
-            adder.write_group_sums(recorder)
+            adder.record_group_sums(recorder)
 
     def _read_task_log_range(self, number: int) -> Iterator[pa.RecordBatch]:
         size = self.end - self.start
@@ -196,14 +196,14 @@ class TableFeed:
             )
 
 
-def build_adders_and_feeds(
+def make_adders_and_feeds(
     known: CompiledViews, views: Sequence[int]
 ) -> tuple[list[GroupAdder], dict[int, TableFeed]]:
     """The adders of these views, which use single rows, and by table the feeds of their rows."""
     adders: list[GroupAdder] = []
     readers: dict[int, TableFeed] = {}
     for view in known.require_views_by_id(views):
-        linear = compile_linear_view(known, view)
+        linear = try_compile_linear_view(known, view)
         assert linear is not None, "the driver has seen to it"
         adders.append(GroupAdder(known.catalog, view.id, linear.calls))
         for side in linear.branches:

@@ -71,7 +71,7 @@ def build_spark_group_totals(
     if not lowering.native:
         raise NotNative("values beyond Spark's types")
     weight = frame.columns[-1].text if weighted else None
-    keys, amounts = frame.columns, [_count_expression("TRUE", weight)]
+    keys, amounts = frame.columns, [_make_count_expression("TRUE", weight)]
     if weighted:
         keys = keys[:-1]
     if group is not None:
@@ -124,7 +124,7 @@ def _require_exact_spark_sum(call: e.AggregateCall, keep: LinearAggregate) -> No
 _ZERO = SparkExpression("CAST(0 AS bigint)", BIGINT)
 
 
-def _count_expression(held: str, weight: str | None) -> SparkExpression:
+def _make_count_expression(held: str, weight: str | None) -> SparkExpression:
     """The number of rows for which a condition holds."""
     if weight is not None:
         return SparkExpression(f"coalesce(sum(CASE WHEN {held} THEN {weight} END), 0)", BIGINT)
@@ -142,17 +142,17 @@ def _build_call_amount_expressions(
     conditions = [f"({one.text} IS NOT NULL)" for one in arguments]
     conditions += [] if call.filter is None else [next(columns).text]
     held = " AND ".join(conditions) or "TRUE"
-    values = _count_expression(held, weight)
+    values = _make_count_expression(held, weight)
     if keep.form == "count" or not arguments:
         return [values]
     (summand,) = arguments
     require_stored_scale(call, summand)
-    total = _sum_expression(_widened_expression(summand), held, weight)
+    total = _make_sum_expression(_widen_summand(summand), held, weight)
     if keep.width == MOMENTS:
         return [
             values,
             total,
-            _sum_expression(_square_expression(_widened_expression(summand)), held, weight),
+            _make_sum_expression(_make_square_expression(_widen_summand(summand)), held, weight),
             _ZERO,
         ]
     return [values, total] if keep.form == "integers" else [values, total, _ZERO]
@@ -165,7 +165,7 @@ def require_stored_scale(call: e.AggregateCall, carried: SparkExpression) -> Non
             raise NotNative("numbers of another scale")
 
 
-def _widened_expression(summand: SparkExpression) -> SparkExpression:
+def _widen_summand(summand: SparkExpression) -> SparkExpression:
     """The summand in a type in which a sum of many cannot overflow."""
     if summand.type.kind in (Kind.SMALLINT, Kind.INTEGER):
         return SparkExpression(f"CAST({summand.text} AS bigint)", BIGINT)
@@ -176,7 +176,7 @@ def _widened_expression(summand: SparkExpression) -> SparkExpression:
     raise NotNative(f"a sum of {summand.type} runs in Python")
 
 
-def _square_expression(wide: SparkExpression) -> SparkExpression:
+def _make_square_expression(wide: SparkExpression) -> SparkExpression:
     if wide.type.kind is Kind.BIGINT:
         return SparkExpression(
             f"CAST({wide.text} * {wide.text} AS decimal(19,0))", numeric_type(19, 0)
@@ -187,7 +187,7 @@ def _square_expression(wide: SparkExpression) -> SparkExpression:
     return SparkExpression(f"({wide.text} * {wide.text})", numeric_type(digits, scale))
 
 
-def _sum_expression(wide: SparkExpression, held: str, weight: str | None) -> SparkExpression:
+def _make_sum_expression(wide: SparkExpression, held: str, weight: str | None) -> SparkExpression:
     sum_type = BIGINT
     if wide.type.kind is not Kind.BIGINT:
         digits = (wide.type.precision or 0) + ROWS_DIGITS
@@ -222,7 +222,7 @@ class TotalsEncoder:
         """Encode a batch of totals as keys and values of the view's state."""
         stored = compiled_view(catalog, self.view)
         amounts = [
-            to_integer_amounts(batch.column(name), one)
+            convert_to_integer_amounts(batch.column(name), one)
             for name, one in zip(self.names[self.groups :], self.types[self.groups :])
         ]
         keys, payloads = self._encode_group_keys_and_payloads(stored, batch)
@@ -241,7 +241,7 @@ class TotalsEncoder:
         return [key(row) for row in rows], [payload(row) for row in rows]
 
 
-def to_integer_amounts(column: pa.Array, sql_type: SqlType) -> list[int]:
+def convert_to_integer_amounts(column: pa.Array, sql_type: SqlType) -> list[int]:
     """Amounts as integers: those of a decimal in units of its last digit."""
     if sql_type.kind is not Kind.NUMERIC:
         values: list[int] = column.to_pylist()

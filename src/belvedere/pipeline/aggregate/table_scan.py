@@ -17,7 +17,7 @@ from belvedere import failpoints
 from belvedere.errors import Error
 from belvedere.execution.spark.operators import TaskFailure
 from belvedere.pipeline.aggregate.additions import SCHEMA, SumRecorder, encode_nonzero_sums
-from belvedere.pipeline.aggregate.linear_views import build_adders_and_feeds
+from belvedere.pipeline.aggregate.linear_views import make_adders_and_feeds
 from belvedere.pipeline.store.checkpoint_scan import TableSource
 from belvedere.pipeline.store.client import ReadRequest, RelationSplit
 from belvedere.pipeline.store.compiled_views import CompiledViews, get_compiled_views
@@ -41,7 +41,7 @@ def build_table_sum_frames(
     """Columns key and value, for each table: what its rows add to these views."""
     known = get_compiled_views(objects, definitions)
     found = []
-    for table, rows in build_adders_and_feeds(known, views)[1].items():
+    for table, rows in make_adders_and_feeds(known, views)[1].items():
         relation = build_table_read_request(known.catalog, table, rows.slots)
         splits = tuple(source.store.plan_relation_splits(relation, source.lease, partitions))
         step = TableSumTask(source, objects, definitions, tuple(views), table, relation, splits)
@@ -68,13 +68,13 @@ class TableSumTask:
                 continue
             if failpoints.armed:
                 failpoints.hit("fill.task")
-            adders, readers = build_adders_and_feeds(known, self.views)
+            adders, readers = make_adders_and_feeds(known, self.views)
             recorder = SumRecorder()
             try:
                 for batch in self._scan_task_split(known, number):
                     readers[self.table].feed_arrow_batch(batch, batch.num_rows, 1)
                 for adder in adders:
-                    adder.write_group_sums(recorder)
+                    adder.record_group_sums(recorder)
             except Error as error:
                 raise TaskFailure(error) from None
             yield from encode_nonzero_sums(recorder.sums)

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from belvedere.errors import Unavailable
 from belvedere.kv.files import sync_directory
 from belvedere.pipeline.store.checkpoint import (
-    create_locked_job_directory,
+    hold_new_job_directory,
     lock_dead_job_directories,
 )
 from belvedere.pipeline.store.client import Store
@@ -75,10 +75,10 @@ class BackfillJob:
 
 
 @contextmanager
-def create_backfill_job_directory(store: Store) -> Iterator[Path]:
+def hold_backfill_job_directory(store: Store) -> Iterator[Path]:
     """The directory of a new job. It is removed at the end, unless its files are recorded and some
     view is still pending."""
-    with create_locked_job_directory(store, _PREFIX) as directory:
+    with hold_new_job_directory(store, _PREFIX) as directory:
         try:
             yield directory
         finally:

@@ -19,7 +19,7 @@ from belvedere.errors import Error
 from belvedere.execution.spark.operators import TaskFailure
 from belvedere.kv.rocksdb import RocksSortedFileWriter
 from belvedere.kv.rocksdb_settings import store_options
-from belvedere.pipeline.aggregate.additions import sum_encoded_additions, view_id_of_state_key
+from belvedere.pipeline.aggregate.additions import decode_view_of_state_key, sum_encoded_additions
 from belvedere.pipeline.aggregate.spark_sums import TotalsEncoder
 from belvedere.pipeline.store.tables import Batches, decode_catalog
 
@@ -34,7 +34,7 @@ class SortedFileTask:
 
     def __call__(self, batches: Batches) -> Batches:
         sums = sum_encoded_additions(batches).sums
-        for view, keys in groupby(sorted(sums), view_id_of_state_key):
+        for view, keys in groupby(sorted(sums), decode_view_of_state_key):
             pairs = [(key, accumulator.encode(*sums[key])) for key in keys]
             yield _write_sorted_file(self.directory, view, pairs)
 

@@ -37,11 +37,11 @@ def translate_pushed_filters(
 ) -> tuple[PushedFilter, ...]:
     """The filters that the owner can apply, in its form; the others are left out."""
     types = {field.name: (field.metadata or {}).get(SQL_TYPE_KEY, b"").decode() for field in schema}
-    found = [_translate_pushed_filter(one, types) for one in filters]
+    found = [_try_translate_filter(one, types) for one in filters]
     return tuple(one for one in found if one is not None)
 
 
-def _translate_pushed_filter(one: d.Filter, types: dict[str, str]) -> PushedFilter | None:
+def _try_translate_filter(one: d.Filter, types: dict[str, str]) -> PushedFilter | None:
     attribute: tuple[str, ...] = getattr(one, "attribute", ())
     if len(attribute) != 1 or attribute[0] not in types:
         return None
@@ -51,7 +51,7 @@ def _translate_pushed_filter(one: d.Filter, types: dict[str, str]) -> PushedFilt
         case d.IsNull():
             return ("null", name)
         case d.In():
-            values = [_constant_to_sql_text(value, kind, equality=True) for value in one.value]
+            values = [_format_constant_as_sql(value, kind, equality=True) for value in one.value]
             known = [value for value in values if value is not None]
             return ("in", name, *known) if known and len(known) == len(values) else None
         case d.StringStartsWith() if kind.startswith(("text", "character varying")):
@@ -59,11 +59,11 @@ def _translate_pushed_filter(one: d.Filter, types: dict[str, str]) -> PushedFilt
     operation = _COMPARISONS.get(type(one))
     if operation is None:
         return None
-    text = _constant_to_sql_text(one.value, kind, equality=operation == "=")  # type: ignore[attr-defined]
+    text = _format_constant_as_sql(one.value, kind, equality=operation == "=")  # type: ignore[attr-defined]
     return None if text is None else (operation, name, text)
 
 
-def _constant_to_sql_text(value: Any, kind: str, *, equality: bool) -> str | None:
+def _format_constant_as_sql(value: Any, kind: str, *, equality: bool) -> str | None:
     """The constant as SQL text; None when its meaning in SQL would differ."""
     base = kind.partition("(")[0]
     if base == "uuid":

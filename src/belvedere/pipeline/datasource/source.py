@@ -40,8 +40,8 @@ from belvedere.pipeline.store.client import (
     ReadRequest,
     RelationSplit,
     Store,
+    make_store_from_options,
     parse_read_request,
-    store_from_options,
 )
 
 PARTITIONS_DEFAULT = 8
@@ -57,7 +57,7 @@ class BelvedereSource(DataSource):
         return "belvedere"
 
     def schema(self) -> StructType:
-        store = store_from_options(self.options)
+        store = make_store_from_options(self.options)
         if CHANGES in self.options:
             return to_spark_schema(store.describe_change_source(self.options[CHANGES]).schema)
         return to_spark_schema(store.describe_relation(parse_read_request(self.options)).schema)
@@ -65,14 +65,14 @@ class BelvedereSource(DataSource):
     def reader(self, schema: StructType) -> RelationReader | LogReader:
         if CHANGES in self.options:
             return LogReader(
-                store_from_options(self.options),
+                make_store_from_options(self.options),
                 self.options[CHANGES],
                 after=parse_number_option(self.options, "after"),
                 through=parse_number_option(self.options, "through"),
                 partitions=parse_number_option(self.options, "partitions") or PARTITIONS_DEFAULT,
             )
         return RelationReader(
-            store_from_options(self.options),
+            make_store_from_options(self.options),
             parse_read_request(self.options),
             parse_number_option(self.options, "position"),
             parse_number_option(self.options, "partitions") or PARTITIONS_DEFAULT,
@@ -86,7 +86,7 @@ class BelvedereSource(DataSource):
                 hint="the name of a table or view, or * for the whole log",
             )
         return StreamReader(
-            store_from_options(self.options),
+            make_store_from_options(self.options),
             self.options[CHANGES],
             position=parse_number_option(self.options, "position"),
             rows_max=parse_number_option(self.options, "maxRowsPerTrigger"),
@@ -96,7 +96,7 @@ class BelvedereSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         refuse_overwrite_mode(overwrite)
         return BatchWriter(
-            parse_write_target(store_from_options(self.options), self.options, schema.names)
+            parse_write_target(make_store_from_options(self.options), self.options, schema.names)
         )
 
     def streamWriter(  # noqa: N802 (Spark's name)
@@ -104,7 +104,7 @@ class BelvedereSource(DataSource):
     ) -> StreamWriter:
         refuse_overwrite_mode(overwrite)
         return StreamWriter(
-            parse_write_target(store_from_options(self.options), self.options, schema.names)
+            parse_write_target(make_store_from_options(self.options), self.options, schema.names)
         )
 
 

@@ -63,7 +63,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
         identity = self._store.identity()
         position = (
-            self._newest_readable_position(identity) if self._position is None else self._position
+            self._find_newest_readable_position(identity)
+            if self._position is None
+            else self._position
         )
         if not identity.first - 1 <= position <= identity.position:
             raise InvalidInput(
@@ -82,9 +84,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
         identity = self._store.identity()
-        after = _validate_offset_position(start, identity)
+        after = _check_and_get_offset_position(start, identity)
         through = max(
-            self._newest_readable_position(identity) if self._target is None else self._target,
+            self._find_newest_readable_position(identity) if self._target is None else self._target,
             after,
         )
         if isinstance(limit, ReadMaxRows) and through > after:
@@ -93,12 +95,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
         identity = self._store.identity()
-        return _create_stream_offset(identity, self._newest_readable_position(identity))
+        return _create_stream_offset(identity, self._find_newest_readable_position(identity))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
-        self._target = self._newest_readable_position(self._store.identity())
+        self._target = self._find_newest_readable_position(self._store.identity())
 
-    def _newest_readable_position(self, identity: StoreIdentity) -> int:
+    def _find_newest_readable_position(self, identity: StoreIdentity) -> int:
         """The last position with changes to read now: a deferred view is behind the log."""
         if self._change_source.kind == "view":
             return self._store.view_position(self._change_source.name)
@@ -109,8 +111,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         identity = self._store.identity()
         after, through = (
-            _validate_offset_position(start, identity),
-            _validate_offset_position(end, identity),
+            _check_and_get_offset_position(start, identity),
+            _check_and_get_offset_position(end, identity),
         )
         count = 1 if self._change_source.kind == "view" else self._partitions
         return split_into_log_partitions(after, through, count)
@@ -143,7 +145,7 @@ def _create_stream_offset(identity: StoreIdentity, position: int) -> dict[str, A
     }
 
 
-def _validate_offset_position(offset: dict[str, Any], identity: StoreIdentity) -> int:
+def _check_and_get_offset_position(offset: dict[str, Any], identity: StoreIdentity) -> int:
     """The position of an offset, which must be one of this store and incarnation."""
     if offset.get("store") != identity.store:
         raise InvalidInput(

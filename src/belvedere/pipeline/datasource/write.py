@@ -76,7 +76,7 @@ class BatchWriter(DataSourceArrowWriter):
         written = target.store.commit_staged_parts(
             target.table,
             target.operation,
-            _staged_part_names(messages),
+            _list_staged_part_names(messages),
             on_error=target.on_error,
             job=target.job,
         )
@@ -95,9 +95,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         check_target_columns(target)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPart:
-        query = _current_streaming_query_id()
+        query = _get_current_streaming_query_id()
         return stage_batches_as_part(
-            self._target, iterator, _job_name_of_query(query) if query else self._target.job
+            self._target, iterator, _make_job_name_of_query(query) if query else self._target.job
         )
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -111,9 +111,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         written = target.store.commit_staged_parts(
             target.table,
             target.operation,
-            _staged_part_names(messages),
+            _list_staged_part_names(messages),
             on_error=target.on_error,
-            job=_job_name_of_query(query),
+            job=_make_job_name_of_query(query),
             writer=query,
             batch=batchId,
         )
@@ -122,7 +122,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         for query in {one.query for one in messages if isinstance(one, StagedPart)}:
             if query is not None:
-                self._target.store.end_write_job(_job_name_of_query(query), again=True)
+                self._target.store.end_write_job(_make_job_name_of_query(query), again=True)
 
 
 def parse_write_target(
@@ -159,11 +159,11 @@ def stage_batches_as_part(
 ) -> StagedPart:
     first = next(batches, None)
     if first is None:
-        return StagedPart("", 0, _current_streaming_query_id())
+        return StagedPart("", 0, _get_current_streaming_query_id())
     part, rows = target.store.stage_rows(
         target.table, target.operation, first.schema, _prepend_batch(first, batches), job
     )
-    return StagedPart(part, rows, _current_streaming_query_id())
+    return StagedPart(part, rows, _get_current_streaming_query_id())
 
 
 def _prepend_batch(
@@ -173,15 +173,15 @@ def _prepend_batch(
     yield from rest
 
 
-def _current_streaming_query_id() -> str | None:
+def _get_current_streaming_query_id() -> str | None:
     context = TaskContext.get()
     return None if context is None else context.getLocalProperty(QUERY_ID)
 
 
-def _job_name_of_query(query: str) -> str:
+def _make_job_name_of_query(query: str) -> str:
     return query.replace("-", "")
 
 
-def _staged_part_names(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
+def _list_staged_part_names(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
     """The parts that tasks reported; a failed task reported none."""
     return [one.part for one in messages if isinstance(one, StagedPart) and one.part]

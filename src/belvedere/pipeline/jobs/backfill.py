@@ -30,14 +30,14 @@ from belvedere.errors import InvalidInput, Unavailable, Unsupported
 from belvedere.execution.spark.dataframes import FrameBuilder
 from belvedere.execution.spark.failures import FAILURES, translate_failure
 from belvedere.execution.spark.lower import SparkLowering
-from belvedere.pipeline.aggregate.linear_views import compile_linear_view
+from belvedere.pipeline.aggregate.linear_views import try_compile_linear_view
 from belvedere.pipeline.aggregate.spark_sums import GroupTotals, TotalsEncoder
 from belvedere.pipeline.aggregate.sum_methods import plan_state_additions
 from belvedere.pipeline.aggregate.table_scan import build_table_sum_frames
 from belvedere.pipeline.backfill_files.job_directory import (
     BackfillJob,
     ViewFiles,
-    create_backfill_job_directory,
+    hold_backfill_job_directory,
     lock_dead_backfill_jobs,
     record_backfill_files,
 )
@@ -49,7 +49,7 @@ from belvedere.pipeline.backfill_files.sorted_files import (
 from belvedere.pipeline.jobs.verify import find_view_by_name
 from belvedere.pipeline.store.checkpoint import (
     Checkpoint,
-    checkpoint_in_directory,
+    hold_checkpoint_in_directory,
     remove_dead_checkpoints,
 )
 from belvedere.pipeline.store.checkpoint_scan import TableSource
@@ -130,10 +130,10 @@ def _backfill_from_base_tables(
     found = store.call_owner_verb("fill_begin", views=[view.id for view in views])
     lease = PositionLease(found["lease"], found["position"])
     _hit_failpoint("fill.begun")
-    with create_backfill_job_directory(store) as directory:
+    with hold_backfill_job_directory(store) as directory:
         try:
             objects = fetch_encoded_catalog(store, lease)
-            with checkpoint_in_directory(store, directory / "copy") as copy:
+            with hold_checkpoint_in_directory(store, directory / "copy") as copy:
                 held = (objects, definitions, parts, directory, copy)
                 files = _write_state_files(
                     BackfillInputs(spark, store, views, lease, *held), progress
@@ -249,7 +249,7 @@ def build_state_files_frame(inputs: BackfillInputs, tables: TableFrames) -> Data
 def choose_views_summed_in_scan(known: CompiledViews, views: Sequence[View]) -> list[int]:
     """The views to sum in the tasks that read their tables: those that use single rows, of tables
     that no other view needs as DataFrames. So every table is read once."""
-    chosen = [view for view in views if compile_linear_view(known, view) is not None]
+    chosen = [view for view in views if try_compile_linear_view(known, view) is not None]
     while True:
         shared = {table for view in views if view not in chosen for table in view.inputs}
         kept = [view for view in chosen if not shared & set(view.inputs)]

@@ -27,7 +27,7 @@ from belvedere.catalog.model import View
 from belvedere.execution.spark.dataframes import FrameBuilder
 from belvedere.execution.spark.lower import SparkLowering
 from belvedere.execution.spark.operators import ComputeTask
-from belvedere.pipeline.aggregate.linear_views import LinearBranch, compile_linear_view
+from belvedere.pipeline.aggregate.linear_views import LinearBranch, try_compile_linear_view
 from belvedere.pipeline.aggregate.sum_methods import plan_state_additions
 from belvedere.pipeline.jobs.verify import find_view_by_name
 from belvedere.pipeline.maintain.explain import explain_delta_plan
@@ -96,7 +96,7 @@ def indent_lines(lines: Sequence[str]) -> list[str]:
 
 def _explain_backfill_by_scan(known: CompiledViews, view: View) -> list[str]:
     """The scans of a view that uses single rows, with the evaluation of its expressions."""
-    linear = compile_linear_view(known, view)
+    linear = try_compile_linear_view(known, view)
     if linear is None:
         return []
     lines = ["[python] added up where the tables are read, over whole Arrow columns"]
@@ -121,7 +121,7 @@ def _explain_branch_expressions(catalog: Catalog, side: LinearBranch) -> list[st
 def _explain_maintain(inputs: ExplainInputs, known: CompiledViews, view: View) -> list[str]:
     small = f"up to {SMALL_CHANGES} changes: [python] the engine's operators, in one task"
     exchange = "[spark] one exchange by the view's key, so that one task owns it"
-    if compile_linear_view(known, view) is None:
+    if try_compile_linear_view(known, view) is None:
         lines = explain_delta_plan(inputs.spark, inputs.store, known, inputs.objects, view)
         return [small, "more changes:", *indent_lines([*lines, exchange])]
     way = "old and new rows added up with signs over whole Arrow columns, by ranges of positions"

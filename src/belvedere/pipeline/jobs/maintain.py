@@ -30,7 +30,7 @@ from belvedere.pipeline.maintain.group_driver import (
     GroupDriver,
     GroupProgress,
 )
-from belvedere.pipeline.store.checkpoint import ensure_jobs_directory, open_locked_file
+from belvedere.pipeline.store.checkpoint import ensure_jobs_directory, try_open_locked_file
 from belvedere.pipeline.store.client import Store
 from belvedere.pipeline.store.tables import DefinitionCompiler
 from belvedere.values.durations import UNITS_US, parse_duration_us
@@ -72,7 +72,7 @@ def lock_job_checkpoint_directory(
 
 def _lock_owner_file(place: Path) -> IO[str]:
     """The job's file, at its beginning."""
-    file = open_locked_file(place / _OWNER_FILE)
+    file = try_open_locked_file(place / _OWNER_FILE)
     if file is None:
         raise Unavailable(
             "another job uses this checkpoint",
@@ -108,7 +108,7 @@ def run_maintenance(
         try:
             for attempt in range(ATTEMPTS_MAX):
                 query = start_trigger_stream(maintainer, place, once=once, trigger=every)
-                if _await_stream_end(query, stopped, last=attempt + 1 == ATTEMPTS_MAX):
+                if _try_await_stream_end(query, stopped, last=attempt + 1 == ATTEMPTS_MAX):
                     break
         except Error as error:
             raise maintainer.failure or error from error
@@ -156,7 +156,9 @@ def start_trigger_stream(
     return chosen.start()
 
 
-def _await_stream_end(query: StreamingQuery, stopped: Callable[[], bool], *, last: bool) -> bool:
+def _try_await_stream_end(
+    query: StreamingQuery, stopped: Callable[[], bool], *, last: bool
+) -> bool:
     """Wait for the end of the stream. False: the stream reader's process did not start within
     Spark's time-out, as happens on a busy machine; as the stream is only a trigger, the caller
     starts it again."""

@@ -37,15 +37,15 @@ from belvedere.pipeline.jobs.verify_rows import (
 from belvedere.pipeline.maintain import batch
 from belvedere.pipeline.maintain.state_at_position import (
     StateMove,
-    batch_needs_checkpoint,
-    build_rows_at_position,
+    build_rows_frame_at_position,
     create_range_batch_inputs,
+    needs_checkpoint_for_batch,
     require_same_definition,
 )
 from belvedere.pipeline.store.checkpoint import (
     Checkpoint,
+    hold_temporary_checkpoint,
     remove_dead_checkpoints,
-    temporary_checkpoint,
 )
 from belvedere.pipeline.store.client import PositionLease, Store
 from belvedere.pipeline.store.compiled_views import get_compiled_views
@@ -158,7 +158,7 @@ def _verify_view_with_fallback(inputs: VerifyInputs) -> VerifyResult:
 
 def _compare_stored_and_recomputed(inputs: VerifyInputs) -> VerifyResult:
     notes: list[str] = []
-    with _checkpoint_if_needed(inputs) as copy:
+    with _hold_checkpoint_if_needed(inputs) as copy:
         try:
             rows = build_comparison_frame(inputs, notes, copy).persist()
             try:
@@ -172,14 +172,14 @@ def _compare_stored_and_recomputed(inputs: VerifyInputs) -> VerifyResult:
 
 
 @contextmanager
-def _checkpoint_if_needed(inputs: VerifyInputs) -> Iterator[Checkpoint | None]:
+def _hold_checkpoint_if_needed(inputs: VerifyInputs) -> Iterator[Checkpoint | None]:
     """A checkpoint, where the delta between the two positions depends on rows that did not
     change; else None."""
     at, wanted = inputs.move
-    if at == wanted or not batch_needs_checkpoint(_build_range_batch_inputs(inputs)):
+    if at == wanted or not needs_checkpoint_for_batch(_build_range_batch_inputs(inputs)):
         yield None
         return
-    with temporary_checkpoint(inputs.store) as copy:
+    with hold_temporary_checkpoint(inputs.store) as copy:
         yield copy
 
 
@@ -265,6 +265,6 @@ def _build_stored_rows_frame(
         )
     state = create_task_number_frame(inputs.spark, len(parts)).mapInArrow(read, SCHEMA)
     count = inputs.partitions if is_row_wise_plan(plan) else 1
-    return build_rows_at_position(
+    return build_rows_frame_at_position(
         state, _build_range_batch_inputs(inputs), inputs.move, copy, count, rows, ROWS
     )

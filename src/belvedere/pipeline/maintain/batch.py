@@ -47,7 +47,7 @@ from belvedere.pipeline.aggregate.additions import (
     encode_nonzero_sums,
     sum_additions_in_task,
 )
-from belvedere.pipeline.aggregate.linear_views import LinearDeltaTask, compile_linear_view
+from belvedere.pipeline.aggregate.linear_views import LinearDeltaTask, try_compile_linear_view
 from belvedere.pipeline.aggregate.spark_sums import TotalsEncoder
 from belvedere.pipeline.aggregate.sum_methods import (
     StateAdditions,
@@ -98,16 +98,16 @@ class BatchInputs(NamedTuple):
     columns: bool = False
 
 
-def find_linear_views(inputs: BatchInputs) -> frozenset[int]:
+def choose_views_summed_in_columns(inputs: BatchInputs) -> frozenset[int]:
     """The views of a batch that are summed in Arrow columns; none in a small batch."""
     if not inputs.columns:
         return frozenset()
     known = get_compiled_views(inputs.objects, inputs.definitions)
     views = known.require_views_by_id(inputs.views)
-    return frozenset(view.id for view in views if compile_linear_view(known, view) is not None)
+    return frozenset(view.id for view in views if try_compile_linear_view(known, view) is not None)
 
 
-def needs_stored_state(inputs: BatchInputs, linear: frozenset[int] = frozenset()) -> bool:
+def needs_unchanged_rows(inputs: BatchInputs, linear: frozenset[int] = frozenset()) -> bool:
     """Whether a batch has to read rows other than the changed ones."""
     known = get_compiled_views(inputs.objects, inputs.definitions)
     return any(

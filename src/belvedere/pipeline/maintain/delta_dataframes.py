@@ -38,10 +38,10 @@ from belvedere.execution.spark.dataframes import TypedFrame, schema_of
 from belvedere.execution.spark.lower import SparkLowering, all_columns
 from belvedere.execution.spark.types import NotNative, SparkExpression
 from belvedere.pipeline.maintain.task_operators import (
-    ApplyTask,
+    ApplyOperatorTask,
+    LookupJoinTask,
     LookupTarget,
-    LookupTask,
-    RecomputeTask,
+    RecomputeOperatorTask,
     TreePath,
     extract_lookup_key_values,
 )
@@ -82,11 +82,11 @@ def group_delta_terms_by_table(
     for relation in sorted(collect_relations(tree)):
         yield (
             relation,
-            [term for term in terms if _changed_relations_of_term(tree, term) == {relation}],
+            [term for term in terms if _list_changed_relations(tree, term) == {relation}],
         )
 
 
-def _changed_relations_of_term(tree: LinearCore, term: DeltaTerm) -> set[int]:
+def _list_changed_relations(tree: LinearCore, term: DeltaTerm) -> set[int]:
     return {tree.branches[term.branch].leaves[number].relation for number in term.changed}
 
 
@@ -170,7 +170,7 @@ class DeltaLowering(SparkLowering):
             case n.Join(right=n.Scan() as scan, lookup=n.Lookup() as lookup):
                 return self.lower_lookup_join(node, LookupTarget(scan, lookup.access))
             case n.Join(kind=n.JoinKind.INNER, lateral=False):
-                return self.lower_changes_join(node)
+                return self.lower_join_of_changes(node)
             case n.Values() | n.TableFunction():
                 rows = self.lower_constant_rows(node)
                 return self.frames.select_columns(rows.data, [*rows.columns, ONCE])
@@ -223,13 +223,13 @@ class DeltaLowering(SparkLowering):
         if keyed.types[width + 1 :] != key_types:
             raise NotNative("a key of other bounds")
         at_end = self._step is not None and scan.relation < self._step[0]
-        step = LookupTask(
+        step = LookupJoinTask(
             self.range_state, LookupTarget(scan, access), at_end, width, key_types, names
         )
         found = TypedFrame(data.mapInArrow(step, schema_of(names, types)), names, types)
         return found if node.residual is None else self.filter_frame(found, node.residual)
 
-    def lower_changes_join(self, node: n.Join) -> TypedFrame:
+    def lower_join_of_changes(self, node: n.Join) -> TypedFrame:
         """Join changed rows with changed rows of the same table, or with constants."""
         left, right, widths, parts = self.lower_join_inputs(node)
         weighted = widths[0] - 1, widths[1] - 1  # the last of each is the weight
@@ -258,7 +258,7 @@ class DeltaLowering(SparkLowering):
             data, sides = self.frames.exchange_by_key([keys], [all_columns(keys.types)])
         types = (*self.frames.carrier_types(tuple(one.type for one in tree.plan.fields)), BIGINT)
         names = self.frames.new_names(len(types))
-        step = RecomputeTask(self.range_state, self.view, place, sides[0], types, names)
+        step = RecomputeOperatorTask(self.range_state, self.view, place, sides[0], types, names)
         return TypedFrame(data.mapInArrow(step, schema_of(names, types)), names, types)
 
     def lower_apply_operator(self, tree: Apply, place: TreePath) -> TypedFrame | None:
@@ -273,7 +273,7 @@ class DeltaLowering(SparkLowering):
             data, sides = self.frames.gather_rows(inputs)
         types = (*self.frames.carrier_types(tuple(one.type for one in tree.plan.fields)), BIGINT)
         names = self.frames.new_names(len(types))
-        step = ApplyTask(self.range_state, self.view, place, sides, types, names)
+        step = ApplyOperatorTask(self.range_state, self.view, place, sides, types, names)
         return TypedFrame(data.mapInArrow(step, schema_of(names, types)), names, types)
 
     def create_empty_delta_frame(self, tree: DeltaTree) -> TypedFrame:

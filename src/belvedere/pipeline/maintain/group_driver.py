@@ -23,7 +23,7 @@ from belvedere import failpoints
 from belvedere.errors import Error, InvalidInput, Unavailable, Unsupported
 from belvedere.execution.spark.failures import FAILURES, translate_failure
 from belvedere.pipeline.maintain import batch
-from belvedere.pipeline.store.checkpoint import remove_dead_checkpoints, temporary_checkpoint
+from belvedere.pipeline.store.checkpoint import hold_temporary_checkpoint, remove_dead_checkpoints
 from belvedere.pipeline.store.client import Store
 from belvedere.pipeline.store.tables import DefinitionCompiler, fetch_encoded_catalog
 from belvedere.views.state.claims import Claim
@@ -239,10 +239,10 @@ class GroupDriver:
             return self._compute_batch_additions(inputs)
 
     def _compute_batch_additions(self, inputs: batch.BatchInputs) -> pa.Table:
-        linear = batch.find_linear_views(inputs)
-        if not batch.needs_stored_state(inputs, linear):
+        linear = batch.choose_views_summed_in_columns(inputs)
+        if not batch.needs_unchanged_rows(inputs, linear):
             return _run_additions_job(inputs, linear)
-        with temporary_checkpoint(self.store) as copy:
+        with hold_temporary_checkpoint(self.store) as copy:
             return _run_additions_job(inputs._replace(checkpoint=copy), linear)
 
     def _is_small_log_range(self, claim: Claim) -> bool:

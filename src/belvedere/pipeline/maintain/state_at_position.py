@@ -91,11 +91,11 @@ def create_range_batch_inputs(
     )
 
 
-def batch_needs_checkpoint(inputs: deltas.BatchInputs) -> bool:
-    return deltas.needs_stored_state(inputs, deltas.find_linear_views(inputs))
+def needs_checkpoint_for_batch(inputs: deltas.BatchInputs) -> bool:
+    return deltas.needs_unchanged_rows(inputs, deltas.choose_views_summed_in_columns(inputs))
 
 
-def build_rows_at_position(
+def build_rows_frame_at_position(
     state: DataFrame,
     inputs: deltas.BatchInputs,
     move: StateMove,
@@ -107,7 +107,7 @@ def build_rows_at_position(
     """The view's rows at the wanted position: `state` has the stored keys and values, and `rows`
     turns the values of a state into rows."""
     found = deltas.build_additions_frame(
-        inputs._replace(checkpoint=copy), deltas.find_linear_views(inputs)
+        inputs._replace(checkpoint=copy), deltas.choose_views_summed_in_columns(inputs)
     )
     if move.is_to_earlier_position:
         found = found.mapInArrow(negate_additions_in_task, SCHEMA)

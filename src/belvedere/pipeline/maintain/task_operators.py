@@ -1,10 +1,11 @@
 """Task functions of a maintenance batch that read the store's state: look-ups and operators.
 
-    LookupTask      joins rows with the rows of a table that have their key: by primary key or by
-                    an index
-    RecomputeTask   touched keys of an operator by partition: its rows after, minus its rows before
-    ApplyTask       inserted and deleted rows on both sides of an outer, semi or anti join, a join
-                    of trees or a sub-query: the delta of the operator
+    LookupJoinTask          joins rows with the rows of a table that have their key: by primary key
+                            or by an index
+    RecomputeOperatorTask   touched keys of an operator by partition: its rows after, minus its rows
+                            before
+    ApplyOperatorTask       inserted and deleted rows on both sides of an outer, semi or anti join,
+                            a join of trees or a sub-query: the delta of the operator
 
 Arrow batches in and out, the last column a weight of 1 or -1. Spark does everything before and
 after (`pipeline.maintain.delta_dataframes`). The operators are the engine's own
@@ -82,7 +83,7 @@ class LookupTarget(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class LookupTask:
+class LookupJoinTask:
     """In a task: joins rows with their partners. Input: `width` columns, the weight, and the values
     of the key. Output: the columns, the partner's columns, and the weight."""
 
@@ -204,7 +205,7 @@ def _number_distinct_keys(batch: pa.RecordBatch, first: int, types: Types) -> tu
 
 
 @dataclass(frozen=True, slots=True)
-class RecomputeTask:
+class RecomputeOperatorTask:
     """In the task that owns these keys: recomputes an operator by partition for them."""
 
     range_state: LogRangeState | None
@@ -233,7 +234,7 @@ class RecomputeTask:
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyTask:
+class ApplyOperatorTask:
     """In the task that owns these keys: computes the delta of an Apply operator for them."""
 
     range_state: LogRangeState | None
@@ -253,14 +254,16 @@ class ApplyTask:
                 held = require_range_state(self.range_state)
                 with held.open_start_and_end_readers() as (before, after):
                     step = DeltaStep((), before, held.compiled_views.indexes, after)
-                    found = self._create_apply_operator(held.compiled_views, given).compute_delta(
-                        step
-                    )
+                    found = self._build_operator_over_deltas(
+                        held.compiled_views, given
+                    ).compute_delta(step)
                     yield from _encode_weighted_rows(found, self.types, self.names)
         except Error as error:
             raise TaskFailure(error) from None
 
-    def _create_apply_operator(self, known: CompiledViews, given: list[list[Row]]) -> ApplyOperator:
+    def _build_operator_over_deltas(
+        self, known: CompiledViews, given: list[list[Row]]
+    ) -> ApplyOperator:
         maintainer = known.get_view_maintainer(*known.require_views_by_id([self.view]))
         tree = find_subtree_by_path(maintainer.tree, self.path)
         assert isinstance(tree, Apply)

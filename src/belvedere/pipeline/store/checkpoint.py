@@ -68,20 +68,20 @@ class Checkpoint:
 
 
 @contextmanager
-def temporary_checkpoint(store: Store) -> Iterator[Checkpoint]:
+def hold_temporary_checkpoint(store: Store) -> Iterator[Checkpoint]:
     """A checkpoint of the open store, removed at the end. Checkpoints of dead jobs are removed
     first."""
     remove_dead_checkpoints(store)
-    with create_locked_job_directory(store, _PREFIX) as directory:
+    with hold_new_job_directory(store, _PREFIX) as directory:
         try:
-            with checkpoint_in_directory(store, directory / "copy") as made:
+            with hold_checkpoint_in_directory(store, directory / "copy") as made:
                 yield made
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
 
 @contextmanager
-def checkpoint_in_directory(store: Store, directory: Path) -> Iterator[Checkpoint]:
+def hold_checkpoint_in_directory(store: Store, directory: Path) -> Iterator[Checkpoint]:
     """A checkpoint in this directory, which must be on the file system of the store."""
     position = int(store.call_owner_verb("backup", destination=str(directory)))
     try:
@@ -108,12 +108,12 @@ def ensure_jobs_directory(store: Store) -> Path:
 
 
 @contextmanager
-def create_locked_job_directory(store: Store, prefix: str) -> Iterator[Path]:
+def hold_new_job_directory(store: Store, prefix: str) -> Iterator[Path]:
     """A new directory, under a lock that the operating system drops with this process."""
     with _lock_jobs_directory(store):
         directory = ensure_jobs_directory(store) / f"{prefix}{secrets.token_hex(8)}"
         directory.mkdir()
-        lock = open_locked_file(directory / _LOCK)
+        lock = try_open_locked_file(directory / _LOCK)
     assert lock is not None, "nobody else knows it"
     with lock:
         yield directory
@@ -126,7 +126,7 @@ def lock_dead_job_directories(store: Store, prefix: str) -> Iterator[list[Path]]
         found = []
         with _lock_jobs_directory(store):
             for directory in sorted(ensure_jobs_directory(store).glob(f"{prefix}*")):
-                lock = open_locked_file(directory / _LOCK)
+                lock = try_open_locked_file(directory / _LOCK)
                 if lock is not None:  # else its driver lives
                     stack.enter_context(lock)
                     found.append(directory)
@@ -144,7 +144,7 @@ def _lock_jobs_directory(store: Store) -> Iterator[None]:
         os.close(directory)
 
 
-def open_locked_file(path: Path) -> IO[str] | None:
+def try_open_locked_file(path: Path) -> IO[str] | None:
     """A file to read and append to, locked: the lock ends with the process, however it ends. None:
     another process has it."""
     file = path.open("a+")

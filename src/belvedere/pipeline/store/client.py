@@ -318,7 +318,7 @@ def parse_read_request(options: Mapping[str, str]) -> ReadRequest:
     return ReadRequest(given[0], name, columns)
 
 
-def store_from_options(options: Mapping[str, str]) -> Store:
+def make_store_from_options(options: Mapping[str, str]) -> Store:
     if "database" not in options:
         raise InvalidInput("the option database is wanted", sqlstate="22023")
     return Store.from_url(options["database"])

@@ -212,16 +212,16 @@ def build_table_read_request(catalog: Catalog, relation: int, slots: Sequence[in
     """The read request for these slots of all rows of a table."""
     table = catalog.table(relation)
     return ReadRequest(
-        "table", _qualified_table_name(catalog, table), _column_names_of_slots(table, slots)
+        "table", _qualify_table_name(catalog, table), _list_slot_column_names(table, slots)
     )
 
 
-def _qualified_table_name(catalog: Catalog, table: Table) -> str:
+def _qualify_table_name(catalog: Catalog, table: Table) -> str:
     schema = next(s.name for s in catalog.schemas if s.id == table.schema)
     return f"{schema}.{table.name}"
 
 
-def _column_names_of_slots(table: Table, slots: Sequence[int]) -> tuple[str, ...]:
+def _list_slot_column_names(table: Table, slots: Sequence[int]) -> tuple[str, ...]:
     """The names of the slots' columns; of any one column for no slots, so that rows are counted."""
     live = [column.slot for column in table.columns if not column.dropped and not column.hidden]
     return tuple(table.columns[slot].name for slot in slots or live[:1])

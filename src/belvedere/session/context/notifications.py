@@ -99,10 +99,10 @@ class SessionNotifications:
     def has_changes(self) -> bool:
         return bool(self._sent or self._wanted)
 
-    def set_mark(self) -> NotificationMark:
+    def make_mark(self) -> NotificationMark:
         return NotificationMark(len(self._sent), len(self._wanted))
 
-    def go_back_to(self, mark: NotificationMark) -> None:
+    def go_back_to_mark(self, mark: NotificationMark) -> None:
         self._sent = dict(islice(self._sent.items(), mark.sent))
         del self._wanted[mark.channels :]
 
@@ -110,7 +110,7 @@ class SessionNotifications:
         self._sent.clear()
         self._wanted.clear()
 
-    def require_room(self) -> None:
+    def require_queue_room(self) -> None:
         """Refuse to commit what some listener has no room for."""
         for channel, _ in self._sent:
             for listener in self._hub.find_listeners(channel):

@@ -191,7 +191,7 @@ class TransactionState:
         self._clear_open_transaction(committed=True)
         try:
             if self.notifications.has_changes:
-                self.notifications.require_room()
+                self.notifications.require_queue_room()
             shown = None if transaction.changes else self.shown_position
             reached = transaction.commit().position
             self.position = max(self.position, reached) if shown is None else shown
@@ -236,7 +236,7 @@ class TransactionState:
                 name,
                 transaction.set_savepoint(),
                 transaction.catalog,
-                self.notifications.set_mark(),
+                self.notifications.make_mark(),
             )
         )
 
@@ -245,7 +245,7 @@ class TransactionState:
         at = self._find_savepoint_index(name)
         self._undo_since(self._savepoints[at].savepoint)
         self.set_transaction_catalog(self._savepoints[at].catalog)
-        self.notifications.go_back_to(self._savepoints[at].notified)
+        self.notifications.go_back_to_mark(self._savepoints[at].notified)
         del self._savepoints[at + 1 :]
         self.failed = False
 

@@ -10,7 +10,7 @@ In reading order; an entry uses only those before it:
     grants               GRANT, REVOKE and default privileges as changes of access lists
     owners               owners of objects: OWNER TO, REASSIGN OWNED, DROP OWNED
     roles                CREATE, ALTER and DROP ROLE, and membership
-    access               statements about roles, owners and grants
+    rights_changes       statements about roles, owners and grants
     schemas              CREATE, ALTER and DROP SCHEMA, and SET SCHEMA of a relation
     comments             COMMENT ON
     sequences            CREATE and ALTER SEQUENCE, and the sequences of identity columns

@@ -193,7 +193,7 @@ def _check_and_add_constraint(
             )
         case d.ForeignKeyClause():
             if existing_rows.table_has_rows(session, table):
-                existing_rows.require_parent_rows(session, edit.catalog, table, constraint)
+                existing_rows.require_parents_of_rows(session, edit.catalog, table, constraint)
             edit.add_foreign_key(
                 table.id,
                 wanted.ForeignKeyDefinition(

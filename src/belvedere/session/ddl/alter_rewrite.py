@@ -239,7 +239,7 @@ def _change_type_and_rewrite(
         session, transaction, compiled_table(transaction.catalog, table.id), value
     )
 
-    def convert(row: Row) -> Any:
+    def convert_value(row: Row) -> Any:
         try:
             return evaluate(row)
         except InvalidInput as error:
@@ -257,7 +257,7 @@ def _change_type_and_rewrite(
         transaction,
         edit,
         made,
-        lambda row: (*row[:slot], convert(row), *row[slot + 1 :]),
+        lambda row: (*row[:slot], convert_value(row), *row[slot + 1 :]),
         column,
     )
 

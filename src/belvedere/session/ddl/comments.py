@@ -26,22 +26,22 @@ Key = TypeVar("Key", int, str)
 
 
 def set_comment(edit: CatalogEdit, statement: d.Comment) -> None:
-    item = _find_object(edit.catalog, statement)
+    item = _find_commented_object(edit.catalog, statement)
     found = edit.catalog.comments.get(item.id) or Comments(id=0, name="", object=item.id)
     match statement.kind:
         case "column":
-            slot = _find_slot(item, statement.part)
-            found = replace(found, columns=_with_text(found.columns, slot, statement.text))
+            slot = _find_column_slot(item, statement.part)
+            found = replace(found, columns=_put_or_remove_text(found.columns, slot, statement.text))
         case "constraint":
             _require_constraint(edit.catalog, item, statement.part)
-            texts = _with_text(found.constraints, statement.part, statement.text)
+            texts = _put_or_remove_text(found.constraints, statement.part, statement.text)
             found = replace(found, constraints=texts)
         case _:
             found = replace(found, text=statement.text)
     put_comments(edit, found)
 
 
-def _find_object(catalog: Catalog, statement: d.Comment) -> AnyObject:
+def _find_commented_object(catalog: Catalog, statement: d.Comment) -> AnyObject:
     name = statement.name
     if statement.kind == "schema":
         return catalog.objects[catalog.schema_id(name.name)]
@@ -55,7 +55,7 @@ def _find_object(catalog: Catalog, statement: d.Comment) -> AnyObject:
     return item
 
 
-def _find_slot(item: AnyObject, name: str) -> int:
+def _find_column_slot(item: AnyObject, name: str) -> int:
     if not isinstance(item, Table | PlainView | View):
         raise InvalidInput("relation has no columns of this kind", sqlstate="42809", column=name)
     for column in item.columns:
@@ -77,6 +77,6 @@ def _has_hidden_key(table: Table) -> bool:
     return any(table.columns[slot].hidden for slot in table.primary_key)
 
 
-def _with_text(texts: dict[Key, str], key: Key, text: str | None) -> dict[Key, str]:
+def _put_or_remove_text(texts: dict[Key, str], key: Key, text: str | None) -> dict[Key, str]:
     rest = {other: one for other, one in texts.items() if other != key}
     return rest if text is None else {**rest, key: text}

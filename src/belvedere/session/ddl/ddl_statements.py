@@ -35,7 +35,6 @@ from belvedere.session.context.notices import (
 )
 from belvedere.session.context.result import Result
 from belvedere.session.ddl import alter_rewrite
-from belvedere.session.ddl.access import find_access_change
 from belvedere.session.ddl.alter import (
     apply_alter_statement,
     apply_table_action,
@@ -52,6 +51,7 @@ from belvedere.session.ddl.plain_views import (
     create_or_replace_plain_view,
     refuse_or_drop_invalid_views,
 )
+from belvedere.session.ddl.rights_changes import try_make_rights_change
 from belvedere.session.ddl.schemas import create_schema, drop_schema
 from belvedere.session.ddl.sequences import alter_sequence, create_sequence
 from belvedere.session.materialized import replace, table_index_views, verify, view_indexes
@@ -84,12 +84,12 @@ def run_ddl_statement(session: Session, statement: Any) -> Result:
 
 
 def _dispatch_ddl_statement(session: Session, statement: Any) -> Result:
-    about_rights = find_access_change(session, statement, _drop_catalog_object)
+    about_rights = try_make_rights_change(session, statement, _drop_catalog_object)
     if about_rights is not None:
         return _change_catalog(session, *about_rights)
     match statement:
         case d.CreateTable():
-            return _create_object(
+            return _create_owned_object(
                 session, "CREATE TABLE", lambda edit: create_table(edit, statement)
             )
         case d.CreateIndex() if view := view_indexes.find_indexed_view(session.catalog, statement):
@@ -101,17 +101,17 @@ def _dispatch_ddl_statement(session: Session, statement: Any) -> Result:
                 session, "CREATE INDEX", lambda edit: create_index(edit, statement)
             )
         case d.CreateSequence():
-            return _create_object(
+            return _create_owned_object(
                 session, "CREATE SEQUENCE", lambda edit: create_sequence(edit, statement)
             )
         case d.CreateSchema():
-            return _create_object(
+            return _create_owned_object(
                 session, "CREATE SCHEMA", lambda edit: create_schema(edit, statement)
             )
         case d.CreateServer() | d.DropServer() | d.CreateForeignTable():
             return _change_foreign_objects(session, statement)
         case d.CreateView():
-            return _create_object(
+            return _create_owned_object(
                 session, "CREATE VIEW", lambda edit: create_or_replace_plain_view(edit, statement)
             )
         case d.CreateMaterializedView():
@@ -142,7 +142,9 @@ def _dispatch_ddl_statement(session: Session, statement: Any) -> Result:
             raise Unsupported("statement", kind=type(statement).__name__)
 
 
-def _create_object(session: Session, tag: str, change: Callable[[CatalogEdit], None]) -> Result:
+def _create_owned_object(
+    session: Session, tag: str, change: Callable[[CatalogEdit], None]
+) -> Result:
     """Apply a catalog change; what it makes belongs to the session's role."""
 
     def make_and_own(edit: CatalogEdit) -> None:
@@ -339,11 +341,11 @@ def _change_foreign_objects(
 ) -> Result:
     match statement:
         case d.CreateServer():
-            return _create_object(
+            return _create_owned_object(
                 session, "CREATE SERVER", lambda edit: create_server(edit, statement)
             )
         case d.CreateForeignTable():
-            return _create_object(
+            return _create_owned_object(
                 session, "CREATE FOREIGN TABLE", lambda edit: create_foreign_table(edit, statement)
             )
         case d.DropServer():

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from belvedere.session.session import Session
 
 
-def open_or_published_reader(session: Session) -> Reader:
+def get_open_or_published_reader(session: Session) -> Reader:
     transaction = session.transactions.open
     return session.shared.get_published_reader() if transaction is None else transaction
 
@@ -32,7 +32,7 @@ def scan_table_rows(
     session: Session, table: Table, catalog: Catalog | None = None
 ) -> Iterator[Row]:
     """The table's rows, read by the reader's catalog unless another one is given."""
-    reader = open_or_published_reader(session)
+    reader = get_open_or_published_reader(session)
     if table.id not in reader.catalog.objects:
         return
     compiled = compiled_table(catalog or reader.catalog, table.id)
@@ -80,7 +80,7 @@ def evaluate_row_expression(session: Session, expression: e.Expression, row: Row
     catalog = session.catalog
     context = CompileContext(catalog, lambda node: compile_plan(catalog, node))
     return context.value_of(expression)(
-        session.make_run_context(open_or_published_reader(session), ())
+        session.make_run_context(get_open_or_published_reader(session), ())
     )(row)
 
 
@@ -88,7 +88,7 @@ def require_check_holds(
     session: Session, catalog: Catalog, table: Table, name: str, text: str
 ) -> None:
     """23514 when an existing row, read by the changed catalog, violates a new CHECK."""
-    reader = open_or_published_reader(session)
+    reader = get_open_or_published_reader(session)
     condition = bind.bind_row_expression(catalog, table, text)
     compiled = compiled_table(catalog, table.id)
     narrow = row_narrower(compiled)
@@ -104,7 +104,7 @@ def require_check_holds(
             )
 
 
-def require_parent_rows(
+def require_parents_of_rows(
     session: Session, catalog: Catalog, table: Table, wanted: d.ForeignKeyClause
 ) -> None:
     """23503 when an existing row, read by the changed catalog, has no parent."""

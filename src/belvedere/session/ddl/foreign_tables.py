@@ -37,7 +37,7 @@ def create_server(edit: CatalogEdit, statement: d.CreateServer) -> None:
             hint=f"there is {', '.join(foreign_options.WRAPPERS)}",
             name=statement.wrapper,
         )
-    options = _collect_options(statement.options)
+    options = _collect_unique_options(statement.options)
     foreign_options.require_known_options(options, foreign_options.SERVER_OPTIONS, "server")
     foreign_options.require_options(options, ("gateways",), "server")
     server = ForeignServer(
@@ -88,16 +88,16 @@ def create_foreign_table(edit: CatalogEdit, statement: d.CreateForeignTable) -> 
         id=edit.allocate_id(),
         name=name,
         schema=edit.catalog.schema_id(schema),
-        columns=_build_columns(statement.columns),
+        columns=_make_foreign_columns(statement.columns),
         server=server.id,
-        options=_collect_options(statement.options),
-        column_options=tuple(_collect_options(one.options) for one in statement.columns),
+        options=_collect_unique_options(statement.options),
+        column_options=tuple(_collect_unique_options(one.options) for one in statement.columns),
     )
     foreign_options.build_layout(table)
     edit.put(table)
 
 
-def _build_columns(clauses: tuple[d.ForeignColumnClause, ...]) -> tuple[CatalogColumn, ...]:
+def _make_foreign_columns(clauses: tuple[d.ForeignColumnClause, ...]) -> tuple[CatalogColumn, ...]:
     names: set[str] = set()
     for one in clauses:
         require_name(one.name)
@@ -114,7 +114,7 @@ def _build_columns(clauses: tuple[d.ForeignColumnClause, ...]) -> tuple[CatalogC
     )
 
 
-def _collect_options(options: d.Options) -> dict[str, str]:
+def _collect_unique_options(options: d.Options) -> dict[str, str]:
     found = dict(options)
     if len(found) < len(options):
         raise InvalidInput("an option is given twice", sqlstate="42710")
@@ -123,7 +123,9 @@ def _collect_options(options: d.Options) -> dict[str, str]:
 
 def drop_foreign_table(edit: CatalogEdit, table: ForeignTable, *, cascade: bool) -> None:
     """Remove it at once: it has no rows of its own. Plain views are looked at by the caller."""
-    views = [view for view in edit.catalog.views if _reads_table(edit.catalog, view, table.id)]
+    views = [
+        view for view in edit.catalog.views if _reads_foreign_table(edit.catalog, view, table.id)
+    ]
     if views and not cascade:
         raise dependents_error(table, [f"view {view.name}" for view in views])
     for view in views:
@@ -132,7 +134,7 @@ def drop_foreign_table(edit: CatalogEdit, table: ForeignTable, *, cascade: bool)
     edit.remove_object(table.id)
 
 
-def _reads_table(catalog: Catalog, view: View, table: int) -> bool:
+def _reads_foreign_table(catalog: Catalog, view: View, table: int) -> bool:
     """Whether the definition of a view names the foreign table, itself or by a plain view."""
     if view.options.strict:
         return False

@@ -66,29 +66,29 @@ def change_privileges(
     giver = Giver(identity, find_role_rights(edit.catalog, identity.role), add_notice)
     grantees = [find_grantee(edit, identity, name) for name in statement.roles]
     whole = [one for one in statement.privileges if not one.columns]
-    for item in _find_objects(edit, statement):
+    for item in _find_named_objects(edit, statement):
         if statement.kind in ("table", "sequence"):
             require_schema_usage(edit.catalog, giver.rights, item.schema)
         if whole:
-            letters = _collect_letters(whole, _classify(item), statement.kind)
-            _change_object(edit, giver, statement, item, grantees, letters)
+            letters = _collect_privilege_letters(whole, _classify_grantable(item), statement.kind)
+            _change_object_grants(edit, giver, statement, item, grantees, letters)
         for clause in statement.privileges:
             for name in clause.columns:
-                letters = _collect_letters([clause], "column", statement.kind)
-                _change_column(edit, giver, statement, (item, name), grantees, letters)
+                letters = _collect_privilege_letters([clause], "column", statement.kind)
+                _change_column_grants(edit, giver, statement, (item, name), grantees, letters)
 
 
 def find_grantee(edit: CatalogEdit, identity: SessionIdentity, name: str) -> int:
     return PUBLIC_ROLE if name == "public" else identity.find_role_id(edit.catalog, name)
 
 
-def _classify(item: AnyObject) -> str:
+def _classify_grantable(item: AnyObject) -> str:
     kind = classify_object(item)
     assert kind is not None
     return kind
 
 
-def _find_objects(edit: CatalogEdit, statement: d.GrantPrivileges) -> list[AnyObject]:
+def _find_named_objects(edit: CatalogEdit, statement: d.GrantPrivileges) -> list[AnyObject]:
     catalog = edit.catalog
     if statement.kind == "database":
         return [catalog.objects[HEAD_ID]]
@@ -117,7 +117,7 @@ def _find_relation(edit: CatalogEdit, kind: str, name: d.QualifiedName) -> AnyOb
     return item
 
 
-def _collect_letters(clauses: Iterable[d.PrivilegeClause], kind: str, said: str) -> str:
+def _collect_privilege_letters(clauses: Iterable[d.PrivilegeClause], kind: str, said: str) -> str:
     """The letters of privileges; 0LP01 for one that such an object does not have."""
     letters = ""
     for one in clauses:
@@ -138,7 +138,7 @@ def _collect_letters(clauses: Iterable[d.PrivilegeClause], kind: str, said: str)
 # -- one object ------------------------------------------------------------------------------------
 
 
-def _change_object(
+def _change_object_grants(
     edit: CatalogEdit,
     giver: Giver,
     statement: d.GrantPrivileges,
@@ -149,8 +149,8 @@ def _change_object(
     grantor, allowed = _choose_grantor(edit, giver, statement, item, letters, None)
     grants = list_grants(edit.catalog, item)
     owner = find_object_owner(edit.catalog, item)
-    grants = _apply_change(grants, statement, grantor, grantees, allowed, owner)
-    put_access_list(edit, _find_access_list(edit, item), grants)
+    grants = _grant_or_revoke_letters(grants, statement, grantor, grantees, allowed, owner)
+    put_access_list(edit, _find_or_make_access_list(edit, item), grants)
     if statement.revokes and isinstance(item, Table | ForeignTable | View | PlainView):
         _revoke_from_columns(edit, statement, item, grantor, grantees, allowed)
 
@@ -164,18 +164,18 @@ def _revoke_from_columns(
     letters: str,
 ) -> None:
     """REVOKE of a table's privilege takes it from the columns, too."""
-    found = _find_access_list(edit, item)
+    found = _find_or_make_access_list(edit, item)
     if not found.column_grants:
         return
     changed = {
-        slot: _apply_change(grants, statement, grantor, grantees, letters, found.owner)
+        slot: _grant_or_revoke_letters(grants, statement, grantor, grantees, letters, found.owner)
         for slot, grants in found.column_grants.items()
     }
     kept = {slot: grants for slot, grants in changed.items() if grants}
     put_access_list(edit, replace(found, column_grants=kept), found.grants)
 
 
-def _change_column(
+def _change_column_grants(
     edit: CatalogEdit,
     giver: Giver,
     statement: d.GrantPrivileges,
@@ -190,15 +190,15 @@ def _change_column(
     if not slots:
         raise InvalidInput("column does not exist", sqlstate="42703", column=name)
     grantor, allowed = _choose_grantor(edit, giver, statement, item, letters, slots[0])
-    found = _find_access_list(edit, item)
+    found = _find_or_make_access_list(edit, item)
     grants = found.column_grants.get(slots[0], ())
-    grants = _apply_change(grants, statement, grantor, grantees, allowed, found.owner)
+    grants = _grant_or_revoke_letters(grants, statement, grantor, grantees, allowed, found.owner)
     columns = {**found.column_grants, slots[0]: grants}
     kept = {slot: one for slot, one in columns.items() if one}
     put_access_list(edit, replace(found, column_grants=kept), found.grants)
 
 
-def _find_access_list(edit: CatalogEdit, item: AnyObject) -> AccessList:
+def _find_or_make_access_list(edit: CatalogEdit, item: AnyObject) -> AccessList:
     """The list of an object; a new one has no id yet."""
     found = edit.catalog.access_lists.get(item.id)
     owner = find_object_owner(edit.catalog, item)
@@ -226,10 +226,10 @@ def _choose_grantor(
     elif set(allowed) != set(letters):
         verb = "revoked" if statement.revokes else "granted"
         giver.add_notice(f'not all privileges were {verb} for "{item.name}"')
-    return _find_holder(edit, giver, item, allowed, slot), allowed
+    return _find_grant_option_holder(edit, giver, item, allowed, slot), allowed
 
 
-def _find_holder(
+def _find_grant_option_holder(
     edit: CatalogEdit, giver: Giver, item: AnyObject, letters: str, slot: int | None
 ) -> int:
     """The role, of those whose rights the session has, that holds the grant options."""
@@ -243,7 +243,7 @@ def _find_holder(
     return giver.rights.id
 
 
-def _apply_change(
+def _grant_or_revoke_letters(
     grants: tuple[Grant, ...],
     statement: d.GrantPrivileges,
     grantor: int,
@@ -283,14 +283,14 @@ def change_default_privileges(
     if kind == "schema" and statement.schemas:
         raise InvalidInput("cannot use IN SCHEMA with SCHEMAS", sqlstate="0LP01")
     grantees = [find_grantee(edit, identity, name) for name in statement.grant.roles]
-    letters = _collect_letters(statement.grant.privileges, kind, kind)
+    letters = _collect_privilege_letters(statement.grant.privileges, kind, kind)
     for name in names:
         role = identity.find_role_id(edit.catalog, name)
         for schema in schemas:
-            _change_default(edit, statement.grant, (role, kind, schema), grantees, letters)
+            _change_default_grants(edit, statement.grant, (role, kind, schema), grantees, letters)
 
 
-def _change_default(
+def _change_default_grants(
     edit: CatalogEdit,
     grant: d.GrantPrivileges,
     key: tuple[int, str, int],
@@ -307,7 +307,7 @@ def _change_default(
         found = DefaultPrivileges(
             id=0, name="", role=role, objects=kind, in_schema=schema, grants=usual
         )
-    grants = _apply_change(found.grants, grant, role, grantees, letters, role)
+    grants = _grant_or_revoke_letters(found.grants, grant, role, grantees, letters, role)
     if set(grants) == set(usual):
         if found.id:
             edit.remove_object(found.id)

@@ -36,7 +36,7 @@ def change_owner(edit: CatalogEdit, statement: d.Alter, identity: SessionIdentit
     action = statement.actions[0]
     if len(statement.actions) > 1 or not isinstance(action, d.SetOwner):
         raise Unsupported("OWNER TO together with other actions", hint="use two statements")
-    item = _find_altered(edit, statement)
+    item = _find_altered_object(edit, statement)
     if item is None:
         return
     if isinstance(item, Sequence) and item.owner is not None:
@@ -45,11 +45,11 @@ def change_owner(edit: CatalogEdit, statement: d.Alter, identity: SessionIdentit
         )
     role = identity.find_role_id(edit.catalog, action.role)
     if identity.find_rights_unless_superuser(edit.catalog) is not None:
-        _require_create(edit, item, role)
+        _require_right_to_create(edit, item, role)
     _set_owner(edit, item, role)
 
 
-def _find_altered(edit: CatalogEdit, statement: d.Alter) -> AnyObject | None:
+def _find_altered_object(edit: CatalogEdit, statement: d.Alter) -> AnyObject | None:
     if statement.kind == "schema":
         return edit.catalog.objects[edit.catalog.schema_id(statement.name.name)]
     item = edit.catalog.find_relation(statement.name.name, statement.name.schema or "public")
@@ -65,7 +65,7 @@ def _find_altered(edit: CatalogEdit, statement: d.Alter) -> AnyObject | None:
     return item
 
 
-def _require_create(edit: CatalogEdit, item: AnyObject, role: int) -> None:
+def _require_right_to_create(edit: CatalogEdit, item: AnyObject, role: int) -> None:
     """The new owner could have made the object there."""
     rights = find_role_rights(edit.catalog, role)
     if isinstance(item, Schema):
@@ -80,12 +80,12 @@ def _set_owner(edit: CatalogEdit, item: AnyObject, role: int) -> None:
     old = find_object_owner(edit.catalog, item)
     found = edit.catalog.access_lists.get(item.id)
     found = found or AccessList(id=0, name="", object=item.id, owner=old)
-    grants = None if found.grants is None else _rename_role(found.grants, old, role)
-    columns = {k: _rename_role(one, old, role) for k, one in found.column_grants.items()}
+    grants = None if found.grants is None else _replace_role_in_grants(found.grants, old, role)
+    columns = {k: _replace_role_in_grants(one, old, role) for k, one in found.column_grants.items()}
     put_access_list(edit, replace(found, owner=role, column_grants=columns), grants)
 
 
-def _rename_role(grants: tuple[Grant, ...], old: int, new: int) -> tuple[Grant, ...]:
+def _replace_role_in_grants(grants: tuple[Grant, ...], old: int, new: int) -> tuple[Grant, ...]:
     return tuple(
         Grant(
             new if one.grantee == old else one.grantee,
@@ -106,7 +106,7 @@ def reassign_owned(
 ) -> None:
     new = identity.find_role_id(edit.catalog, statement.new_owner)
     for name in statement.roles:
-        for item in list(list_owned(edit, identity.find_role_id(edit.catalog, name))):
+        for item in list(list_owned_objects(edit, identity.find_role_id(edit.catalog, name))):
             _set_owner(edit, item, new)
 
 
@@ -116,27 +116,31 @@ def drop_owned(
     """Drop what roles own, and take away what they were granted."""
     for name in statement.roles:
         role = identity.find_role_id(edit.catalog, name)
-        for item in sorted(list_owned(edit, role), key=_drop_order):
+        for item in sorted(list_owned_objects(edit, role), key=_rank_for_drop):
             current = edit.catalog.get(item.id)
             if current is not None and not is_dropped(current):
                 drop(edit, current, statement.cascade)
         for found in list(edit.catalog.access_lists.values()):
-            if _mentions(found, role):
-                put_access_list(edit, _without_role(found, role), _drop_grants(found.grants, role))
+            if _mentions_role(found, role):
+                put_access_list(
+                    edit,
+                    _remove_column_grants_of_role(found, role),
+                    _remove_grants_of_role(found.grants, role),
+                )
         for one in edit.catalog.default_privileges:
-            kept = _drop_grants(one.grants, role)
+            kept = _remove_grants_of_role(one.grants, role)
             if one.role == role or not kept:
                 edit.remove_object(one.id)
             elif kept != one.grants:
                 edit.put(replace(one, grants=kept))
 
 
-def _drop_order(item: AnyObject) -> int:
+def _rank_for_drop(item: AnyObject) -> int:
     """Views before tables, schemas last."""
     return 2 if isinstance(item, Schema) else 1 if isinstance(item, Table) else 0
 
 
-def list_owned(edit: CatalogEdit, role: int) -> Iterator[AnyObject]:
+def list_owned_objects(edit: CatalogEdit, role: int) -> Iterator[AnyObject]:
     """The live objects of a role."""
     for found in edit.catalog.access_lists.values():
         item = edit.catalog.get(found.object)
@@ -145,28 +149,28 @@ def list_owned(edit: CatalogEdit, role: int) -> Iterator[AnyObject]:
                 yield item
 
 
-def _without_role(found: AccessList, role: int) -> AccessList:
-    columns = {k: _drop_grants(one, role) or () for k, one in found.column_grants.items()}
+def _remove_column_grants_of_role(found: AccessList, role: int) -> AccessList:
+    columns = {k: _remove_grants_of_role(one, role) or () for k, one in found.column_grants.items()}
     return replace(found, column_grants={k: one for k, one in columns.items() if one})
 
 
-def _drop_grants(grants: tuple[Grant, ...] | None, role: int) -> tuple[Grant, ...] | None:
+def _remove_grants_of_role(grants: tuple[Grant, ...] | None, role: int) -> tuple[Grant, ...] | None:
     if grants is None:
         return None
     return tuple(one for one in grants if role not in (one.grantee, one.grantor))
 
 
-def _mentions(found: AccessList, role: int) -> bool:
+def _mentions_role(found: AccessList, role: int) -> bool:
     every = [*(found.grants or ()), *(g for one in found.column_grants.values() for g in one)]
     return any(role in (one.grantee, one.grantor) for one in every)
 
 
-def require_nothing_left(edit: CatalogEdit, role: int, name: str) -> None:
+def require_role_unused(edit: CatalogEdit, role: int, name: str) -> None:
     """2BP01 when a role owns something or has a right on something."""
-    left = [f"owner of {item.name}" for item in list_owned(edit, role)]
+    left = [f"owner of {item.name}" for item in list_owned_objects(edit, role)]
     for found in edit.catalog.access_lists.values():
         item = edit.catalog.get(found.object)
-        if item is not None and not is_dropped(item) and _mentions(found, role):
+        if item is not None and not is_dropped(item) and _mentions_role(found, role):
             left.append(f"privileges for {item.name}")
     for one in edit.catalog.default_privileges:
         if one.role == role or any(role in (g.grantee, g.grantor) for g in one.grants):

@@ -36,7 +36,7 @@ def drop_dependent_views(
     found = [view for view in edit.catalog.dependent_views(table.id) if not view.part]
     views = tuple(sorted(found, key=lambda view: view.id))
     for view in views:
-        _require_rebuildable(edit, view, table, retyped)
+        _require_rebuildable_view(edit, view, table, retyped)
     for view in reversed(views):
         edit.drop_view(view.id, cascade=True)
     return DroppedViews(views)
@@ -59,7 +59,7 @@ def recreate_dropped_views(session: Session, edit: CatalogEdit, dropped: Dropped
         ids[view.id] = session.host.views.create_view_in_edit(edit, new)
 
 
-def _require_rebuildable(
+def _require_rebuildable_view(
     edit: CatalogEdit, view: View, table: Table, retyped: CatalogColumn | None
 ) -> None:
     plan = bind_simplified_definition(hide_later_columns(edit.catalog, view), view.definition)
@@ -73,12 +73,12 @@ def _require_rebuildable(
             readers=view.noun_and_name,
         )
     if view.options.keep_changes is not None:
-        raise _refusal(view, "it keeps its changes, which would begin again")
+        raise _make_rebuild_refusal(view, "it keeps its changes, which would begin again")
     if plan != bind_simplified_definition(edit.catalog, view.definition):
-        raise _refusal(view, "its definition would see columns that were added later")
+        raise _make_rebuild_refusal(view, "its definition would see columns that were added later")
 
 
-def _refusal(view: View, why: str) -> Unsupported:
+def _make_rebuild_refusal(view: View, why: str) -> Unsupported:
     return Unsupported(
         "writing all rows of a table under this view",
         detail=why,

@@ -14,7 +14,7 @@ from belvedere.catalog.rights.builtin_roles import OWNER_NAME, find_role, get_ro
 from belvedere.catalog.rights.role_rights import find_memberships
 from belvedere.errors import InvalidInput
 from belvedere.session.context.settings import require_setting
-from belvedere.session.ddl.owners import require_nothing_left
+from belvedere.session.ddl.owners import require_role_unused
 from belvedere.session.rights.identity import SessionIdentity
 from belvedere.sql import definitions as d
 from belvedere.values.datetime_text import parse_timestamptz
@@ -24,7 +24,7 @@ RoleStatement = d.CreateRole | d.AlterRole | d.DropRole | d.GrantRoles
 RESERVED = frozenset({"public", "none", "current_role", "current_user", "session_user", OWNER_NAME})
 
 
-def change_roles(
+def make_role_change(
     statement: RoleStatement, identity: SessionIdentity
 ) -> tuple[str, Callable[[CatalogEdit], None]]:
     """The tag of the statement, and what it does to the catalog."""
@@ -41,9 +41,9 @@ def change_roles(
 
 
 def _create_role(edit: CatalogEdit, statement: d.CreateRole, identity: SessionIdentity) -> None:
-    _require_free_name(edit, statement.name)
+    _require_free_role_name(edit, statement.name)
     role = Role(id=edit.allocate_id(), name=statement.name)
-    edit.put(_apply_options(role, statement.options))
+    edit.put(_apply_role_options(role, statement.options))
     for name in statement.member_of:
         _add_member(edit, find_role(edit.catalog, name), name, statement.name, identity, ())
     for name, admin in statement.members:
@@ -56,16 +56,16 @@ def _create_role(edit: CatalogEdit, statement: d.CreateRole, identity: SessionId
 
 
 def _alter_role(edit: CatalogEdit, statement: d.AlterRole, identity: SessionIdentity) -> None:
-    role = _require_role(edit, statement.name, identity)
+    role = _require_changeable_role(edit, statement.name, identity)
     if statement.new_name is not None:
-        _require_free_name(edit, statement.new_name)
+        _require_free_role_name(edit, statement.new_name)
         role = msgspec.structs.replace(role, name=statement.new_name)
     if statement.setting is not None:
-        role = msgspec.structs.replace(role, settings=_change_settings(role, statement))
-    edit.put(_apply_options(role, statement.options))
+        role = msgspec.structs.replace(role, settings=_change_role_settings(role, statement))
+    edit.put(_apply_role_options(role, statement.options))
 
 
-def _change_settings(role: Role, statement: d.AlterRole) -> dict[str, str]:
+def _change_role_settings(role: Role, statement: d.AlterRole) -> dict[str, str]:
     assert statement.setting is not None
     if statement.setting == "all":
         return {}
@@ -82,10 +82,10 @@ def _change_settings(role: Role, statement: d.AlterRole) -> dict[str, str]:
 def _drop_roles(edit: CatalogEdit, statement: d.DropRole, identity: SessionIdentity) -> None:
     for name in statement.names:
         if name in edit.catalog.roles or not statement.if_exists:
-            role = _require_role(edit, name, identity)
+            role = _require_changeable_role(edit, name, identity)
             if role.id in (identity.role, identity.authorization, identity.login):
                 raise InvalidInput("current user cannot be dropped", sqlstate="55006", name=name)
-            require_nothing_left(edit, role.id, name)
+            require_role_unused(edit, role.id, name)
             edit.remove_object(role.id)
             for other in list(edit.catalog.roles.values()):
                 kept = tuple(one for one in other.memberships if one.role != role.id)
@@ -93,7 +93,7 @@ def _drop_roles(edit: CatalogEdit, statement: d.DropRole, identity: SessionIdent
                     edit.put(msgspec.structs.replace(other, memberships=kept))
 
 
-def _apply_options(role: Role, options: d.RoleOptions) -> Role:
+def _apply_role_options(role: Role, options: d.RoleOptions) -> Role:
     names = ("login", "superuser", "create_role", "inherit", "connection_limit", "valid_until")
     changed = {name: value for name in names if (value := getattr(options, name)) is not None}
     if options.valid_until is not None:
@@ -127,7 +127,7 @@ def _add_member(
     identity: SessionIdentity,
     options: tuple[tuple[str, bool], ...],
 ) -> None:
-    holder = _require_role(edit, member, identity)
+    holder = _require_changeable_role(edit, member, identity)
     if role is None or role.id == OWNER_ROLE:
         raise InvalidInput("role does not exist", sqlstate="42704", name=name)
     if role.id == holder.id or holder.id in find_memberships(
@@ -160,7 +160,7 @@ def _remove_member(
 ) -> None:
     if role is None:
         raise InvalidInput("role does not exist", sqlstate="42704", name=name)
-    holder = _require_role(edit, member, identity)
+    holder = _require_changeable_role(edit, member, identity)
     known = {one.role: one for one in holder.memberships}
     if role.id not in known:
         return  # PostgreSQL warns
@@ -171,7 +171,7 @@ def _remove_member(
     edit.put(msgspec.structs.replace(holder, memberships=tuple(known.values())))
 
 
-def _require_role(edit: CatalogEdit, name: str, identity: SessionIdentity) -> Role:
+def _require_changeable_role(edit: CatalogEdit, name: str, identity: SessionIdentity) -> Role:
     """A stored role: the owner of the database and predefined roles are as they are."""
     id_ = identity.find_role_id(edit.catalog, name)
     role = get_role(edit.catalog, id_)
@@ -180,7 +180,7 @@ def _require_role(edit: CatalogEdit, name: str, identity: SessionIdentity) -> Ro
     return role
 
 
-def _require_free_name(edit: CatalogEdit, name: str) -> None:
+def _require_free_role_name(edit: CatalogEdit, name: str) -> None:
     require_name(name)
     if name in RESERVED or name.startswith("pg_"):
         raise InvalidInput("role name is reserved", sqlstate="42939", name=name)

@@ -27,7 +27,7 @@ def build_sequence_definition(
 ) -> wanted.SequenceDefinition:
     """A definition from the options, with PostgreSQL's defaults; 22023 when they contradict."""
     step = 1 if options.increment is None else options.increment
-    lowest, highest = _integer_type_bounds(options.type or BIGINT)
+    lowest, highest = _find_integer_bounds(options.type or BIGINT)
     low = options.minimum if options.minimum is not None else 1 if step > 0 else lowest
     high = options.maximum if options.maximum is not None else highest if step > 0 else -1
     start = options.start if options.start is not None else low if step > 0 else high
@@ -35,7 +35,7 @@ def build_sequence_definition(
     return wanted.SequenceDefinition(name, schema, start, step, low, high, bool(options.cycle))
 
 
-def _integer_type_bounds(type_: SqlType) -> tuple[int, int]:
+def _find_integer_bounds(type_: SqlType) -> tuple[int, int]:
     if type_.kind not in _BITS:
         raise InvalidInput(
             "sequence type must be smallint, integer, or bigint", sqlstate="22023", type=str(type_)
@@ -69,7 +69,7 @@ def alter_sequence(session: Session, edit: CatalogEdit, statement: d.AlterSequen
         return
     sequence = edit.catalog.require_relation(Sequence, name.name, schema)
     numbers = session.host.sequences
-    _, highest = _integer_type_bounds(options.type or BIGINT)
+    _, highest = _find_integer_bounds(options.type or BIGINT)
     step = sequence.increment if options.increment is None else options.increment
     made = replace(
         sequence,

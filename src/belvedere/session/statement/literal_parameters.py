@@ -47,7 +47,7 @@ Read = Callable[[Sequence[str]], Any]
 """From the literals of a text, as written, to the value of one parameter."""
 
 
-class LiteralsDiffer(Exception):
+class LiteralTypesDiffer(Exception):
     """A literal has another type than the plan was made for."""
 
 
@@ -277,7 +277,7 @@ class _ParameterMaker:
         def read_narrow(written: Sequence[str]) -> Any:
             value = read(written)
             if not low <= value < high:
-                raise LiteralsDiffer
+                raise LiteralTypesDiffer
             return value
 
         return self.add_parameter(read_narrow, SqlType(other.type.kind), one.type)
@@ -300,7 +300,7 @@ def _make_literal_reader(found: _FreeLiteral, source: LiteralSource) -> Read:
     def read_negative(written: Sequence[str]) -> Any:
         value = read("-" + written[number])
         if isinstance(value, int) and infer_sql_type(value) != wanted:
-            raise LiteralsDiffer  # -2147483648 is an integer, 2147483648 is none
+            raise LiteralTypesDiffer  # -2147483648 is an integer, 2147483648 is none
         return value
 
     return read_negative

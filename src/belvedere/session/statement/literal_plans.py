@@ -25,7 +25,7 @@ from belvedere.session.context.result import Result
 from belvedere.session.statement import bind, fast_path
 from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.session.statement.literal_parameters import (
-    LiteralsDiffer,
+    LiteralTypesDiffer,
     ParameterizedStatement,
     Read,
     parameterize_literals,
@@ -126,7 +126,7 @@ def find_plan_by_shape(
         require_text(text)
     try:
         values = LiteralValues(plan.read_values(split.literals))
-    except (Error, LiteralsDiffer):
+    except (Error, LiteralTypesDiffer):
         return None
     values.text = text
     return shape, plan.entry, values
@@ -165,7 +165,7 @@ def learn_shape(
     made = _parameterize_text(session, text, split, parsed)
     try:
         plan = None if made is None else _try_compile_same_plan(session, split, made, entry)
-    except LiteralsDiffer:
+    except LiteralTypesDiffer:
         return  # other literals of the shape may do
     if made is None or plan is None:
         shape.stop_serving_under(entry.catalog)

@@ -27,7 +27,8 @@ from belvedere.session.system_tables.pg_catalog import tables as pg_catalog
 from belvedere.session.system_tables.pg_catalog.columns import load_catalog_tables
 from belvedere.session.system_tables.pg_catalog.foreign_objects import INFORMATION_TABLES
 from belvedere.session.system_tables.pg_catalog.functions import CatalogAnswers
-from belvedere.session.system_tables.pg_catalog.privileges import can_see
+from belvedere.session.system_tables.pg_catalog.privileges import can_see_relation
+from belvedere.session.system_tables.pg_catalog.relations import has_hidden_row_id
 from belvedere.types import (
     BIGINT,
     BOOLEAN,
@@ -76,10 +77,12 @@ class SystemTables:
         if found is None:
             raise InvalidInput("relation does not exist", sqlstate="42P01", name=f"{schema}.{name}")
         rows = found.rows(self._session)
-        return _show_to_role(self._session, found.fields, rows) if schema == INFORMATION else rows
+        if schema != INFORMATION:
+            return rows
+        return _filter_rows_for_role(self._session, found.fields, rows)
 
 
-def _show_to_role(session: Session, fields: Fields, rows: Iterable[Row]) -> Iterator[Row]:
+def _filter_rows_for_role(session: Session, fields: Fields, rows: Iterable[Row]) -> Iterator[Row]:
     """Rows of information_schema: under the name of the session's database, and only what its role
     has a right on."""
     names = [field.name for field in fields]
@@ -87,7 +90,8 @@ def _show_to_role(session: Session, fields: Fields, rows: Iterable[Row]) -> Iter
     places += [i for i, name in enumerate(names) if name == "catalog_name"]
     about = [names.index(one) for one in ("table_schema", "table_name") if one in names]
     for row in rows:
-        if len(about) == 2 and not can_see(session, str(row[about[0]]), str(row[about[1]])):
+        named = [str(row[place]) for place in about]
+        if len(named) == 2 and not can_see_relation(session, *named):
             continue
         shown = list(row)
         for place in places:
@@ -165,7 +169,7 @@ def _build_column_values(column: CatalogColumn, number: int) -> Row:
         sql_type.length,
         precision,
         scale,
-        _datetime_precision(sql_type),
+        _find_datetime_precision(sql_type),
         "YES" if column.identity else "NO",
         None if column.identity is None else column.identity.upper(),
         "ALWAYS" if column.generated else "NEVER",
@@ -174,7 +178,7 @@ def _build_column_values(column: CatalogColumn, number: int) -> Row:
     )
 
 
-def _datetime_precision(sql_type: SqlType) -> int | None:
+def _find_datetime_precision(sql_type: SqlType) -> int | None:
     if sql_type.kind is Kind.DATE:
         return 0
     if sql_type.kind not in TIMED_KINDS:
@@ -187,7 +191,7 @@ def _list_table_constraints(session: Session) -> Iterator[Row]:
     for table in session.catalog.tables:
         head = (DATABASE, names[table.schema])
         tail = (*head, table.name)
-        if not _has_hidden_row_id(table):
+        if not has_hidden_row_id(table):
             yield *head, table.primary_key_name, *tail, "PRIMARY KEY", "NO", "NO", "YES"
         for index in session.catalog.table_indexes(table.id):
             if index.constraint:
@@ -199,16 +203,12 @@ def _list_table_constraints(session: Session) -> Iterator[Row]:
             yield *head, check.name, *tail, "CHECK", "NO", "NO", "YES"
 
 
-def _has_hidden_row_id(table: Table) -> bool:
-    return any(table.columns[slot].hidden for slot in table.primary_key)
-
-
 def _list_key_column_usage(session: Session) -> Iterator[Row]:
     names = _map_schema_ids_to_names(session.catalog)
     for table in session.catalog.tables:
         schema = names[table.schema]
         keys: list[tuple[str, tuple[int | None, ...], bool]] = []
-        if not _has_hidden_row_id(table):
+        if not has_hidden_row_id(table):
             keys.append((table.primary_key_name, table.primary_key, False))
         for index in session.catalog.table_indexes(table.id):
             if index.constraint:

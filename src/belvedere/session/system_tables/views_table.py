@@ -158,7 +158,7 @@ def _measure_immediate_change_cost(
     session: Session, reader: Transaction, view: View
 ) -> float | None:
     registry, log, relations = session.host.views.registry, session.host.log, frozenset(view.inputs)
-    start = _find_measured_start(session, reader)
+    start = _find_start_of_measured_commits(session, reader)
     window = LogWindow(log.read_bytes(start, reader.position), (start,), reader.position, relations)
     changes = window.get_log_range_after(start).get_changes_of_relations(relations)
     if not changes:
@@ -173,7 +173,7 @@ def _measure_immediate_change_cost(
     return (time.perf_counter() - started) / len(changes) * 1e6
 
 
-def _find_measured_start(session: Session, reader: Transaction) -> int:
+def _find_start_of_measured_commits(session: Session, reader: Transaction) -> int:
     """The position after which the last commits lie that are measured: not many, nor large ones,
     because the table is read by people who wait."""
     log, end = session.host.log, reader.position

@@ -8,8 +8,8 @@ from belvedere.catalog.model import ForeignTable, ObjectState, Sequence, Table, 
 from belvedere.session.system_tables.pg_catalog import oids
 from belvedere.session.system_tables.pg_catalog.columns import make_row_builder
 from belvedere.session.system_tables.pg_catalog.definitions import describe_default
-from belvedere.session.system_tables.pg_catalog.foreign_objects import print_options
-from belvedere.session.system_tables.pg_catalog.privileges import print_grants
+from belvedere.session.system_tables.pg_catalog.foreign_objects import format_foreign_options
+from belvedere.session.system_tables.pg_catalog.privileges import format_grants
 from belvedere.session.system_tables.pg_catalog.relations import (
     IndexKey,
     Relation,
@@ -18,8 +18,8 @@ from belvedere.session.system_tables.pg_catalog.relations import (
 )
 from belvedere.session.system_tables.pg_catalog.type_rows import (
     TYPES_BY_OID,
-    find_operator_class,
-    find_storage,
+    find_operator_class_oid,
+    find_storage_letter,
 )
 from belvedere.types import BIGINT, INTEGER, SMALLINT, Kind, Row, SqlType
 from belvedere.values.arrays import Vector
@@ -51,24 +51,26 @@ def list_classes(relations: Relations) -> Iterator[Row]:
             relhasrules=one.kind in "vm",
             relhastriggers=keys,
             relispopulated=populated,
-            relacl=_print_access_list(relations, one),
+            relacl=_format_access_list(relations, one),
             relreplident="n" if one.kind in "iSvf" or one.schema == "pg_catalog" else "d",
         )
 
 
-def _print_access_list(relations: Relations, one: Relation) -> list[str] | None:
+def _format_access_list(relations: Relations, one: Relation) -> list[str] | None:
     found = None if one.item is None else relations.catalog.access_lists.get(one.item.id)
-    return print_grants(relations.catalog, None if found is None else found.grants)
+    return format_grants(relations.catalog, None if found is None else found.grants)
 
 
 def list_attributes(relations: Relations) -> Iterator[Row]:
     build = make_row_builder("pg_attribute")
     for one in relations.every_relation:
         for column in one.columns:
-            yield build(**_describe_column(relations, one, column))
+            yield build(**_collect_attribute_values(relations, one, column))
 
 
-def _describe_column(relations: Relations, one: Relation, column: ShownColumn) -> dict[str, object]:
+def _collect_attribute_values(
+    relations: Relations, one: Relation, column: ShownColumn
+) -> dict[str, object]:
     sql_type, stored = column.type, column.stored
     kind = (sql_type.element or sql_type).kind
     known = {
@@ -81,7 +83,7 @@ def _describe_column(relations: Relations, one: Relation, column: ShownColumn) -
         "attndims": 0 if sql_type.element is None else 1,
         "attbyval": TYPES_BY_OID[find_oid(sql_type)].by_value,
         "attalign": "i",
-        "attstorage": find_storage(sql_type),
+        "attstorage": find_storage_letter(sql_type),
         "attstattarget": -1,
         "attislocal": True,
         "attcollation": oids.DEFAULT_COLLATION_OID if kind in _COLLATED else 0,
@@ -92,9 +94,9 @@ def _describe_column(relations: Relations, one: Relation, column: ShownColumn) -
         name = f"........pg.dropped.{column.number}........"
         return known | {"attname": name, "atttypid": 0, "attisdropped": True}
     if isinstance(one.item, ForeignTable):
-        known["attfdwoptions"] = print_options(one.item.column_options[stored.slot])
+        known["attfdwoptions"] = format_foreign_options(one.item.column_options[stored.slot])
     return known | {
-        "attacl": _print_column_grants(relations, one, stored.slot),
+        "attacl": _format_column_grants(relations, one, stored.slot),
         "attnotnull": stored.not_null,
         "atthasdef": describe_default(relations.catalog, stored) is not None,
         "attidentity": {"always": "a", "by default": "d"}.get(stored.identity or "", ""),
@@ -102,10 +104,10 @@ def _describe_column(relations: Relations, one: Relation, column: ShownColumn) -
     }
 
 
-def _print_column_grants(relations: Relations, one: Relation, slot: int) -> list[str] | None:
+def _format_column_grants(relations: Relations, one: Relation, slot: int) -> list[str] | None:
     found = None if one.item is None else relations.catalog.access_lists.get(one.item.id)
     grants = None if found is None else found.column_grants.get(slot)
-    return print_grants(relations.catalog, grants)
+    return format_grants(relations.catalog, grants)
 
 
 def list_defaults(relations: Relations) -> Iterator[Row]:
@@ -143,7 +145,7 @@ def list_indexes(relations: Relations) -> Iterator[Row]:
             indislive=True,
             indkey=Vector(key.number for key in columns),
             indcollation=Vector(_find_collation(key) for key in shape.keys),
-            indclass=Vector(find_operator_class(key.type) for key in shape.keys),
+            indclass=Vector(find_operator_class_oid(key.type) for key in shape.keys),
             indoption=Vector(key.descending + 2 * key.nulls_first for key in shape.keys),
             indexprs=", ".join(expressions) or None,
             indpred=shape.where,

@@ -14,7 +14,7 @@ from belvedere.session.system_tables.pg_catalog.oids import (
     CLASS_OID,
     find_object_oid,
 )
-from belvedere.session.system_tables.pg_catalog.relations import Relations, number_by_slot
+from belvedere.session.system_tables.pg_catalog.relations import Relations, map_slots_to_numbers
 from belvedere.types import Row
 
 CONSTRAINT_CLASS_OID = 2606
@@ -46,7 +46,7 @@ def list_descriptions(relations: Relations) -> Iterator[Row]:
 
 def _list_comments(relations: Relations) -> Iterator[tuple[CommentKey, str]]:
     catalog = relations.catalog
-    constraints = _number_constraints(relations) if catalog.comments else {}
+    constraints = _map_constraint_names_to_oids(relations) if catalog.comments else {}
     for comments in catalog.comments.values():
         item = catalog.objects.get(comments.object)
         if item is None:
@@ -59,7 +59,7 @@ def _list_comments(relations: Relations) -> Iterator[tuple[CommentKey, str]]:
             if comments.text is not None:
                 yield (oid, CLASS_OID, 0), comments.text
             if isinstance(item, Table | PlainView | View):
-                numbers = number_by_slot(item.columns)
+                numbers = map_slots_to_numbers(item.columns)
                 for slot, text in comments.columns.items():
                     if not item.columns[slot].dropped:
                         yield (oid, CLASS_OID, numbers[slot]), text
@@ -68,7 +68,7 @@ def _list_comments(relations: Relations) -> Iterator[tuple[CommentKey, str]]:
                     yield (constraints[oid, name], CONSTRAINT_CLASS_OID, 0), text
 
 
-def _number_constraints(relations: Relations) -> dict[tuple[int, str], int]:
+def _map_constraint_names_to_oids(relations: Relations) -> dict[tuple[int, str], int]:
     """OIDs of constraints by their table's and their name."""
     names = [field.name for field in load_catalog_tables()["pg_constraint"].fields]
     table, name = names.index("conrelid"), names.index("conname")

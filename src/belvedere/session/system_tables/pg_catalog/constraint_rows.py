@@ -9,7 +9,7 @@ from belvedere.catalog.model import ForeignKey, ReferentialAction, Table
 from belvedere.session.system_tables.pg_catalog.columns import make_row_builder
 from belvedere.session.system_tables.pg_catalog.definitions import (
     describe_foreign_key,
-    describe_key,
+    describe_key_constraint,
 )
 from belvedere.session.system_tables.pg_catalog.oids import (
     HASHED_OIDS,
@@ -20,7 +20,7 @@ from belvedere.session.system_tables.pg_catalog.oids import (
 from belvedere.session.system_tables.pg_catalog.relations import (
     Relation,
     Relations,
-    number_by_slot,
+    map_slots_to_numbers,
 )
 from belvedere.sql.parse.lexical.lexer import QUOTED, WORD, tokenize
 from belvedere.types import Row
@@ -59,19 +59,21 @@ def _list_constraints(relations: Relations, taken: KeysView[int]) -> Iterator[Co
     for one, table in relations.tables:
         for index in relations.indexes_by_relation.get(one.oid, ()):
             if index.shape is not None and index.shape.constraint:
-                yield _make_key(one, index)
+                yield _make_key_constraint(one, index)
         for key in table.foreign_keys:
             oid = _choose_free_oid(hash_part_oid(table, key.name), taken)
-            yield _make_foreign_key(relations, one, table, key, oid)
+            yield _make_foreign_key_constraint(relations, one, table, key, oid)
         for check in table.checks:
             oid = _choose_free_oid(hash_part_oid(table, check.name), taken)
             text = f"CHECK ({check.expression})"
-            columns = _find_named_columns(one, check.expression) or None
-            row = _make_row(one, oid, check.name, "c", conkey=columns, conbin=check.expression)
+            columns = _find_columns_in_expression(one, check.expression) or None
+            row = _make_constraint_row(
+                one, oid, check.name, "c", conkey=columns, conbin=check.expression
+            )
             yield Constraint(oid, text, row)
 
 
-def _find_named_columns(table: Relation, expression: str) -> list[int]:
+def _find_columns_in_expression(table: Relation, expression: str) -> list[int]:
     """The numbers of the columns that an expression over the table's row names."""
     words = {token.text for token in tokenize(expression) if token.kind in (WORD, QUOTED)}
     return [column.number for column in table.columns if column.name in words]
@@ -83,7 +85,7 @@ def _choose_free_oid(oid: int, taken: KeysView[int]) -> int:
     return oid
 
 
-def _make_row(table: Relation, oid: int, name: str, kind: str, **more: object) -> Row:
+def _make_constraint_row(table: Relation, oid: int, name: str, kind: str, **more: object) -> Row:
     build = make_row_builder("pg_constraint")
     known: dict[str, object] = {
         "conenforced": True,
@@ -98,23 +100,25 @@ def _make_row(table: Relation, oid: int, name: str, kind: str, **more: object) -
     return build(**(known | own | {"conrelid": table.oid} | more))
 
 
-def _make_key(table: Relation, index: Relation) -> Constraint:
+def _make_key_constraint(table: Relation, index: Relation) -> Constraint:
     assert index.shape is not None
     columns = [key.number for key in index.shape.keys]
     kind = "p" if index.shape.primary else "u"
-    row = _make_row(table, index.oid, index.name, kind, conindid=index.oid, conkey=columns)
-    return Constraint(index.oid, describe_key(index), row)
+    row = _make_constraint_row(
+        table, index.oid, index.name, kind, conindid=index.oid, conkey=columns
+    )
+    return Constraint(index.oid, describe_key_constraint(index), row)
 
 
-def _make_foreign_key(
+def _make_foreign_key_constraint(
     relations: Relations, one: Relation, table: Table, key: ForeignKey, oid: int
 ) -> Constraint:
     parent = relations.catalog.table(key.parent)
-    own, others = number_by_slot(table.columns), number_by_slot(parent.columns)
+    own, others = map_slots_to_numbers(table.columns), map_slots_to_numbers(parent.columns)
     index = find_primary_key_oid(parent)
     if key.parent_index is not None:
         index = FIRST_OBJECT_OID + key.parent_index
-    row = _make_row(
+    row = _make_constraint_row(
         one,
         oid,
         key.name,

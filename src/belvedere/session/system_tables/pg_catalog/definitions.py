@@ -36,20 +36,20 @@ def describe_default(catalog: Catalog, column: CatalogColumn) -> str | None:
         return f"nextval({quote_literal(qualify_name(catalog, sequence))}::regclass)"
     if column.generated is not None:
         return column.generated
-    return None if column.default is None else _cast_literal(column.default, column.type)
+    return None if column.default is None else _append_cast_to_literal(column.default, column.type)
 
 
-def _cast_literal(text: str, sql_type: SqlType) -> str:
+def _append_cast_to_literal(text: str, sql_type: SqlType) -> str:
     """A literal with the type that PostgreSQL writes behind it; other expressions as they are."""
     if _STRING.match(text):
-        return f"{text}::{_name_without_modifier(sql_type)}"
+        return f"{text}::{_name_type_without_modifier(sql_type)}"
     negative = _NEGATIVE.match(text)
     if negative is not None:
-        return f"'-{negative[1]}'::{_name_without_modifier(sql_type)}"
+        return f"'-{negative[1]}'::{_name_type_without_modifier(sql_type)}"
     return text
 
 
-def _name_without_modifier(sql_type: SqlType) -> str:
+def _name_type_without_modifier(sql_type: SqlType) -> str:
     return "bpchar" if sql_type.kind is Kind.CHAR else str(SqlType(sql_type.kind))
 
 
@@ -60,15 +60,15 @@ def qualify_name(catalog: Catalog, item: Table | Index | Sequence) -> str:
     return own if schema == PUBLIC else f"{quote(schema)}.{own}"
 
 
-def parenthesize(text: str) -> str:
+def parenthesize_expression(text: str) -> str:
     """An expression in parentheses, unless it is a name, a literal or one call."""
     if re.fullmatch(r"[\w.]+|('(?:[^']|'')*'|-?[\d.]+)(::[\w .]+(\(\d+(,\d+)?\))?)?", text):
         return text
     called = re.fullmatch(r"[\w.]+\((.*)\)", text)
-    return text if called and _is_balanced(called[1]) else f"({text})"
+    return text if called and _has_balanced_parentheses(called[1]) else f"({text})"
 
 
-def _is_balanced(text: str) -> bool:
+def _has_balanced_parentheses(text: str) -> bool:
     depth = 0
     for character in text:
         depth += {"(": 1, ")": -1}.get(character, 0)
@@ -88,39 +88,39 @@ def describe_index(relations: Relations, index: Relation, *, pretty: bool = Fals
     unique = "UNIQUE " if shape.unique else ""
     text = (
         f"CREATE {unique}INDEX {quote(index.name)} ON {quote(table.schema)}.{quote(table.name)}"
-        f" USING btree ({', '.join(_describe_key(key) for key in shape.keys)})"
+        f" USING btree ({', '.join(_describe_index_key(key) for key in shape.keys)})"
     )
     if shape.included:
         text += f" INCLUDE ({', '.join(quote(key.text) for key in shape.included)})"
     text += "" if shape.nulls_distinct else " NULLS NOT DISTINCT"
     if shape.where is None:
         return text
-    return f"{text} WHERE {shape.where if pretty else parenthesize(shape.where)}"
+    return f"{text} WHERE {shape.where if pretty else parenthesize_expression(shape.where)}"
 
 
 def describe_index_column(index: Relation, number: int) -> str | None:
     assert index.shape is not None
     keys = (*index.shape.keys, *index.shape.included)
-    return _spell_key(keys[number - 1]) if 1 <= number <= len(keys) else None
+    return _spell_index_key(keys[number - 1]) if 1 <= number <= len(keys) else None
 
 
-def _describe_key(key: IndexKey) -> str:
-    text = _spell_key(key) + (" DESC" if key.descending else "")
+def _describe_index_key(key: IndexKey) -> str:
+    text = _spell_index_key(key) + (" DESC" if key.descending else "")
     if key.nulls_first == key.descending:
         return text
     return text + (" NULLS FIRST" if key.nulls_first else " NULLS LAST")
 
 
-def _spell_key(key: IndexKey) -> str:
+def _spell_index_key(key: IndexKey) -> str:
     if key.number:
         return quote(key.text)
-    return parenthesize(key.text)
+    return parenthesize_expression(key.text)
 
 
 # -- constraints -----------------------------------------------------------------------------------
 
 
-def describe_key(index: Relation) -> str:
+def describe_key_constraint(index: Relation) -> str:
     """PRIMARY KEY or UNIQUE."""
     shape = index.shape
     assert shape is not None

@@ -21,12 +21,12 @@ DATABASE = "belvedere"
 WRAPPER_OID = 13_010
 
 
-def print_options(options: dict[str, str]) -> list[str] | None:
+def format_foreign_options(options: dict[str, str]) -> list[str] | None:
     """As PostgreSQL's catalogs show them."""
     return [f"{name}={value}" for name, value in options.items()] or None
 
 
-def _list_tables(catalog: Catalog) -> Iterator[tuple[str, ForeignTable, ForeignServer]]:
+def _walk_foreign_tables(catalog: Catalog) -> Iterator[tuple[str, ForeignTable, ForeignServer]]:
     names = {schema.id: schema.name for schema in catalog.schemas}
     for item in catalog.objects.values():
         if isinstance(item, ForeignTable):
@@ -56,18 +56,18 @@ def _list_server_options(session: Session) -> Iterator[Row]:
 
 
 def _list_foreign_tables(session: Session) -> Iterator[Row]:
-    for schema, table, server in _list_tables(session.catalog):
+    for schema, table, server in _walk_foreign_tables(session.catalog):
         yield DATABASE, schema, table.name, DATABASE, server.name
 
 
 def _list_table_options(session: Session) -> Iterator[Row]:
-    for schema, table, _ in _list_tables(session.catalog):
+    for schema, table, _ in _walk_foreign_tables(session.catalog):
         for name, value in table.options.items():
             yield DATABASE, schema, table.name, name, value
 
 
 def _list_column_options(session: Session) -> Iterator[Row]:
-    for schema, table, _ in _list_tables(session.catalog):
+    for schema, table, _ in _walk_foreign_tables(session.catalog):
         for column, options in zip(table.columns, table.column_options):
             for name, value in options.items():
                 yield DATABASE, schema, table.name, column.name, name, value
@@ -109,14 +109,14 @@ INFORMATION_TABLES: dict[str, tuple[str, Callable[[Session], Iterator[Row]]]] = 
 # -- pg_catalog ------------------------------------------------------------------------------------
 
 
-def _list_pg_wrappers(relations: Relations) -> Iterator[Row]:
+def _list_pg_foreign_wrappers(relations: Relations) -> Iterator[Row]:
     build = make_row_builder("pg_foreign_data_wrapper")
     for number, name in enumerate(WRAPPERS):
         owner = oids.find_role_oid(OWNER_ROLE)
         yield build(oid=WRAPPER_OID + number, fdwname=name, fdwowner=owner)
 
 
-def _list_pg_servers(relations: Relations) -> Iterator[Row]:
+def _list_pg_foreign_servers(relations: Relations) -> Iterator[Row]:
     build = make_row_builder("pg_foreign_server")
     for server in relations.catalog.foreign_servers.values():
         yield build(
@@ -124,22 +124,22 @@ def _list_pg_servers(relations: Relations) -> Iterator[Row]:
             srvname=server.name,
             srvowner=oids.find_role_oid(OWNER_ROLE),
             srvfdw=WRAPPER_OID + WRAPPERS.index(server.wrapper),
-            srvoptions=print_options(server.options),
+            srvoptions=format_foreign_options(server.options),
         )
 
 
-def _list_pg_tables(relations: Relations) -> Iterator[Row]:
+def _list_pg_foreign_tables(relations: Relations) -> Iterator[Row]:
     build = make_row_builder("pg_foreign_table")
-    for _, table, server in _list_tables(relations.catalog):
+    for _, table, server in _walk_foreign_tables(relations.catalog):
         yield build(
             ftrelid=oids.find_object_oid(table),
             ftserver=oids.find_object_oid(server),
-            ftoptions=print_options(table.options),
+            ftoptions=format_foreign_options(table.options),
         )
 
 
 CATALOG_ROWS: dict[str, Callable[[Relations], Iterator[Row]]] = {
-    "pg_foreign_data_wrapper": _list_pg_wrappers,
-    "pg_foreign_server": _list_pg_servers,
-    "pg_foreign_table": _list_pg_tables,
+    "pg_foreign_data_wrapper": _list_pg_foreign_wrappers,
+    "pg_foreign_server": _list_pg_foreign_servers,
+    "pg_foreign_table": _list_pg_foreign_tables,
 }

@@ -93,7 +93,7 @@ def _find_visible_schemas(session: Session) -> list[str]:
     return ["pg_catalog", *(path or ["public"])]
 
 
-def _split_names(text: str) -> list[str]:
+def _split_qualified_name(text: str) -> list[str]:
     """The parts of a qualified name; unquoted ones in lower case, a quote in them written twice."""
     parts, word, quoted, before = [], "", False, ""
     for character in text.strip():
@@ -113,7 +113,7 @@ def _split_names(text: str) -> list[str]:
 
 
 def _find_relation_by_name(session: Session, text: str) -> Relation | None:
-    parts = _split_names(text)
+    parts = _split_qualified_name(text)
     relations = find_relations(session.catalog)
     if len(parts) > 1:
         return relations.by_name.get((parts[-2], parts[-1]))
@@ -124,7 +124,7 @@ def _find_relation_by_name(session: Session, text: str) -> Relation | None:
     return None
 
 
-def _name_relation(session: Session, relation: Relation) -> ObjectName:
+def _make_regclass(session: Session, relation: Relation) -> ObjectName:
     visible = _find_relation_by_name(session, quote(relation.name)) is relation
     own = quote(relation.name)
     return ObjectName(relation.oid, own if visible else f"{quote(relation.schema)}.{own}")
@@ -138,10 +138,10 @@ def _to_regclass(session: Session, text: str) -> ObjectName | None:
     if _is_oid(text):
         return _name_relation_of_oid(session, int(text))
     found = _find_relation_by_name(session, text)
-    return None if found is None else _name_relation(session, found)
+    return None if found is None else _make_regclass(session, found)
 
 
-def _relation_of_text(session: Session, text: str) -> ObjectName:
+def _parse_regclass(session: Session, text: str) -> ObjectName:
     found = ObjectName(0, "-") if text == "-" else _to_regclass(session, text)
     if found is None:
         raise InvalidInput("relation does not exist", sqlstate="42P01", name=text)
@@ -152,7 +152,7 @@ def _name_relation_of_oid(session: Session, oid: int) -> ObjectName:
     found = find_relations(session.catalog).by_oid.get(oid)
     if found is None:
         return ObjectName(oid, str(oid) if oid else "-")
-    return _name_relation(session, found)
+    return _make_regclass(session, found)
 
 
 def _to_regtype(session: Session, text: str) -> ObjectName | None:
@@ -165,7 +165,7 @@ def _to_regtype(session: Session, text: str) -> ObjectName | None:
     return None if found is None else ObjectName(found.oid, str(found.type))
 
 
-def _type_of_text(session: Session, text: str) -> ObjectName:
+def _parse_regtype(session: Session, text: str) -> ObjectName:
     found = ObjectName(0, "-") if text == "-" else _to_regtype(session, text)
     if found is None:
         raise InvalidInput("type does not exist", sqlstate="42704", type=text)
@@ -180,14 +180,14 @@ def _name_type_of_oid(session: Session, oid: int) -> ObjectName:
 def _to_regnamespace(session: Session, text: str) -> ObjectName | None:
     if _is_oid(text):
         return _name_schema_of_oid(session, int(text))
-    (wanted,) = _split_names(text)[-1:]
+    (wanted,) = _split_qualified_name(text)[-1:]
     for oid, name in find_relations(session.catalog).schemas.items():
         if name == wanted:
             return ObjectName(oid, quote(name))
     return None
 
 
-def _schema_of_text(session: Session, text: str) -> ObjectName:
+def _parse_regnamespace(session: Session, text: str) -> ObjectName:
     found = _to_regnamespace(session, text)
     if found is None:
         raise InvalidInput("schema does not exist", sqlstate="3F000", name=text)
@@ -202,11 +202,11 @@ def _name_schema_of_oid(session: Session, oid: int) -> ObjectName:
 def _to_regproc(session: Session, text: str) -> ObjectName | None:
     if _is_oid(text):
         return _name_function_of_oid(session, int(text))
-    (wanted,) = _split_names(text)[-1:]
+    (wanted,) = _split_qualified_name(text)[-1:]
     return find_type_functions().get(wanted)
 
 
-def _function_of_text(session: Session, text: str) -> ObjectName:
+def _parse_regproc(session: Session, text: str) -> ObjectName:
     found = ObjectName(0, "-") if text == "-" else _to_regproc(session, text)
     if found is None:
         raise InvalidInput("function does not exist", sqlstate="42883", name=text)
@@ -262,20 +262,22 @@ def _get_constraint_definition(session: Session, oid: int, pretty: bool = False)
 
 
 def _get_view_definition(session: Session, view: int | str, pretty: Any = None) -> str | None:
-    oid = _relation_of_text(session, view) if isinstance(view, str) else view
+    oid = _parse_regclass(session, view) if isinstance(view, str) else view
     found = find_relations(session.catalog).by_oid.get(oid)
     if found is None or not isinstance(found.item, View | PlainView) or found.shape is not None:
         return None if found is None else "Not a view"
     return f" {found.item.definition};"
 
 
-def _get_expression(session: Session, text: str, relation: int, pretty: bool = False) -> str | None:
+def _format_stored_expression(
+    session: Session, text: str, relation: int, pretty: bool = False
+) -> str | None:
     """Expressions are stored as text."""
-    return text if pretty else definitions.parenthesize(text)
+    return text if pretty else definitions.parenthesize_expression(text)
 
 
 def _get_serial_sequence(session: Session, table: str, column: str) -> str | None:
-    oid = _relation_of_text(session, table)
+    oid = _parse_regclass(session, table)
     relations = find_relations(session.catalog)
     for shown in relations.by_oid[oid].columns:
         if shown.name == column and shown.stored is not None:
@@ -313,7 +315,7 @@ def _set_setting(
     return session.settings.get_shown_text(name)
 
 
-def _notify(session: Session, channel: str | None, payload: str | None) -> str:
+def _send_notification(session: Session, channel: str | None, payload: str | None) -> str:
     session.notifications.add_notification(channel or "", payload or "")
     publish_unless_in_transaction(session)
     return ""
@@ -358,7 +360,7 @@ def _is_utf8(name: str) -> bool:
     return name.lower().replace("-", "").replace("_", "") in ("utf8", "unicode")
 
 
-def _answer(value: Any) -> Answer:
+def _make_constant_answer(value: Any) -> Answer:
     return lambda session, *arguments: value
 
 
@@ -376,13 +378,13 @@ _ALWAYS_TRUE = [
 """What is not a relation is in pg_catalog, and everybody may use it."""
 
 ANSWERS: dict[str, Answer] = {
-    "regclass of text": _relation_of_text,
+    "regclass of text": _parse_regclass,
     "regclass of oid": _name_relation_of_oid,
-    "regtype of text": _type_of_text,
+    "regtype of text": _parse_regtype,
     "regtype of oid": _name_type_of_oid,
-    "regnamespace of text": _schema_of_text,
+    "regnamespace of text": _parse_regnamespace,
     "regnamespace of oid": _name_schema_of_oid,
-    "regproc of text": _function_of_text,
+    "regproc of text": _parse_regproc,
     "regproc of oid": _name_function_of_oid,
     "to_regclass": _to_regclass,
     "to_regtype": _to_regtype,
@@ -393,15 +395,15 @@ ANSWERS: dict[str, Answer] = {
     "current_schemas": _list_current_schemas,
     "current_setting": _get_setting,
     "set_config": _set_setting,
-    "getdatabaseencoding": _answer("UTF8"),
-    "pg_client_encoding": _answer("UTF8"),
+    "getdatabaseencoding": _make_constant_answer("UTF8"),
+    "pg_client_encoding": _make_constant_answer("UTF8"),
     "pg_char_to_encoding": lambda session, name: shared_rows.UTF8 if _is_utf8(name) else -1,
     "pg_encoding_to_char": lambda session, number: _ENCODINGS.get(number, ""),
     "pg_backend_pid": lambda session: session.notifications.process,
-    "pg_advisory_unlock_all": _answer(""),
-    "pg_notify": _notify,
+    "pg_advisory_unlock_all": _make_constant_answer(""),
+    "pg_notify": _send_notification,
     "pg_get_constraintdef": _get_constraint_definition,
-    "pg_get_expr": _get_expression,
+    "pg_get_expr": _format_stored_expression,
     "pg_get_function_arguments": lambda session, oid: function_rows.print_arguments(oid),
     "pg_get_function_identity_arguments": lambda session, oid: function_rows.print_arguments(oid),
     "pg_get_function_result": lambda session, oid: function_rows.print_result(oid),
@@ -409,29 +411,29 @@ ANSWERS: dict[str, Answer] = {
     "pg_get_serial_sequence": _get_serial_sequence,
     "pg_get_userbyid": _get_role_name,
     "pg_get_viewdef": _get_view_definition,
-    "pg_is_in_recovery": _answer(False),
-    "pg_is_other_temp_schema": _answer(False),
-    "pg_my_temp_schema": _answer(0),
-    "pg_partition_ancestors": _answer(()),
-    "pg_relation_is_publishable": _answer(False),
+    "pg_is_in_recovery": _make_constant_answer(False),
+    "pg_is_other_temp_schema": _make_constant_answer(False),
+    "pg_my_temp_schema": _make_constant_answer(0),
+    "pg_partition_ancestors": _make_constant_answer(()),
+    "pg_relation_is_publishable": _make_constant_answer(False),
     "pg_database_size": _measure_database,
     "pg_indexes_size": _measure_indexes,
     "pg_relation_size": _measure_relation,
     "pg_table_size": _measure_relation,
     "pg_tablespace_size": _measure_database,
     "pg_total_relation_size": _measure_with_indexes,
-    "pg_available_extensions": _answer(()),
-    **dict.fromkeys(_ALWAYS_TRUE, _answer(True)),
-    **dict.fromkeys(_NO_OBJECT, _answer(None)),
+    "pg_available_extensions": _make_constant_answer(()),
+    **dict.fromkeys(_ALWAYS_TRUE, _make_constant_answer(True)),
+    **dict.fromkeys(_NO_OBJECT, _make_constant_answer(None)),
     "pg_has_role": privileges.has_membership,
-    "has_any_column_privilege": privileges.make_relation_question(
+    "has_any_column_privilege": privileges.make_relation_privilege_function(
         _find_relation_by_name, columns=True
     ),
-    "has_column_privilege": privileges.make_column_question(_find_relation_by_name),
+    "has_column_privilege": privileges.make_column_privilege_function(_find_relation_by_name),
     "has_database_privilege": privileges.has_database_privilege,
     "has_schema_privilege": privileges.has_schema_privilege,
-    "has_sequence_privilege": privileges.make_relation_question(_find_relation_by_name),
-    "has_table_privilege": privileges.make_relation_question(_find_relation_by_name),
+    "has_sequence_privilege": privileges.make_relation_privilege_function(_find_relation_by_name),
+    "has_table_privilege": privileges.make_relation_privilege_function(_find_relation_by_name),
     "pg_table_is_visible": _is_table_visible,
     "pg_type_is_visible": _is_type_visible,
 }

@@ -25,7 +25,7 @@ FindRelation = Callable[["Session", str], Relation | None]
 _OBJECT_LETTERS = {"table": "r", "sequence": "S", "schema": "n"}
 
 
-def print_grants(catalog: Catalog, grants: Iterable[Grant] | None) -> list[str] | None:
+def format_grants(catalog: Catalog, grants: Iterable[Grant] | None) -> list[str] | None:
     """An access list as PostgreSQL's catalogs have it; None: nothing was granted."""
     if grants is None:
         return None
@@ -46,7 +46,7 @@ def find_role_id(session: Session, role: int | str) -> int:
     return int(role)
 
 
-def _split_arguments(session: Session, arguments: tuple[Any, ...], count: int) -> RoleRights:
+def _find_asked_role_rights(session: Session, arguments: tuple[Any, ...], count: int) -> RoleRights:
     """The rights of the role that the first of `count` + 1 arguments names, or of one's own."""
     role = find_role_id(session, arguments[0]) if len(arguments) > count else session.identity.role
     return find_role_rights(session.catalog, role)
@@ -64,7 +64,9 @@ def _parse_privileges(text: str) -> Iterator[tuple[str, bool]]:
         yield letter, option
 
 
-def _has_any(rights: RoleRights, item: AnyObject, text: str, slot: int | None = None) -> bool:
+def _has_any_privilege(
+    rights: RoleRights, item: AnyObject, text: str, slot: int | None = None
+) -> bool:
     return any(
         letter in rights.find_grantable(item, slot)
         if option
@@ -73,7 +75,7 @@ def _has_any(rights: RoleRights, item: AnyObject, text: str, slot: int | None = 
     )
 
 
-def _has_on_system_table(rights: RoleRights, relation: Relation, text: str) -> bool:
+def _has_privilege_on_system_table(rights: RoleRights, relation: Relation, text: str) -> bool:
     """Everybody may read the system's tables, but for some."""
     if rights.superuser:
         return True
@@ -81,39 +83,41 @@ def _has_on_system_table(rights: RoleRights, relation: Relation, text: str) -> b
     return not hidden and any(letter == "r" for letter, _ in _parse_privileges(text))
 
 
-def make_relation_question(find: FindRelation, *, columns: bool = False) -> Callable[..., Any]:
+def make_relation_privilege_function(
+    find: FindRelation, *, columns: bool = False
+) -> Callable[..., Any]:
     """The answer of has_table_privilege, has_sequence_privilege and, with `columns`, of
     has_any_column_privilege."""
 
     def has_privilege(session: Session, *arguments: Any) -> bool | None:
-        rights = _split_arguments(session, arguments, 2)
+        rights = _find_asked_role_rights(session, arguments, 2)
         relation = _find_relation(session, find, arguments[-2])
         if relation is None:
             return None
         item, text = relation.item, arguments[-1]
         if item is None:
-            return _has_on_system_table(rights, relation, text)
+            return _has_privilege_on_system_table(rights, relation, text)
         slots = rights.list_granted_columns(item) if columns else ()
-        return _has_any(rights, item, text) or any(
-            _has_any(rights, item, text, slot) for slot in slots
+        return _has_any_privilege(rights, item, text) or any(
+            _has_any_privilege(rights, item, text, slot) for slot in slots
         )
 
     return has_privilege
 
 
-def make_column_question(find: FindRelation) -> Callable[..., Any]:
+def make_column_privilege_function(find: FindRelation) -> Callable[..., Any]:
     def has_privilege(session: Session, *arguments: Any) -> bool | None:
-        rights = _split_arguments(session, arguments, 3)
+        rights = _find_asked_role_rights(session, arguments, 3)
         relation = _find_relation(session, find, arguments[-3])
         if relation is None:
             return None
         item, wanted, text = relation.item, arguments[-2], arguments[-1]
         if item is None:
-            return _has_on_system_table(rights, relation, text)
+            return _has_privilege_on_system_table(rights, relation, text)
         for column in relation.columns:
             if wanted in (column.name, column.number):
                 slot = -1 if column.stored is None else column.stored.slot
-                return _has_any(rights, item, text, slot)
+                return _has_any_privilege(rights, item, text, slot)
         raise InvalidInput("column does not exist", sqlstate="42703", column=str(wanted))
 
     return has_privilege
@@ -129,27 +133,27 @@ def _find_relation(session: Session, find: FindRelation, named: int | str) -> Re
 
 
 def has_schema_privilege(session: Session, *arguments: Any) -> bool | None:
-    rights, named = _split_arguments(session, arguments, 2), arguments[-2]
+    rights, named = _find_asked_role_rights(session, arguments, 2), arguments[-2]
     for oid, name in find_relations(session.catalog).schemas.items():
         if named in (oid, name):
             if name in oids.SYSTEM_SCHEMA_OIDS:
                 wanted = [letter for letter, _ in _parse_privileges(arguments[-1])]
                 return rights.superuser or "U" in wanted
             item = session.catalog.objects[session.catalog.schema_id(name)]
-            return _has_any(rights, item, arguments[-1])
+            return _has_any_privilege(rights, item, arguments[-1])
     if isinstance(named, str):
         raise InvalidInput("schema does not exist", sqlstate="3F000", name=named)
     return None
 
 
 def has_database_privilege(session: Session, *arguments: Any) -> bool:
-    rights = _split_arguments(session, arguments, 2)
-    return _has_any(rights, session.catalog.objects[HEAD_ID], arguments[-1])
+    rights = _find_asked_role_rights(session, arguments, 2)
+    return _has_any_privilege(rights, session.catalog.objects[HEAD_ID], arguments[-1])
 
 
 def has_membership(session: Session, *arguments: Any) -> bool:
     """pg_has_role: USAGE is about rights, MEMBER about membership, SET about SET ROLE."""
-    rights = _split_arguments(session, arguments, 2)
+    rights = _find_asked_role_rights(session, arguments, 2)
     role, text = find_role_id(session, arguments[-2]), arguments[-1].lower()
     if text.endswith(("with admin option", "with grant option")):
         return rights.administers(role)
@@ -185,11 +189,11 @@ def list_default_acls(relations: Relations) -> Iterator[Row]:
             defaclrole=oids.find_role_oid(one.role),
             defaclnamespace=oids.find_schema_oid(one.in_schema) if one.in_schema else 0,
             defaclobjtype=_OBJECT_LETTERS[one.objects],
-            defaclacl=print_grants(relations.catalog, one.grants),
+            defaclacl=format_grants(relations.catalog, one.grants),
         )
 
 
-def can_see(session: Session, schema: str, name: str) -> bool:
+def can_see_relation(session: Session, schema: str, name: str) -> bool:
     """Whether information_schema shows a relation: its role has some right on it."""
     rights = session.identity.find_rights_unless_superuser(session.catalog)
     if rights is None:

@@ -90,7 +90,7 @@ class Relations:
 
     @cached_property
     def every_relation(self) -> tuple[Relation, ...]:
-        return (*self._list_stored(), *self._list_system_tables())
+        return (*self._list_stored_relations(), *self._list_system_tables())
 
     def find_owner(self, one: Relation) -> int:
         """The role that owns a relation; system tables are the owner's of the database."""
@@ -121,7 +121,7 @@ class Relations:
             [(one, one.item) for one in self.every_relation if isinstance(one.item, Table)]
         )
 
-    def _list_stored(self) -> Iterator[Relation]:
+    def _list_stored_relations(self) -> Iterator[Relation]:
         for item in self.catalog.objects.values():
             if is_dropped(item):
                 continue
@@ -129,9 +129,9 @@ class Relations:
                 case Table():
                     yield self._make_relation(item, "r", number_columns(item.columns))
                     if not has_hidden_row_id(item):
-                        yield self._make_primary_key(item)
+                        yield self._make_primary_key_relation(item)
                 case Index() if not item.hidden:
-                    yield self._make_index(item)
+                    yield self._make_index_relation(item)
                 case Sequence():
                     yield self._make_relation(item, "S", _SEQUENCE_COLUMNS)
                 case ForeignTable():
@@ -141,7 +141,7 @@ class Relations:
                 case View() if item.kind is ViewKind.USER and item.replaces is None:
                     yield self._make_relation(item, "m", number_columns(item.columns))
                 case View() if item.kind is ViewKind.INDEX and item.replaces is None:
-                    yield self._make_view_index(item)
+                    yield self._make_view_index_relation(item)
 
     def _make_relation(
         self,
@@ -156,22 +156,22 @@ class Relations:
             find_object_oid(item), item.name, schema, schema_oid, kind, item, columns, index
         )
 
-    def _make_primary_key(self, table: Table) -> Relation:
-        numbers = number_by_slot(table.columns)
-        keys = tuple([_key_of_column(table, numbers, slot) for slot in table.primary_key])
+    def _make_primary_key_relation(self, table: Table) -> Relation:
+        numbers = map_slots_to_numbers(table.columns)
+        keys = tuple([_make_index_key(table, numbers, slot) for slot in table.primary_key])
         shape = IndexShape(find_object_oid(table), keys, (), True, True, True)
-        made = self._make_relation(table, "i", _columns_of_index(shape), shape)
+        made = self._make_relation(table, "i", _list_index_columns(shape), shape)
         oid = find_primary_key_oid(table)
         return made._replace(oid=oid, name=table.primary_key_name, item=None)
 
-    def _make_index(self, index: Index) -> Relation:
+    def _make_index_relation(self, index: Index) -> Relation:
         table = self.catalog.table(index.table)
-        numbers = number_by_slot(table.columns)
+        numbers = map_slots_to_numbers(table.columns)
         keys = []
         for part in index.parts:
             first = part.descending if part.nulls_first is None else part.nulls_first
             if part.slot is not None:
-                key = _key_of_column(table, numbers, part.slot)
+                key = _make_index_key(table, numbers, part.slot)
             else:
                 assert part.expression is not None
                 assert part.type_name is not None
@@ -180,16 +180,16 @@ class Relations:
         shape = IndexShape(
             find_object_oid(table),
             tuple(keys),
-            tuple([_key_of_column(table, numbers, slot) for slot in index.include]),
+            tuple([_make_index_key(table, numbers, slot) for slot in index.include]),
             index.unique,
             False,
             index.constraint,
             index.nulls_distinct,
             index.where,
         )
-        return self._make_relation(index, "i", _columns_of_index(shape), shape)
+        return self._make_relation(index, "i", _list_index_columns(shape), shape)
 
-    def _make_view_index(self, view: View) -> Relation:
+    def _make_view_index_relation(self, view: View) -> Relation:
         """An index that is stored as a view, over a view or a table."""
         read = self.catalog.objects[(view.reads or view.inputs)[0]]
         assert isinstance(read, View | Table)
@@ -199,7 +199,7 @@ class Relations:
         types = [column.type for column in view.columns]
         keys = tuple([IndexKey(numbers.get(a, 0), a, b) for a, b in zip(names, types)])
         shape = IndexShape(find_object_oid(read), keys, (), view.is_unique)
-        return self._make_relation(view, "i", _columns_of_index(shape), shape)
+        return self._make_relation(view, "i", _list_index_columns(shape), shape)
 
     def _list_system_tables(self) -> Iterator[Relation]:
         for name, table in load_catalog_tables().items():
@@ -216,7 +216,7 @@ def number_columns(columns: tuple[CatalogColumn, ...]) -> tuple[ShownColumn, ...
     return tuple([ShownColumn(i, c.name, c.type, c) for i, c in enumerate(shown, 1)])
 
 
-def number_by_slot(columns: tuple[CatalogColumn, ...]) -> dict[int, int]:
+def map_slots_to_numbers(columns: tuple[CatalogColumn, ...]) -> dict[int, int]:
     shown = [column.slot for column in columns if not column.hidden]
     return {slot: i for i, slot in enumerate(shown, 1)}
 
@@ -225,12 +225,12 @@ def has_hidden_row_id(table: Table) -> bool:
     return any(table.columns[slot].hidden for slot in table.primary_key)
 
 
-def _key_of_column(table: Table, numbers: dict[int, int], slot: int) -> IndexKey:
+def _make_index_key(table: Table, numbers: dict[int, int], slot: int) -> IndexKey:
     column = table.columns[slot]
     return IndexKey(numbers[slot], column.name, column.type)
 
 
-def _columns_of_index(shape: IndexShape) -> tuple[ShownColumn, ...]:
+def _list_index_columns(shape: IndexShape) -> tuple[ShownColumn, ...]:
     keys = enumerate((*shape.keys, *shape.included), 1)
     return tuple([ShownColumn(i, _name_index_column(key), key.type) for i, key in keys])
 
@@ -243,15 +243,15 @@ def _name_index_column(key: IndexKey) -> str:
     return called[1] if called else "expr"
 
 
-def _sequence_column(number: int, name: str, sql_type: SqlType) -> ShownColumn:
+def _make_sequence_column(number: int, name: str, sql_type: SqlType) -> ShownColumn:
     stored = CatalogColumn(name, TypeName.from_type(sql_type), number - 1, not_null=True)
     return ShownColumn(number, name, sql_type, stored)
 
 
 _SEQUENCE_COLUMNS = (
-    _sequence_column(1, "last_value", BIGINT),
-    _sequence_column(2, "log_cnt", BIGINT),
-    _sequence_column(3, "is_called", BOOLEAN),
+    _make_sequence_column(1, "last_value", BIGINT),
+    _make_sequence_column(2, "log_cnt", BIGINT),
+    _make_sequence_column(3, "is_called", BOOLEAN),
 )
 
 

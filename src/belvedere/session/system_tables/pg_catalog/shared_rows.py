@@ -10,7 +10,7 @@ from belvedere.catalog.model import HEAD_ID
 from belvedere.catalog.rights.builtin_roles import OWNER, PREDEFINED
 from belvedere.session.system_tables.pg_catalog import oids
 from belvedere.session.system_tables.pg_catalog.columns import make_row_builder
-from belvedere.session.system_tables.pg_catalog.privileges import print_grants
+from belvedere.session.system_tables.pg_catalog.privileges import format_grants
 from belvedere.session.system_tables.pg_catalog.relations import Relations
 from belvedere.types import Row
 from belvedere.values.datetime_text import parse_timestamptz
@@ -28,7 +28,7 @@ def list_namespaces(relations: Relations) -> Iterator[Row]:
             oid=oid,
             nspname=name,
             nspowner=oids.OWNER_OID if found is None else oids.find_role_oid(found.owner),
-            nspacl=None if found is None else print_grants(catalog, found.grants),
+            nspacl=None if found is None else format_grants(catalog, found.grants),
         )
 
 
@@ -46,7 +46,7 @@ def list_databases(catalog: Catalog, name: str) -> Iterator[Row]:
         dattablespace=oids.DEFAULT_TABLESPACE_OID,
         datcollate="C",
         datctype="C",
-        datacl=None if found is None else print_grants(catalog, found.grants),
+        datacl=None if found is None else format_grants(catalog, found.grants),
     )
 
 

@@ -135,7 +135,7 @@ def format_type(oid: int | None, modifier: int | None) -> str | None:
     return str(read_type_oid(oid, -1 if modifier is None else modifier))
 
 
-def find_storage(sql_type: SqlType) -> str:
+def find_storage_letter(sql_type: SqlType) -> str:
     """How PostgreSQL would store values: plain, main or extended."""
     if sql_type.element is not None or find_length(sql_type) < 0:
         return "m" if sql_type.kind is Kind.NUMERIC else "x"
@@ -145,10 +145,10 @@ def find_storage(sql_type: SqlType) -> str:
 def name_type_function(one: CatalogType, what: str) -> ObjectName:
     """The function that reads or writes values of a type; what: in, out, recv or send."""
     prefix = "array" if one.element else one.name
-    return _name_function(f"{prefix}_{what}" if prefix in _UNDERSCORED else f"{prefix}{what}")
+    return _make_function_name(f"{prefix}_{what}" if prefix in _UNDERSCORED else f"{prefix}{what}")
 
 
-def _name_function(name: str) -> ObjectName:
+def _make_function_name(name: str) -> ObjectName:
     return ObjectName(oids.hash_name_oid(name), name)
 
 
@@ -185,7 +185,7 @@ def list_types() -> Iterator[Row]:
             typreceive=name_type_function(one, "recv"),
             typsend=name_type_function(one, "send"),
             typalign="i",
-            typstorage=find_storage(one.type),
+            typstorage=find_storage_letter(one.type),
             typtypmod=-1,
             typcollation=(
                 oids.DEFAULT_COLLATION_OID
@@ -249,12 +249,12 @@ def list_collations() -> Iterator[Row]:
 
 def list_access_methods() -> Iterator[Row]:
     build = make_row_builder("pg_am")
-    heap, btree = _name_function("heap_tableam_handler"), _name_function("bthandler")
+    heap, btree = _make_function_name("heap_tableam_handler"), _make_function_name("bthandler")
     yield build(oid=oids.HEAP_OID, amname="heap", amhandler=heap, amtype="t")
     yield build(oid=oids.BTREE_OID, amname="btree", amhandler=btree, amtype="i")
 
 
-def find_operator_class(sql_type: SqlType) -> int:
+def find_operator_class_oid(sql_type: SqlType) -> int:
     return _OPERATOR_CLASS_OIDS + WIRE_TYPES[(sql_type.element or sql_type).kind].oid
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.session.context.notices import add_notice_unless_silenced
 from belvedere.session.ddl import grants, owners
-from belvedere.session.ddl.roles import change_roles
+from belvedere.session.ddl.roles import make_role_change
 from belvedere.sql import definitions as d
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Change = Callable[[CatalogEdit], None]
 
 
-def find_access_change(
+def try_make_rights_change(
     session: Session, statement: Any, drop: owners.DropObject
 ) -> tuple[str, Change] | None:
     """The tag of a statement about roles and rights, and what it does; None: it is another one.
@@ -26,7 +26,7 @@ def find_access_change(
     identity = session.identity
     match statement:
         case d.CreateRole() | d.AlterRole() | d.DropRole() | d.GrantRoles():
-            return change_roles(statement, identity)
+            return make_role_change(statement, identity)
         case d.GrantPrivileges():
             tag = "REVOKE" if statement.revokes else "GRANT"
             notice = partial(add_notice_unless_silenced, session)
