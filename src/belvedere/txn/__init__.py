@@ -21,6 +21,7 @@ SURFACE = (
     "batch_atomic.engine",
     "batch_atomic.recovery",
     "batch_atomic.replay",
+    "cluster",
     "contracts",
     "engine",
     "exact_order",
