@@ -194,3 +194,73 @@ def test_a_dump_in_the_shell_keeps_the_line_ends_of_values(
     with belvedere.connect(str(second), durability="off") as connection:
         rows = connection.execute("SELECT v FROM t ORDER BY id").fetchall()
     assert [row[0] for row in rows] == LINE_ENDS
+
+
+RIGHTS = """
+create role grp nologin noinherit;
+create role ann login password 'secret' valid until '2030-01-01' connection limit 5;
+create role "Bob B" superuser createrole;
+create role cy login;
+alter role ann set freshness = 'latest';
+grant grp to ann with admin option;
+grant grp to cy with inherit false;
+create schema s;
+create table t (a int primary key, b text);
+create table s.u (a int primary key, b text);
+create sequence q;
+create view v as select a from t;
+create materialized view m as select b, count(*) n from t group by b;
+alter table t owner to ann;
+alter view v owner to ann;
+alter materialized view m owner to grp;
+alter sequence q owner to cy;
+alter schema s owner to cy;
+grant select, insert on t to grp with grant option;
+grant select (b), update (b) on s.u to ann;
+grant usage on schema s to public;
+grant all on s.u to cy;
+revoke select on t from ann;
+grant select on m to public;
+set session authorization grp;
+grant select on t to cy;
+reset session authorization;
+revoke connect on database belvedere from public;
+grant connect on database belvedere to ann;
+alter default privileges for role ann grant select on tables to public;
+alter default privileges for role cy in schema s grant usage on sequences to ann;
+create table own_default (a int);
+alter default privileges revoke insert on tables from belvedere;
+alter default privileges grant select on tables to grp
+"""
+LISTED_RIGHTS = """
+select 'relation', oid::regclass::text, pg_get_userbyid(relowner), relacl::text from pg_class
+  where relnamespace in ('public'::regnamespace, 's'::regnamespace)
+union all select 'schema', nspname, pg_get_userbyid(nspowner), nspacl::text from pg_namespace
+union all select 'database', '', datdba::text, datacl::text from pg_database
+union all select 'column', attrelid::regclass::text, attname, attacl::text from pg_attribute
+  where attacl is not null
+union all select 'role', rolname, rolsuper::text || rolinherit || rolcreaterole || rolcanlogin,
+  concat(rolconnlimit, rolvaliduntil, rolconfig) from pg_roles
+union all select 'member', concat(r.rolname, ' ', m.rolname),
+  concat(a.admin_option, a.inherit_option, a.set_option), ''
+  from pg_auth_members a join pg_roles r on r.oid = roleid join pg_roles m on m.oid = member
+union all select 'default', pg_get_userbyid(defaclrole), defaclobjtype, defaclacl::text
+  from pg_default_acl
+"""
+
+
+def test_roles_and_rights_are_the_same_again(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.db", tmp_path / "second.db"
+    make(first, RIGHTS.strip())
+    script = "\n".join(dump_store(first, sql=True))
+    assert "secret" not in script
+    with belvedere.connect(str(second), durability="off", autocommit=True) as connection:
+        connection.execute(script)
+    found = []
+    for path in (first, second):
+        with belvedere.connect(str(path), durability="off", autocommit=True) as connection:
+            found.append(sorted(map(str, connection.execute(LISTED_RIGHTS).fetchall())))
+            roles = connection._session.catalog.roles
+            found[-1] += sorted(f"{name} {role.verifier}" for name, role in roles.items())
+    assert found[0] == found[1]
+    assert any("grp=ar*/ann" in line or "cy=r/grp" in line for line in found[0])

@@ -4,6 +4,7 @@ In reading order; an entry uses only those before it:
 
     dump_source    what a dump reads: the store itself, or a copy at one position
     dump_comments  comments of objects as statements of a dump
+    dump_rights    roles and rights as statements of a dump
     dump_sql       `belvedere dump --sql`: a script that recreates tables, rows, indexes and views
     job            shared parts of pipeline commands: served store, Spark session, progress, table
     advise         `belvedere advise PATH`: which views are worth having

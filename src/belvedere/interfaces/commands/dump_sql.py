@@ -1,12 +1,13 @@
 """`belvedere dump --sql PATH`: a script that recreates the tables, rows, indexes and views.
 
+    roles
     schemas, sequences              defaults of columns may refer to them
     tables, each with its rows      without foreign keys, so that rows may be in any order
     indexes, foreign keys, roots    checked against the rows inserted before
     next numbers of sequences
     foreign servers and tables
     views, then indexes of views    each after its inputs; CREATE backfills them
-    comments
+    comments, owners, rights
 
 `belvedere shell NEW.db -f SCRIPT` runs it. Positions, the log and tokens are not part of it: use
 `belvedere backup` for those. Auxiliary views are created with the views that need them.
@@ -39,6 +40,7 @@ from belvedere.codec.keys import KeyCodec, KeyColumn
 from belvedere.codec.rows import RowLayout, Slot
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.interfaces.commands.dump_comments import dump_comments
+from belvedere.interfaces.commands.dump_rights import dump_rights, dump_roles
 from belvedere.interfaces.commands.dump_source import DumpSource
 from belvedere.interfaces.shell.statements import DUMP_FIRST, DUMP_LAST
 from belvedere.plan.functions import text_formatter
@@ -64,6 +66,7 @@ def dump_sql(db: DumpSource, limit: int | None = None) -> Iterator[str]:
     catalog = db.catalog
     tables = sorted(catalog.tables, key=lambda one: one.id)
     yield f"{DUMP_FIRST} {db.position}, as SQL"
+    yield from dump_roles(catalog)
     yield from _create_schemas(catalog)
     fed = {c.sequence for table in tables for c in table.columns if c.identity is not None}
     sequences = [one for one in _objects_of_type(catalog, Sequence) if one.id not in fed]
@@ -88,6 +91,7 @@ def dump_sql(db: DumpSource, limit: int | None = None) -> Iterator[str]:
         if view.index is not None
     )
     yield from dump_comments(catalog)
+    yield from dump_rights(catalog)
     yield DUMP_LAST
 
 
