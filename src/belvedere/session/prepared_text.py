@@ -120,6 +120,11 @@ def _find_usable_plan(session: Session, prepared: PreparedText) -> CompiledState
     return found if found is not None and _is_plan_usable(session, prepared, found) else None
 
 
+def can_skip_parse(session: Session, prepared: PreparedText) -> bool:
+    """Whether to parse the text again would give the same."""
+    return prepared.entry is not None and _is_plan_usable(session, prepared, prepared.entry)
+
+
 def _is_plan_usable(session: Session, prepared: PreparedText, entry: CompiledStatement) -> bool:
     variant = session.plan_variant
     return (

@@ -32,7 +32,12 @@ from belvedere.interfaces.server.messages import (
     pack_text,
 )
 from belvedere.interfaces.server.portals import Portal, Portals, read_portal
-from belvedere.interfaces.server.prepared_rounds import BIND_COMPLETE, NO_DATA, PreparedRound
+from belvedere.interfaces.server.prepared_rounds import (
+    BIND_COMPLETE,
+    NO_DATA,
+    PARSE_COMPLETE,
+    PreparedRound,
+)
 from belvedere.interfaces.server.read_poller import READS_BEFORE, PointReader, ReadPoller
 from belvedere.interfaces.server.row_encoder import RowFormat, make_row_format, make_text_row_format
 from belvedere.interfaces.server.wakeup import Wakeup
@@ -60,9 +65,9 @@ REPORTED_SETTINGS = {
 }
 """Settings whose value a client is told, at the start and when it changes."""
 TOKEN_PARAMETER = "belvedere.token"
-_TERMINATE, _BIND, _EXECUTE, _SYNC, _QUERY = map(ord, "XBESQ")
+_TERMINATE, _EXECUTE, _SYNC, _QUERY = map(ord, "XESQ")
+_ROUND_STARTS = frozenset(b"PB")
 _NO_BODY = BodyReader(b"")
-_PARSE_COMPLETE = build_message(b"1")
 _CLOSE_COMPLETE = build_message(b"3")
 _SUSPENDED = build_message(b"s")
 _EMPTY_QUERY = build_message(b"I")
@@ -80,7 +85,7 @@ class Client:
         self._point_reads = 0  # in a row
         self._reader = reader
         self._writer = writer
-        self._portals = Portals()
+        self._portals = Portals(session)
         self._point_reader = PointReader(session, self._portals)
         self._skipping = False  # up to the next Sync, after an error of the extended protocol
         self._shown_settings: dict[str, str] = {}
@@ -108,7 +113,7 @@ class Client:
             if self._point_reads >= READS_BEFORE and self._is_idle():
                 self._lend_to_poller()
             self._await_client(self._reader.receive_if_empty)
-            if self._reader.peek_kind() == _BIND and self._answer_round():
+            if self._reader.peek_kind() in _ROUND_STARTS and self._answer_round():
                 continue
             kind, body = self._await_client(self._reader.read_message)
             if kind == _TERMINATE:
@@ -224,7 +229,7 @@ class Client:
     # -- a round ------------------------------------------------------------------------------
 
     def _answer_round(self) -> bool:
-        """Answer Bind to Sync of a prepared statement at once, if that is what has arrived."""
+        """Answer (Parse and) Bind to Sync of a statement at once, if that is what has arrived."""
         found = None if self._skipping else self._portals.read_round(self._reader.peek_data())
         if found is None:
             return False
@@ -301,8 +306,11 @@ class Client:
         body.require_end()
         if not name:
             self._portals.close_statement("")
-        self._portals.add_statement(name, prepare_text(self.session, text, types))
-        self._writer.add(_PARSE_COMPLETE)
+        statement = prepare_text(self.session, text, types)
+        self._portals.add_statement(name, statement)
+        if not name and statement is not None:
+            self._portals.keep_parsed(body.data, statement)
+        self._writer.add(PARSE_COMPLETE)
 
     def _handle_bind(self, body: BodyReader) -> None:
         name = body.read_text()

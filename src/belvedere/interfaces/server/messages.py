@@ -188,14 +188,14 @@ class BodyReader:
     refused."""
 
     def __init__(self, body: bytes) -> None:
-        self._body = body
+        self.data = body
         self.at = 0
 
     def read_text(self) -> str:
-        end = self._body.find(b"\0", self.at)
+        end = self.data.find(b"\0", self.at)
         if end < 0:
             raise _malformed_error()
-        data = self._body[self.at : end]
+        data = self.data[self.at : end]
         self.at = end + 1
         return decode_text(data)
 
@@ -225,15 +225,15 @@ class BodyReader:
 
     def read_bytes(self, count: int) -> bytes:
         end = self.at + count
-        if end > len(self._body):
+        if end > len(self.data):
             raise _malformed_error()
-        data = self._body[self.at : end]
+        data = self.data[self.at : end]
         self.at = end
         return data
 
     @property
     def is_at_end(self) -> bool:
-        return self.at == len(self._body)
+        return self.at == len(self.data)
 
     def require_end(self) -> None:
         if not self.is_at_end:

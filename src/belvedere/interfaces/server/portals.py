@@ -15,10 +15,12 @@ from belvedere.interfaces.server.prepared_rounds import (
     PreparedRound,
     find_statement_name,
     learn_round,
+    split_parse,
 )
 from belvedere.interfaces.server.row_encoder import expand_formats
 from belvedere.session.context.result import Result
-from belvedere.session.prepared_text import PreparedText
+from belvedere.session.prepared_text import PreparedText, can_skip_parse
+from belvedere.session.session import Session
 from belvedere.values.binary.decoders import make_binary_decoder
 
 
@@ -37,10 +39,18 @@ class Portal:
         self.sent = 0
 
 
-class Portals:
-    """The statements and portals of a client, and the rounds of its statements."""
+PARSED_MAX = 100
+PARSED_BYTES_MAX = 10_000
+_PARSE = ord("P")
 
-    def __init__(self) -> None:
+
+class Portals:
+    """The statements and portals of a client, and the rounds of its statements: by the name of the
+    statement, or by the body of the Parse of one that has no name."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._parsed: dict[bytes, PreparedText] = {}
         self._statements: dict[str, PreparedText | None] = {}
         self._portals: dict[str, Portal] = {}
         self._rounds: dict[bytes, PreparedRound] = {}
@@ -61,24 +71,62 @@ class Portals:
 
     def forget_statements(self) -> None:
         self._statements.clear()
+        self._parsed.clear()
         self._rounds.clear()
 
     def read_round(self, data: bytes) -> tuple[PreparedRound, tuple[Any, ...]] | None:
         """The round that the data is, and its values; None: it is to be read message by message,
         which also tells the client what is wrong with it."""
         try:
+            if data[0] == _PARSE:
+                return self._read_parsed_round(data)
             name = find_statement_name(data)
             known = self._rounds.get(name)
             if known is not None and (values := known.read_values(data)) is not None:
                 return known, values
             statement = self._statements.get(name.decode())
-            learned = None if statement is None else learn_round(data, statement)
-            if learned is not None and (values := learned.read_values(data)) is not None:
-                self._rounds[name] = learned
-                return learned, values
+            return self._learn_round(name, data, statement)
         except (Error, UnicodeDecodeError):
-            pass
-        return None
+            return None
+
+    def keep_parsed(self, body: bytes, statement: PreparedText) -> None:
+        """Keep what the body of a Parse without a name has given, for the next such Parse."""
+        if len(body) <= PARSED_BYTES_MAX and statement.entry is not None:
+            if len(self._parsed) >= PARSED_MAX:
+                self._parsed.clear()
+                self._rounds.clear()
+            self._parsed[body] = statement
+            self._rounds.pop(body, None)  # that of an earlier plan
+
+    def _read_parsed_round(self, data: bytes) -> tuple[PreparedRound, tuple[Any, ...]] | None:
+        parse, rest = split_parse(data)
+        statement = self._parsed.get(parse)
+        if statement is None or not rest or find_statement_name(rest):
+            return None
+        if self._session.transactions.failed or not can_skip_parse(self._session, statement):
+            return None
+        known = self._rounds.get(parse)
+        values = None if known is None else known.read_values(rest)
+        if known is None or values is None:
+            found = self._learn_round(parse, rest, statement)
+        else:
+            found = known, values
+        if found is not None:
+            self.close_statement("")
+            self._statements[""] = statement
+        return found
+
+    def _learn_round(
+        self, key: bytes, data: bytes, statement: PreparedText | None
+    ) -> tuple[PreparedRound, tuple[Any, ...]] | None:
+        if statement is None:
+            return None
+        learned = learn_round(data, statement, parsed=key[:1] == b"\0")
+        values = None if learned is None else learned.read_values(data)
+        if learned is None or values is None:
+            return None
+        self._rounds[key] = learned
+        return learned, values
 
     def add_portal(self, name: str, portal: Portal) -> None:
         if name in self._portals:

@@ -1,7 +1,8 @@
 """Bind, Describe, Execute and Sync of a prepared statement that arrive together: a round.
 
-Drivers run a prepared statement by these four messages in one packet (some leave out Describe), and
-from run to run nothing differs but the values. A round keeps what does not differ as bytes:
+Drivers run a prepared statement by these four messages in one packet (some leave out Describe; for
+a statement without a name a Parse comes first), and from run to run nothing differs but the values.
+A round keeps what does not differ as bytes:
 
     B length  "" name formats count   (size value)*   formats of results, Describe, Execute, Sync
               --------- head --------                 ------------------ tail -------------------
@@ -29,6 +30,7 @@ from belvedere.session.prepared_text import PreparedText
 from belvedere.types import Kind, SqlType
 from belvedere.values.binary.decoders import make_binary_decoder
 
+PARSE_COMPLETE = build_message(b"1")
 BIND_COMPLETE = build_message(b"2")
 NO_DATA = build_message(b"n")
 _DESCRIBE = build_message(b"D", b"P\0")
@@ -45,6 +47,7 @@ class PreparedRound:
 
     __slots__ = (
         "_described",
+        "_first",
         "_prefix",
         "_row_format",
         "_zone",
@@ -60,12 +63,14 @@ class PreparedRound:
         formats: tuple[int, ...],
         *,
         described: bool,
+        parsed: bool,
     ) -> None:
         self.statement = statement
         self.read_values = read_values
         self.formats = formats
         self._described = described
-        self._prefix = BIND_COMPLETE + NO_DATA if described else BIND_COMPLETE
+        self._first = PARSE_COMPLETE + BIND_COMPLETE if parsed else BIND_COMPLETE
+        self._prefix = self._first + NO_DATA if described else self._first
         self._zone: datetime.tzinfo | None = None
         self._row_format: RowFormat | None = None
 
@@ -76,7 +81,7 @@ class PreparedRound:
             self._zone = zone
             origins = self.statement.origins
             self._row_format = made = make_row_format(fields, self.formats, zone, origins)
-            self._prefix = BIND_COMPLETE + made.description if self._described else BIND_COMPLETE
+            self._prefix = self._first + made.description if self._described else self._first
         return self._prefix, self._row_format
 
 
@@ -85,8 +90,15 @@ def find_statement_name(data: bytes) -> bytes:
     return data[HEADER_BYTES + 1 : data.find(b"\0", HEADER_BYTES + 1)]
 
 
-def learn_round(data: bytes, statement: PreparedText) -> PreparedRound | None:
-    """The round that data has the form of; None: of none, or something is wrong with it."""
+def split_parse(data: bytes) -> tuple[bytes, bytes]:
+    """The body of the Parse that data begins with, and what comes after it."""
+    end = 1 + int.from_bytes(data[1:HEADER_BYTES], "big")
+    return data[HEADER_BYTES:end], data[end:]
+
+
+def learn_round(data: bytes, statement: PreparedText, *, parsed: bool) -> PreparedRound | None:
+    """The round that data has the form of; None: of none, or something is wrong with it. `parsed`:
+    a Parse came before it."""
     end = 1 + int.from_bytes(data[1:HEADER_BYTES], "big")
     rest = data[end:]
     described = rest == _DESCRIBE + _EXECUTE_AND_SYNC
@@ -111,7 +123,7 @@ def learn_round(data: bytes, statement: PreparedText) -> PreparedRound | None:
         return None
     tail = data[tail_start:]
     read_values = _compile_reader(types, head, tail, end - tail_start)
-    return PreparedRound(statement, read_values, formats, described=described)
+    return PreparedRound(statement, read_values, formats, described=described, parsed=parsed)
 
 
 @functools.lru_cache(READERS_MAX)

@@ -38,7 +38,8 @@ READS_BEFORE = 8
 RECEIVE_BYTES = 16 * 1024
 EVENTS_MAX = 64
 ANSWER_BYTES_MAX = 32 * 1024
-_BIND, _QUERY = map(ord, "BQ")
+_QUERY = ord("Q")
+_ROUND_STARTS = frozenset(b"PB")
 _log = logging.getLogger("belvedere.server")
 
 
@@ -173,7 +174,7 @@ class PointReader:
         kind = data[0] if data else None
         if kind == _QUERY:
             return self._answer_text(data)
-        found = self._portals.read_round(data) if kind == _BIND else None
+        found = self._portals.read_round(data) if kind in _ROUND_STARTS else None
         return None if found is None else self.answer_round(*found)
 
     def answer_round(self, known: PreparedRound, values: tuple[Any, ...]) -> bytes | None:

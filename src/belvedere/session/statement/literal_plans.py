@@ -141,7 +141,7 @@ def _drop_slow_plan(session: Session, shape: LiteralShape, entry: CompiledStatem
     if entry.has_stale_estimates(session.host.visibility.published_snapshot.position):
         session.shared.drop_plan_and_samples(entry)
         shape.plans = {}
-    elif not entry.data.changes:
+    elif not entry.data.changes and not entry.is_point_read:  # that is slow by chance
         shape.stop_serving_under(entry.catalog)
 
 

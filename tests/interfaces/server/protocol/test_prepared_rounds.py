@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from belvedere.interfaces.server import client as client_module
 from belvedere.interfaces.server.client import Client
 from belvedere.interfaces.server.messages import BodyReader
 from tests.interfaces.server.conftest import Connect
@@ -262,3 +263,85 @@ def test_a_failed_pipeline_skips_a_round(raw: Callable[[], RawClient]) -> None:
     while client.receive_message()[:1] != b"E":
         pass
     assert [one[:1] for one in client.ask(split_round(BINDS["binary"])[0])] == [b"Z"]
+
+
+# -- statements without a name ---------------------------------------------------------------------
+
+
+def parse(text: str, types: Sequence[int] = ()) -> bytes:
+    oids = struct.pack(f"!H{len(types)}I", len(types), *types)
+    return message(b"P", f"\0{text}\0".encode() + oids)
+
+
+UNNAMED = {
+    "point": parse(*STATEMENTS["point"]) + bind("", [ONE], [1]),
+    "types by the statement": parse("SELECT b FROM t WHERE a = $1") + bind("", [b"2"]),
+    "binary result": parse(*STATEMENTS["point"]) + bind("", [b"1"], [], [1]),
+    "rows": parse(*STATEMENTS["range"]) + bind("", [b"0"]),
+    "update": parse(*STATEMENTS["update"]) + bind("", [ONE, b"x"], [1, 0]),
+    "duplicate": parse(*STATEMENTS["insert"]) + bind("", [b"1"]),
+    "error": parse(*STATEMENTS["divide"]) + bind("", [b"0"]),
+    "begin": parse("BEGIN") + bind("", []),
+    "empty": parse("") + bind("", []),
+    "syntax": parse("SELEC 1") + bind("", []),
+    "no table": parse("SELECT * FROM missing") + bind("", []),
+    "another name": parse("SELECT 7") + bind("point", [b"1"]),
+    "too many": parse("SELECT 7") + bind("", [b"1"]),
+    "named portal": parse("SELECT 7") + bind("", [], portal="p"),
+}
+
+
+@pytest.mark.parametrize("first", UNNAMED.values(), ids=UNNAMED)
+@pytest.mark.parametrize("middle", [DESCRIBE, b""], ids=["described", "not described"])
+def test_a_parse_before_a_round_gives_the_same_bytes(
+    raw: Callable[[], RawClient], first: bytes, middle: bytes
+) -> None:
+    at_once, one_by_one = raw(), raw()
+    for _ in range(3):
+        expected = one_by_one.ask(first + middle + EXECUTE + FLUSH + SYNC)
+        assert at_once.ask(first + middle + EXECUTE + SYNC) == expected
+        for client in (at_once, one_by_one):
+            client.ask(message(b"Q", b"ROLLBACK\0"))
+
+
+def test_a_repeated_parse_is_not_bound_again(
+    raw: Callable[[], RawClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = raw()
+    data = UNNAMED["point"] + DESCRIBE + EXECUTE + SYNC
+    expected = client.ask(data)
+    monkeypatch.delattr(Client, "_handle_bind")
+    monkeypatch.setattr(client_module, "prepare_text", None)
+    assert client.ask(data) == expected
+
+
+def test_a_repeated_parse_follows_the_catalog(raw: Callable[[], RawClient]) -> None:
+    client = raw()
+    data = parse("SELECT * FROM t WHERE a = $1") + bind("", [b"1"]) + DESCRIBE + EXECUTE + SYNC
+    before = [client.ask(data) for _ in range(2)][1]
+    client.ask(message(b"Q", b"ALTER TABLE t ADD COLUMN d int DEFAULT 5\0"))
+    after = [client.ask(data) for _ in range(3)]
+    assert before[2][5:7] == struct.pack("!H", 3)
+    assert {one[2][5:7] for one in after} == {struct.pack("!H", 4)}
+
+
+def test_a_repeated_parse_fails_in_a_failed_transaction(raw: Callable[[], RawClient]) -> None:
+    client = raw()
+    data = UNNAMED["point"] + DESCRIBE + EXECUTE + SYNC
+    client.ask(data)
+    client.ask(message(b"Q", b"BEGIN; SELECT 1 / 0\0"))
+    found = client.ask(data)
+    assert b"C25P02\0" in b"".join(found)
+    assert not any(one[:1] == b"D" for one in found)
+
+
+def test_a_repeated_parse_replaces_the_statement_without_a_name(
+    raw: Callable[[], RawClient],
+) -> None:
+    client = raw()
+    texts = [parse(f"SELECT {number} FROM t WHERE a = $1") for number in (7, 8)]
+    rest = bind("", [b"1"]) + DESCRIBE + EXECUTE + SYNC
+    for _ in range(2):
+        for number, text in zip((b"7", b"8"), texts):
+            assert client.ask(text + rest)[3].endswith(number)
+            assert client.ask(rest)[2].endswith(number)
