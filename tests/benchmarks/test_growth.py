@@ -8,10 +8,7 @@ from belvedere.benchmarks.views import growth
 from belvedere.benchmarks.views.growth import TableSize, measure_shapes
 from belvedere.benchmarks.views.shapes import SHAPES
 
-BY_GROUP = {
-    "join + aggregate, parent changes",
-    "first_value",
-}
+BY_GROUP = {"join + aggregate, parent changes"}
 """Shapes that still read their whole group for a change, though their answer does not need it. The
 list only gets shorter."""
 

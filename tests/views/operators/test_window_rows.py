@@ -26,6 +26,30 @@ NEAR = (
     " 2 PRECEDING) AS x FROM t",
     "SELECT x, lag(x) OVER (PARTITION BY g ORDER BY x) AS y FROM t",
     "SELECT g, lag(v) OVER (PARTITION BY g ORDER BY g, v) - v AS x FROM t",
+    *(
+        f"SELECT {shown} FROM t WINDOW w AS (PARTITION BY {window})"
+        for shown, window in (
+            ("id, first_value(id) OVER w AS x", "g ORDER BY v"),
+            ("id, first_value(s) OVER w AS x, lag(id) OVER w AS y", "g ORDER BY v DESC, s DESC"),
+            ("g, v - first_value(v) OVER w AS x", "g, s ORDER BY v"),
+            (
+                "id, first_value(id) OVER w AS x, last_value(s) OVER w AS y",
+                "g ORDER BY v ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+            ),
+            (
+                "id, last_value(x) OVER w AS x, lead(s, 2) OVER w AS y",
+                "g ORDER BY v, s ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+            ),
+            (
+                "s, last_value(id) OVER w AS x",
+                "g ORDER BY v DESC ROWS BETWEEN 1 PRECEDING AND UNBOUNDED FOLLOWING",
+            ),
+            (
+                "s, first_value(id) OVER w AS x, last_value(id) OVER w AS y",
+                "g ORDER BY v DESC RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+            ),
+        )
+    ),
 )
 FIRST = (
     "SELECT id, p FROM (SELECT id, row_number() OVER (PARTITION BY g ORDER BY v DESC) AS p FROM t)"
@@ -51,6 +75,13 @@ BY_PARTITION = (
     " AS c FROM t) AS r WHERE p <= 2",
     "SELECT id, sum(v) OVER (PARTITION BY g ORDER BY v RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)"
     " AS x FROM t",
+    "SELECT id, first_value(v) OVER (PARTITION BY g ORDER BY v ROWS BETWEEN UNBOUNDED PRECEDING"
+    " AND 1 PRECEDING) AS x FROM t",
+    "SELECT id, last_value(v) OVER (PARTITION BY g ORDER BY v ROWS BETWEEN UNBOUNDED PRECEDING AND"
+    " UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW) AS x FROM t",
+    "SELECT id, last_value(v) OVER (PARTITION BY g ORDER BY v RANGE BETWEEN 1 PRECEDING AND"
+    " UNBOUNDED FOLLOWING) AS x FROM t",
+    "SELECT id, nth_value(v, 2) OVER (PARTITION BY g ORDER BY v) AS x FROM t",
     "SELECT id, lag(v, id) OVER (PARTITION BY g ORDER BY v) AS x FROM t",
     "SELECT id, avg(f) OVER (PARTITION BY g ORDER BY v ROWS 2 PRECEDING) AS x FROM t",
     "SELECT id, lag(v) OVER (PARTITION BY g ORDER BY v + 1) AS x FROM t",

@@ -2,7 +2,8 @@
 rows of a partition: what an index on (partition columns, order columns) gives by a few seeks.
 
     near    lag, lead, and frames of ROWS with two bounds: a change touches the rows whose frame
-            holds it
+            holds it; first_value and last_value of frames that begin or end with the partition
+            besides need its first or last row, and only a change there touches all rows
     first   a filter above keeps the first k rows (row_number() <= k, rank() <= k), and every
             function looks back only: the rows after them are not needed
 
@@ -40,10 +41,13 @@ _OF_FIRST_ROWS = frozenset(("row_number", "rank"))
 
 
 class Reach(NamedTuple):
-    """How many rows before and after a row its result may depend on."""
+    """How many rows before and after a row its result may depend on, and whether it depends on the
+    first row of the partition, or the last."""
 
-    preceding: int
-    following: int
+    preceding: int = 0
+    following: int = 0
+    first: bool = False
+    last: bool = False
 
 
 class WindowRowsQuery(NamedTuple):
@@ -144,8 +148,8 @@ def _find_window_reach(window: n.Window) -> Reach | None:
     known = [one for one in found if one is not None]
     if not known or len(known) < len(found):
         return None
-    reach = Reach(max(one.preceding for one in known), max(one.following for one in known))
-    return reach if max(reach) <= REACH_MAX else None
+    reach = Reach(*map(max, zip(*known, strict=True)))
+    return reach if max(reach.preceding, reach.following) <= REACH_MAX else None
 
 
 def _find_call_reach(frame: Frame, call: e.WindowCall) -> Reach | None:
@@ -155,12 +159,30 @@ def _find_call_reach(frame: Frame, call: e.WindowCall) -> Reach | None:
         if shift is None:
             return None
         return Reach(shift, 0) if name == "lag" else Reach(0, shift)
-    if name not in _OF_FRAMES or frame.mode is not FrameMode.ROWS or frame.exclude:
+    if name not in _OF_FRAMES or frame.exclude:
         return None
+    edge = _find_edge(frame, name)
+    if edge is not None or frame.mode is not FrameMode.ROWS:
+        return edge
     start, end = _find_bound_offset(frame.start), _find_bound_offset(frame.end)
     if start is None or end is None or _sums_floats(call):
         return None
     return Reach(max(0, -start), max(0, end))
+
+
+def _find_edge(frame: Frame, name: str) -> Reach | None:
+    """The row that first_value or last_value shows for all rows of a partition, if it does, and
+    ties do not leave it open (`views.delta.tie_break`)."""
+    start, end = frame.start.side, frame.end.side
+    from_start = start is FrameSide.UNBOUNDED_PRECEDING
+    by_rows = frame.mode is FrameMode.ROWS
+    if name == "first_value" and from_start:
+        known = end in (FrameSide.CURRENT_ROW, FrameSide.UNBOUNDED_FOLLOWING)
+        return Reach(first=True) if known or (by_rows and end is FrameSide.FOLLOWING) else None
+    if name == "last_value" and end is FrameSide.UNBOUNDED_FOLLOWING:
+        known = by_rows and start in (FrameSide.PRECEDING, FrameSide.CURRENT_ROW)
+        return Reach(last=True) if known or from_start else None
+    return None
 
 
 def _match_lag_or_lead_offset(call: e.WindowCall) -> int | None:

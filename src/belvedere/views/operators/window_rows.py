@@ -5,6 +5,9 @@ it. A change at a place therefore touches the rows from `above` before it to `be
 *core*. Core rows are computed over the core with its surroundings, and only they are given. The
 core is a range of index keys, the widest of both states, so that rows which did not change are
 given twice and cancel each other.
+
+Where rows show the first row of their partition, or the last, it is computed with them; a change at
+its place touches the whole partition.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from belvedere.txn.contracts import Reader
 from belvedere.types import Row
 from belvedere.views.delta.delta_tree import Recompute
 from belvedere.views.delta.min_max import find_index_ordered_by
-from belvedere.views.delta.window_rows import WindowRowsQuery, match_window_rows_query
+from belvedere.views.delta.window_rows import Reach, WindowRowsQuery, match_window_rows_query
 from belvedere.views.operators.index_places import IndexPlaces
 from belvedere.views.operators.operator import WeightedRows
 
@@ -51,8 +54,10 @@ class WindowRowsReader:
         )
         fields = [Field("place", table.table.columns[slot].type) for slot in query.slots]
         self._canonical = row_keys(tuple(fields))
-        reach = query.reach or (0, 0)
-        self._below, self._above = reversed(reach) if query.descending else reach
+        reach = query.reach or Reach()
+        sides = [(reach.preceding, reach.first), (reach.following, reach.last)]
+        below, above = reversed(sides) if query.descending else sides
+        (self._below, self._needs_lowest), (self._above, self._needs_highest) = below, above
 
     @property
     def reads_rows_around_change(self) -> bool:
@@ -100,6 +105,8 @@ class WindowRowsReader:
     def _find_core_range(self, place: Row, states: Iterable[Reader]) -> _CoreRange:
         first, last = self._places.get_place_range(place[: self._query.partition])
         start, end = self._places.get_place_range(place)
+        if any(self._is_at_edge(reader, first, last, start) for reader in states):
+            return _CoreRange(first, last, first, last)
         lows = [
             self._find_start_rows_before(reader, first, start, self._above) for reader in states
         ]
@@ -115,10 +122,30 @@ class WindowRowsReader:
         around = self._places.read_rows_in_range(
             reader, low, core.low
         ) + self._places.read_rows_in_range(reader, core.high, high)
+        for start, end in self._find_edges(reader, core.first, core.last):
+            if start < low or start >= high:
+                around += self._places.read_rows_in_range(reader, start, end)
         wanted = set(map(self._make_canonical_place, inside))
         for row in run(reader, inside + around):
             if self._make_canonical_place(row) in wanted:
                 yield row
+
+    def _is_at_edge(self, reader: Reader, first: bytes, last: bytes, start: bytes) -> bool:
+        """Whether a place is that of the row at an edge that all rows show, or beyond it."""
+        edges = self._find_edges(reader, first, last)
+        if self._needs_lowest and (not edges or start <= edges[0][0]):
+            return True
+        return self._needs_highest and (not edges or start >= edges[-1][0])
+
+    def _find_edges(self, reader: Reader, first: bytes, last: bytes) -> list[tuple[bytes, bytes]]:
+        """The places of the first and last rows of a partition that all its rows show."""
+        entries = []
+        for needed, reverse in ((self._needs_lowest, False), (self._needs_highest, True)):
+            if needed:
+                entries += self._scan_entries(reader, first, last, count=1, reverse=reverse)
+        return [
+            self._places.get_place_range(self._places.place_of_entry(entry)) for entry in entries
+        ]
 
     def _make_canonical_place(self, row: Row) -> Row:
         return self._canonical(tuple([row[at] for at in self._query.place]))
