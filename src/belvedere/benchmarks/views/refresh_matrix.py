@@ -4,17 +4,22 @@ Five views, three sizes, and 1, 10 and 50 % of the rows changed: a third of thes
 third deleted, a third inserted. The views are deferred, so that REFRESH applies what has changed;
 in PostgreSQL it computes the view anew. Both get the same statements, and take turns view by view.
 After each turn the two views are compared row for row, and rows that differ are counted.
+
+A second figure of each cell is the time of the processor, on Linux: of this process with its
+threads, and of the server's process for the connection. Other work on the machine adds little to
+it.
 """
 
 from __future__ import annotations
 
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.progress import Progress
 
@@ -45,6 +50,13 @@ _TABLES = (
     f"INSERT INTO parents SELECT i, i % 100 FROM generate_series(0, {PARENTS - 1}) AS s (i)",
     "CREATE TABLE t (id integer PRIMARY KEY, g integer NOT NULL, v bigint NOT NULL)",
 )
+
+
+class RefreshTime(NamedTuple):
+    """Seconds, and seconds of CPU."""
+
+    wall: float
+    cpu: float
 
 
 def run(scale: float, seed: int, parts: Sequence[str] = ()) -> BenchmarkReport:
@@ -80,7 +92,7 @@ def measure_cells(connection: Connection, server: Any, rows: int, report: Benchm
     )
     try:
         for share in SHARES:
-            taken: dict[str, list[tuple[float, float]]] = {name: [] for name in VIEWS}
+            taken: dict[str, list[tuple[RefreshTime, RefreshTime]]] = {name: [] for name in VIEWS}
             different = dict.fromkeys(VIEWS, 0)
             for turn in range(TURNS):
                 for ids, execute in sides:
@@ -106,15 +118,27 @@ def _set_up_tables(connection: Connection, server: Any, rows: int) -> None:
 
 def _time_both_sides(
     connection: Connection, server: Any, name: str, turn: int
-) -> tuple[float, float]:
-    """Seconds of REFRESH here and there, who is first by turns."""
+) -> tuple[RefreshTime, RefreshTime]:
+    """REFRESH here and there, who is first by turns."""
     refresh = f"REFRESH MATERIALIZED VIEW {name_view(name)}"
-    if turn % 2:
-        theirs = time_call(partial(server.execute, refresh))
-        return time_call(partial(connection.execute, refresh)), theirs
-    return time_call(partial(connection.execute, refresh)), time_call(
-        partial(server.execute, refresh)
+    statistics = Path(f"/proc/{server.info.backend_pid}/schedstat")
+    sides = (
+        (partial(connection.execute, refresh), time.process_time),
+        (partial(server.execute, refresh), lambda: _read_cpu_seconds(statistics)),
     )
+    order = (1, 0) if turn % 2 else (0, 1)
+    found = {}
+    for side in order:
+        run, read_cpu = sides[side]
+        before = read_cpu()
+        seconds = time_call(run)
+        found[side] = RefreshTime(seconds, read_cpu() - before)
+    return found[0], found[1]
+
+
+def _read_cpu_seconds(statistics: Path) -> float:
+    """What the server's process for the connection has used, without workers of its own."""
+    return int(statistics.read_text().split()[0]) / 1e9
 
 
 def count_different_rows(connection: Connection, server: Any, name: str) -> int:
@@ -128,11 +152,13 @@ def count_different_rows(connection: Connection, server: Any, name: str) -> int:
 def _report_cells(
     report: BenchmarkReport,
     title: str,
-    taken: Mapping[str, Sequence[tuple[float, float]]],
+    taken: Mapping[str, Sequence[tuple[RefreshTime, RefreshTime]]],
     different: Mapping[str, int],
 ) -> None:
     for name, turns in taken.items():
-        ours, theirs = (median(side) * 1e3 for side in zip(*turns, strict=True))
-        report.add(Figure(f"{title}, {name}", ours, "ms", GOAL, theirs))
+        for kind, goal in (("", GOAL), (", CPU", "")):
+            at = 1 if kind else 0
+            ours, theirs = (median([one[at] for one in side]) * 1e3 for side in zip(*turns))
+            report.add(Figure(f"{title}, {name}{kind}", ours, "ms", goal, theirs))
     rows = sum(different.values())
     report.add(Figure(f"{title}, rows that differ", rows, "rows", "<= 0 value"))
