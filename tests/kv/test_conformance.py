@@ -197,6 +197,16 @@ def test_delete_range_removes_its_half_open_range(
     assert store.get(b"k001") == b"again"
 
 
+def test_a_write_clears_ranges_before_what_it_writes(store: BatchStore) -> None:
+    filled(store, 8)
+    scan = store.scan(b"", None, batch_rows=2)
+    next(scan)
+    ranges = [(b"k001", b"k003"), (b"k005", b"k005"), (b"k007", b"k002"), (b"k006", b"\xff")]
+    store.write([(b"k002", b"new"), (b"k003", None), (b"z", b"last")], sync=True, cleared=ranges)
+    assert [key for key, _ in pairs_of(scan)] == [b"k%03d" % number for number in range(2, 8)]
+    assert [key for key, _ in content(store)] == [b"k000", b"k002", b"k004", b"k005", b"z"]
+
+
 # ---- limits
 
 
@@ -238,6 +248,7 @@ def test_a_key_that_is_not_bytes_is_refused_by_reads(store: BatchStore) -> None:
         lambda: store.scan("text", None),  # type: ignore[arg-type]
         lambda: store.scan_values(b"", "text"),  # type: ignore[arg-type]
         lambda: store.delete_range(b"", "text"),  # type: ignore[arg-type]
+        lambda: store.write([], cleared=[(b"", "text")]),  # type: ignore[list-item]
     ]
     for call in calls:
         with pytest.raises(InvalidInput):

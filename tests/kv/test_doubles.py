@@ -67,6 +67,8 @@ def test_a_recorder_writes_one_line_for_each_call(tmp_path: Path) -> None:
     store = RecordingStore(FaultyStore(MemoryStore(), [Fault("sync", 2, FaultTiming.BEFORE)]))
     store.write([(b"k1", b"v1"), (b"k2", b"\x00\xff"), (b"gone", None)])
     store.write([(b"", b"")], sync=True)
+    store.write([(b"k2", b"v2")], cleared=[(b"k2", b"k3"), (b"x", b"y")])
+    store.write([(b"k2", b"\x00\xff")])
     store.get(b"k1"), store.get(b"k9"), store.multi_get([b"k1", b"k9"])
     list(store.scan(b"k", None, batch_rows=1))
     list(store.scan(b"", b"k2", reverse=True, limit=1))
@@ -87,6 +89,8 @@ def test_a_recorder_writes_one_line_for_each_call(tmp_path: Path) -> None:
     expected = f"""\
         write k1=v1, k2=\\x00\\xff, gone=(deleted) -> done
         write ''='', sync -> done
+        write clear [k2, k3), clear [x, y), k2=v2 -> done
+        write k2=\\x00\\xff -> done
         get k1 -> v1
         get k9 -> (none)
         multi_get k1, k9 -> v1, (none)
@@ -206,7 +210,8 @@ def test_a_power_cut_takes_what_was_not_synced() -> None:
     store.write([(b"a", b"2"), (b"c", b"2")])
     store.write([(b"b", None), (b"a", b"3")])
     store.delete_range(b"r", b"s")
-    assert store.unsynced_batches == 3
+    store.write([(b"b", b"4")], cleared=[(b"a", b"b"), (b"r", b"s")])
+    assert store.unsynced_batches == 4
     survived = store.cut_power()
     assert content(survived) == [(b"a", b"1"), (b"b", b"1"), (b"r1", b"1")]
     with pytest.raises(Unavailable):

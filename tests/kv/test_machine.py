@@ -64,6 +64,17 @@ class StoreMachine(RuleBasedStateMachine):
             else:
                 self.model[key] = value
 
+    @rule(batch=BATCHES, cleared=st.lists(st.tuples(KEYS, KEYS), max_size=2))
+    def write_over_ranges(self, batch: list[Write], cleared: list[tuple[bytes, bytes]]) -> None:
+        self.store.write(batch, cleared=cleared)
+        for start, end in cleared:
+            for key, _ in self.within(start, end):
+                del self.model[key]
+        for key, value in batch:
+            self.model.pop(key, None)
+            if value is not None:
+                self.model[key] = value
+
     @rule(start=KEYS, end=KEYS)
     def delete_range(self, start: bytes, end: bytes) -> None:
         self.store.delete_range(start, end)

@@ -26,9 +26,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen: list[int] = []
     write = RocksStore.write
 
-    def counted(self: RocksStore, batch: Any, *, sync: bool = False) -> None:
+    def counted(self: RocksStore, batch: Any, **options: Any) -> None:
         seen.append(len(batch))
-        write(self, batch, sync=sync)
+        write(self, batch, **options)
 
     monkeypatch.setattr(RocksStore, "write", counted)
     return seen
@@ -63,6 +63,7 @@ ENDS: dict[str, Callable[[GatheringStore, Path], object]] = {
     "checkpoint": lambda store, home: store.checkpoint(home / "copy"),
     "sync": lambda store, _: store.sync(),
     "synced write": lambda store, _: store.write([(b"s", b"1")], sync=True),
+    "clearing write": lambda store, _: store.write([(b"s", b"1")], cleared=[(b"x", b"y")]),
     "large batch": lambda store, _: store.write([(b"b", b"1")] * (BATCH_WRITES_MAX + 1)),
     "large value": lambda store, _: store.write([(b"b", bytes(70_000))]),
     "many": lambda store, _: store.write([(b"k", b"2")]),
@@ -123,9 +124,9 @@ def test_an_interrupted_hand_over_is_made_again(
     store, write = open_gathering(tmp_path / "store"), RocksStore.write
     store.write([(b"a", b"1"), (b"b", b"1")])
 
-    def interrupted(self: RocksStore, batch: Any, *, sync: bool = False) -> None:
+    def interrupted(self: RocksStore, batch: Any, **options: Any) -> None:
         if not before:
-            write(self, batch, sync=sync)
+            write(self, batch, **options)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:

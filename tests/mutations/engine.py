@@ -26,6 +26,7 @@ _SYNC_SWALLOWING = """\
         except (Error, OSError):
             pass
 """
+_WRITE = "                self.store.write(batch, cleared=cleared)\n"
 _TWO_WRITES = """\
                 self.store.write(batch[:2], sync=True)
                 if failpoints.armed:
@@ -107,7 +108,7 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "torn_batch": mutation(
         "base rows and derived rows are written in two batches",
-        patch(Visibility.write_batch, ("                self.store.write(batch)\n", _TWO_WRITES)),
+        patch(Visibility.write_batch, (_WRITE, _TWO_WRITES)),
     ),
     "trim_past_consumer": mutation(
         "the log is trimmed past its slowest consumer",

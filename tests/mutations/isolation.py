@@ -24,7 +24,7 @@ MUTATIONS: dict[str, Mutation] = {
             (
                 _OBSERVED,
                 "observed, late = False, self._hold or self.open_count > own\n"
-                "            images = self._before_images(changes, derived)",
+                "            images = self._before_images(changes, derived, cleared)",
             ),
             before(
                 "            self.written = successor\n",

@@ -25,6 +25,8 @@ BULK_BATCH_ROWS = 25_000
 Pair = tuple[bytes, bytes]
 Write = tuple[bytes, bytes | None]
 """A key with its new value; None deletes the key."""
+KeySpan = tuple[bytes, bytes]
+"""start <= key < end; nothing when end <= start."""
 
 
 class BatchStore(Protocol):
@@ -70,9 +72,12 @@ class BatchStore(Protocol):
         BULK_BATCH_ROWS or more are for ranges in which no two values are equal: such a range is
         read faster still, and not kept in the store's cache."""
 
-    def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
-        """Apply all or nothing; a later write of one key in the batch wins. With `sync`, return
-        only when it would survive a power cut."""
+    def write(
+        self, batch: Sequence[Write], *, sync: bool = False, cleared: Sequence[KeySpan] = ()
+    ) -> None:
+        """Apply all or nothing; a later write of one key in the batch wins. The `cleared` ranges
+        are emptied before, as a part of it. With `sync`, return only when it would survive a power
+        cut."""
 
     def delete_range(self, start: bytes, end: bytes) -> None:
         """Remove start <= key < end; nothing when end <= start. Atomic, not synced."""

@@ -12,7 +12,7 @@ Nothing survives the process except checkpoints and sorted files (format: sorted
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from threading import Lock
 
@@ -22,6 +22,7 @@ from belvedere import forks
 from belvedere.errors import Unavailable
 from belvedere.kv.batch import (
     SCAN_BATCH_ROWS,
+    KeySpan,
     Pair,
     SortedFileWriter,
     Write,
@@ -117,12 +118,17 @@ class MemoryStore:
         batches = self.scan(start, end, batch_rows=batch_rows)
         return ([value for _, value in batch] for batch in batches)
 
-    def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
+    def write(
+        self, batch: Sequence[Write], *, sync: bool = False, cleared: Sequence[KeySpan] = ()
+    ) -> None:
         check_batch(batch)
+        check_bytes(*chain.from_iterable(cleared))
         with self._lock:
             self._check_open()
             if self._scans:
                 self._copy_for_scans()
+            for start, end in cleared:
+                self._remove_range(start, end)
             for key, value in batch:
                 if value is None:
                     self._pairs.pop(key, None)
@@ -134,8 +140,11 @@ class MemoryStore:
         with self._lock:
             self._check_open()
             self._copy_for_scans()
-            for key in list(self._keys_in_range(start, end, reverse=False)):
-                del self._pairs[key]
+            self._remove_range(start, end)
+
+    def _remove_range(self, start: bytes, end: bytes) -> None:
+        for key in list(self._keys_in_range(start, end, reverse=False)):
+            del self._pairs[key]
 
     def sync(self) -> None:
         with self._lock:

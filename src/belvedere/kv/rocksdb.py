@@ -39,6 +39,7 @@ from belvedere.kv.batch import (
     BULK_BATCH_ROWS,
     KEY_BYTES_MAX,
     SCAN_BATCH_ROWS,
+    KeySpan,
     Pair,
     SortedFileWriter,
     Write,
@@ -218,9 +219,15 @@ class RocksStore:
             batch_rows=batch_rows,
         )
 
-    def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
+    def write(
+        self, batch: Sequence[Write], *, sync: bool = False, cleared: Sequence[KeySpan] = ()
+    ) -> None:
         try:
             native = WriteBatch(True)
+            for start, end in cleared:
+                check_bytes(start, end)
+                if start < end:
+                    native.delete_range(start, end)
             for key, value in batch:
                 if value is None:
                     del native[key]

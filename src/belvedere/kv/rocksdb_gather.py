@@ -24,7 +24,7 @@ from typing import NamedTuple
 from rocksdict import Options, Rdict, RdictIter, ReadOptions
 
 from belvedere.errors import Error, Unavailable
-from belvedere.kv.batch import KEY_BYTES_MAX, Pair, Write
+from belvedere.kv.batch import KEY_BYTES_MAX, KeySpan, Pair, Write
 from belvedere.kv.rocksdb import RocksStore
 
 BATCH_WRITES_MAX = 64
@@ -74,8 +74,10 @@ class GatheringStore(RocksStore):
             for key, value in zip(keys, stored, strict=True)
         ]
 
-    def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
-        gathered = not sync and _is_small(batch)
+    def write(
+        self, batch: Sequence[Write], *, sync: bool = False, cleared: Sequence[KeySpan] = ()
+    ) -> None:
+        gathered = not sync and not cleared and _is_small(batch)
         with self._handing:
             if self._closing:
                 self._refuse_closed()
@@ -86,7 +88,7 @@ class GatheringStore(RocksStore):
                 self._hand_over()
                 self._require_no_failure()
             if not gathered:
-                super().write(batch, sync=sync)
+                super().write(batch, sync=sync, cleared=cleared)
 
     def sync(self) -> None:
         with self._handing:

@@ -292,11 +292,18 @@ class CommitProtocol(Protocol):
     def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
         """Raise Retry when a commit after the snapshot is already known to have changed `key`."""
 
-    def derive(self, make: MakeWrites, unread: Sequence[Write] = ()) -> None:
+    clears_ranges: bool
+    """Whether `derive` can empty ranges of keys."""
+
+    def derive(
+        self, make: MakeWrites, unread: Sequence[Write] = (), cleared: Sequence[KeyRange] = ()
+    ) -> None:
         """Write rows that are not logged as changes (state of deferred views, watermarks, claims),
         all or none: `make` gets the newest state, of which those rows cannot change until its own
         are written. It may be called more than once. `unread` rows are written with them; nobody
-        but the caller reads them before a later commit says so (a view that is being built)."""
+        but the caller reads them before a later commit says so (a view that is being built). The
+        `cleared` ranges, of rows that only `make` knows, are emptied with them and before them,
+        unless `make` has nothing to write."""
 
     @property
     def newest_snapshot(self) -> Snapshot:

@@ -17,7 +17,7 @@ from belvedere.database import Database
 from belvedere.errors import Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.memory import MemoryStore
 from belvedere.txn.batch_atomic.recovery import open_memory
-from belvedere.txn.contracts import SERIALIZABLE, LockRequest, Reader, RowChange, Writer
+from belvedere.txn.contracts import SERIALIZABLE, KeyRange, LockRequest, Reader, RowChange, Writer
 from belvedere.txn.history.derived_rows import DerivedRows
 from tests.txn.shop import create_shop, delete, get, insert, key_space, put, scan, table, update
 
@@ -236,6 +236,32 @@ def test_a_derived_batch_moves_no_position_and_hides_from_older_snapshots(shop: 
     assert shop.position == position
     with shop.begin() as after:
         assert after.get(key) == b"one!"
+
+
+def test_older_snapshots_see_what_a_derived_batch_clears(directory_shop: Database) -> None:
+    shop = directory_shop
+    start, end = row_prefix(91), row_prefix(92)
+    rows = {start + key: b"one" for key in (b"a", b"b", b"c")}
+    shop.commits.derive(lambda reader: list(rows.items()))
+
+    def read_rows(txn: Any) -> dict[bytes, bytes]:
+        return {key: value for batch in txn.scan(start, end) for key, value in batch}
+
+    with shop.begin() as before:
+        shop.commits.derive(
+            lambda reader: [(start + b"b", b"two"), (start + b"d", b"two")],
+            cleared=[KeyRange(start, end)],
+        )
+        assert read_rows(before) == rows
+        assert [before.get(start + key) for key in (b"a", b"b", b"d")] == [b"one", b"one", None]
+        with shop.begin() as after:
+            assert read_rows(after) == {start + b"b": b"two", start + b"d": b"two"}
+            shop.commits.derive(lambda reader: [], cleared=[KeyRange(start, end)])
+            shop.commits.derive(lambda reader: [(end, b"x")], cleared=[KeyRange(start, end)])
+            assert read_rows(after) == {start + b"b": b"two", start + b"d": b"two"}
+        assert read_rows(before) == rows
+    with shop.begin() as now:
+        assert read_rows(now) == {}
 
 
 def test_a_derived_row_that_was_read_must_not_change_when_serializable(shop: Database) -> None:

@@ -57,7 +57,9 @@ class Batches:
         self.batches: list[Sequence[Write]] = []
         self.additions: list[Addition] = []
 
-    def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None:
+    def derive(
+        self, make: Callable[[Reader], Sequence[Write]], unread: object = (), cleared: object = ()
+    ) -> None:
         self.batches.append(make(self.reader))
 
     def write_additions(

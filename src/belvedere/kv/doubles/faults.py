@@ -19,7 +19,7 @@ from threading import Lock
 from typing import TypeVar
 
 from belvedere.errors import Unavailable
-from belvedere.kv.batch import BatchStore, Write
+from belvedere.kv.batch import BatchStore, KeySpan, Write
 from belvedere.kv.doubles.intercept import InterceptedStore, StoreCall
 from belvedere.kv.files import IO_ERROR
 
@@ -87,8 +87,10 @@ class FaultyStore(InterceptedStore):
             fault = Fault(call, self._seen[call] + nth_from_now, when)
             self._pending[call, fault.nth] = fault
 
-    def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
-        super().write(batch)
+    def write(
+        self, batch: Sequence[Write], *, sync: bool = False, cleared: Sequence[KeySpan] = ()
+    ) -> None:
+        super().write(batch, cleared=cleared)
         if sync:
             self.sync()
 
@@ -101,7 +103,8 @@ class FaultyStore(InterceptedStore):
             return None  # type: ignore[return-value]
         if fault.when is FaultTiming.TORN:
             batch = call.arguments["batch"]
-            self.inner.write(batch[: (len(batch) + 1) // 2])
+            half = batch[: (len(batch) + 1) // 2]
+            self.inner.write(half, cleared=call.arguments["cleared"])
         if fault.when is FaultTiming.AFTER:
             act()
         raise Unavailable(

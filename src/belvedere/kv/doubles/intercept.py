@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from belvedere.kv.batch import (
     SCAN_BATCH_ROWS,
     BatchStore,
+    KeySpan,
     Pair,
     SortedFileWriter,
     Write,
@@ -85,10 +86,13 @@ class InterceptedStore(ABC):
             StoreCall("scan_values", {"start": start, "end": end}), batches
         )
 
-    def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
-        arguments = {"batch": batch, "sync": sync}
+    def write(
+        self, batch: Sequence[Write], *, sync: bool = False, cleared: Sequence[KeySpan] = ()
+    ) -> None:
+        arguments = {"batch": batch, "sync": sync, "cleared": cleared}
         self.intercept_call(
-            StoreCall("write", arguments), lambda: self.inner.write(batch, sync=sync)
+            StoreCall("write", arguments),
+            lambda: self.inner.write(batch, sync=sync, cleared=cleared),
         )
 
     def delete_range(self, start: bytes, end: bytes) -> None:

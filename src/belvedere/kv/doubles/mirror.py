@@ -16,7 +16,14 @@ from threading import RLock
 from typing import TypeVar, cast
 
 from belvedere.errors import Error
-from belvedere.kv.batch import SCAN_BATCH_ROWS, BatchStore, Pair, SortedFileWriter, Write
+from belvedere.kv.batch import (
+    SCAN_BATCH_ROWS,
+    BatchStore,
+    KeySpan,
+    Pair,
+    SortedFileWriter,
+    Write,
+)
 from belvedere.kv.files import check_target, map_os_errors
 
 Answer = TypeVar("Answer")
@@ -112,9 +119,11 @@ class MirrorStore:
         name = f"scan_values({start!r}, {end!r}, {batch_rows=})"
         return self._begin_batches(name, begin_scan)
 
-    def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
-        name = f"write({format_keys(*(key for key, _ in batch))})"
-        self._compare_call(name, lambda store: store.write(batch, sync=sync))
+    def write(
+        self, batch: Sequence[Write], *, sync: bool = False, cleared: Sequence[KeySpan] = ()
+    ) -> None:
+        name = f"write({format_keys(*(key for key, _ in batch))}, {cleared=})"
+        self._compare_call(name, lambda store: store.write(batch, sync=sync, cleared=cleared))
 
     def delete_range(self, start: bytes, end: bytes) -> None:
         self._compare_call(

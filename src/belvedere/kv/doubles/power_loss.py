@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TypeVar
 
-from belvedere.kv.batch import Write, check_batch
+from belvedere.kv.batch import KeySpan, Write, check_batch
 from belvedere.kv.doubles.intercept import InterceptedStore, StoreCall
 from belvedere.kv.memory import MemoryStore
 from belvedere.kv.sorted_file import read_pair_file
@@ -40,17 +40,24 @@ class PowerStore(InterceptedStore):
         with self._lock:
             return act()
 
-    def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
+    def write(
+        self, batch: Sequence[Write], *, sync: bool = False, cleared: Sequence[KeySpan] = ()
+    ) -> None:
         check_batch(batch)
         with self._lock:
-            self._remember_images([key for key, _ in batch], lambda: self.inner.write(batch))
+            keys = [key for start, end in cleared for key in self._list_keys(start, end)]
+            keys += [key for key, _ in batch]
+            self._remember_images(keys, lambda: self.inner.write(batch, cleared=cleared))
             if sync:
                 self.sync()
 
     def delete_range(self, start: bytes, end: bytes) -> None:
         with self._lock:
-            keys = [key for rows in self.inner.scan(start, end) for key, _ in rows]
+            keys = self._list_keys(start, end)
             self._remember_images(keys, lambda: self.inner.delete_range(start, end))
+
+    def _list_keys(self, start: bytes, end: bytes) -> list[bytes]:
+        return [key for rows in self.inner.scan(start, end) for key, _ in rows]
 
     def sync(self) -> None:
         with self._lock:

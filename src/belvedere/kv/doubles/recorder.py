@@ -67,8 +67,12 @@ class RecordingStore(InterceptedStore):
             case "multi_get":
                 return ", ".join(map(self._show_key, arguments["keys"]))
             case "write":
-                shown = self._format_pairs(arguments["batch"])
-                return f"{shown}, sync" if arguments["sync"] else shown
+                shown = [
+                    f"clear {self._format_range({'start': start, 'end': end})}"
+                    for start, end in arguments["cleared"]
+                ]
+                shown.append(self._format_pairs(arguments["batch"]))
+                return ", ".join([*shown, *(["sync"] if arguments["sync"] else [])])
             case "scan" | "scan_values" | "delete_range":
                 return self._format_range(arguments)
             case "ingest":

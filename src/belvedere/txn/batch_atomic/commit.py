@@ -43,6 +43,7 @@ from belvedere.txn.contracts import (
     CommitResult,
     Get,
     Intent,
+    KeyRange,
     MakeWrites,
     ParticipantsFor,
     Reader,
@@ -203,7 +204,11 @@ class BatchCommit:
         last = self.newest_snapshot
         return NewestReader(self._store, last.position, last.catalog)
 
-    def derive(self, make: MakeWrites, unread: Sequence[Write] = ()) -> None:
+    clears_ranges = True
+
+    def derive(
+        self, make: MakeWrites, unread: Sequence[Write] = (), cleared: Sequence[KeyRange] = ()
+    ) -> None:
         """Write rows that are not logged (views, watermarks, indexes) as one batch: `make` gets the
         newest state, which stays until they are written. `unread` ones get no before-images."""
         self._enter_section()
@@ -215,7 +220,8 @@ class BatchCommit:
             if failpoints.armed:
                 failpoints.hit("maintain.before_write")
             successor = last._replace(batch=last.batch + 1)
-            self._write_batch([*batch, *unread] if unread else batch, successor, (), batch, 0)
+            rows = [*batch, *unread] if unread else batch
+            self._write_batch(rows, successor, (), batch, 0, cleared)
             if failpoints.armed:
                 failpoints.hit("maintain.after_write")
         finally:
@@ -442,9 +448,10 @@ class BatchCommit:
         changes: Sequence[RowChange],
         derived: Rows | Sequence[Write],
         own: int,
+        cleared: Sequence[KeyRange] = (),
     ) -> None:
         try:
-            self._visibility.write_batch(batch, successor, changes, derived, own)
+            self._visibility.write_batch(batch, successor, changes, derived, own, cleared)
         except BaseException as error:
             self._stop_writing(error, batch)
             raise

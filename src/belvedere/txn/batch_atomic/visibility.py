@@ -20,7 +20,7 @@ from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.errors import InvalidInput
 from belvedere.kv.batch import KEY_BYTES_MAX, BatchStore, Write
-from belvedere.txn.contracts import RowChange, Rows, Snapshot
+from belvedere.txn.contracts import KeyRange, RowChange, Rows, Snapshot
 from belvedere.txn.history.readers import SnapshotReader
 from belvedere.txn.history.undo_index import UndoIndex
 
@@ -99,6 +99,7 @@ class Visibility:
         changes: Sequence[RowChange],
         derived: Rows | Sequence[Write],
         own: int,
+        cleared: Sequence[KeyRange] = (),
     ) -> None:
         """Write a batch, made of changes and derived rows, that makes `successor` the newest
         state. `own` is how many open snapshots belong to the writer, which will not read through
@@ -108,11 +109,11 @@ class Visibility:
                 failpoints.hit("commit.before_undo")
             observed = self._hold or self.open_count > own
             if observed:
-                self._publish_images(successor, changes, derived)
+                self._publish_images(successor, changes, derived, cleared)
             if failpoints.armed:
                 failpoints.hit("commit.before_write")
             try:
-                self.store.write(batch)
+                self.store.write(batch, cleared=cleared)
             except InvalidInput as error:
                 # Refused, so nothing is there. After any other failure the batch may be there, and
                 # stays hidden.
@@ -130,7 +131,11 @@ class Visibility:
             self._notify_waiters()
 
     def _publish_images(
-        self, successor: Snapshot, changes: Sequence[RowChange], derived: Rows | Sequence[Write]
+        self,
+        successor: Snapshot,
+        changes: Sequence[RowChange],
+        derived: Rows | Sequence[Write],
+        cleared: Sequence[KeyRange],
     ) -> None:
         """Put the old values of what is about to be written where open snapshots look for them."""
         batch_number, position, _, _ = successor
@@ -138,15 +143,26 @@ class Visibility:
             key, old, _, _ = changes[0]
             self.undo.publish_image(batch_number, position, key, old)
         else:
-            self.undo.publish_images(batch_number, position, self._before_images(changes, derived))
+            images = self._before_images(changes, derived, cleared)
+            self.undo.publish_images(batch_number, position, images)
 
     def _before_images(
-        self, changes: Sequence[RowChange], derived: Rows | Sequence[Write]
+        self,
+        changes: Sequence[RowChange],
+        derived: Rows | Sequence[Write],
+        cleared: Sequence[KeyRange],
     ) -> list[tuple[bytes, bytes | None]]:
-        """Old values of the keys about to be written."""
+        """Old values of the keys about to be written or cleared."""
         images = [(key, old) for key, old, _, _ in changes]
+        gone = {
+            key: value
+            for start, end in cleared
+            for pairs in self.store.scan(start, end)
+            for key, value in pairs
+        }
+        images += gone.items()
         if derived:
-            keys = list(dict(derived))
+            keys = [key for key in dict(derived) if key not in gone]
             images += zip(keys, self.store.multi_get(keys), strict=True)
         return images
 

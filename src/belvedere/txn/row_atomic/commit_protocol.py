@@ -30,6 +30,7 @@ from belvedere.txn.batch_atomic.commit import apply_catalog_changes
 from belvedere.txn.contracts import (
     CommitResult,
     Intent,
+    KeyRange,
     LockRequest,
     MakeWrites,
     Participant,
@@ -407,9 +408,14 @@ class RowCommit:
 
     # -- rows that are no changes -------------------------------------------------------------
 
-    def derive(self, make: MakeWrites, unread: Sequence[Write] = ()) -> None:
+    clears_ranges = False  # rows are deleted one by one
+
+    def derive(
+        self, make: MakeWrites, unread: Sequence[Write] = (), cleared: Sequence[KeyRange] = ()
+    ) -> None:
         """One record of the log without changes, under the lock of view maintenance. State of views
         is written as additions, which commute with those of other transactions."""
+        assert not cleared
         self._commit_derived(lambda reader: derived_writes([*make(reader), *unread], reader))
 
     def write_additions(
