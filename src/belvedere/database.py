@@ -411,7 +411,10 @@ class Database:
             shared.table_statistics.count_rows_now,
             shared.table_statistics.distinct_count,
         )
-        self.views.registry.tiers.counts_waits = self.single_row_commits is None
+        tiers = self.views.registry.tiers
+        tiers.counts_waits = self.single_row_commits is None
+        tiers.replaces_state = self.commits.clears_ranges
+        tiers.costs.restore_kept_costs(self.commits.reader(self.commits.newest_snapshot))
         self._shared = shared
         return shared
 

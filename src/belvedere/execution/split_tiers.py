@@ -116,19 +116,30 @@ def lower_hybrid(
     return compile_with_other_tier(catalog, node, split.lower_part, wrap)
 
 
-def run_as_one_statement(
-    catalog: Catalog, node: n.Node, engine: DuckEngine, run: Run
-) -> Iterator[Row] | str:
-    """The rows of a plan run entirely by DuckDB, or the reason why it has no exact form there.
-    Unsupported when DuckDB fails on values."""
-    report = HybridReport()
-    made = _TierSplit(catalog, engine, run, report).lower_part(node)
-    if made is None:
-        return report.reasons[0] if report.reasons else "it gains nothing from DuckDB"
-    found = made(run)
-    if report.notes:
-        raise Unsupported("these values in DuckDB", detail=report.notes[0])
-    return found
+class SingleStatement:
+    """A plan that DuckDB runs entirely, lowered once for all runs."""
+
+    def __init__(self, catalog: Catalog, node: n.Node) -> None:
+        self._catalog, self._node = catalog, node
+        self._compiled: tuple[DuckEngine, Rows, HybridReport] | None = None
+
+    def fetch_rows(self, engine: DuckEngine, run: Run) -> Iterator[Row] | str:
+        """Its rows, or the reason why it has no exact form in DuckDB. Unsupported when DuckDB fails
+        on values."""
+        known = self._compiled
+        if known is None or known[0] is not engine:
+            report = HybridReport()
+            made = _TierSplit(self._catalog, engine, run, report).lower_part(self._node)
+            if made is None:
+                return report.reasons[0] if report.reasons else "it gains nothing from DuckDB"
+            known = engine, made, report
+        _, made, report = known
+        found = made(run)
+        failed = bool(report.notes)
+        self._compiled = None if failed or report.is_single_use else known
+        if failed:
+            raise Unsupported("these values in DuckDB", detail=report.notes[0])
+        return found
 
 
 def _is_columnar(node: n.Scan) -> bool:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, NoReturn
 
 import pytest
 
+from belvedere.execution import split_tiers
+from belvedere.execution.duckdb.engine import DuckEngine
+from belvedere.execution.duckdb.types import NotExact
 from belvedere.views.cost import tier_selector
 from belvedere.views.maintain import column_additions, log_window
 from tests.views.backfill.test_column_backfill import SHAPES, load_tables, read_state
@@ -174,3 +178,41 @@ def test_a_log_range_beyond_the_memory_for_it_goes_by_rows(
     monkeypatch.setattr(tier_selector, "COLUMN_CHANGES_MIN", 1)
     refresh_both(store)
     assert set(store.verified().values()) == {True}
+
+
+def test_a_statement_is_lowered_once_for_all_batches(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lowered: list[object] = []
+
+    class Counting(split_tiers.DuckLowering):
+        def __init__(self, *given: Any) -> None:
+            lowered.append(self)
+            super().__init__(*given)
+
+    monkeypatch.setattr(split_tiers, "DuckLowering", Counting)
+    create_two(store, "SELECT g, count(*) AS c, sum(v) AS s FROM t GROUP BY g")
+    counts = []
+    for turn in range(3):
+        store.run(f"UPDATE t SET v = v + {turn} + 1, g = {turn} WHERE id % 3 = {turn}")
+        refresh_both(store)
+        assert last_batch(store, "b").endswith("by columns")
+        counts.append(len(lowered))
+    assert counts[0] > 0
+    assert set(counts) == {counts[0]}
+
+
+def test_a_batch_that_duckdb_fails_on_leaves_the_next_to_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_two(store, "SELECT g, count(*) AS c, sum(v) AS s FROM t GROUP BY g")
+    fetch = DuckEngine.fetch
+
+    def fail_to_fetch(*given: Any, **named: Any) -> NoReturn:
+        raise NotExact("DuckDB failed")
+
+    for turn, failing in enumerate((False, True, False)):
+        monkeypatch.setattr(DuckEngine, "fetch", fail_to_fetch if failing else fetch)
+        store.run(f"UPDATE t SET v = v + 1 WHERE id % 3 = {turn}")
+        refresh_both(store)
+        assert last_batch(store, "b").endswith("by columns") is not failing

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
+from belvedere.views.cost.batch_estimates import DIFFERENCE_CHANGES
 from belvedere.views.cost.cost_model import PARTITION_ROWS
 from belvedere.views.cost.partition_sizes import estimate_partition_rows, recomputes_partitions
-from belvedere.views.cost.row_counts import RowCounts
+from belvedere.views.cost.row_counts import PositionSpan, RowCounts
 from belvedere.views.delta.delta_tree import DeltaTree
 from tests.views.sql import Store, opened
 
@@ -76,5 +79,27 @@ def test_few_changes_of_large_partitions_are_computed_anew() -> None:
             "REFRESH MATERIALIZED VIEW w",
         )
         ((batch,),) = store.run("SELECT last_batch FROM belvedere.views WHERE name = 'w'")
-        assert batch == "duckdb: 60 changes, by columns"
+        replaced = store.db.views.registry.tiers.replaces_state
+        assert batch.startswith("refill: " if replaced else "duckdb: 60 changes, by columns")
         assert store.run("SELECT * FROM w ORDER BY id") == store.run(f"{query} ORDER BY id")
+
+
+@pytest.mark.parametrize("partitions", [10.0, 1000.0, 90_000.0])
+def test_a_window_is_made_anew_where_a_batch_touches_most_of_its_rows(partitions: float) -> None:
+    with opened() as store:
+        store.run("CREATE TABLE t (id int PRIMARY KEY, g int, v int)")
+        tree_of(store, RANKED.format("g", "t"))
+        tiers = store.db.views.registry.tiers
+        counts = make_counts(100_000.0, {1: partitions})
+        tiers.row_counts.count_rows = counts.count_rows
+        tiers.row_counts.count_distinct = counts.count_distinct
+        view = store.view("w")
+        maintainer = store.db.views.registry.get_view_maintainer(store.db.catalog, view)
+        span = PositionSpan(store.db.position, store.db.position)
+        from_on = tiers.find_refill_break_even(view, maintainer, span)
+        if not tiers.replaces_state:  # what is stored is not read by a difference
+            assert from_on == math.inf
+            return
+        assert from_on >= tiers.refill_changes_lower_bound(view, maintainer, span)
+        touched = from_on * 100_000.0 / partitions
+        assert 20_000 < touched < 200_000 or from_on == DIFFERENCE_CHANGES[0]

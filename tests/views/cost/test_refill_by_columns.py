@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from belvedere.catalog.relation_codecs import compiled_view
+from belvedere.txn.batch_atomic.commit import BatchCommit
 from belvedere.views.maintain import maintainer
 from tests.views.backfill.test_column_backfill import SHAPES, load_tables, read_state
 from tests.views.sql import Store, opened
@@ -48,7 +50,43 @@ def test_the_state_is_that_of_changes_by_rows(store: Store, shape: str) -> None:
     assert set(store.verified().values()) == {True}
 
 
-def test_only_what_differs_is_written(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refill_replaces_the_stored_state_unread(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not store.db.commits.clears_ranges:
+        assert not store.db.views.registry.tiers.replaces_state  # the next test is of this
+        return
+    create_deferred(store, "b", "rows")
+    store.run("SET maintenance_tier = refill")
+    read = store.run("SELECT * FROM b")
+    derived: list[tuple[int, list[Any]]] = []
+    derive = BatchCommit.derive
+
+    def watch(self: Any, make: Any, unread: Any = (), cleared: Any = ()) -> None:
+        def make_and_note(reader: Any) -> Any:
+            writes = make(reader)
+            derived.append((len(writes), list(cleared)))
+            return writes
+
+        derive(self, make_and_note, unread, cleared)
+
+    monkeypatch.setattr(BatchCommit, "derive", watch)
+    monkeypatch.setattr(maintainer, "try_compute_replacing_writes", None)
+    with store.db.begin() as before:
+        stored = compiled_view(before.catalog, store.view("b").id)
+        old = [pair for batch in before.scan(stored.start, stored.end) for pair in batch]
+        store.run(*CHANGES, "REFRESH MATERIALIZED VIEW b")
+        assert [pair for batch in before.scan(stored.start, stored.end) for pair in batch] == old
+    (rows,) = store.run("SELECT count(*) FROM b")[0]
+    assert derived == [(rows + 1, [(stored.start, stored.end)])]  # one is the watermark
+    assert read != store.run("SELECT * FROM b")
+    assert store.verified() == {"b": True}
+
+
+def test_only_what_differs_is_written_where_no_range_is_cleared(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.db.views.registry.tiers.replaces_state = False
     written: list[Any] = []
     compute = maintainer.try_compute_replacing_writes
 

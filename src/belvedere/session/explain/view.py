@@ -67,6 +67,9 @@ def _describe_batch_engine(session: Session, catalog: Catalog, view: View) -> It
         )
         if upkeep.last_choice is not None:
             yield f"last batch: {upkeep.last_choice}"
+        errors = registry.tiers.costs.describe_errors(view.id)
+        if errors is not None:
+            yield errors
 
 
 def _describe_view_options(options: ViewOptions) -> str:

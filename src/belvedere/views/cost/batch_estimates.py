@@ -24,7 +24,7 @@ from belvedere.views.cost.partition_sizes import (
     recomputes_partitions,
 )
 from belvedere.views.cost.row_counts import PositionSpan, RowCounts
-from belvedere.views.delta.delta_tree import DeltaTree, collect_relations
+from belvedere.views.delta.delta_tree import DeltaTree, LinearCore, collect_relations
 from belvedere.views.maintain.maintainer import ViewMaintainer
 
 ROWS_MAX = 5_000_000
@@ -52,6 +52,14 @@ class BatchEstimates:
         """About how many rows these relations have; infinitely many when they are too many."""
         rows = sum(self._row_counts.estimate_table_rows(relation, span) for relation in relations)
         return rows if rows <= self.rows_max else math.inf
+
+    def estimate_partner_rows(
+        self, tree: DeltaTree, others: Iterable[int], span: PositionSpan
+    ) -> float:
+        """About how many rows of these tables changed ones are joined with."""
+        if isinstance(tree, LinearCore) and all(len(one.leaves) == 1 for one in tree.branches):
+            return 0
+        return self.estimate_row_total(others, span)
 
     def estimate_python_s(
         self, maintainer: ViewMaintainer, changes: float, span: PositionSpan
@@ -123,6 +131,23 @@ class BatchEstimates:
             seconds = self.estimate_columns_s(maintainer, changes, set(), span)
             by_columns = expected(view.id, MaintenanceTier.DUCKDB, seconds)
             if by_columns < self.estimate_logged_changes_s(view, maintainer, changes, span):
+                return changes
+        return math.inf
+
+    def difference_limit_changes(
+        self, view: View, maintainer: ViewMaintainer, span: PositionSpan
+    ) -> float:
+        """From about how many changes on computing the view anew is cheaper than the touched
+        partitions."""
+        expected = self._costs.scale_to_measured_seconds
+        whole_s = self.estimate_view_refill_s(view, maintainer, span)
+        refill_s = expected(view.id, MaintenanceTier.REFILL, whole_s)
+        for changes in DIFFERENCE_CHANGES:
+            columns_s = self.estimate_columns_s(maintainer, changes, set(), span)
+            if refill_s < min(
+                expected(view.id, MaintenanceTier.DUCKDB, columns_s),
+                self.estimate_logged_changes_s(view, maintainer, changes, span),
+            ):
                 return changes
         return math.inf
 

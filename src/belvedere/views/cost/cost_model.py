@@ -1,6 +1,6 @@
 """The cost model: seconds of maintaining and of reading views, estimated only here.
 
-The constants were measured on one machine. The batches measured in this process correct the cost of
+The constants were measured on one machine. The batches measured on a store correct the cost of
 a batch (`views.cost.measured_costs`), the seconds that the worker has measured correct the cost of
 a change for a reader.
 
@@ -32,8 +32,8 @@ PARTITION_ROWS, PARTITION_ROW_S = 100, 8e-6
 """Of a window whose rows are computed again by partition: the rows of one, where they
 are not known; such a row, before the change and after it."""
 
-STATEMENT_S = 8e-3
-"""In DuckDB: a statement."""
+STATEMENT_S = 4e-3
+"""In DuckDB: a statement, planned by us before and by DuckDB each time."""
 
 GROUPED_S, STORED_ROW_S, COMPARED_S = 0.3e-6, 1.2e-6, 1.2e-6
 """In DuckDB: a row whose columns are in memory, as those that batches read most often are; a row of

@@ -9,10 +9,10 @@ row:
               statement, and the rows of the tables that changed ones are joined with, or of the
               partitions that they touch; else a statement for old rows and one for new ones,
               decoded in Python
-    refill    a statement, the rows of all the view's tables, and its stored state; where all views
-              of a batch are refilled, the log does not even have to be decoded
+    refill    a statement, the rows of all the view's tables, and its stored state, replaced unread
+              where ranges can be emptied; the log is not decoded where all views are refilled
 
-The cheapest is taken (`views.cost.cost_model`), corrected by the batches measured in this process
+The cheapest is taken (`views.cost.cost_model`), corrected by the batches measured on the store
 (`views.cost.measured_costs`). `SET maintenance_tier` requests one of them, which is taken where it
 is possible: EXPLAIN, and after a batch `belvedere.views`, show the tier of a view and the reason.
 """
@@ -48,7 +48,7 @@ from belvedere.views.cost.maintenance_tier import MaintenanceTier
 from belvedere.views.cost.measured_costs import CostFactors, start_timer
 from belvedere.views.cost.partition_sizes import recomputes_partitions
 from belvedere.views.cost.row_counts import PositionSpan, RowCounts
-from belvedere.views.delta.delta_tree import DeltaTree, LinearCore, collect_relations
+from belvedere.views.delta.delta_tree import collect_relations
 from belvedere.views.maintain.maintainer import ViewMaintainer
 from belvedere.views.maintain.state_entries import StateEntries
 from belvedere.views.state.additions import (
@@ -91,6 +91,7 @@ class TierSelector:
         self._requested_tier: MaintenanceTier | None = None
         self.costs = CostFactors()
         self.counts_waits = False  # of a remote store, for which they are the cost
+        self.replaces_state = False  # by a store that empties a range as part of a batch
         self._estimates = BatchEstimates(self.row_counts, self.costs)
         self._users = 0
         self._unused = threading.Condition()
@@ -169,21 +170,23 @@ class TierSelector:
         """With fewer logged changes than this no view is refilled."""
         if self.engine is None or self.requested_tier not in (None, MaintenanceTier.REFILL):
             return math.inf
-        return CHANGES_MIN if self.requested_tier is None else 1
+        return DIFFERENCE_CHANGES[0] if self.requested_tier is None else 1
 
     def refill_changes_lower_bound(
         self, view: View, maintainer: ViewMaintainer, span: PositionSpan
     ) -> float:
-        """With fewer logged changes than this the view is not refilled, however small it and its
-        tables are, which nobody has asked yet."""
-        return self._find_refill_break_even_at_cost(
-            view, maintainer, estimate_duckdb_refill_s(0, 0), 0
-        )
+        """With fewer logged changes the view is not refilled, however small it and its tables."""
+        if self._replaces_partitions(maintainer):
+            return DIFFERENCE_CHANGES[0]
+        least_s = estimate_duckdb_refill_s(0, 0)
+        return self._find_refill_break_even_at_cost(view, maintainer, least_s, 0)
 
     def find_refill_break_even(
         self, view: View, maintainer: ViewMaintainer, span: PositionSpan
     ) -> float:
         """From how many logged changes on a refill is cheaper than taking them in."""
+        if self._replaces_partitions(maintainer):
+            return self._estimates.difference_limit_changes(view, maintainer, span)
         rows = self._estimates.estimate_row_total(collect_relations(maintainer.tree), span)
         return self._find_refill_break_even_at_cost(
             view, maintainer, self._estimates.estimate_view_refill_s(view, maintainer, span), rows
@@ -201,6 +204,7 @@ class TierSelector:
             return least
         if maintainer.can_sum_by_columns() and maintainer.duckdb_evaluator.uses_difference_plan:
             return math.inf  # reads no stored state, so that it is always cheaper
+        least = max(least, CHANGES_MIN)
         expected = self.costs.scale_to_measured_seconds
         each = self._estimates.estimate_logged_change_s(view, maintainer)
         if maintainer.can_sum_by_columns():
@@ -211,6 +215,14 @@ class TierSelector:
         gain = each - expected(view.id, refill, cost_model.COPIED_CHANGE_S)
         by_change = expected(view.id, refill, seconds) / gain if gain > 0 else math.inf
         return max(least, min(anew, by_change))
+
+    def _replaces_partitions(self, maintainer: ViewMaintainer) -> bool:
+        """Whether the touched partitions or the whole view replace what is stored, unread."""
+        return (
+            (self.replaces_state and self.requested_tier is None)
+            and maintainer.can_sum_by_columns()
+            and maintainer.duckdb_evaluator.uses_difference_plan
+        )
 
     def column_changes_lower_bound(
         self, view: View, maintainer: ViewMaintainer, span: PositionSpan
@@ -316,11 +328,7 @@ class TierSelector:
             changes
         ):
             others = set(view.inputs) - {change.relation for change in changes[:1]}
-            rows = (
-                self._estimates.estimate_row_total(others, span)
-                if _has_join_partners(maintainer.tree)
-                else 0
-            )
+            rows = self._estimates.estimate_partner_rows(maintainer.tree, others, span)
             costs[MaintenanceTier.DUCKDB] = estimate_duckdb_sums_s(count, rows)
         if at_end:
             costs[MaintenanceTier.REFILL] = self._estimates.estimate_view_refill_s(
@@ -335,8 +343,7 @@ class TierSelector:
         refused = self.find_duckdb_refusal(maintainer)
         if refused is not None:
             return f"batches: Python: {refused}"
-        parts = []
-        span = PositionSpan(position, position)
+        parts, span = [], PositionSpan(position, position)
         columns = self.find_column_break_even(view, maintainer, span)
         if columns < math.inf:
             difference = maintainer.duckdb_evaluator.uses_difference_plan
@@ -469,7 +476,11 @@ class TierSelector:
             return found
         rows = None
         if view.options.keep_changes is None:  # nobody asks what was added
-            rows = maintainer.try_compute_replacing_writes(reader, found)
+            if self.replaces_state and found.has_storable_keys:
+                recorder.cleared.append(maintainer.state_range)
+                rows = found.list_writes()
+            else:
+                rows = maintainer.try_compute_replacing_writes(reader, found)
         if rows is None:
             wanted: dict[bytes, bytes | None] = {
                 key: value
@@ -487,7 +498,3 @@ class TierSelector:
 
 def _format_change_count(count: int) -> str:
     return f"{count} change{'' if count == 1 else 's'}"
-
-
-def _has_join_partners(tree: DeltaTree) -> bool:
-    return not isinstance(tree, LinearCore) or any(len(b.leaves) > 1 for b in tree.branches)

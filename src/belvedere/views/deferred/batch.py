@@ -23,7 +23,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import ObjectState, View
 from belvedere.errors import Error, InvalidInput, Unavailable
 from belvedere.kv.batch import KEY_BYTES_MAX, Write
-from belvedere.txn.contracts import ChangeLog, CommitProtocol, Reader, RowChange
+from belvedere.txn.contracts import ChangeLog, CommitProtocol, KeyRange, Reader, RowChange
 from belvedere.txn.gc_pause import pause_cycle_collector
 from belvedere.views.changefeed.entries import Addition
 from belvedere.views.cost.maintenance_tier import MaintenanceTier
@@ -67,8 +67,8 @@ class MaintenanceUnit(NamedTuple):
 
 
 class MaintenanceBatch(NamedTuple):
-    """A computed batch of a unit: the new state rows and additions, which views failed, and the
-    tier that computed each view."""
+    """A computed batch of a unit: the new state rows and additions, the ranges that are emptied
+    before, rows of the cost model, which views failed, and the tier that computed each view."""
 
     unit: MaintenanceUnit
     end: int
@@ -80,6 +80,8 @@ class MaintenanceBatch(NamedTuple):
     changes: int
     epoch: int
     choices: dict[int, TierChoice]
+    cleared: Sequence[KeyRange] = ()
+    costs: Sequence[Write] = ()
 
 
 def find_maintenance_unit(reader: Reader, view: View) -> MaintenanceUnit | None:
@@ -278,6 +280,7 @@ class _BatchComputation:
         self._span = PositionSpan(unit.start, end)
         self._additions: list[Addition] = []
         self._rows: list[Write] = []
+        self._cleared: list[KeyRange] = []
         self._failures: dict[int, Error] = {}
         self._seconds: dict[int, float] = {}
         self._choices: dict[int, TierChoice] = {}
@@ -296,6 +299,7 @@ class _BatchComputation:
             return False
         self._additions += recorder.additions
         self._rows += recorder.rows
+        self._cleared += recorder.cleared
         self._seconds[view.id] = time.perf_counter() - started
         self._choices[view.id] = choice
         return True
@@ -343,6 +347,7 @@ class _BatchComputation:
             _require_storable_keys(view, recorder.additions)
             self._additions += recorder.additions
             self._rows += recorder.rows
+            self._cleared += recorder.cleared
         except Error as error:
             self._failures[view.id] = error
         except Exception as error:  # noqa: BLE001 (an internal error: the other views continue)
@@ -364,6 +369,8 @@ class _BatchComputation:
             changes,
             self._epoch,
             self._choices,
+            self._cleared,
+            self._tier_selector.costs.build_kept_writes(),
         )
 
 
@@ -400,9 +407,10 @@ def write_batch_if_valid(commits: CommitProtocol, batch: MaintenanceBatch) -> bo
             state_rows=batch.rows,
             changefeed=ChangefeedStep(unit.views, batch.end),
             watermarks={**behind, unit.mark: None if joins else batch.end},
+            others=batch.costs,
         )
 
-    return commit_state_update(commits, build_batch_update)
+    return commit_state_update(commits, build_batch_update, batch.cleared)
 
 
 def _is_batch_still_valid(reader: Reader, batch: MaintenanceBatch) -> bool:

@@ -68,6 +68,7 @@ from belvedere.views.maintain.state_entries import StateEntries, try_encode_colu
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from belvedere.execution.split_tiers import SingleStatement
     from belvedere.views.maintain.column_additions import ColumnAdditions
     from belvedere.views.maintain.logged_columns import LoggedColumns
 
@@ -104,6 +105,8 @@ class DuckdbBatchEvaluator:
         self._leaf_plans: list[_ChangedLeafPlan] | None = None
         self._weighted_plans: list[_ChangedLeafPlan] | None = None
         self._difference_plans: dict[frozenset[int], DifferencePlan] = {}
+        self._definition_plan: n.Node | None = None
+        self._statements: dict[int, SingleStatement] = {}  # by the ids of the plans, all kept above
 
     @property
     def can_sum_by_group(self) -> bool:
@@ -254,8 +257,10 @@ class DuckdbBatchEvaluator:
     ) -> Iterator[Row] | str:
         """The rows of the view, or its groups with their amounts, computed from its tables; or why
         that cannot be done."""
-        plan = self._build_group_by_plan(with_total_order(self._tree.plan))
-        return self._run_plan(engine, _sort_by_state_key(plan, stored), reader, {}, interrupt)
+        if self._definition_plan is None:
+            plan = self._build_group_by_plan(with_total_order(self._tree.plan))
+            self._definition_plan = _sort_by_state_key(plan, stored)
+        return self._run_plan(engine, self._definition_plan, reader, {}, interrupt)
 
     def sum_rows_by_group(self, rows: Iterator[Row], weight: int = 1) -> GroupSums:
         """The sums of what `compute_all_rows` gave."""
@@ -286,12 +291,15 @@ class DuckdbBatchEvaluator:
         given: Mapping[int, Sequence[Row]],
         interrupt: Interrupt,
     ) -> Iterator[Row] | str:
-        from belvedere.execution.split_tiers import run_as_one_statement  # heavy
+        from belvedere.execution.split_tiers import SingleStatement  # heavy
 
         run = Run(reader, (), ENVIRONMENT, NO_SERVICES, interrupt)
         run.deltas = given
+        statement = self._statements.get(id(plan))
+        if statement is None:
+            statement = self._statements[id(plan)] = SingleStatement(self._catalog, plan)
         try:
-            found = run_as_one_statement(self._catalog, plan, engine, run)
+            found = statement.fetch_rows(engine, run)
         except Error as error:  # of values: Python decides whether it is an error
             return str(error)
         if isinstance(found, str):

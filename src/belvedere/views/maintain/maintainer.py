@@ -22,6 +22,7 @@ from belvedere.execution.run import Interrupt
 from belvedere.kv.batch import Write
 from belvedere.txn.contracts import (
     Get,
+    KeyRange,
     LockRequest,
     ParticipantsFor,
     Reader,
@@ -179,6 +180,11 @@ class ViewMaintainer:
             self.write_sums_as_additions(self.duckdb_evaluator.sum_rows_by_group(found), recorder)
             entries = encode_additions_as_entries(recorder.additions)
         return entries
+
+    @property
+    def state_range(self) -> KeyRange:
+        """The keys of the view's state."""
+        return KeyRange(self._stored.start, self._stored.end)
 
     def try_compute_replacing_writes(
         self, reader: Reader, entries: StateEntries

@@ -36,6 +36,23 @@ class StateEntries:
     def __len__(self) -> int:
         return len(self.pairs) if self.columns is None else len(self.columns[0])
 
+    @property
+    def has_storable_keys(self) -> bool:
+        """Whether no key is too long for a store."""
+        if self.columns is None:
+            return all(len(key) <= KEY_BYTES_MAX for key, _ in self.pairs)
+        import pyarrow.compute as pc  # heavy
+
+        return (pc.max(pc.binary_length(self.columns[0])).as_py() or 0) <= KEY_BYTES_MAX
+
+    def list_writes(self) -> list[Write]:
+        """The entries, to be written where none is."""
+        if self.columns is None:
+            return list(self.pairs)
+        from belvedere.codec.arrow.arrow_to_rows import split_binary  # heavy
+
+        return list(zip(*map(split_binary, self.columns), strict=True))
+
     def list_batches_from(self, first: bytes, rows: int) -> Iterator[list[Pair]]:
         """The entries from this key on, in lists of at most so many."""
         for some in self._split_into_batches(rows):

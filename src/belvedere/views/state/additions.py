@@ -9,7 +9,7 @@ from belvedere.catalog.model import View
 from belvedere.catalog.relation_codecs import compiled_view
 from belvedere.codec import accumulator
 from belvedere.kv.batch import Write
-from belvedere.txn.contracts import Reader
+from belvedere.txn.contracts import KeyRange, Reader
 from belvedere.views.changefeed.entries import Addition
 
 
@@ -29,12 +29,13 @@ class AddOnlyWriter:
 
 class AdditionRecorder(AddOnlyWriter):
     """A Writer that remembers additions one by one, to be made later. `rows` are state rows that
-    replace what is stored."""
+    replace what is stored; `cleared`, ranges of which nothing but such rows stays."""
 
     def __init__(self, shared: dict[object, object] | None = None) -> None:
         super().__init__(shared)
         self.additions: list[Addition] = []
         self.rows: list[Write] = []
+        self.cleared: list[KeyRange] = []
 
     def add(self, key: bytes, payload: bytes, amounts: tuple[int, ...]) -> None:
         self.additions.append((key, payload, amounts))

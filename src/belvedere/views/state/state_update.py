@@ -21,7 +21,7 @@ from typing import Protocol
 
 from belvedere.catalog.model import View
 from belvedere.kv.batch import Write
-from belvedere.txn.contracts import MakeWrites, Reader
+from belvedere.txn.contracts import KeyRange, MakeWrites, Reader
 from belvedere.views.changefeed.entries import Addition, build_changefeed_writes
 from belvedere.views.state.additions import build_state_row_writes
 from belvedere.views.state.backfill_progress import BackfillProgress, build_progress_write
@@ -31,7 +31,9 @@ from belvedere.views.state.watermarks import build_watermark_write
 class Commits(Protocol):
     """What an update needs of a commit protocol."""
 
-    def derive(self, make: MakeWrites, unread: Sequence[Write] = ()) -> None: ...
+    def derive(
+        self, make: MakeWrites, unread: Sequence[Write] = (), cleared: Sequence[KeyRange] = ()
+    ) -> None: ...
 
 
 class AddingCommits(Protocol):
@@ -87,9 +89,14 @@ class StateUpdate:
         ]
 
 
-def commit_state_update(commits: Commits, make: Callable[[Reader], StateUpdate | None]) -> bool:
+def commit_state_update(
+    commits: Commits,
+    make: Callable[[Reader], StateUpdate | None],
+    cleared: Sequence[KeyRange] = (),
+) -> bool:
     """Write the update that `make` describes on the newest state, all or none of it. None, which
-    `make` returns when the state is no longer what it expects, writes nothing and gives False."""
+    `make` returns when the state is no longer what it expects, writes nothing and gives False. The
+    `cleared` ranges hold state that the update replaces as a whole."""
     written = [False]
 
     def build_update_writes(newest: Reader) -> Sequence[Write]:
@@ -97,7 +104,7 @@ def commit_state_update(commits: Commits, make: Callable[[Reader], StateUpdate |
         written[:] = [update is not None]
         return () if update is None else update.build_all_writes(newest)
 
-    commits.derive(build_update_writes)
+    commits.derive(build_update_writes, cleared=cleared)
     return written[0]
 
 
