@@ -143,15 +143,23 @@ PROMISES = {
         "test_a_view_of_the_transaction_is_verified",
         "session/ddl/test_created_in_transaction.py::"
         "test_a_view_is_replaced_or_dropped_and_created_again",
+        "session/ddl/test_created_without_autocommit.py::"
+        "test_locks_are_held_to_the_end_of_the_transaction",
+        "session/ddl/test_created_without_autocommit.py::test_savepoints_cursors_and_settings_stay",
     ),
     "DDL obeys cancel and statement_timeout": (
         "interfaces/test_interrupts.py::test_ddl_obeys_cancel_and_statement_timeout",
+        "interfaces/test_interrupts.py::"
+        "test_what_a_commit_fills_obeys_cancel_and_statement_timeout",
     ),
     "columns and tables under views are renamed and altered": (
         "session/ddl/test_rename_in_views.py::test_views_go_on_under_renamed_tables_and_columns",
         "session/ddl/test_renames.py::test_a_materialized_view_with_an_index_is_renamed",
         "session/ddl/test_rebuild_views.py::test_a_column_that_a_view_reads_keeps_its_type",
         "session/ddl/test_rebuild_views.py::test_views_stay_what_they_are",
+        "session/ddl/test_dropped_with_indexes.py::"
+        "test_views_that_stand_in_the_way_are_named_without_their_indexes",
+        "session/ddl/test_dropped_with_indexes.py::test_a_column_of_an_index_names_the_index",
     ),
     "sequences go on where they were": (
         "session/context/test_sequences_go_on.py::"
@@ -215,6 +223,8 @@ PROMISES = {
     "the lists of the documentation are what the code has": (
         "examples/test_reference.py::test_pages_are_as_the_code_is",
         "examples/test_pages.py::test_names_that_pages_tell_programs_to_use_can_be_reached",
+        "examples/test_pages.py::test_blocks_can_be_pasted_one_after_another",
+        "examples/test_pages.py::test_the_tutorial_prints_what_it_says",
     ),
     "an application of twelve tables runs on Belvedere and PostgreSQL": (
         "examples/test_orders_service.py::test_same_answers_on_both",

@@ -35,9 +35,13 @@ def test_the_tutorial_prints_what_it_says(tmp_path: Path) -> None:
     assert (tmp_path / "shop.sql").exists()
 
 
-def test_blocks_of_the_tutorial_can_be_pasted_one_after_another() -> None:
+PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_blocks_can_be_pasted_one_after_another(page: Path) -> None:
     compiler = codeop.CommandCompiler()
-    for block in blocks((DOCS / "tutorial.md").read_text(), "python"):
+    for block in blocks(page.read_text(), "python"):
         pending: list[str] = []
         for line in [*block.splitlines(), ""]:
             pending.append(line)
@@ -53,12 +57,11 @@ def test_new_option_of_copy_needs_its_line(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_names_that_pages_tell_programs_to_use_can_be_reached() -> None:
     """`con.x.y`, `cursor.x` and `belvedere.X`, where it is no system table or module."""
-    root = DOCS.parent
     tables = {f"belvedere.{name}" for schema, name in TABLES if schema == "belvedere"}
     missing = []
     with belvedere.connect(":memory:") as con:
         starts = {"con": con, "cursor": con.cursor(), "belvedere": belvedere}
-        for page in [root / "README.md", *sorted(DOCS.glob("*.md"))]:
+        for page in PAGES:
             for span in code_spans(page):
                 found = re.match(r"(con|cursor|belvedere)((?:\.[A-Za-z]\w*)+)", span)
                 if found is None or found[0] in tables or is_module(found[0]):
