@@ -54,6 +54,7 @@ PROMISES = {
         "session/statement/test_hostile_parameters.py::"
         "test_hostile_parameters_give_rows_or_errors_of_the_database",
         "session/statement/test_hostile_parameters.py::test_executemany_is_all_or_none",
+        "interfaces/client/test_arguments.py::test_hostile_arguments_raise_errors_of_the_database",
         "views/operators/test_unneeded_errors.py::"
         "test_a_view_over_empty_tables_fails_only_where_its_query_fails",
     ),

@@ -40,7 +40,7 @@ def read_any_table(data: Any) -> pa.Table:
         if type(data).__module__.partition(".")[0] == "pandas":
             return pa.Table.from_pandas(data, preserve_index=False)
         return pa.table(data)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise ProgrammingError(
             "data is not a table that Arrow can read",
             sqlstate="22000",

@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from belvedere import errors, forks
 from belvedere.interfaces import arrow
+from belvedere.interfaces.client.arguments import (
+    require_integer,
+    require_parameters,
+    require_relation_name,
+    require_seconds,
+    require_texts,
+)
 from belvedere.interfaces.client.copy_data import insert_table
 from belvedere.interfaces.client.cursor import Cursor
 from belvedere.interfaces.client.named_parameters import number_parameters
@@ -160,6 +167,8 @@ class Connection:
         """The rows of a query as they are computed, a few at a time."""
         with self._lock:
             self._require_open()
+            require_texts(sql, freshness)
+            require_parameters(parameters)
             try:
                 if isinstance(parameters, Mapping):
                     numbered = number_parameters(sql)
@@ -179,6 +188,7 @@ class Connection:
         names of its columns, all rows or none; returns their number."""
         with self._lock:
             self._require_open()
+            require_relation_name(table)
             rows = arrow.read_any_table(data)
             try:
                 return insert_table(self._session, table, rows)
@@ -192,6 +202,10 @@ class Connection:
         of (position, row, weight). It ends after `timeout_s` without a change; None: it waits."""
         with self._lock:
             self._require_open()
+            require_relation_name(view)
+            require_seconds(timeout_s)
+            if from_position is not None:
+                from_position = require_integer("a position", from_position)
             try:
                 return open_door_subscription(self._session, view, from_position, timeout_s)
             except errors.Error as error:

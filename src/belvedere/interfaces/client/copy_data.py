@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from belvedere import errors, forks
+from belvedere.interfaces.client.arguments import encode_copy_data, require_sequence
 from belvedere.interfaces.exceptions import InterfaceError, ProgrammingError, translate_error
 from belvedere.interfaces.verbs.copies import (
     PART_BYTES,
@@ -90,11 +91,12 @@ class CopyExchange:
         """Data as it would be in the file, in parts of any length."""
         if self._reads:
             raise InterfaceError("COPY TO writes; read from it", sqlstate="24000")
-        self._require_spool().write(data.encode() if isinstance(data, str) else data)
+        self._require_spool().write(encode_copy_data(data))
 
     def write_row(self, row: Sequence[Any]) -> None:
         """A row of Python values; only of a COPY without options."""
         self._refuse_options("write_row")
+        require_sequence(row)
         self.write("\t".join(map(_format_value, row)) + "\n")
 
     # -- out ----------------------------------------------------------------------------------

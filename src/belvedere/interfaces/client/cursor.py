@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from belvedere import errors, forks, interrupts
 from belvedere.interfaces import arrow
+from belvedere.interfaces.client.arguments import require_integer, require_sequence, require_texts
 from belvedere.interfaces.client.copy_data import CopyExchange
 from belvedere.interfaces.client.named_parameters import number_parameters
 from belvedere.interfaces.exceptions import (
@@ -90,11 +91,11 @@ class Cursor:
         if session.closed:
             raise InterfaceError("cursor or connection is closed", sqlstate="08003")
         if type(sql) is not str or freshness is not None:
-            _require_texts(sql, freshness)
+            require_texts(sql, freshness)
         if type(parameters) is not tuple and not isinstance(parameters, list):
             if isinstance(parameters, Mapping):
                 return self._execute_named(connection, sql, parameters, freshness)
-            parameters = _require_sequence(parameters)
+            parameters = require_sequence(parameters)
         with connection._lock:
             try:
                 result = session.execute(sql, parameters, freshness)
@@ -175,6 +176,7 @@ class Cursor:
         """COPY .. FROM STDIN or COPY .. TO STDOUT: a context manager to write to or to read."""
         connection = self.connection
         connection._require_open()
+        require_texts(sql)
         self._clear_result()
         return CopyExchange(self, connection, sql)
 
@@ -194,7 +196,8 @@ class Cursor:
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         rows = self._materialize_rows()
-        end = self._at + (self.arraysize if size is None else size)
+        wanted = self.arraysize if size is None else size
+        end = self._at + require_integer("the number of rows", wanted, least=0)
         found = rows[self._at : end]
         self._at += len(found)
         return found
@@ -313,24 +316,3 @@ def _check_cursors_of_parents() -> None:
     each as a handle, and fetching elsewhere asks nothing."""
     Cursor._materialize_rows = _materialize_own_rows  # type: ignore[method-assign]
     Cursor._require_rows = _require_own_rows  # type: ignore[method-assign]
-
-
-def _require_texts(sql: Any, freshness: Any) -> None:
-    if not isinstance(sql, str):
-        raise ProgrammingError("a statement must be text", sqlstate="42804")
-    if not isinstance(freshness, str | None):
-        raise ProgrammingError(
-            "freshness must be text",
-            sqlstate="42804",
-            hint="use any, session, latest, a duration such as '250 ms', or a token",
-        )
-
-
-def _require_sequence(parameters: Any) -> Sequence[Any]:
-    if isinstance(parameters, str | bytes) or not isinstance(parameters, Sequence):
-        raise ProgrammingError(
-            "parameters must be a sequence or a mapping",
-            sqlstate="42804",
-            hint="use ? or $1 and a tuple, or :name and a dict",
-        )
-    return parameters

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol
 
+from belvedere.interfaces.exceptions import InterfaceError
 from belvedere.interfaces.values import Description
 from belvedere.types import Row
 
@@ -45,6 +46,8 @@ def namedtuple_row(cursor: DescribedCursor) -> RowMaker:
 
 def class_row(kind: Callable[..., Any]) -> RowFactory:
     """Rows as `kind(column=value, ..)`: a dataclass, or any callable with these parameters."""
+    if not callable(kind):
+        raise InterfaceError("class_row needs a class or another callable", sqlstate="HY024")
 
     def make_factory(cursor: DescribedCursor) -> RowMaker:
         names = _column_names(cursor)
