@@ -2,6 +2,7 @@
 
 In reading order; an entry uses only those before it:
 
+    arguments         what a program gives to the doors, refused when it is of another type
     row_factories     row factories: what a fetched row is, by name
     named_parameters  named parameters: `:name` in a statement, values from a mapping
     subscriptions     subscriptions to a view, here or in the process that has the store open
