@@ -84,6 +84,7 @@ def opener_on_cells(on_disk: Callable[..., Database]) -> Callable[..., Database]
 
 
 BATCH_ONLY = (
+    ("session/statement/test_many_rows.py", "*serializable*", "SERIALIZABLE is refused by name"),
     ("session/rights/test_grants.py", "*rewrite_of_the_table*", "ALTER TABLE that writes all rows"),
     ("session/ddl/test_comments.py", "*written_anew*", "ALTER TABLE that writes all rows"),
     # Only a commit section writes what one row derives at once.

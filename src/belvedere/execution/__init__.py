@@ -33,6 +33,7 @@ SURFACE = (
     "python.operators.foreign_scans",
     "python.statements.dml",
     "python.statements.few_rows_writes",
+    "python.statements.many_rows_insert",
     "python.statements.page_reads",
     "python.statements.point_statements",
     "python.statements.point_writes",

@@ -119,6 +119,9 @@ class RemoteSession:
         self._update_state(value)
         return _make_result(value, rows)
 
+    def insert_rows(self, text: str, given: Sequence[Sequence[Any]]) -> None:
+        """None: rows are sent one by one."""
+
     def open_stream(
         self, text: str, parameters: Sequence[Any] = (), freshness: str | None = None
     ) -> RemoteStream:

@@ -54,6 +54,7 @@ from belvedere.session.statement import (
     fast_path,
     freshness_reads,
     literal_plans,
+    many_rows,
 )
 from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.session.statement.parameters import ParameterTypesDiffer
@@ -172,6 +173,10 @@ class Session:
             return self.run_with_timeout(lambda: self.run_script_text(text, parameters))
         return fast_path.run_by_fastest_path(self, entry, parameters)
 
+    def insert_rows(self, text: str, given: Sequence[Sequence[Any]]) -> int | None:
+        """Run an INSERT that has run before for many rows of parameters: `many_rows`."""
+        return many_rows.insert_parameter_rows(self, self._plans(text), given)
+
     @property
     def default_isolation(self) -> Isolation:
         level: Isolation = self.settings.get("default_transaction_isolation")
@@ -179,14 +184,13 @@ class Session:
 
     def show_setting(self, name: str) -> str:
         """The text of a setting; those of a transaction are the open one's, or the next one's."""
-        text = self.settings.get_shown_text(name)
         transaction, state = self.transactions.open, self.transactions
         if name.lower() == "transaction_isolation":
             return (transaction.isolation if transaction else self.default_isolation).name
         if name.lower() == "transaction_read_only":
             only = state.read_only if transaction else state.is_read_only_by_default
             return "on" if only else "off"
-        return text
+        return self.settings.get_shown_text(name)
 
     def commit(self) -> None:
         self.transactions.commit()
@@ -397,9 +401,8 @@ class Session:
         record.total_us += spent
         record.max_us = max(record.max_us, spent)
         busy_us = (time.thread_time() - busy) * 1e6  # a busy machine makes no plan worse
-        if busy_us > REPLAN_AFTER_US and entry.has_stale_estimates(
-            self.host.visibility.published_snapshot.position
-        ):
+        newest = self.host.visibility.published_snapshot.position
+        if busy_us > REPLAN_AFTER_US and entry.has_stale_estimates(newest):
             self.shared.drop_plan_and_samples(entry)
         return result
 
@@ -494,5 +497,4 @@ def run_plan_and_apply_writes(
             affected = write.affected
     if not data.returns:
         return Result(data.verb.upper(), None, None, affected)
-    fields, origins = data.plan.fields, data.origins
-    return Result(data.verb.upper(), fields, rows, affected, table, origins=origins)
+    return Result(data.verb.upper(), data.plan.fields, rows, affected, table, origins=data.origins)

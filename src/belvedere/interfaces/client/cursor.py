@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 
 _SAVEPOINT = "belvedere_executemany"
+_BATCH_ROWS = 1000
+"""Rows of parameters that executemany takes from its argument before it runs the statement."""
 
 
 class Cursor:
@@ -143,10 +146,7 @@ class Cursor:
             if not transactions.failed:
                 self.execute(f"SAVEPOINT {_SAVEPOINT}" if inside else "BEGIN")
             try:
-                count = 0
-                for one in parameters:
-                    self.execute(sql, one)
-                    count += max(self.rowcount, 0)
+                count = self._execute_rows(connection, sql, parameters)
                 if self._fields is not None:
                     raise ProgrammingError("executemany cannot return rows", sqlstate="42601")
             except BaseException:
@@ -159,6 +159,31 @@ class Cursor:
         self._clear_result()
         self.rowcount = count
         return self
+
+    def _execute_rows(self, connection: Connection, sql: str, parameters: Iterable[Any]) -> int:
+        """Run the statement for every parameter row; how many rows it changed. Rows of an INSERT go
+        many at a time, and one by one where those of a batch cannot."""
+        rows, count, batch_rows = iter(parameters), 0, 0
+        while batch := list(itertools.islice(rows, batch_rows or 1)):
+            inserted = self._insert_batch(connection, sql, batch) if batch_rows > 1 else None
+            if inserted is not None:
+                count += inserted
+                continue
+            for one in batch:
+                self.execute(sql, one)
+                count += max(self.rowcount, 0)
+            if not batch_rows:  # the first row has made the plan
+                can_batch = self._insert_batch(connection, sql, []) is not None
+                batch_rows = _BATCH_ROWS if can_batch else 1
+        return count
+
+    def _insert_batch(self, connection: Connection, sql: str, batch: list[Any]) -> int | None:
+        if type(sql) is not str or not set(map(type, batch)) <= {tuple, list}:
+            return None
+        inserted = connection._session.insert_rows(sql, batch)
+        if interrupts.pending is not None:
+            interrupts.deliver_pending()
+        return inserted
 
     def _undo_many(self, connection: Connection, inside: bool) -> None:
         """Take back the rows before the one that failed. A transaction that its statement has

@@ -12,6 +12,8 @@ In reading order; an entry uses only those before it:
     attempts             how a statement runs in a transaction, and when it runs again
     freshness_reads      fast path of reads at a freshness
     fast_path            the fast path of cached statements about one row or one page of rows
+    many_rows            many rows of one INSERT at once
     literal_parameters   parameters for the literals of a bound statement
+    values_lists         long VALUES lists by the plan of an INSERT of one row
     literal_plans        plans for texts that were never seen, by their shape
 """

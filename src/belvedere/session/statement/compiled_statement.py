@@ -18,6 +18,10 @@ from belvedere.execution.python.compile import Wrap
 from belvedere.execution.python.expressions.outer_references import walk_plan
 from belvedere.execution.python.few_rows_read import compile_few_rows_read
 from belvedere.execution.python.statements.few_rows_writes import compile_few_rows_write
+from belvedere.execution.python.statements.many_rows_insert import (
+    ManyRowsInsert,
+    compile_many_rows_insert,
+)
 from belvedere.execution.python.statements.page_reads import compile_page_read
 from belvedere.execution.python.statements.point_statements import (
     FastPathCommit,
@@ -59,6 +63,7 @@ class CompiledStatement:
         "fast_read",
         "fast_write",
         "is_point_read",
+        "many_rows_insert",
         "needs_environment",
         "plain",
         "position",
@@ -105,6 +110,7 @@ class CompiledStatement:
         self.deferred_read: FastPathRead | None = None  # of its one deferred view, as stored
         self.fast_write: FastPathWrite | None = None
         self.single_row_commit: FastPathCommit | None = None
+        self.many_rows_insert: ManyRowsInsert | None = None  # see `find_many_rows_insert`
         self.target = _strip_with_clauses(data.plan)
         self.is_point_read, self.estimated = False, True
         if wrap is None and tier is not Tier.DUCKDB:
@@ -143,6 +149,12 @@ class CompiledStatement:
                 self.fast_write = compile_few_rows_write(catalog, data.plan)
             if few_rows:
                 self.single_row_commit = compile_fast_commit(catalog, data.plan)
+
+    def find_many_rows_insert(self) -> ManyRowsInsert | None:
+        """What inserts many rows at once; compiled when it is first asked for."""
+        if self.fast_write is not None and self.many_rows_insert is None:
+            self.many_rows_insert = compile_many_rows_insert(self.catalog, self.data.plan)
+        return self.many_rows_insert
 
     def has_stale_estimates(self, position: int) -> bool:
         """Whether a plan for few rows was made from row counts that may be out of date. That of

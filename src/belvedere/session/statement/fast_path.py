@@ -218,8 +218,23 @@ def run_write_in_own_transaction(
 ) -> Result:
     """Run a cached write in a transaction of its own; again when it loses a race."""
     started = time.perf_counter()
-    state, record = session.transactions, entry.record
     run = FastPathRun(entry.convert(parameters), session.services)
+    affected = try_write_in_own_transaction(session, entry, write, run)
+    if affected is None:
+        return session.run_with_timeout(lambda: session.run_cached_statement(entry, parameters))
+    record = entry.record
+    record.calls += 1
+    record.rows += affected
+    record.total_us += (time.perf_counter() - started) * 1e6
+    return Result(entry.verb, None, None, affected)
+
+
+def try_write_in_own_transaction(
+    session: Session, entry: CompiledStatement, write: FastPathWrite, run: FastPathRun
+) -> int | None:
+    """Commit a write in a transaction of its own; None: the general path has to run it, and
+    nothing was written."""
+    state, record = session.transactions, entry.record
     attempts = session.host.config.statement_retries_max
     locks: tuple[LockRequest, ...] = ()
     seen = state.floor
@@ -234,16 +249,10 @@ def run_write_in_own_transaction(
             if locks:
                 acquire_first(transaction, locks)
             if transaction.catalog is not entry.catalog or state.is_read_only_by_default:
-                transaction.rollback()
-                return session.run_with_timeout(
-                    lambda: session.run_cached_statement(entry, parameters)
-                )
+                return None
             affected = write(transaction, run)
             if affected is None:
-                transaction.rollback()
-                return session.run_with_timeout(
-                    lambda: session.run_cached_statement(entry, parameters)
-                )
+                return None
             state.position = transaction.commit().position
             break
         except Retry as lost:
@@ -258,7 +267,4 @@ def run_write_in_own_transaction(
         finally:
             transaction.rollback()
     state.floor = max(state.floor, state.position)
-    record.calls += 1
-    record.rows += affected
-    record.total_us += (time.perf_counter() - started) * 1e6
-    return Result(entry.verb, None, None, affected)
+    return affected

@@ -16,6 +16,7 @@ named an object of the catalog.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -32,6 +33,7 @@ from belvedere.plan.transform import (
     walk_plan,
     with_subplan,
 )
+from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.session.statement.python_types import infer_sql_type
 from belvedere.sql.bind.binder import LiteralSource
 from belvedere.sql.parse import tree as t
@@ -41,8 +43,10 @@ from belvedere.sql.parse.lexical.literal_shape import (
     read_string_literal,
 )
 from belvedere.sql.statements import DataPlan
-from belvedere.types import Kind, SqlType
+from belvedere.types import Kind, Row, SqlType
+from belvedere.values.datetimes import UTC, in_zone
 
+_AFTER_SPACE = re.compile(r"\s*")
 Read = Callable[[Sequence[str]], Any]
 """From the literals of a text, as written, to the value of one parameter."""
 
@@ -59,6 +63,23 @@ class ParameterizedStatement(NamedTuple):
     readers: tuple[Read, ...]
     literal_types: tuple[SqlType, ...]
     fixed: tuple[int, ...]
+
+
+class LiteralPlan:
+    """A plan of a shape, and what reads the literals for it."""
+
+    __slots__ = ("entry", "readers")
+
+    def __init__(self, entry: CompiledStatement, readers: tuple[Read, ...]) -> None:
+        self.entry = entry
+        self.readers = readers
+
+    def read_values(self, written: Sequence[str]) -> Row:
+        zone = self.entry.data.zone
+        if zone is UTC:
+            return tuple([read(written) for read in self.readers])
+        with in_zone(zone):
+            return tuple([read(written) for read in self.readers])
 
 
 class _FreeLiteral(NamedTuple):
@@ -78,9 +99,10 @@ def parameterize_literals(
     starts = find_literal_starts(text, split)
     if starts is None:
         return None
+    numbers = {at: number for number, at in enumerate(starts)}
     free: dict[int, _FreeLiteral] = {}
     for constant, place in _walk_constants(tree, _ConstantPlace.VALUE):
-        found = _match_constant_to_literal(text, split, starts, constant)
+        found = _match_constant_to_literal(text, split, numbers, constant)
         if found is not None and place is not _ConstantPlace.ORDINAL:
             if place is _ConstantPlace.COMPARED:
                 return None
@@ -152,19 +174,20 @@ def _walk_key_constants(items: tuple[Any, ...]) -> Iterator[tuple[t.Constant, in
 
 
 def _match_constant_to_literal(
-    text: str, split: SplitText, starts: list[int], constant: t.Constant
+    text: str, split: SplitText, numbers: dict[int, int], constant: t.Constant
 ) -> _FreeLiteral | None:
-    """The literal that a constant is written as, if that alone is its value."""
+    """The literal that a constant is written as, if that alone is its value. `numbers` are those of
+    the literals, by where they begin."""
     if constant.kind not in ("string", "integer", "number"):
         return None
     value = str(constant.value)
     negative = constant.kind != "string" and value.startswith("-")
     at = constant.at
     if negative:
-        at += 1 + len(text[at + 1 :]) - len(text[at + 1 :].lstrip())
-    if at not in starts:
+        at = _AFTER_SPACE.match(text, at + 1).end()  # type: ignore[union-attr]
+    number = numbers.get(at)
+    if number is None:
         return None
-    number = starts.index(at)
     written = split.literals[number]
     if constant.kind == "string":
         written = read_string_literal(written) if written[0] == "'" else ""
@@ -308,15 +331,13 @@ def _make_literal_reader(found: _FreeLiteral, source: LiteralSource) -> Read:
 
 def _renumber_parameters(plan: n.Node) -> tuple[n.Node, list[int]]:
     """The plan with its parameters numbered from 1, and which of the made ones each is."""
-    order: list[int] = []
+    places: dict[int, int] = {}
 
     def number_parameter(one: e.Parameter) -> e.Expression:
-        made = one.index - 1
-        if made not in order:
-            order.append(made)
-        return e.Parameter(order.index(made) + 1, one.type)
+        place = places.setdefault(one.index - 1, len(places) + 1)
+        return e.Parameter(place, one.type)
 
-    return _replace_parameters(plan, number_parameter), order
+    return _replace_parameters(plan, number_parameter), list(places)
 
 
 def _replace_parameters(plan: n.Node, change: Callable[[e.Parameter], e.Expression]) -> n.Node:

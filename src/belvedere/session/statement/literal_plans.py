@@ -22,12 +22,12 @@ from belvedere.execution.choose_tier import Tier
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import walk_plan
 from belvedere.session.context.result import Result
-from belvedere.session.statement import bind, fast_path
+from belvedere.session.statement import bind, fast_path, values_lists
 from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.session.statement.literal_parameters import (
+    LiteralPlan,
     LiteralTypesDiffer,
     ParameterizedStatement,
-    Read,
     parameterize_literals,
     replace_parameters_by_literals,
 )
@@ -35,7 +35,6 @@ from belvedere.sql.parse.lexical.literal_shape import SplitText, split_literals
 from belvedere.sql.parse.script import ParsedStatement
 from belvedere.sql.statements import DataPlan
 from belvedere.types import Row
-from belvedere.values.datetimes import UTC, in_zone
 from belvedere.values.texts import require_text
 
 if TYPE_CHECKING:
@@ -43,6 +42,8 @@ if TYPE_CHECKING:
 
 SLOW_US = 10_000
 """A statement that takes longer is planned for its literals."""
+SECOND_TEXT = 2
+"""The text of a shape with which it is learned."""
 VARIANTS_MAX = 100
 """How many plans a shape has at most, one for each choice of its fixed literals."""
 
@@ -51,23 +52,6 @@ class LiteralValues(tuple[Any, ...]):
     """The values of the literals of a text, as parameters of the plan for its shape."""
 
     text: str
-
-
-class LiteralPlan:
-    """A plan of a shape, and what reads the literals for it."""
-
-    __slots__ = ("entry", "readers")
-
-    def __init__(self, entry: CompiledStatement, readers: tuple[Read, ...]) -> None:
-        self.entry = entry
-        self.readers = readers
-
-    def read_values(self, written: Sequence[str]) -> Row:
-        zone = self.entry.data.zone
-        if zone is UTC:
-            return tuple([read(written) for read in self.readers])
-        with in_zone(zone):
-            return tuple([read(written) for read in self.readers])
 
 
 class LiteralShape:
@@ -100,9 +84,10 @@ def _find_shape(session: Session, shape: str) -> LiteralShape | None:
 
 def try_run_by_shape(session: Session, text: str) -> Result | None:
     """Run a text without parameters by the plan of its shape; None when there is none for it."""
-    found = find_plan_by_shape(session, text)
+    split = split_literals(text)
+    found = None if split is None else _find_plan_and_values(session, text, split)
     if found is None:
-        return None
+        return values_lists.run_values_list(session, text, split, _find_or_learn_plan)
     shape, entry, values = found
     started = time.perf_counter()
     result = fast_path.run_by_fastest_path(session, entry, values)
@@ -116,8 +101,14 @@ def find_plan_by_shape(
 ) -> tuple[LiteralShape, CompiledStatement, LiteralValues] | None:
     """The shape of a text, its plan, and the values of its literals; None: there is no plan."""
     split = split_literals(text)
-    shape = None if split is None else _find_shape(session, split.shape)
-    if split is None or shape is None:
+    return None if split is None else _find_plan_and_values(session, text, split)
+
+
+def _find_plan_and_values(
+    session: Session, text: str, split: SplitText
+) -> tuple[LiteralShape, CompiledStatement, LiteralValues] | None:
+    shape = _find_shape(session, split.shape)
+    if shape is None:
         return None
     plan = shape.find_plan(split.literals)
     if plan is None or not _is_plan_usable(session, plan.entry):
@@ -130,6 +121,30 @@ def find_plan_by_shape(
         return None
     values.text = text
     return shape, plan.entry, values
+
+
+def _find_or_learn_plan(session: Session, text: str) -> LiteralPlan | None:
+    """The plan of the shape of a text, which is learned now if it is not known. None: it has none
+    that serves all its texts."""
+    split = split_literals(text)
+    if split is None:
+        return None
+    for _ in range(SECOND_TEXT + 1):
+        shape = _find_shape(session, split.shape)
+        plan = None if shape is None else shape.find_plan(split.literals)
+        if shape is not None and plan is not None and _is_plan_usable(session, plan.entry):
+            return None if shape.fixed else plan
+        if shape is not None and shape.refused_under is session.catalog:
+            return None
+        try:
+            [parsed] = bind.parse_statements(text)
+            statement, _signature = bind.bind_inferring_parameter_types(session, parsed, ())
+            if not isinstance(statement, DataPlan):
+                return None
+            learn_shape(session, text, parsed, session.compile_statement(statement, text))
+        except Error:
+            return None
+    return None
 
 
 def _is_plan_usable(session: Session, entry: CompiledStatement) -> bool:

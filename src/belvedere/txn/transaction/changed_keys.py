@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sortedcontainers import SortedList
 
-from belvedere.txn.contracts import RowChange
+from belvedere.txn.contracts import Reader, RowChange
 
 LIST_KEYS_MAX = 20_000
 
@@ -26,6 +26,25 @@ def find_changes_since(
         return (changes[key],) if key in changes else ()
     keys = dict.fromkeys([key for key, _ in journal[since:]])
     return tuple([changes[key] for key in keys if key in changes])
+
+
+def find_no_rows(
+    changes: Mapping[bytes, RowChange],
+    reads: set[bytes] | None,
+    reader: Reader,
+    keys: Sequence[bytes],
+    end: bytes,
+) -> bool:
+    """Whether a table, whose keys end before `end`, is seen to have no rows under these keys. False
+    is also said where the transaction has changed some of them itself. Keys after the last one of
+    the table take one look; it would count as a read of the range, where reads are validated."""
+    if not changes.keys().isdisjoint(keys):
+        return False
+    if reads is not None:
+        reads.update(keys)
+    elif not any(reader.scan(min(keys), end, limit=1)):
+        return True
+    return all(stored is None for stored in reader.multi_get(keys))
 
 
 class ChangedKeys:

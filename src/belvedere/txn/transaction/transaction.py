@@ -34,7 +34,7 @@ from belvedere.txn.contracts import (
 )
 from belvedere.txn.history.merge_scan import merge_scan, overlay_pairs, take_changed_rows
 from belvedere.txn.history.readers import SnapshotReader, values_only
-from belvedere.txn.transaction.changed_keys import ChangedKeys, find_changes_since
+from belvedere.txn.transaction.changed_keys import ChangedKeys, find_changes_since, find_no_rows
 from belvedere.txn.transaction.derived_preview import DerivedPreview, find_created_indexes
 from belvedere.txn.transaction.ended_reader import ENDED_READER, ended_error
 from belvedere.txn.transaction.locks import RowLockTable
@@ -156,6 +156,10 @@ class Transaction:
             return [self.get(key) for key in keys]
         return self._reader.multi_get(keys)
 
+    def has_no_rows(self, keys: Sequence[bytes], end: bytes) -> bool:
+        """Whether `find_no_rows` says so."""
+        return find_no_rows(self._changes, self._reads, self._reader, keys, end)
+
     def fetch_ahead(self, keys: Iterable[bytes]) -> None:
         """Have rows at hand that are read next, one by one: one round trip for all of them."""
         wanted = (key for key in keys if key not in self._changes)
@@ -229,8 +233,7 @@ class Transaction:
     # -- writing ------------------------------------------------------------------------------
 
     def acquire_lock(self, request: LockRequest, wait_ms: int | None = None) -> None:
-        """Hold this lock to the end of the transaction; 55P03 after `wait_ms`, by default
-        `lock_wait_ms`."""
+        """Hold this lock to the end of the transaction; 55P03 after `wait_ms`, `lock_wait_ms`."""
         lock: OwnedLock = request.key if request.kind == ROOT and not request.side else request
         if lock not in self._held:
             if self.ended:
@@ -336,8 +339,7 @@ class Transaction:
         self._reads, self._ranges = (set(), []) if isolation.validates_reads else (None, _NO_RANGES)
 
     def postpone_snapshot(self) -> None:
-        """Let the first statement take the snapshot: as in PostgreSQL, BEGIN itself sees nothing,
-        and a lock that is taken first is waited for before anything is seen."""
+        """Let the first statement take the snapshot: BEGIN, or a lock taken first, sees nothing."""
         self._stale = True
 
     def begin_statement(self) -> None:
@@ -369,9 +371,8 @@ class Transaction:
         self._preview = None
 
     def restart_statement(self, savepoint: TransactionSavepoint) -> None:
-        """Go back to before the statement, at the beginning of which the savepoint was set, and see
-        what is published now. The locks of this attempt are carried over to the next, and those
-        that it does not need are released by `end_restarts`."""
+        """Go back to the savepoint, of before the statement, and see what is published now. Locks
+        are carried over to the next attempt; `end_restarts` releases those it does not need."""
         if self._journal is not None:
             self.rollback_to(savepoint)
         else:
@@ -408,8 +409,7 @@ class Transaction:
         return find_changes_since(self._changes, self._journal, savepoint[0])
 
     def rollback_to(self, savepoint: TransactionSavepoint) -> None:
-        """Take back the changes since; the read set stays, and so do locks: see
-        `release_locks_since`."""
+        """Take back the changes since; what was read stays, and locks (`release_locks_since`)."""
         assert self._journal is not None
         while len(self._journal) > savepoint.journal:
             key, known = self._journal.pop()
@@ -433,8 +433,8 @@ class Transaction:
         self._locks.release(self.id, [one for one in locks if locked_resource(one) not in held])
 
     def fork_for_reading(self) -> Transaction:
-        """A transaction that goes on showing what this one shows now, its changes too. It writes
-        nothing, and the caller rolls it back. What it reads counts as read by this one."""
+        """A transaction that goes on showing what this one shows now. It writes nothing, and the
+        caller rolls it back. What it reads counts as read by this one."""
         fork = Transaction.__new__(Transaction)
         for name in Transaction.__slots__:
             setattr(fork, name, getattr(self, name))

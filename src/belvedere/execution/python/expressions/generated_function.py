@@ -19,6 +19,8 @@ from typing import Any
 
 from belvedere.codec.compile import compile_function, indent
 
+_BOUND = "b_"
+
 
 class GeneratedFunction:
     """A function under construction."""
@@ -59,7 +61,12 @@ class GeneratedFunction:
     def bind_to_run(self, bind: Callable[..., Any]) -> str:
         """The variable of a row function that is bound to the run once."""
         factory = self.add_constant(bind, "bind")
-        return self._use_run_value(f"b_{factory}", f"{factory}(run)")
+        return self._use_run_value(_BOUND + factory, f"{factory}(run)")
+
+    @property
+    def calls_functions_of_run(self) -> bool:
+        """Whether functions that read the run themselves, `bind_to_run`, are among its values."""
+        return any(name.startswith(_BOUND) for name in self._prelude)
 
     def _use_run_value(self, name: str, source: str) -> str:
         self._prelude[name] = f"{name} = {source}"

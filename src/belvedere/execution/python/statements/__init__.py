@@ -8,6 +8,7 @@ In reading order; an entry uses only those before it:
     point_statements  fast path of reads of at most one row, by its key
     row_change_source  generated source of the writes of one row
     point_writes      fast path of writes of one row, by its key
+    many_rows_insert  INSERT of one row for many rows of parameters at once
     bulk_writes       UPDATE and DELETE of many rows in batches, with their stored forms
     page_reads        fast path of page queries: the first rows of a key range, in key order
     few_rows_writes   fast path of UPDATE and DELETE of a few rows of one key range

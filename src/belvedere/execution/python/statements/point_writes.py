@@ -402,7 +402,7 @@ def _generate_delete(catalog: Catalog, node: n.Delete) -> FastPathWrite | None:
     return source.build_function("delete_row", body, "transaction, run")
 
 
-def _write_inserted_row(
+def write_inserted_row(
     catalog: Catalog, node: n.Insert, source: GeneratedFunction
 ) -> list[str] | None:
     """Lines that set `row`, its stored form `new` and its `key`; None for other inserts than those
@@ -433,7 +433,7 @@ def _write_inserted_row(
 def _generate_insert(catalog: Catalog, node: n.Insert) -> FastPathWrite | None:
     source, table = GeneratedFunction(), compiled_table(catalog, node.relation)
     root = write_root_of_key(catalog, node.relation, source)
-    lines = None if root is None else _write_inserted_row(catalog, node, source)
+    lines = None if root is None else write_inserted_row(catalog, node, source)
     if lines is None:
         return None
 
@@ -454,5 +454,5 @@ def _generate_insert(catalog: Catalog, node: n.Insert) -> FastPathWrite | None:
 def _generate_insert_pair(catalog: Catalog, node: n.Insert) -> MakePair | None:
     """A function that returns the key and the stored form of the row of an insert."""
     source = GeneratedFunction()
-    lines = _write_inserted_row(catalog, node, source)
+    lines = write_inserted_row(catalog, node, source)
     return None if lines is None else source.build_function("make", [*lines, "return key, new"])

@@ -37,9 +37,9 @@ class SplitText(NamedTuple):
     literals: list[str]
 
 
-def split_literals(text: str) -> SplitText | None:
+def split_literals(text: str, characters_max: int = TEXT_CHARACTERS_MAX) -> SplitText | None:
     """The shape of a text; None when it has no literals, or is better not looked at."""
-    if len(text) > TEXT_CHARACTERS_MAX or "\0" in text:
+    if len(text) > characters_max or "\0" in text:
         return None
     parts = _split(text)
     literals = []
