@@ -56,7 +56,7 @@ from belvedere.pipeline.aggregate.sum_methods import (
 )
 from belvedere.pipeline.maintain.delta_dataframes import (
     DeltaLowering,
-    collect_requested_slots,
+    collect_slots_of_changed_rows,
     refuse_table_scan,
 )
 from belvedere.pipeline.store.checkpoint import Checkpoint
@@ -170,7 +170,7 @@ def lower_delta_plans(
     held = (inputs.store, inputs.start, inputs.end, changed, inputs.objects, inputs.definitions)
     looked = None if inputs.checkpoint is None else LogRangeState(*held, inputs.checkpoint)
     trees = [known.get_maintenance_plan(view).tree for view in known.require_views_by_id(views)]
-    changes.requested_slots = collect_requested_slots(trees, known.catalog, changed)
+    changes.requested_slots = collect_slots_of_changed_rows(trees, known.catalog, changed)
     found, left = [], []
     for view in known.require_views_by_id(views):
         compiled = known.get_maintenance_plan(view)

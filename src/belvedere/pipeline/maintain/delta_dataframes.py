@@ -90,7 +90,7 @@ def _list_changed_relations(tree: LinearCore, term: DeltaTerm) -> set[int]:
     return {tree.branches[term.branch].leaves[number].relation for number in term.changed}
 
 
-def collect_requested_slots(
+def collect_slots_of_changed_rows(
     trees: list[DeltaTree], catalog: Catalog, changed: frozenset[int]
 ) -> dict[int, list[tuple[int, ...]]]:
     """The slots of each request for a table's changed rows, by table, one entry a request."""

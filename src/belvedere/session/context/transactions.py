@@ -303,7 +303,7 @@ class TransactionState:
             or self.notifications.has_changes
         )
 
-    def end_before_own_commit(self) -> None:
+    def end_transaction_that_only_read(self) -> None:
         """End a transaction that has only read, before a statement that commits by itself."""
         assert not self.has_transaction_to_keep
         self.commit()

@@ -167,7 +167,7 @@ def _change_catalog(session: Session, tag: str, change: Callable[[CatalogEdit], 
     try:
         change(edit)
         if not state.has_transaction_to_keep and _needs_index_backfill(edit, session.host.catalog):
-            state.end_before_own_commit()
+            state.end_transaction_that_only_read()
             session.host.change_schema(change)
         else:
             state.apply_catalog_edit(edit)

@@ -150,7 +150,7 @@ def create_view_online(
     session: Session, statement: d.CreateMaterializedView, *, replaces: int | None = None
 ) -> None:
     """Create a view and fill it while others write; `replaces` is the view whose place it takes."""
-    session.transactions.end_before_own_commit()
+    session.transactions.end_transaction_that_only_read()
     with session.host.views.backfills.use_build_control(
         _make_build_control(session, statement.name.name, statement.plan)
     ):
@@ -190,7 +190,7 @@ def create_index_stored_as_view(session: Session, new: NewView) -> None:
             session, lambda edit: session.host.views.create_view_in_edit(edit, new)
         )
     else:
-        session.transactions.end_before_own_commit()
+        session.transactions.end_transaction_that_only_read()
         session.host.views.create_views([new])
 
 
@@ -299,7 +299,7 @@ def _await_build_or_create(session: Session, statement: d.CreateMaterializedView
         session.interrupt.check()
         session.host.visibility.wait_past(session.host.position, BUILD_POLL_S)
     if found is None:
-        session.transactions.end_before_own_commit()
+        session.transactions.end_transaction_that_only_read()
         return create_materialized_view(session, statement)
     return Result("CREATE MATERIALIZED VIEW")
 

@@ -130,7 +130,7 @@ def switch_maintenance_by_rebuild(session: Session, statement: d.Alter) -> Resul
         )
         session.host.views.create_views([new])
 
-    session.transactions.end_before_own_commit()
+    session.transactions.end_transaction_that_only_read()
     _build_and_publish_replacement(
         session, _Replacement(old, staged, old.definition), build_staged_view
     )

@@ -78,12 +78,12 @@ def list_aggregates() -> Iterator[Row]:
             )
 
 
-def print_arguments(oid: int) -> str | None:
+def format_arguments(oid: int) -> str | None:
     """The argument types of a function."""
     function = find_functions().get(oid)
     if function is None:
         return None
-    names = [_print_parameter(one) for one in function.arguments]
+    names = [_format_parameter_type(one) for one in function.arguments]
     if function.variadic:
         names[-1] = f"VARIADIC {names[-1]}"
     if function.direct is None:
@@ -92,15 +92,15 @@ def print_arguments(oid: int) -> str | None:
     return " ".join([*[", ".join(direct)] * bool(direct), "ORDER BY", ", ".join(ordered)])
 
 
-def print_result(oid: int) -> str | None:
+def format_result_type(oid: int) -> str | None:
     function = find_functions().get(oid)
     if function is None:
         return None
-    shown = _print_parameter(function.result)
+    shown = _format_parameter_type(function.result)
     return f"SETOF {shown}" if function.kind is FunctionKind.SET else shown
 
 
-def _print_parameter(parameter: Parameter) -> str:
+def _format_parameter_type(parameter: Parameter) -> str:
     return str(format_type(_find_parameter_oid(parameter), None))
 
 

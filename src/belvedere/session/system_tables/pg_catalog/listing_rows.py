@@ -29,7 +29,7 @@ def list_tables(relations: Relations) -> Iterator[Row]:
             yield build(
                 schemaname=one.schema,
                 tablename=one.name,
-                tableowner=relations.name_owner(one),
+                tableowner=relations.find_owner_name(one),
                 hasindexes=one.oid in relations.indexes_by_relation,
             )
 
@@ -41,7 +41,7 @@ def list_views(relations: Relations) -> Iterator[Row]:
             yield build(
                 schemaname=one.schema,
                 viewname=one.name,
-                viewowner=relations.name_owner(one),
+                viewowner=relations.find_owner_name(one),
                 definition=f"{one.item.definition};",
             )
 
@@ -53,7 +53,7 @@ def list_materialized_views(relations: Relations) -> Iterator[Row]:
             yield build(
                 schemaname=one.schema,
                 matviewname=one.name,
-                matviewowner=relations.name_owner(one),
+                matviewowner=relations.find_owner_name(one),
                 hasindexes=one.oid in relations.indexes_by_relation,
                 ispopulated=one.item.state is ObjectState.READY,
                 definition=f"{one.item.definition};",
@@ -81,7 +81,7 @@ def list_named_sequences(relations: Relations) -> Iterator[Row]:
             yield build(
                 schemaname=one.schema,
                 sequencename=one.name,
-                sequenceowner=relations.name_owner(one),
+                sequenceowner=relations.find_owner_name(one),
                 data_type=_name_sequence_type(sequence),
                 start_value=sequence.start,
                 min_value=sequence.minimum,

@@ -96,7 +96,7 @@ class Relations:
         """The role that owns a relation; system tables are the owner's of the database."""
         return OWNER_ROLE if one.item is None else find_object_owner(self.catalog, one.item)
 
-    def name_owner(self, one: Relation) -> str:
+    def find_owner_name(self, one: Relation) -> str:
         return name_role(self.catalog, self.find_owner(one))
 
     @cached_property
