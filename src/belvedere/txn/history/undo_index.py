@@ -84,8 +84,14 @@ class UndoIndex:
         self, batch: int, position: int, images: Sequence[tuple[bytes, bytes | None]]
     ) -> None:
         """Keep the old values of the keys that this batch is about to write, each once."""
+        entries, unsorted = self._entries, self._unsorted
+        absent = (new_tuple(UndoEntry, (batch, position, None)),)
         for key, old in images:
-            self._add_entry(batch, position, key, old)
+            if old is None and key not in entries:  # a new key: most of those of a large batch
+                entries[key] = absent
+                unsorted[key] = None
+            else:
+                self._add_entry(batch, position, key, old)
         self._batches.append((batch, tuple([key for key, _ in images])))
 
     def publish_image(self, batch: int, position: int, key: bytes, old: bytes | None) -> None:
@@ -117,15 +123,16 @@ class UndoIndex:
 
     def purge(self, floor: int) -> None:
         """Remove the entries of batches at or below `floor`: no reader is older than it."""
-        batches, entries = self._batches, self._entries
+        batches, entries, unsorted = self._batches, self._entries, self._unsorted
         self.floor = floor
         while batches and batches[0][0] <= floor:
             for key in batches.popleft()[1]:
                 known = entries.get(key)
                 if known is not None and len(known) == 1 and known[0][0] <= floor:
                     del entries[key]
-                    self._unsorted.pop(key, None)
-                    self._forget_value(known[0][2])
+                    unsorted.pop(key, None)
+                    if known[0][2] is not None:
+                        self._forget_value(known[0][2])
                 else:
                     self._drop_outside(key, floor + 1, None)
 
