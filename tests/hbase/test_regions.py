@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
 import belvedere
-from belvedere.kv.cell import CellScan
+from belvedere.kv.cell import CellScan, ReplyLost
+from belvedere.kv.hbase.requests import GatewayCall
 from tests.hbase.test_scans import store_of
 
 ROWS = 3000
@@ -67,6 +69,34 @@ def test_a_scan_asks_all_regions_side_by_side_and_keeps_the_order(
     seen.clear()
     last = con.execute("SELECT id FROM visit WHERE id < 500 ORDER BY id DESC LIMIT 3").fetchall()
     assert last == [(499,), (498,), (497,)]
+
+
+def test_a_filter_that_takes_servers_too_long_is_tried_once_and_applied_here(
+    con: belvedere.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, tried = store_of(con), list[str]()
+    exchange = store.exchange
+    perform_calls, perform_call = exchange.perform_calls, exchange.perform_call
+
+    def is_filtered(call: GatewayCall) -> bool:
+        return bool(getattr(call.arguments.get("tscan"), "filterString", None))
+
+    def lose_filtered(calls: Sequence[GatewayCall]) -> list[Any]:
+        if any(map(is_filtered, calls)):
+            tried.append("together")
+            raise ReplyLost("no usable answer of the gateway")
+        return perform_calls(calls)
+
+    def note_filtered(call: GatewayCall, seconds_max: float | None = None) -> Any:
+        tried.extend(["alone"] * is_filtered(call))
+        return perform_call(call, seconds_max)
+
+    monkeypatch.setattr(exchange, "perform_calls", lose_filtered)
+    monkeypatch.setattr(exchange, "perform_call", note_filtered)
+    found = con.execute("SELECT id FROM visit WHERE seconds = 59").fetchall()
+    assert sorted(found) == [(id_,) for id_ in range(59, ROWS + 1, 60)]
+    assert tried == ["together"]
+    assert store.scans_filtered_here == REGIONS
 
 
 def test_everything_else_is_as_with_other_tables(con: belvedere.Connection, url: str) -> None:

@@ -167,14 +167,20 @@ class HBaseCells:
 
     def _scan_several(self, scans: list[CellScan]) -> list[Sequence[tuple[bytes, Cells]]]:
         """Scans of a page each go side by side; where one is not answered, and otherwise, they go
-        one after the other."""
-        calls = [self._plan_page(scan) for scan in scans]
-        if len(scans) > 1 and None not in calls:
-            try:
-                return self._perform_all([call for call in calls if call is not None])
-            except ReplyLost:
-                return [self.scan(scan) for scan in scans]
-        return [self.scan(scan) for scan in scans]
+        one after the other. What takes too long with a filter does so once."""
+        calls = [call for scan in scans if (call := self._plan_page(scan)) is not None]
+        if len(scans) < 2 or len(calls) < len(scans):
+            return [self.scan(scan) for scan in scans]
+        once = [replace(call, repeatable=scan.filter is None) for call, scan in zip(calls, scans)]
+        try:
+            return self._perform_all(once)
+        except ReplyLost:
+            return [
+                self.scan(scan)
+                if scan.filter is None
+                else self._filter_here(call.arguments["table"], scan)
+                for call, scan in zip(calls, scans)
+            ]
 
     def _plan_page(self, scan: CellScan) -> GatewayCall | None:
         """The one call that a scan takes; None when it may take several."""
