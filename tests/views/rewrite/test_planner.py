@@ -225,3 +225,15 @@ def test_a_condition_on_one_of_two_equal_columns_is_one_on_the_other(
         expected = "rewritten to view kept: filter a_id > 90"
     assert find_rewriting_lines(store, query) == [expected]
     require_same_answers(store, query)
+
+
+def test_a_column_that_refers_to_an_extra_table_is_read_from_that(store: Store) -> None:
+    store.run(
+        "CREATE MATERIALIZED VIEW referred AS SELECT i.subject, i.i_id, a.a_id AS author_id "
+        "FROM item i JOIN author a ON i.a_id = a.a_id"
+    )
+    query = "SELECT i_id, a_id FROM item WHERE subject = 's3'"
+    assert find_rewriting_lines(store, query) == [
+        "rewritten to view referred: filter subject = 's3'"
+    ]
+    require_same_answers(store, query)

@@ -130,7 +130,8 @@ def find_signature_conflict(query: QuerySignature, view: ViewSignature) -> Signa
     """Why the view cannot answer the query, if the signatures tell."""
     for column in view.conditions - query.conditions:
         return SignatureConflict(True, column)
-    for column in query.needed - view.available:
+    # What the view shows of an extra table may be equal to the column that refers to it.
+    for column in query.needed - view.available - view.replaceable:
         if 0 < query.leaves[column[0]] <= view.leaves[column[0]]:
             return SignatureConflict(False, column)
     if query.given is None or view.kept is None:
