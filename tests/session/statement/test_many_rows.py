@@ -3,6 +3,7 @@ would, and neither plans nor runs a statement for each row."""
 
 from __future__ import annotations
 
+import collections
 import random
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 
 import belvedere
+from belvedere.execution import memory_limit
+from belvedere.session.context.transactions import TransactionState
 from belvedere.session.statement import many_rows, values_lists
 from belvedere.txn.transaction.transaction import Transaction
 
@@ -272,3 +275,25 @@ def test_a_serializable_transaction_reads_only_the_keys_it_inserts(
     con.executemany("INSERT INTO plain VALUES (?, ?)", [(i, i) for i in range(ROWS)])
     con.execute("COMMIT")
     assert ranges == []
+
+
+@pytest.mark.parametrize("text", [INSERT, INSERT + " ON CONFLICT DO NOTHING"])
+def test_a_transaction_that_grows_too_large_is_refused_with_its_size(
+    con: belvedere.Connection, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_limit, "CHANGES_BYTES_MAX", 2**16)
+    monkeypatch.setattr(TransactionState, "MEASURED_WRITES_MIN", 10)
+    monkeypatch.setattr(con._session.shared, "memory_limit_bytes", 2**16)
+    con.execute("BEGIN")
+    rows = map(make_row, range(ROWS))
+    with pytest.raises(belvedere.Error, match="transaction is too large") as caught:
+        collections.deque((con.execute(text, row) for row in rows), maxlen=0)
+    assert caught.value.sqlstate == "53200"
+    assert "size_mb=1" in str(caught.value)
+    con.execute("ROLLBACK")
+    with pytest.raises(belvedere.Error) as caught:
+        con.executemany(text, [make_row(i) for i in range(2_000)])
+    assert caught.value.sqlstate == "53200"
+    assert con.execute("SELECT * FROM t").fetchall() == []
+    con.executemany(text, [make_row(i) for i in range(20)])
+    assert con.execute("SELECT count(*) FROM t").fetchall() == [(20,)]

@@ -180,7 +180,10 @@ class Cursor:
     def _insert_batch(self, connection: Connection, sql: str, batch: list[Any]) -> int | None:
         if type(sql) is not str or not set(map(type, batch)) <= {tuple, list}:
             return None
-        inserted = connection._session.insert_rows(sql, batch)
+        try:
+            inserted = connection._session.insert_rows(sql, batch)
+        except errors.Error as error:
+            raise translate_error(error) from None
         if interrupts.pending is not None:
             interrupts.deliver_pending()
         return inserted

@@ -44,6 +44,9 @@ class CursorsOfTransaction(Protocol):
 
 
 class TransactionState:
+    MEASURED_WRITES_MIN = 100_000
+    """Transactions of fewer writes are small."""
+
     __slots__ = (
         "_before",
         "_host",
@@ -59,6 +62,7 @@ class TransactionState:
         "floor",
         "last_reader",
         "lock_wait_ms",
+        "measure_size_at",
         "notifications",
         "open",
         "position",
@@ -81,6 +85,7 @@ class TransactionState:
         self.read_only = False
         self.cursors: CursorsOfTransaction | None = None  # once one was declared
         self.lock_wait_ms: int | None = None  # None: as long as the store allows
+        self.measure_size_at = self.MEASURED_WRITES_MIN  # so many writes of the open transaction
         self.always_read_only = False  # the connection is: nothing in a session undoes it
         self.deferred: bool | None = None  # SET CONSTRAINTS ALL; None: as each constraint says
         self.deferred_names: dict[str, bool] = {}  # SET CONSTRAINTS of single names, since then
@@ -102,6 +107,7 @@ class TransactionState:
         self.position = max(self._before, self.open.position)
         self.explicit = explicit
         self.failed = False
+        self.measure_size_at = self.MEASURED_WRITES_MIN
         self.read_only = self.is_read_only_by_default
         return self.open
 

@@ -9,6 +9,7 @@ In reading order; an entry uses only those before it:
     compiled_statement   a compiled data statement: parameter converter, plan, fast paths, tier
     cached_plans         which plan of the cache serves a text and its parameters
     catalog_expressions  compiled expressions of indexes, checks and defaults, without a session
+    transaction_size     how large the changes of a transaction may become
     attempts             how a statement runs in a transaction, and when it runs again
     freshness_reads      fast path of reads at a freshness
     fast_path            the fast path of cached statements about one row or one page of rows

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.session.context.result import Result
 from belvedere.session.statement.immediate_checks import check_constraints_of_changes
+from belvedere.session.statement.transaction_size import require_room_for_changes
 from belvedere.txn.contracts import LockRequest, TransactionSavepoint
 from belvedere.txn.transaction.retry_locks import DEADLOCK, acquire_first, locks_to_retry
 from belvedere.txn.transaction.transaction import Transaction
@@ -89,6 +90,8 @@ def _run_with_restarts(
     single = session.autocommit and not state.explicit
     savepoint = TransactionSavepoint(0, 0) if single else transaction.set_savepoint()
     try:
+        if changes and savepoint.journal >= state.measure_size_at:
+            require_room_for_changes(session, transaction, savepoint)
         while True:
             locks = transaction.lock_count
             try:

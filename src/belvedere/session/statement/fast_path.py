@@ -26,6 +26,7 @@ from belvedere.session.statement.immediate_checks import (
     run_immediate_checks,
 )
 from belvedere.session.statement.parameters import ParameterTypesDiffer
+from belvedere.session.statement.transaction_size import require_room_for_changes
 from belvedere.txn.contracts import LockRequest, Reader
 from belvedere.txn.transaction.retry_locks import acquire_first, locks_to_retry
 from belvedere.types import Row
@@ -183,6 +184,8 @@ def run_write_in_transaction(
     affected = None
     if transaction.snapshot.catalog is entry.catalog and not state.read_only:
         savepoint = transaction.set_savepoint()
+        if savepoint[0] >= state.measure_size_at:
+            require_room_for_changes(session, transaction, savepoint)
         services.transaction, transaction.lock_wait_ms = transaction, 0
         try:
             affected = write(transaction, run)

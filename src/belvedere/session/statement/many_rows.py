@@ -22,6 +22,7 @@ from belvedere.session.statement.immediate_checks import (
     run_immediate_checks,
 )
 from belvedere.session.statement.parameters import ParameterTypesDiffer
+from belvedere.session.statement.transaction_size import require_room_for_changes
 from belvedere.txn.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ def _insert_in_transaction(
     if transaction.snapshot.catalog is not entry.catalog or state.read_only:
         return False
     savepoint = transaction.set_savepoint()
+    if savepoint[0] >= state.measure_size_at:
+        require_room_for_changes(session, transaction, savepoint)
     done, transaction.lock_wait_ms = False, 0
     try:
         done = insert.insert_rows(transaction, rows)
