@@ -30,7 +30,7 @@ from belvedere.views.backfill.driver import BackfillDriver
 from belvedere.views.backfill.external_backfill import ExternalBackfill
 from belvedere.views.changefeed.entries import build_trim_writes
 from belvedere.views.changefeed.row_atomic import find_addition_log
-from belvedere.views.compile.compile_view import find_undetermined_part
+from belvedere.views.compile.compile_view import find_untracked_dependency
 from belvedere.views.compile.defined_view import NewView
 from belvedere.views.deferred.driver import DeferredMaintenance
 from belvedere.views.deferred.worker import MaintenanceWorker
@@ -153,11 +153,11 @@ class ViewService:
         returns the position it has then applied."""
         return self.deferred.catch_up_unit_of_view(view)
 
-    def find_undetermined_part(self, view: View) -> str | None:
+    def find_untracked_dependency(self, view: View) -> str | None:
         """What in the view depends on more than the rows of logged tables, such as now() or a
         foreign table; None: nothing."""
         tree = self.registry.get_maintenance_plan(self._host.catalog, view).tree
-        return find_undetermined_part(tree.plan) if isinstance(tree, FullRecompute) else None
+        return find_untracked_dependency(tree.plan) if isinstance(tree, FullRecompute) else None
 
     def repair_view(self, view: View) -> int:
         """Correct the stored state of a view to what its tables give; returns how many entries

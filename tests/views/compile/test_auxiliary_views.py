@@ -244,8 +244,8 @@ def test_what_a_tower_of_views_wants_is_looked_at_a_few_times_a_view(store: Stor
     )
     with mock.patch.object(
         auxiliary_views,
-        "_find_recompute_auxiliaries",
-        wraps=auxiliary_views._find_recompute_auxiliaries,
+        "_define_required_recompute_auxiliaries",
+        wraps=auxiliary_views._define_required_recompute_auxiliaries,
     ) as wake_times:
         for number in range(3):
             wake_times.reset_mock()

@@ -94,7 +94,7 @@ def _dispatch_ddl_statement(session: Session, statement: Any) -> Result:
             )
         case d.CreateIndex() if view := view_indexes.find_indexed_view(session.catalog, statement):
             return view_indexes.create_view_index(session, statement, view)
-        case d.CreateIndex() if table_index_views.needs_index_view(statement):
+        case d.CreateIndex() if table_index_views.asks_for_index_view(statement):
             return table_index_views.create_table_index_as_view(session, statement)
         case d.CreateIndex():
             return _change_catalog(

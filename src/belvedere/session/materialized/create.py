@@ -30,7 +30,7 @@ from belvedere.sql.statements import DataPlan
 from belvedere.views.backfill.backfill_views import BuildControl
 from belvedere.views.compile.compile_view import (
     find_foreign_table,
-    find_undetermined_part,
+    find_untracked_dependency,
     find_zone_dependent_function,
 )
 from belvedere.views.compile.defined_view import BoundDefinition, NewView
@@ -126,7 +126,7 @@ def create_materialized_view(session: Session, statement: d.CreateMaterializedVi
         )
     else:
         create_view_online(session, statement)
-    add_notice_of_undetermined_part(session, statement)
+    add_notice_of_untracked_dependency(session, statement)
     _note_created_view(session, name, schema)
     return Result("CREATE MATERIALIZED VIEW")
 
@@ -158,8 +158,10 @@ def create_view_online(
         session.host.views.create_views([replace(new, replaces=replaces)])
 
 
-def add_notice_of_undetermined_part(session: Session, statement: d.CreateMaterializedView) -> None:
-    part = find_undetermined_part(statement.plan)
+def add_notice_of_untracked_dependency(
+    session: Session, statement: d.CreateMaterializedView
+) -> None:
+    part = find_untracked_dependency(statement.plan)
     if part is not None:
         said = f"depends on {part}: its rows are those of the last change of a table or REFRESH"
         add_notice_unless_silenced(session, f'view "{statement.name.name}" {said}')

@@ -63,7 +63,7 @@ def create_or_replace_view(session: Session, statement: d.CreateMaterializedView
         _build_and_publish_replacement(
             session, pair, lambda: create.create_view_online(session, named, replaces=old.id)
         )
-    create.add_notice_of_undetermined_part(session, statement)
+    create.add_notice_of_untracked_dependency(session, statement)
     return Result("CREATE MATERIALIZED VIEW")
 
 

@@ -20,7 +20,7 @@ _DEFAULTS = {"maintenance": "immediate", "placement": "remote"}
 KNOWN_OPTIONS = (*_DEFAULTS, "max_lag", "refresh_every")
 
 
-def needs_index_view(statement: d.CreateIndex) -> bool:
+def asks_for_index_view(statement: d.CreateIndex) -> bool:
     """Whether the options ask for maintenance or placement that a plain index does not have."""
     return any(_DEFAULTS.get(name) != value.lower() for name, value in statement.options)
 

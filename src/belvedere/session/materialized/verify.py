@@ -85,7 +85,7 @@ def _refresh_view(session: Session, view: View) -> None:
     computed again, with its indexes: no change of a table says that now() went on."""
     if view.maintenance is Maintenance.DEFERRED:
         view_indexes.refresh_view_and_indexes(session, view)
-    part = session.host.views.find_undetermined_part(view)
+    part = session.host.views.find_untracked_dependency(view)
     if part is not None:
         for one in (view, *view_indexes.list_view_indexes(session.catalog, view)):
             session.host.views.repair_view(one)

@@ -111,7 +111,7 @@ def find_required_auxiliaries(tree: DeltaTree) -> tuple[Auxiliary, ...]:
 
 def _collect_auxiliaries(tree: DeltaTree, found: list[Auxiliary]) -> None:
     """The tree of each auxiliary view is visited once: trees of views on views occur many times."""
-    for one in _find_tree_auxiliaries(tree):
+    for one in _define_required_tree_auxiliaries(tree):
         at = next((i for i, known in enumerate(found) if one.has_same_definition(known)), None)
         if at is None:
             _collect_auxiliaries(one.tree, found)
@@ -120,26 +120,26 @@ def _collect_auxiliaries(tree: DeltaTree, found: list[Auxiliary]) -> None:
             found[at] = one
 
 
-def _find_tree_auxiliaries(tree: DeltaTree) -> Iterator[Auxiliary]:
+def _define_required_tree_auxiliaries(tree: DeltaTree) -> Iterator[Auxiliary]:
     match tree:
         case LinearCore() | FullRecompute():
             return
         case Map() | Union():
             for child in child_trees(tree):
-                yield from _find_tree_auxiliaries(child)
+                yield from _define_required_tree_auxiliaries(child)
         case Apply():
-            yield from _find_tree_auxiliaries(tree.left)
+            yield from _define_required_tree_auxiliaries(tree.left)
             for right in tree.rights:
-                yield from _find_tree_auxiliaries(right.tree)
-                yield from _find_key_lookup_auxiliary(right.tree, right.keys)
-                yield from _find_key_lookup_auxiliary(tree.left, right.left_keys)
+                yield from _define_required_tree_auxiliaries(right.tree)
+                yield from _define_required_lookup_auxiliary(right.tree, right.keys)
+                yield from _define_required_lookup_auxiliary(tree.left, right.left_keys)
         case Recompute():
             for one in tree.inputs:
-                yield from _find_tree_auxiliaries(one.tree)
-            yield from _find_recompute_auxiliaries(tree)
+                yield from _define_required_tree_auxiliaries(one.tree)
+            yield from _define_required_recompute_auxiliaries(tree)
 
 
-def _find_recompute_auxiliaries(tree: Recompute) -> Iterator[Auxiliary]:
+def _define_required_recompute_auxiliaries(tree: Recompute) -> Iterator[Auxiliary]:
     top = define_limit_auxiliary(tree)
     if top is not None:
         yield top
@@ -148,12 +148,12 @@ def _find_recompute_auxiliaries(tree: Recompute) -> Iterator[Auxiliary]:
     else:
         parts = define_aggregate_auxiliaries(tree)
         if parts is None:
-            yield from _find_key_lookup_auxiliary(tree.inputs[0].tree, tree.inputs[0].keys)
+            yield from _define_required_lookup_auxiliary(tree.inputs[0].tree, tree.inputs[0].keys)
         else:
             yield from parts.all_auxiliaries
 
 
-def _find_key_lookup_auxiliary(tree: DeltaTree, keys: Expressions) -> Iterator[Auxiliary]:
+def _define_required_lookup_auxiliary(tree: DeltaTree, keys: Expressions) -> Iterator[Auxiliary]:
     if keys and needs_full_scan_for_keys(tree, keys):
         kept = define_auxiliary_rows_by_keys(tree, keys)
         if kept is not None:

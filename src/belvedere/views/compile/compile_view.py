@@ -329,7 +329,7 @@ def find_foreign_table(plan: n.Node) -> str | None:
     return next((scan.name for scan in scans), None)
 
 
-def find_undetermined_part(plan: n.Node) -> str | None:
+def find_untracked_dependency(plan: n.Node) -> str | None:
     """What makes the rows depend on more than tables whose changes are logged, in words; None:
     nothing."""
     table = find_foreign_table(plan)

@@ -317,7 +317,7 @@ class DeferredMaintenance:
         self.record_view_errors(views, error)
 
     def record_view_errors(self, views: Collection[int], error: Exception) -> None:
-        shown = error if isinstance(error, Error) else _build_maintenance_error(error)
+        shown = error if isinstance(error, Error) else _wrap_unexpected_error(error)
         self._errors.update(dict.fromkeys(views, shown))
 
 
@@ -326,7 +326,7 @@ def _drop_unknown_ids(known: dict[int, Any], ids: set[int]) -> None:
         known.pop(gone, None)
 
 
-def _build_maintenance_error(error: Exception) -> Unavailable:
+def _wrap_unexpected_error(error: Exception) -> Unavailable:
     return Unavailable("maintenance of a view failed", sqlstate="XX000", detail=repr(error))
 
 

@@ -65,7 +65,7 @@ def build_delta_tree(node: n.Node) -> DeltaTree:
 
 
 def _build_map_or_apply(node: n.Filter | n.Project) -> Map | Apply:
-    if any(map(transform.has_subplan, transform.own_expressions(node))):
+    if subqueries.has_subqueries(node):
         return subqueries.build_subquery_apply(node, build_delta_tree)
     below = build_delta_tree(node.input)
     if isinstance(node, n.Filter) and isinstance(below, Recompute):

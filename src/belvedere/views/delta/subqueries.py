@@ -96,18 +96,18 @@ def _build_subquery_lookup(plan: n.Node, tree_of: BuildTree) -> SubqueryLookup:
         )
     if not depths:
         return SubqueryLookup(
-            (LookupInput(tree_of(normalize_plan(_remove_top_sorts(plan))), (), ()),),
+            (LookupInput(tree_of(normalize_plan(_skip_sorts(plan))), (), ()),),
             lambda given: given[0],
         )
     above: list[n.Node] = []
     node = plan
     while not isinstance(node, n.Filter) or not _match_correlated_equalities(node):
         below = transform.inputs(node)
-        if len(below) != 1 or _has_subqueries(node):
+        if len(below) != 1 or has_subqueries(node):
             return _build_keyless_lookup(plan, tree_of)
         above.append(node)
         node = below[0]
-    if transform.outer_references(node.input) or _has_subqueries(node):
+    if transform.outer_references(node.input) or has_subqueries(node):
         return _build_keyless_lookup(plan, tree_of)
     ties, (tied, below_it) = _match_correlated_equalities(node), _split_correlated_filter(node)
 
@@ -137,7 +137,7 @@ def _split_correlated_filter(node: n.Filter) -> tuple[n.Filter, n.Node]:
     )
 
 
-def _remove_top_sorts(plan: n.Node) -> n.Node:
+def _skip_sorts(plan: n.Node) -> n.Node:
     """The plan without Sorts at its top, where an order has no effect."""
     while isinstance(plan, n.Sort):
         plan = plan.input
@@ -159,7 +159,7 @@ def _make_plain_scan(scan: n.Scan) -> n.Scan:
     return n.Scan(scan.relation, scan.name, scan.slots, scan.fields)
 
 
-def _has_subqueries(node: n.Node) -> bool:
+def has_subqueries(node: n.Node) -> bool:
     return any(map(transform.has_subplan, transform.own_expressions(node)))
 
 

@@ -23,7 +23,7 @@ from belvedere.views.compile.auxiliary_views import (
     define_limit_auxiliary,
     define_set_operation_auxiliaries,
 )
-from belvedere.views.compile.compile_view import MaintenancePlan, find_undetermined_part
+from belvedere.views.compile.compile_view import MaintenancePlan, find_untracked_dependency
 from belvedere.views.delta.delta_plan import (
     DeltaTerm,
     build_delta_terms,
@@ -242,7 +242,7 @@ def _estimate_key_recompute_reads(tree: Recompute) -> ChangeCost:
 def describe_incrementality(tree: DeltaTree) -> str:
     """Whether the view is incremental, and how."""
     if isinstance(tree, FullRecompute):
-        part = find_undetermined_part(tree.plan)
+        part = find_untracked_dependency(tree.plan)
         more = "" if part is None else f" and REFRESH, because it depends on {part}"
         return f"not incremental: computed again as a whole at every change{more}"
     worst = max((_rank_recompute_extent(one) for one in walk_tree(tree)), default=0)

@@ -54,7 +54,7 @@ class ChangefeedStep:
 
 @dataclass(frozen=True, slots=True)
 class StateUpdate:
-    """`build_state_row_writes` are the rows after the additions, where the driver has computed them
+    """`state_rows` are the rows after the additions, where the driver has computed them
     already; without, they are read where the update is written. `changefeed` is None for views that
     are being built, whose changes nobody has asked for. A watermark or a progress of None is
     removed.

@@ -425,7 +425,7 @@ ANSWERS: dict[str, Answer] = {
     "pg_available_extensions": _make_constant_answer(()),
     **dict.fromkeys(_ALWAYS_TRUE, _make_constant_answer(True)),
     **dict.fromkeys(_NO_OBJECT, _make_constant_answer(None)),
-    "pg_has_role": privileges.has_membership,
+    "pg_has_role": privileges.has_role_privilege,
     "has_any_column_privilege": privileges.make_relation_privilege_function(
         _find_relation_by_name, columns=True
     ),

@@ -151,7 +151,7 @@ def has_database_privilege(session: Session, *arguments: Any) -> bool:
     return _has_any_privilege(rights, session.catalog.objects[HEAD_ID], arguments[-1])
 
 
-def has_membership(session: Session, *arguments: Any) -> bool:
+def has_role_privilege(session: Session, *arguments: Any) -> bool:
     """pg_has_role: USAGE is about rights, MEMBER about membership, SET about SET ROLE."""
     rights = _find_asked_role_rights(session, arguments, 2)
     role, text = find_role_id(session, arguments[-2]), arguments[-1].lower()
