@@ -24,6 +24,7 @@ import time
 from _signal import getsignal as _getsignal  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from traceback import clear_frames
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
@@ -67,7 +68,10 @@ def deliver_pending() -> None:
     global pending
     if pending is not None and threading.get_ident() == _main_thread():
         error, pending = pending, None
-        raise error from None
+        try:
+            raise error from None
+        finally:
+            del error  # else its traceback and this frame would keep one another, and what they hold
 
 
 class RunningStatement(threading.local):
@@ -127,6 +131,8 @@ def _handle_signal(number: int, frame: FrameType | None) -> None:
             raise
         first, pending = pending is None, error
         _cancel_statement(frame)
+        frame = None  # the error must not keep what the engine holds, such as an open store
+        clear_frames(error.__traceback__)
         if first:
             _thread.start_new_thread(_send_again, (number,))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
@@ -126,6 +128,35 @@ def test_canceling_ends_the_wait_for_a_lock(con: Connection, how: str) -> None:
     other.execute("ROLLBACK")
     con.execute("SET statement_timeout = 0")
     con.execute("UPDATE t SET v = 1 WHERE id < 3")
+
+
+def test_an_interrupt_that_was_caught_keeps_nothing(con: Connection) -> None:
+    """It must not hold what the frames hold where it came: a scan keeps its store open."""
+
+    class Scan:
+        pass
+
+    check, held = interrupts.check_statement, []
+
+    def interrupt_and_check() -> None:
+        scan = Scan()
+        held.append(weakref.ref(scan))
+        os.kill(os.getpid(), signal.SIGINT)
+        check()
+
+    for statement in ("BEGIN", "INSERT INTO t VALUES (0, 0)", "CREATE INDEX made ON t (v)"):
+        con.execute(statement)
+    gc.disable()
+    try:
+        with patch.object(interrupts, "check_statement", interrupt_and_check):
+            try:
+                con.execute("COMMIT")
+            except KeyboardInterrupt:
+                pass
+        assert len(held) == 1
+        assert held[0]() is None
+    finally:
+        gc.enable()
 
 
 def test_what_a_handler_of_the_program_raises_is_kept_too(con: Connection) -> None:
