@@ -71,7 +71,9 @@ def deliver_pending() -> None:
         try:
             raise error from None
         finally:
-            del error  # else its traceback and this frame would keep one another, and what they hold
+            del (
+                error
+            )  # else its traceback and this frame would keep one another, and what they hold
 
 
 class RunningStatement(threading.local):

@@ -1,14 +1,15 @@
 """Times of the statements of TPC-W on several systems, a few executions of each in turn.
 
 A run is the mean of several executions with drawn parameters, the same ones on each system. The
-systems take turns every few executions, so that other work on the machine hits them alike, and each
-turn begins with another one. CPU time is that of the thread that asks, and says nothing of a
-server's: it is None for one.
+systems take turns every few executions, in an order drawn for each turn, so that other work on the
+machine, and what the system before has left in the caches, hits them alike. CPU time is that of the
+thread that asks, and says nothing of a server's: it is None for one.
 """
 
 from __future__ import annotations
 
 import math
+import random
 import statistics
 import time
 from collections.abc import Callable, Iterable
@@ -91,13 +92,14 @@ def time_systems(
     times: StatementTimes,
     runs: int,
 ) -> None:
+    rng = random.Random(1)
     with Progress(transient=True) as progress:
         for statement in progress.track(list(STATEMENTS.values())):
             for name, system in systems.items():
                 _warm_up(system, sources[name], statement)
             found: dict[str, list[RunTime]] = {name: [] for name in systems}
             for _ in range(runs):
-                for name, one in _time_run(systems, sources, statement).items():
+                for name, one in _time_run(systems, sources, statement, rng).items():
                     found[name].append(one)
             for name, taken in found.items():
                 times.add_runs(statement.name, name, taken)
@@ -115,11 +117,15 @@ def _warm_up(system: TpcwSystem, source: KeySource, statement: TpcwStatement) ->
 
 
 def _time_run(
-    systems: dict[str, TpcwSystem], sources: dict[str, KeySource], statement: TpcwStatement
+    systems: dict[str, TpcwSystem],
+    sources: dict[str, KeySource],
+    statement: TpcwStatement,
+    rng: random.Random,
 ) -> dict[str, RunTime]:
     wall, cpu = dict.fromkeys(systems, 0.0), dict.fromkeys(systems, 0.0)
     count, order = 0, list(systems)
     while count < EXECUTIONS_MAX and max(wall.values()) < RUN_S:
+        rng.shuffle(order)
         for name in order:
             system = systems[name]
             # The one before has filled the caches of the processor with its own.
@@ -134,7 +140,6 @@ def _time_run(
                 wall[name] += time.perf_counter() - before[0]
                 cpu[name] += time.thread_time() - before[1]
         count += TURN
-        order = [*order[1:], order[0]]
     return {
         name: RunTime(
             wall[name] / count * 1000, None if system.is_server else cpu[name] / count * 1000
