@@ -102,15 +102,15 @@ def agrees(node: Node, view: str, query: str) -> bool:
     return sorted(node.run(f"SELECT * FROM {view}")) == sorted(node.run(query))
 
 
-def racing(node: Node, other: Callable[[], object]) -> Callable[[Any], None]:
+def racing(node: Node, other: Callable[[], object]) -> Callable[..., None]:
     """Another node does something between this one's snapshot and its batch."""
     derive, done = node.commits.derive, []
 
-    def late(make: Any) -> None:
+    def late(make: Any, **options: Any) -> None:
         if not done:
             done.append(True)
             other()
-        derive(make)
+        derive(make, **options)
 
     return late
 

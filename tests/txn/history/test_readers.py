@@ -119,8 +119,8 @@ class _Scratch(MemoryStore):
         self.before_get()
         return super().get(key)
 
-    def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
-        super().write(batch, sync=sync)
+    def write(self, batch: Sequence[Write], **options: Any) -> None:
+        super().write(batch, **options)
         if batch[0][1] is None:
             self.after_delete()
 
