@@ -19,6 +19,10 @@ MEMORY = (
     "SELECT array_fill(1, ARRAY[100000000])",
     "SELECT format('%1000000000s', 'a')",
     "SELECT array_to_string(array_fill('abc'::text, ARRAY[100000]), repeat(',', 1000))",
+    "SELECT json_agg(array_fill(1, ARRAY[1500000])) FROM generate_series(1, 300)",
+    "SELECT json_object_agg(n, repeat('x', 1000000)) FROM generate_series(1, 300) g(n)",
+    "SELECT json_agg(r) FROM (SELECT n, repeat('x', 1000000) AS t"
+    " FROM generate_series(1, 300) g(n)) r",
 )
 
 

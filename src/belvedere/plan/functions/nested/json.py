@@ -10,6 +10,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from belvedere.plan.functions.aggregate.accumulators import HeldValues
 from belvedere.plan.functions.cast.casts import text_formatter
 from belvedere.plan.functions.core.function import (
     UDF,
@@ -281,9 +282,9 @@ def _specialize_build_array(types: Types) -> Callable[..., str]:
 def _specialize_aggregate(types: Types) -> Accumulator:
     show = json_encoder(types[0])
 
-    def step(state: list[str] | None, value: Any) -> list[str]:
-        state = [] if state is None else state
-        state.append("null" if value is None else show(value))
+    def step(state: HeldValues | None, value: Any) -> HeldValues:
+        state = HeldValues() if state is None else state
+        state.hold_value("null" if value is None else show(value))
         return state
 
     return Accumulator(

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from belvedere.interrupts import check_statement
+from belvedere.plan.functions.aggregate.accumulators import HeldValues
 from belvedere.plan.functions.cast.casts import text_formatter
 from belvedere.plan.functions.core.function import (
     UDF,
@@ -157,11 +158,11 @@ def _canonical_text(sql_type: SqlType) -> Callable[[Any], str]:
 def _specialize_object_aggregate(types: Types) -> Accumulator:
     name_of, show = text_formatter(types[0]), json_encoder(types[1])
 
-    def step(state: list[str] | None, name: Any, value: Any) -> list[str]:
+    def step(state: HeldValues | None, name: Any, value: Any) -> HeldValues:
         if name is None:
             raise bad_argument("null value not allowed for object key", "22004")
-        state = [] if state is None else state
-        state.append(
+        state = HeldValues() if state is None else state
+        state.hold_value(
             f"{quote_json_string(name_of(name))} : {'null' if value is None else show(value)}"
         )
         return state
@@ -174,9 +175,9 @@ def _specialize_object_aggregate(types: Types) -> Accumulator:
 
 
 def _records_accumulator() -> Accumulator:
-    def step(state: list[str] | None, value: str) -> list[str]:
-        state = [] if state is None else state
-        state.append(value)
+    def step(state: HeldValues | None, value: str) -> HeldValues:
+        state = HeldValues() if state is None else state
+        state.hold_value(value)
         return state
 
     return Accumulator(

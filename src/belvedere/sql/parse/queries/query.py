@@ -117,12 +117,25 @@ def _parse_select(c: TokenCursor) -> t.Select:
     )
 
 
+def refuse_temporary(c: TokenCursor) -> None:
+    """0A000 for a table, view or sequence of one session, by what it is."""
+    at = c.token.start + 1
+    if not c.is_any(_TEMPORARY):
+        return
+    while c.is_any(_TEMPORARY):
+        c.next_token()
+    kind = c.token.text.lower() if c.is_any(("view", "sequence")) else "table"
+    raise Unsupported(f"temporary {kind}", position=at)
+
+
+_TEMPORARY = ("temp", "temporary", "local", "global")
+
+
 def _parse_into(c: TokenCursor, at: int) -> None:
     """INTO: remembered for the statement, which makes CREATE TABLE AS of it."""
     first = c.index
     c.next_token()
-    if c.is_any(("temp", "temporary", "local", "global")):
-        raise Unsupported(f"{c.token.text.upper()} object", position=c.token.start + 1)
+    refuse_temporary(c)
     c.accept("unlogged")
     c.accept("table")
     c.parse_qualified()

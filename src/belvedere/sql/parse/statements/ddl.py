@@ -6,6 +6,7 @@ from belvedere.errors import Unsupported
 from belvedere.sql import definitions as d
 from belvedere.sql.parse.lexical.lexer import QUOTED, WORD
 from belvedere.sql.parse.lexical.token_cursor import TokenCursor
+from belvedere.sql.parse.queries.query import refuse_temporary
 from belvedere.sql.parse.statement_forms import CreateAsForm
 from belvedere.sql.parse.statements.create_table import parse_create_table
 from belvedere.sql.parse.statements.ddl_clauses import (
@@ -27,7 +28,7 @@ _MISSING = frozenset(
     """
     aggregate cast collation conversion database domain event extension function group
     language operator policy procedure publication rule statistics subscription
-    tablespace text transform trigger type access
+    system tablespace text transform trigger type access
     """.split()
 )
 
@@ -36,8 +37,7 @@ def parse_create(c: TokenCursor) -> d.Definition | CreateAsForm:
     at = c.expect("create")
     or_replace = c.accept("or", "replace")
     c.accept("unlogged")  # what is logged is more than what was asked for
-    if c.is_any(("temp", "temporary", "global", "local")):
-        raise Unsupported(f"{c.token.text.upper()} object", position=c.token.start + 1)
+    refuse_temporary(c)
     if c.accept("materialized", "view"):
         return _parse_view(c, "materialized view", or_replace)
     if c.accept("view"):
