@@ -76,20 +76,20 @@ class HybridPlan:
     ) -> None:
         self._catalog, self._node, self._engine, self._wrap = catalog, node, engine, wrap
         self._can_reuse = not _is_unstable(node)
-        self._compiled_plans: dict[Row, Rows] = {}
+        self._compiled: tuple[Row, str, Rows] | None = None  # for these parameters, as written
         self.notes: list[str] = []
 
     def __call__(self, run: Run) -> Iterator[Row]:
-        compiled = self._compiled_plans.get(run.parameters) if self._can_reuse else None
-        if compiled is None:
-            self.notes = []
-            report = HybridReport(notes=self.notes)
-            compiled = lower_hybrid(
-                self._catalog, self._node, self._engine, run, report, self._wrap
-            )
-            if self._can_reuse and not report.is_single_use:
-                self._compiled_plans.clear()
-                self._compiled_plans[run.parameters] = compiled
+        # Equal values may be written otherwise (1.0 and 1.00, 0.0 and -0.0); lists have no hash.
+        # What has no text of its own is told by its address, so the values are kept.
+        written, known = repr(run.parameters), self._compiled
+        if known is not None and known[1] == written:
+            return known[2](run)
+        self.notes = []
+        report = HybridReport(notes=self.notes)
+        compiled = lower_hybrid(self._catalog, self._node, self._engine, run, report, self._wrap)
+        if self._can_reuse and not report.is_single_use:
+            self._compiled = run.parameters, written, compiled
         return compiled(run)
 
 
