@@ -82,6 +82,7 @@ FOLDERS: dict[str, Order] = {
     ),
     "execution": (
         ("choose_tier",),
+        ("adaptive_plan",),
         ("split_tiers",),
         ("duckdb", "spark"),
         ("python",),

@@ -11,6 +11,7 @@ In reading order; an entry uses only those before it:
     duckdb/       the DuckDB engine: a plan becomes SQL text over columnar copies of tables
     spark/        the Spark engine: a plan becomes DataFrames
     split_tiers   split of a plan between the tiers
+    adaptive_plan plans whose tier each run chooses, by the rows that it reads
     choose_tier   choice of the tier that runs a statement
 """
 

@@ -2,7 +2,8 @@
 
 Fixed costs decide: a Python operator costs some hundred nanoseconds a row and nothing else, a
 DuckDB statement a few milliseconds and next to nothing a row. They break even at about five
-thousand rows of work, counted over all operators. `SET tier = direct | duckdb` forces one.
+thousand rows of work, counted over all operators. `SET tier = direct | duckdb` forces one. Where
+parameters say how many rows are read, each run chooses again (`adaptive_plan`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NamedTuple, TypeGuard
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.errors import Unavailable
+from belvedere.execution import adaptive_plan
 from belvedere.execution.duckdb.engine import DuckEngine
 from belvedere.execution.memory_limit import RowLimitExceeded
 from belvedere.execution.python.compile import Wrap, compile_plan
@@ -56,6 +58,7 @@ class ExecutionChoice(NamedTuple):
     reason: str
     work: float
     free: bool = False  # the tier was chosen, not requested
+    adaptive: bool = False  # DuckDB, if Python does not find few rows first
 
 
 _UNDERESTIMATED = ExecutionChoice(Tier.DUCKDB, "more rows than estimated", 0)
@@ -65,8 +68,13 @@ def choose_tier(node: n.Node, tier: Tier, sizes: Sizes, rows: Estimate) -> Execu
     if tier is not Tier.AUTO:
         return ExecutionChoice(tier, f"set tier = {tier}", 0)
     work = _WorkEstimate(sizes, rows).estimate_rows(node)
-    chosen = Tier.DIRECT if work <= DIRECT_ROWS_MAX else Tier.DUCKDB
-    return ExecutionChoice(chosen, f"about {work:.0f} rows of work", work, free=True)
+    reason = f"about {work:.0f} rows of work"
+    if work <= DIRECT_ROWS_MAX:
+        return ExecutionChoice(Tier.DIRECT, reason, work, free=True)
+    adaptive = adaptive_plan.find_adaptive_part(node) is not None
+    if adaptive:
+        reason += f"; Python first, for up to {adaptive_plan.ROWS_MAX} rows read"
+    return ExecutionChoice(Tier.DUCKDB, reason, work, free=True, adaptive=adaptive)
 
 
 def compile_for_tier(
@@ -76,6 +84,8 @@ def compile_for_tier(
     engine: DuckEngine,
     wrap: Wrap | None = None,
 ) -> Rows:
+    if choice.adaptive:
+        return adaptive_plan.compile_adaptive_plan(catalog, node, engine, wrap)
     if choice.tier is Tier.DUCKDB:
         from belvedere.execution.split_tiers import compile_hybrid  # heavy
 

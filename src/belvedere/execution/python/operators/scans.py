@@ -194,7 +194,9 @@ def _fetch_by_keys(
 def _get_rows(run: Run, keys: list[bytes], decode: Callable[[bytes], Row]) -> Iterator[Row]:
     for at in range(0, len(keys), FETCH_ROWS):
         run.interrupt.check()
-        for value in run.reader.multi_get(keys[at : at + FETCH_ROWS]):
+        some = keys[at : at + FETCH_ROWS]
+        run.memory.count_read(len(some))
+        for value in run.reader.multi_get(some):
             if value is not None:
                 yield decode(value)
 
