@@ -8,11 +8,12 @@ import threading
 from typing import Any
 
 from py4j.java_gateway import GatewayParameters, JavaGateway
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 MASTER = "org.apache.hadoop.hbase.master.HMaster"
 GATEWAY = "org.apache.hadoop.hbase.thrift2.ThriftServer"
 ADMIN_SECONDS_MAX = 60
+SPLIT_TRIES = 5
 _callers: list[HBaseAdmin] = []
 """Those that have called a main method: their connections last as long as this process."""
 
@@ -64,7 +65,17 @@ class HBaseAdmin:
                 return
 
     def split_table(self, table: str, key: bytes) -> None:
-        """Ask for the region with this key to be split there; it happens while it is used."""
+        """Ask for the region with this key to be split there; it happens while it is used. A half
+        of an earlier split that still reads its parent's files is compacted first."""
+        for _ in range(SPLIT_TRIES - 1):
+            try:
+                self._open_admin().split(self._name(table), key)
+            except Py4JJavaError as error:
+                if "splittable" not in str(error.java_exception):
+                    raise
+                self.compact_and_wait(table)
+            else:
+                return
         self._open_admin().split(self._name(table), key)
 
     def move_regions(self, table: str) -> None:
