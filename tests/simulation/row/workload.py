@@ -31,6 +31,8 @@ TABLE_END = b"\x10\x00\x00\x00\x65"
 VALUE = b"v"
 ACCOUNTS, BALANCE = 6, 100
 LISTS, UNIQUES, PARENTS = 3, 3, 2
+ROWS_MAX = 100_000
+"""More rows than a range of the workload ever has, deleted ones included."""
 
 
 @dataclass(slots=True)
@@ -164,7 +166,7 @@ class Kinds:
         def no_children() -> Step[tuple[RowWrite, ...]]:
             start = row_key(f"c{name}/")
             found, _ = yield from read_rows.scan_rows(
-                start, start + b"\xff", None, limit=None, reverse=False
+                start, start + b"\xff", None, limit=ROWS_MAX, reverse=False
             )
             if found:
                 raise InvalidInput("has children")
