@@ -23,7 +23,7 @@ from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
 from belvedere.views.deferred.batch import (
     MaintenanceUnit,
-    compute_unit_batches,
+    compute_batch_per_unit,
     write_batch_if_valid,
 )
 from belvedere.views.delta.sessionless_run import ENVIRONMENT, NO_SERVICES
@@ -197,7 +197,7 @@ def apply_twice(db: Database) -> None:
     db.views.catch_up_view(view)
     with db.begin() as reader:
         unit = MaintenanceUnit(view.group, view.group, start, (view,))
-        (batch,) = compute_unit_batches(db.views.registry, db.log, reader, [unit])
+        (batch,) = compute_batch_per_unit(db.views.registry, db.log, reader, [unit])
     write_batch_if_valid(db.commits, batch)
     with db.begin() as reader:
         expected = bag(db.catalog, PLANS["per_customer"](db.catalog), reader)

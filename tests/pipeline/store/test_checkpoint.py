@@ -8,7 +8,7 @@ from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline.store.checkpoint import (
     ensure_jobs_directory,
     hold_temporary_checkpoint,
-    remove_dead_checkpoints,
+    remove_checkpoints_of_ended_jobs,
 )
 from belvedere.pipeline.store.client import Store
 from tests.pipeline.conftest import in_another_process
@@ -45,7 +45,7 @@ def test_what_a_killed_driver_left_goes_with_the_next_job_and_what_a_living_one_
         assert not left.exists()
         assert directories(store) == [first.directory.parent]
         with hold_temporary_checkpoint(store) as second:
-            remove_dead_checkpoints(store)
+            remove_checkpoints_of_ended_jobs(store)
             assert first.directory.is_dir()
             assert second.directory.is_dir()
     assert not directories(store)

@@ -15,7 +15,7 @@ from belvedere.views.cost import cost_model, measured_costs, row_counts, tier_se
 from belvedere.views.cost.maintenance_tier import MaintenanceTier
 from belvedere.views.cost.tier_selector import CHANGES_MIN
 from belvedere.views.deferred.batch import (
-    compute_unit_batches,
+    compute_batch_per_unit,
     find_maintenance_unit,
     write_batch_if_valid,
 )
@@ -339,10 +339,10 @@ def test_a_batch_that_was_worked_out_twice_is_written_once(way: MaintenanceTier)
             with db.begin() as reader:
                 unit = find_maintenance_unit(reader, store.view("sums"))
                 assert unit is not None
-                batches = [*compute_unit_batches(db.views.registry, db.log, reader, [unit])]
-                again = [*compute_unit_batches(db.views.registry, db.log, reader, [unit])]
+                batches = [*compute_batch_per_unit(db.views.registry, db.log, reader, [unit])]
+                again = [*compute_batch_per_unit(db.views.registry, db.log, reader, [unit])]
                 db.views.registry.tiers.requested_tier = MaintenanceTier.PYTHON
-                (rows,) = compute_unit_batches(db.views.registry, db.log, reader, [unit])
+                (rows,) = compute_batch_per_unit(db.views.registry, db.log, reader, [unit])
                 assert batches[0].rows == rows.rows
                 assert rows.rows == build_state_row_writes(reader, rows.additions)
             assert [one.choices[store.view("sums").id].tier for one in batches] == [way]

@@ -8,7 +8,7 @@ import pytest
 
 from belvedere.errors import Unavailable
 from belvedere.views.changefeed.entries import Addition
-from belvedere.views.deferred.batch import MaintenanceUnit, compute_unit_batches
+from belvedere.views.deferred.batch import MaintenanceUnit, compute_batch_per_unit
 from belvedere.views.deferred.driver import CLAIM_EXPIRY_S, DeferredMaintenance
 from belvedere.views.state import claims
 from belvedere.views.state.claims import Claim
@@ -49,7 +49,9 @@ def additions(store: Store, held: Claim) -> list[Addition]:
         )
         return [
             one
-            for batch in compute_unit_batches(store.db.views.registry, store.db.log, reader, [unit])
+            for batch in compute_batch_per_unit(
+                store.db.views.registry, store.db.log, reader, [unit]
+            )
             for one in batch.additions
         ]
 

@@ -50,7 +50,7 @@ from belvedere.pipeline.jobs.verify import find_view_by_name
 from belvedere.pipeline.store.checkpoint import (
     Checkpoint,
     hold_checkpoint_in_directory,
-    remove_dead_checkpoints,
+    remove_checkpoints_of_ended_jobs,
 )
 from belvedere.pipeline.store.checkpoint_scan import TableSource
 from belvedere.pipeline.store.client import PositionLease, Store
@@ -101,7 +101,7 @@ def run_backfill(
 ) -> Iterator[BackfillResult]:
     """Backfill these views; yields each one once it is readable. A view that is backfilled already
     is left unchanged, so that a job that died at its very end can be run again."""
-    remove_dead_checkpoints(store)
+    remove_checkpoints_of_ended_jobs(store)
     parts = partitions or spark.sparkContext.defaultParallelism
     views = _require_named_views(store, names)
     with lock_dead_backfill_jobs(store) as jobs:

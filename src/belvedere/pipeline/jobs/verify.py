@@ -45,7 +45,7 @@ from belvedere.pipeline.maintain.state_at_position import (
 from belvedere.pipeline.store.checkpoint import (
     Checkpoint,
     hold_temporary_checkpoint,
-    remove_dead_checkpoints,
+    remove_checkpoints_of_ended_jobs,
 )
 from belvedere.pipeline.store.client import PositionLease, Store
 from belvedere.pipeline.store.compiled_views import get_compiled_views
@@ -107,7 +107,7 @@ def verify_views(
     progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[VerifyResult]:
     """Verify views by name, one after the other."""
-    remove_dead_checkpoints(store)
+    remove_checkpoints_of_ended_jobs(store)
     parts = partitions or spark.sparkContext.defaultParallelism
     stored = store.take_position_lease()
     try:

@@ -23,7 +23,10 @@ from belvedere import failpoints
 from belvedere.errors import Error, InvalidInput, Unavailable, Unsupported
 from belvedere.execution.spark.failures import FAILURES, translate_failure
 from belvedere.pipeline.maintain import batch
-from belvedere.pipeline.store.checkpoint import hold_temporary_checkpoint, remove_dead_checkpoints
+from belvedere.pipeline.store.checkpoint import (
+    hold_temporary_checkpoint,
+    remove_checkpoints_of_ended_jobs,
+)
 from belvedere.pipeline.store.client import Store
 from belvedere.pipeline.store.tables import DefinitionCompiler, fetch_encoded_catalog
 from belvedere.views.state.claims import Claim
@@ -95,7 +98,7 @@ class GroupDriver:
     def claim_groups(self, names: Sequence[str]) -> None:
         """Claim the groups of these views, or all deferred groups without names. When one is
         refused, none stays claimed."""
-        remove_dead_checkpoints(self.store)
+        remove_checkpoints_of_ended_jobs(self.store)
         wanted = self._find_groups_of_views(names)
         self._attach_new_views(wanted)
         try:

@@ -71,7 +71,7 @@ class Checkpoint:
 def hold_temporary_checkpoint(store: Store) -> Iterator[Checkpoint]:
     """A checkpoint of the open store, removed at the end. Checkpoints of dead jobs are removed
     first."""
-    remove_dead_checkpoints(store)
+    remove_checkpoints_of_ended_jobs(store)
     with hold_new_job_directory(store, _PREFIX) as directory:
         try:
             with hold_checkpoint_in_directory(store, directory / "copy") as made:
@@ -90,7 +90,7 @@ def hold_checkpoint_in_directory(store: Store, directory: Path) -> Iterator[Chec
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def remove_dead_checkpoints(store: Store) -> None:
+def remove_checkpoints_of_ended_jobs(store: Store) -> None:
     """Remove the checkpoints of jobs whose drivers have ended."""
     with lock_dead_job_directories(store, _PREFIX) as found:
         for directory in found:

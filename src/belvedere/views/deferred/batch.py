@@ -112,7 +112,7 @@ def list_group_units(reader: Reader, group: int) -> list[MaintenanceUnit]:
     return found
 
 
-def compute_unit_batches(
+def compute_batch_per_unit(
     registry: MaintainerProvider, log: ChangeLog, reader: Reader, units: Sequence[MaintenanceUnit]
 ) -> Iterator[MaintenanceBatch]:
     """Compute a batch for each of these units up to the reader's position, or a part of the way to
@@ -483,7 +483,7 @@ def advance_units_one_batch(
         reader = commits.reader(snapshot)
         units = wanted(reader)
         with pause_cycle_collector():
-            batches = list(compute_unit_batches(registry, log, reader, units))
+            batches = list(compute_batch_per_unit(registry, log, reader, units))
     finally:
         commits.release(snapshot)
     for batch in batches:

@@ -41,7 +41,7 @@ class FailingPartFinder:
                 except InvalidInput:
                     part = self.find_failing_part(expression, row)
                     if part is not None:
-                        return describe_computation(part, row) + _describe_other_columns(
+                        return describe_computation(part, row) + _format_values_of_other_columns(
                             part, fields, row
                         )
         return None
@@ -75,7 +75,7 @@ def describe_computation(expression: e.Expression, row: Row) -> str:
     return f"{text} with {given}" if given else text
 
 
-def _describe_other_columns(part: e.Expression, fields: Fields, row: Row) -> str:
+def _format_values_of_other_columns(part: e.Expression, fields: Fields, row: Row) -> str:
     """The columns of the row that the part does not use: those of its group or key among them."""
     used = transform.columns_of(part)
     rest = [
