@@ -236,7 +236,7 @@ def _run_prepare(session: Session, statement: s.Prepare, _: Sequence[Any]) -> Re
         raise InvalidInput(
             "prepared statement already exists", sqlstate="42P05", name=statement.name
         )
-    bind.bind_prepared_statement(session, statement)  # refuse an invalid statement now
+    bind.resolve_prepared_source(session, statement)  # refuse an invalid statement now
     session.prepared[statement.name] = statement
     return Result("PREPARE")
 
@@ -252,7 +252,7 @@ def _run_execute_prepared(
     values = tuple(
         evaluate_constant_expression(session, one, parameters) for one in statement.arguments
     )
-    bound = bind.bind_prepared_statement(session, found)
+    bound = bind.resolve_prepared_source(session, found)
     if isinstance(bound, s.DataPlan):
         wanted = len(bound.parameters)
         if wanted != len(values):

@@ -151,7 +151,7 @@ def _find_utility_result_fields(session: Session, statement: s.Statement) -> Fie
             return VERIFY_FIELDS
         case s.Execute():
             found = session.prepared.get(statement.name)
-            bound = None if found is None else bind.bind_prepared_statement(session, found)
+            bound = None if found is None else bind.resolve_prepared_source(session, found)
             if isinstance(bound, s.DataPlan):
                 return bound.fields if bound.returns else None
             return None

@@ -38,7 +38,7 @@ from belvedere.views.delta.delta_tree import FullRecompute
 from belvedere.views.delta.leaf_lookups import IndexRequirement
 from belvedere.views.read.deferred_readers import (
     build_caught_up_reader,
-    build_reader_at_watermark,
+    build_tables_at_watermark,
 )
 from belvedere.views.registry.row_atomic_locks import build_row_atomic_participants
 from belvedere.views.state.schedule_groups import find_or_allocate_group
@@ -164,7 +164,7 @@ class ViewService:
         were wrong."""
         while True:
             with self._host.begin() as transaction:
-                tables, _ = self.open_reader_at_watermark(transaction, view)
+                tables, _ = self.open_tables_at_watermark(transaction, view)
                 wrong = self.registry.try_repair_view(self._commits, view, tables, transaction)
             if wrong is not None:
                 return wrong
@@ -183,9 +183,9 @@ class ViewService:
         """The transaction with deferred views brought to its position, for one read."""
         return build_caught_up_reader(self.registry, self._log, transaction, views)
 
-    def open_reader_at_watermark(self, transaction: Transaction, view: View) -> tuple[Reader, int]:
+    def open_tables_at_watermark(self, transaction: Transaction, view: View) -> tuple[Reader, int]:
         """A view's tables at the position the view has reached, and that position."""
-        return build_reader_at_watermark(self.registry, self._log, transaction, view)
+        return build_tables_at_watermark(self.registry, self._log, transaction, view)
 
     def trim_changefeeds(self) -> None:
         """Forget changes of views that are older than the views keep them."""

@@ -174,7 +174,7 @@ class Schedule:
         with judge.begin(at_least=judge.position) as reader:
             wrong += self._check_rows(reader)
             for view in reader.catalog.views:
-                tables, _ = judge.views.open_reader_at_watermark(reader, view)
+                tables, _ = judge.views.open_tables_at_watermark(reader, view)
                 made = DerivedRows(EmptyReader(reader.catalog))
                 judge.views.registry.get_view_maintainer(reader.catalog, view).backfill_state(
                     tables, made

@@ -54,7 +54,7 @@ class BackfillJob:
     def name(self) -> str:
         return self.directory.name
 
-    def is_view_pending(self, store: Store, view: int) -> bool:
+    def must_ingest_view(self, store: Store, view: int) -> bool:
         """Whether the view is still to be finished from the files of this job."""
         identity = store.identity()
         if view not in self.files or self.store_incarnation != (
@@ -66,10 +66,10 @@ class BackfillJob:
             store.call_owner_verb("fill_known", view=view, position=self.position, job=self.name)
         )
 
-    def has_pending_views(self, store: Store) -> bool:
+    def has_views_to_ingest(self, store: Store) -> bool:
         """Whether some view is pending; True also when the owner cannot be reached."""
         try:
-            return any(self.is_view_pending(store, view) for view in self.files)
+            return any(self.must_ingest_view(store, view) for view in self.files)
         except Unavailable:
             return True
 
@@ -83,7 +83,7 @@ def hold_backfill_job_directory(store: Store) -> Iterator[Path]:
             yield directory
         finally:
             job = _read_recorded_backfill_job(directory)
-            if job is None or not job.has_pending_views(store):
+            if job is None or not job.has_views_to_ingest(store):
                 shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -121,7 +121,7 @@ def lock_dead_backfill_jobs(store: Store) -> Iterator[list[BackfillJob]]:
         try:
             yield jobs
         finally:
-            waited_for = {job.directory for job in jobs if job.has_pending_views(store)}
+            waited_for = {job.directory for job in jobs if job.has_views_to_ingest(store)}
             for directory in found:
                 if directory not in waited_for:
                     shutil.rmtree(directory, ignore_errors=True)

@@ -106,7 +106,7 @@ def run_backfill(
     views = _require_named_views(store, names)
     with lock_dead_backfill_jobs(store) as jobs:
         known = {
-            view.id: job for view in views for job in jobs if job.is_view_pending(store, view.id)
+            view.id: job for view in views for job in jobs if job.must_ingest_view(store, view.id)
         }
         for view in views:
             if view.id in known:

@@ -101,7 +101,7 @@ def verify_view(session: Session, view: View) -> Row:
     """Recompute the view by DuckDB at the position it has reached, and compare, row for row."""
     host = session.host
     with host.begin() as transaction:
-        tables, position = host.views.open_reader_at_watermark(transaction, view)
+        tables, position = host.views.open_tables_at_watermark(transaction, view)
         expected, found = _compute_expected_and_stored_rows(session, view, tables, transaction)
     verified = _build_verify_row(view, position, expected, found)
     _, _, _, missing, unexpected, ok = verified

@@ -91,7 +91,7 @@ def bind_declared_types(
     return _bind_statement_tree(session, parsed.tree, types)
 
 
-def bind_prepared_statement(session: Session, statement: Prepare) -> Statement:
+def resolve_prepared_source(session: Session, statement: Prepare) -> Statement:
     (parsed,) = parse_statements(statement.source)
     return _bind_statement_tree(session, parsed.tree, statement.types)
 

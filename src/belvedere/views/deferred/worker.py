@@ -53,7 +53,7 @@ class MaintenanceScheduler:
         self._position: dict[int, int] = {}
         self._crowd: dict[int, float] = {}
 
-    def plan_due_groups(
+    def find_due_groups(
         self, schedules: dict[int, Schedule], reached: dict[int, int], position: int, now: float
     ) -> WorkerPlan:
         due: set[int] = set()
@@ -150,7 +150,7 @@ class MaintenanceWorker:
         deferred = self._deferred
         position, now = deferred.sample_published_position(), deferred.clock()
         schedules = deferred.get_schedules_by_group()
-        plan = pace.plan_due_groups(schedules, deferred.reached, position, now)
+        plan = pace.find_due_groups(schedules, deferred.reached, position, now)
         due, again_at = plan.due, deferred.find_next_retry_time()
         if again_at is not None and again_at <= now:
             due |= deferred.groups_to_retry

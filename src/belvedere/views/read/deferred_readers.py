@@ -40,7 +40,7 @@ def build_caught_up_reader(
     return OverlayReader(transaction, overlay, transaction.position, transaction.catalog)
 
 
-def build_reader_at_watermark(
+def build_tables_at_watermark(
     registry: MaintainerProvider, log: ChangeLog, transaction: Transaction, view: View
 ) -> tuple[Reader, int]:
     """The view's tables as of the view's watermark, and that position."""
