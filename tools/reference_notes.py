@@ -64,7 +64,7 @@ COLUMN_NOTES: dict[str, dict[str, str]] = {
         "tier": "what ran it last: python, duckdb, or the single-row fast path",
     },
     "belvedere.locks": {
-        "kind": "root: a row, or the top row of its hierarchy (docs/isolation.md); table: LOCK TABLE",
+        "kind": "root: a row, or the top row of its hierarchy; table: of LOCK TABLE",
         "key": "the key of that row in the store, in hexadecimal",
         "transaction": "who holds the lock or waits for it",
         "mode": "exclusive or share",
