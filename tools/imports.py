@@ -147,7 +147,7 @@ FOLDERS: dict[str, Order] = {
     ),
     "plan": (
         ("printer",),
-        ("row_repeat", "transform"),
+        ("plan_items", "row_repeat", "transform"),
         ("nodes",),
         ("access", "dml", "expression_printer", "frames", "representation"),
         ("expressions",),

@@ -28,7 +28,6 @@ SURFACE = (
     "python.context",
     "python.expressions.expression_source",
     "python.expressions.generated_function",
-    "python.expressions.outer_references",
     "python.few_rows_read",
     "python.operators.access",
     "python.operators.foreign_scans",

@@ -25,13 +25,13 @@ from belvedere.errors import InvalidInput, Unavailable, Unsupported
 from belvedere.execution.duckdb.engine import DuckEngine
 from belvedere.execution.memory_limit import RowLimitExceeded
 from belvedere.execution.python.compile import Wrap, compile_plan, compile_with_other_tier
-from belvedere.execution.python.expressions.outer_references import walk_plan
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.functions import Volatility
+from belvedere.plan.plan_items import walk_plan_items
 from belvedere.types import Row
 
 ROWS_MAX = 1000
@@ -190,18 +190,18 @@ def _is_linear_join(node: n.Node) -> bool:
 def _has_open_bound(access: paths.Access) -> bool:
     """Whether the access is narrowed by a value that is known only when it runs."""
     return access.kind is not paths.AccessKind.FULL and any(
-        isinstance(item, e.Parameter | e.OuterColumn) for item, _ in walk_plan(access, 0)
+        isinstance(item, e.Parameter | e.OuterColumn) for item in walk_plan_items(access)
     )
 
 
 def _has_parameter(access: paths.Access) -> bool:
-    return any(isinstance(item, e.Parameter) for item, _ in walk_plan(access, 0))
+    return any(isinstance(item, e.Parameter) for item in walk_plan_items(access))
 
 
 def _may_run_twice(node: n.Node) -> bool:
     """Whether running it has no effect and gives the same again. A quantified sub-query is left
     out too: its values are compared with each row."""
-    for item, _ in walk_plan(node, 0):
+    for item in walk_plan_items(node):
         if isinstance(item, e.SequenceCall | e.QuantifiedSubquery):
             return False
         function = getattr(item, "function", None)

@@ -19,11 +19,11 @@ from belvedere.execution import adaptive_plan
 from belvedere.execution.duckdb.engine import DuckEngine
 from belvedere.execution.memory_limit import RowLimitExceeded
 from belvedere.execution.python.compile import Wrap, compile_plan
-from belvedere.execution.python.expressions.outer_references import walk_plan
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
+from belvedere.plan.plan_items import walk_items_with_depth, walk_plan_items
 from belvedere.plan.row_repeat import find_repeat_column
 from belvedere.types import Row
 
@@ -129,7 +129,7 @@ class _FallbackPlan:
 def changes_data(node: n.Node) -> bool:
     return any(
         isinstance(item, n.Insert | n.Update | n.Delete | n.Lock | e.SequenceCall)
-        for item, _ in walk_plan(node, 0)
+        for item in walk_plan_items(node)
     )
 
 
@@ -217,7 +217,7 @@ def _expression_plans(node: n.Node) -> list[n.Node]:
         part = getattr(node, name)
         if id(part) in inputs:
             continue
-        for item, level in walk_plan(part, 0):
+        for item, level in walk_items_with_depth(part):
             if level == 0 and isinstance(
                 item, e.ScalarSubquery | e.Exists | e.QuantifiedSubquery | e.ArraySubquery
             ):

@@ -28,12 +28,13 @@ from belvedere.execution.duckdb.rows import TableRows, ragged_rows
 from belvedere.execution.duckdb.types import NotExact, RaggedNumeric, output_text
 from belvedere.execution.python.compile import Wrap, compile_plan, compile_with_other_tier
 from belvedere.execution.python.context import CompileContext
-from belvedere.execution.python.expressions.outer_references import dependence_of, walk_plan
+from belvedere.execution.python.expressions.outer_references import dependence_of
 from belvedere.execution.run import Rows, Run, scalar_value
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions import Volatility, duckdb_type
+from belvedere.plan.plan_items import walk_plan_items
 from belvedere.types import Kind, Row
 
 _NEVER_A_STATEMENT = (
@@ -201,7 +202,7 @@ class _TierSplit:
             isinstance(item, n.Scan)
             and depends_on_rows(item)
             and isinstance(self.catalog.get(item.relation), View)
-            for item, _ in walk_plan(node, 0)
+            for item in walk_plan_items(node)
         )
 
     def _try_lowering(self, node: n.Node, *, divides: bool) -> tuple[Rows | None, str]:
@@ -307,7 +308,7 @@ class _TierSplit:
 
 
 def _has_sort(node: n.Node) -> bool:
-    return any(isinstance(item, n.Sort) for item, _ in walk_plan(node, 0))
+    return any(isinstance(item, n.Sort) for item in walk_plan_items(node))
 
 
 def _returns_few_rows(node: n.Node) -> bool:
@@ -349,5 +350,5 @@ def _is_unstable(node: n.Node) -> bool:
     """Whether lowering evaluates an expression whose value may differ from run to run."""
     return any(
         isinstance(item, e.Call | e.Cast) and item.function.volatility is not Volatility.IMMUTABLE
-        for item, _ in walk_plan(node, 0)
+        for item in walk_plan_items(node)
     )

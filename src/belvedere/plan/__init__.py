@@ -13,6 +13,7 @@ In reading order; an entry uses only those before it:
     representation      equal values of different representation: 0 and -0, 1.0 and 1.00
     nodes               relational nodes over weighted rows: the other half of the plan language
     row_repeat          rows repeated as often as one of their columns says
+    plan_items          walks over the nodes of a plan and the expressions in them
     transform           traversal and rebuilding of plans and expressions
     printer             a printer of plans as indented trees, for EXPLAIN and for golden tests
 """
@@ -38,6 +39,7 @@ SURFACE = (
     "functions.registry",
     "nodes",
     "pattern_prefix",
+    "plan_items",
     "printer",
     "representation",
     "row_repeat",

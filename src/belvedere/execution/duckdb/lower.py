@@ -46,13 +46,12 @@ from belvedere.execution.duckdb.types import (
     type_text,
 )
 from belvedere.execution.python.expressions.outer_references import (
-    SUBQUERIES,
     dependence_of,
-    walk_plan,
 )
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.access import FULL
+from belvedere.plan.plan_items import SUBQUERIES, walk_items_with_depth, walk_plan_items
 from belvedere.types import BIGINT, Kind
 
 PAGE_ROWS_MAX = 1_000
@@ -389,7 +388,7 @@ def _no_rows(node: n.Values) -> DuckQuery:
 
 
 def has_subquery(expressions: object) -> bool:
-    return any(isinstance(item, SUBQUERIES) for item, _ in walk_plan(expressions, 0))
+    return any(isinstance(item, SUBQUERIES) for item in walk_plan_items(expressions))
 
 
 def _open_unless(shut: bool, parts: OpenSelect) -> DuckQuery:
@@ -442,7 +441,7 @@ def _is_single_row(node: n.Node) -> bool:
 
 def depends_on_rows(node: n.Scan) -> bool:
     """Whether the access reads rows around the scan; those of its own sub-queries do not count."""
-    for item, level in walk_plan(node.access, 0):
+    for item, level in walk_items_with_depth(node.access):
         match item:
             case e.OuterColumn() if item.depth > level:
                 return True

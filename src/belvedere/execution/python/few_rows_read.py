@@ -31,7 +31,6 @@ from belvedere.execution.memory_limit import Memory, RowLimitExceeded
 from belvedere.execution.python.compile import compile_over_rows, compile_plan
 from belvedere.execution.python.expressions.expression_source import ExpressionWriter
 from belvedere.execution.python.expressions.generated_function import GeneratedFunction
-from belvedere.execution.python.expressions.outer_references import walk_plan
 from belvedere.execution.python.operators.scans import index_slot_map
 from belvedere.execution.python.statements.key_range import (
     has_one_range,
@@ -53,6 +52,7 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.expressions import SequenceCall
+from belvedere.plan.plan_items import walk_plan_items
 from belvedere.plan.row_repeat import find_repeat_column
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
@@ -77,7 +77,7 @@ def compile_few_rows_read(catalog: Catalog, node: n.Node) -> FastPathRead | None
         scan = scan.input
     if not isinstance(scan, n.Scan) or not is_simple(stored):
         return None
-    if any(isinstance(item, SequenceCall) for item, _ in walk_plan(stored, 0)):
+    if any(isinstance(item, SequenceCall) for item in walk_plan_items(stored)):
         return None
     count = _find_first_rows_count(catalog, node, scan)
     if count is not None:

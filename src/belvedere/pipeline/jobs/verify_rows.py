@@ -17,7 +17,6 @@ from belvedere.catalog.relation_codecs import compiled_view
 from belvedere.errors import Error
 from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.python.context import row_keys
-from belvedere.execution.python.expressions.outer_references import walk_plan
 from belvedere.execution.spark.dataframes import leaf_number
 from belvedere.execution.spark.operators import TaskFailure, run_without_store
 from belvedere.execution.spark.types import to_values
@@ -27,6 +26,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.core.function import Environment
+from belvedere.plan.plan_items import walk_plan_items
 from belvedere.types import Row, SqlType
 from belvedere.values.decimals import EXACT
 from belvedere.views.delta.sessionless_run import ENVIRONMENT
@@ -36,7 +36,7 @@ ROWS = "row string"
 
 def is_row_wise_plan(plan: n.Node) -> bool:
     """Whether the plan maps every stored row to rows of the view independently of the others."""
-    for item, _ in walk_plan(plan, 0):
+    for item in walk_plan_items(plan):
         if isinstance(item, n.Limit | n.SetOperation | n.Aggregate):
             return False
         if isinstance(item, n.Join) and not item.lateral:

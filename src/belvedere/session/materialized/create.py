@@ -250,9 +250,9 @@ def _require_maintainable_query(statement: d.CreateMaterializedView) -> None:
 
 def _require_no_schedule_of_foreign(statement: d.CreateMaterializedView) -> None:
     """Refuse a schedule of what no log says has changed."""
-    table = find_foreign_table(statement.plan)
     given = [name for name, _ in statement.options if name in SCHEDULE_NAMES]
-    if table is not None and given:
+    table = find_foreign_table(statement.plan) if given else None
+    if table is not None:
         raise Unsupported(
             f"{given[0]} of a view over a foreign table",
             hint="REFRESH MATERIALIZED VIEW computes it again",

@@ -15,7 +15,6 @@ from belvedere.execution.choose_tier import (
     compile_for_tier,
 )
 from belvedere.execution.python.compile import Wrap
-from belvedere.execution.python.expressions.outer_references import walk_plan
 from belvedere.execution.python.few_rows_read import compile_few_rows_read
 from belvedere.execution.python.statements.few_rows_writes import compile_few_rows_write
 from belvedere.execution.python.statements.many_rows_insert import (
@@ -37,6 +36,7 @@ from belvedere.execution.run import Rows
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.core.function import Function
+from belvedere.plan.plan_items import walk_plan_items
 from belvedere.session.context.shared_state import SharedState
 from belvedere.session.context.statement_statistics import StatementRecord
 from belvedere.session.statement.immediate_checks import ImmediateChecks, find_statement_checks
@@ -163,7 +163,7 @@ class CompiledStatement:
         chosen = self.tier is Tier.AUTO and self.choice.tier is Tier.DIRECT
         if not chosen or not self.estimated or position <= self.position:
             return False
-        return any(isinstance(item, n.Scan) for item, _ in walk_plan(self.data.plan, 0))
+        return any(isinstance(item, n.Scan) for item in walk_plan_items(self.data.plan))
 
 
 def _reads_local_tables(shared: SharedState, data: DataPlan) -> bool:
@@ -188,7 +188,7 @@ def _strip_with_clauses(node: n.Node) -> n.Node:
 
 
 def _calls_environment_functions(node: n.Node) -> bool:
-    for item, _ in walk_plan(node, 0):
+    for item in walk_plan_items(node):
         for part in _list_called_functions(item):
             if part.environment:
                 return True

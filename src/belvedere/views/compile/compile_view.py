@@ -16,7 +16,7 @@ What has no delta is refused with the construct named.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -24,7 +24,6 @@ from typing import Any
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.view_options import ViewForm
 from belvedere.errors import Unsupported
-from belvedere.execution.python.expressions.outer_references import walk_plan
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
@@ -32,6 +31,7 @@ from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.core.function import Function, Volatility
 from belvedere.plan.functions.datetime.session_zone import depends_on_zone
 from belvedere.plan.functions.registry import resolve
+from belvedere.plan.plan_items import walk_plan_items
 from belvedere.types import BOOLEAN, JSON, TEXT, Kind, SqlType
 from belvedere.views.compile import colocated_layout, partitioned_layout
 from belvedere.views.compile.auxiliary_views import (
@@ -110,9 +110,10 @@ def compile_view(
 
 def _compile_full_recompute(plan: n.Node) -> MaintenancePlan:
     """A view that is recomputed in full whenever one of its tables changes."""
-    _refuse_sequences_and_parameters(plan)
+    items = list(walk_plan_items(plan))
+    _refuse_sequences_and_parameters(items)
     _require_key_encodable(plan.fields)
-    scans = [item.relation for item, _ in walk_plan(plan, 0) if isinstance(item, n.Scan)]
+    scans = [item.relation for item in items if isinstance(item, n.Scan)]
     tree = FullRecompute(plan, tuple(dict.fromkeys(scans)))
     return MaintenancePlan(tree, None, plan.fields, 1, _make_bag_read_plan_builder(plan.fields))
 
@@ -301,7 +302,8 @@ def require_deterministic(plan: n.Node) -> None:
     """Refuse functions whose result depends on more than the rows. PostgreSQL's output functions
     are stable because of settings that are fixed here, and those that read the time zone get that
     of the catalog, which is UTC: both count as immutable."""
-    name = find_undetermined_function(plan)
+    items = list(walk_plan_items(plan))
+    name = _find_undetermined_function(items)
     if name is not None:
         raise unsupported_construct_error(
             f"function {name}", "its result depends on more than the rows"
@@ -311,21 +313,12 @@ def require_deterministic(plan: n.Node) -> None:
         raise unsupported_construct_error(
             f"foreign table {table}", "changes of its rows are not in the log"
         )
-    _refuse_sequences_and_parameters(plan)
-
-
-def find_undetermined_function(plan: n.Node) -> str | None:
-    """The name of a function whose result depends on more than the rows; None without one."""
-    for _, function, arguments in _find_non_immutable_calls(plan):
-        stable = function.volatility is Volatility.STABLE
-        if not (stable and arguments and not function.environment):
-            return function.name
-    return None
+    _refuse_sequences_and_parameters(items)
 
 
 def find_foreign_table(plan: n.Node) -> str | None:
     """The name of a foreign table that the plan reads; None without one."""
-    scans = (item for item, _ in walk_plan(plan, 0) if isinstance(item, n.ForeignScan))
+    scans = (node for node in transform.walk_plan(plan) if isinstance(node, n.ForeignScan))
     return next((scan.name for scan in scans), None)
 
 
@@ -333,12 +326,14 @@ def find_untracked_dependency(plan: n.Node) -> str | None:
     """What makes the rows depend on more than tables whose changes are logged, in words; None:
     nothing."""
     table = find_foreign_table(plan)
-    return find_undetermined_function(plan) if table is None else f"foreign table {table}"
+    if table is not None:
+        return f"foreign table {table}"
+    return _find_undetermined_function(list(walk_plan_items(plan)))
 
 
 def find_zone_dependent_function(plan: n.Node) -> str | None:
     """The name of a function whose result depends on the time zone; None without one."""
-    for item, function, arguments in _find_non_immutable_calls(plan):
+    for item, function, arguments in _find_non_immutable_calls(list(walk_plan_items(plan))):
         results = item.fields if isinstance(item, n.TableCall) else (item,)
         types = tuple(argument.type for argument in arguments)
         zoned = any(depends_on_zone(function, types, result.type) for result in results)
@@ -347,19 +342,28 @@ def find_zone_dependent_function(plan: n.Node) -> str | None:
     return None
 
 
+def _find_undetermined_function(items: Iterable[Any]) -> str | None:
+    """The name of a function whose result depends on more than the rows; None without one."""
+    for _, function, arguments in _find_non_immutable_calls(items):
+        stable = function.volatility is Volatility.STABLE
+        if not (stable and arguments and not function.environment):
+            return function.name
+    return None
+
+
 def _find_non_immutable_calls(
-    plan: n.Node,
+    items: Iterable[Any],
 ) -> Iterator[tuple[Any, Function, tuple[e.Expression, ...]]]:
     """Every call of a function that is not immutable, with the function and its arguments."""
-    for item, _ in walk_plan(plan, 0):
+    for item in items:
         function = getattr(item, "function", None)
         if isinstance(function, Function) and function.volatility is not Volatility.IMMUTABLE:
             arguments = (item.operand,) if isinstance(item, e.Cast) else item.arguments
             yield item, function, arguments
 
 
-def _refuse_sequences_and_parameters(plan: n.Node) -> None:
-    for item, _ in walk_plan(plan, 0):
+def _refuse_sequences_and_parameters(items: Iterable[Any]) -> None:
+    for item in items:
         if isinstance(item, e.SequenceCall | e.Parameter):
             raise unsupported_construct_error(
                 type(item).__name__.lower(), "its value is not that of a row"

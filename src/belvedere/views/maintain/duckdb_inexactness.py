@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from belvedere.execution.python.expressions.outer_references import walk_plan
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.core.function import Function, Volatility
+from belvedere.plan.plan_items import walk_plan_items
 from belvedere.plan.representation import lacks_canonical_key
 from belvedere.types import Kind
 from belvedere.views.compile.compile_view import MaintenancePlan
@@ -32,11 +32,11 @@ _NUMERIC_AMOUNTS = 3
 
 def find_refusal_reason(compiled: MaintenancePlan) -> str | None:
     plan, group = compiled.tree.plan, compiled.group
-    found = [item for item, _ in walk_plan(plan, 0)]
+    found = list(walk_plan_items(plan))
     if group is not None:
         if not all(keep.form or keep.width == _NUMERIC_AMOUNTS for keep in group.linear_aggregates):
             return "sums of floats and of squares are exact in Python only"
-        found += [item for one in (group.groups, group.calls) for item, _ in walk_plan(one, 0)]
+        found += [item for one in (group.groups, group.calls) for item in walk_plan_items(one)]
     shown = _collect_final_operator_ids(plan) if group is None else set()
     chosen = (
         field

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.plan.functions.core.function import Function, Volatility
-from belvedere.types import Kind, SqlType
+from belvedere.plan.functions.core.function import Volatility
+from belvedere.plan.plan_items import SUBQUERIES, walk_items_with_depth, walk_plan_items
+from belvedere.types import Kind
 
-SUBQUERIES = (e.ScalarSubquery, e.Exists, e.QuantifiedSubquery, e.ArraySubquery)
 _NEVER_CONSTANT = (e.Column, e.OuterColumn, e.SequenceCall, *SUBQUERIES)
-_OPAQUE = (Function, SqlType, str, int, float, bytes)
 
 
 class Dependence(NamedTuple):
@@ -28,7 +25,7 @@ def dependence_of(plan: n.Node) -> Dependence:
     depths: list[int] = []
     read: set[int] = set()
     bound: set[int] = set()
-    for item, level in walk_plan(plan, 0):
+    for item, level in walk_items_with_depth(plan):
         match item:
             case e.OuterColumn() if item.depth > level:
                 depths.append(item.depth - level)
@@ -53,7 +50,7 @@ def nearest_columns(plan: n.Node) -> tuple[int, ...] | None:
     """The columns of the nearest outer row that decide the result; None when it depends on more, or
     when equal values of them may differ in representation."""
     columns: set[int] = set()
-    for item, level in walk_plan(plan, 0):
+    for item, level in walk_items_with_depth(plan):
         match item:
             case e.OuterColumn() if item.depth == level + 1:
                 if item.type.kind not in _ONE_FORM:
@@ -70,42 +67,9 @@ def nearest_columns(plan: n.Node) -> tuple[int, ...] | None:
 
 def is_constant(expression: e.Expression) -> bool:
     """Whether the value is the same for all rows, at all times and for any data."""
-    for item, _ in walk_plan(expression, 0):
+    for item in walk_plan_items(expression):
         if isinstance(item, _NEVER_CONSTANT):
             return False
         if isinstance(item, e.Call | e.Cast) and item.function.volatility is Volatility.VOLATILE:
             return False
     return True
-
-
-def walk_plan(item: Any, level: int) -> Iterator[tuple[Any, int]]:
-    """Every node and expression below `item`, each before those below it, with its depth in nested
-    queries."""
-    stack = [(item, level)]
-    while stack:
-        item, level = stack.pop()
-        if item is None or isinstance(item, _OPAQUE):
-            continue
-        if isinstance(item, tuple) and not hasattr(item, "_fields"):
-            stack += [(part, level) for part in reversed(item)]
-            continue
-        yield item, level
-        stack += [
-            (value, level + 1 if _opens_query(item, name) else level)
-            for name, value in reversed(_list_children(item))
-        ]
-
-
-def _opens_query(item: Any, name: str) -> bool:
-    """Whether the child of this name sees the rows of `item` as outer rows."""
-    return (isinstance(item, SUBQUERIES) and name == "plan") or (
-        isinstance(item, n.Join) and item.lateral and name == "right"
-    )
-
-
-def _list_children(item: Any) -> list[tuple[str, Any]]:
-    if isinstance(item, tuple):
-        return list(zip(item._fields, item))  # type: ignore[attr-defined]
-    if not dataclasses.is_dataclass(item):
-        return []
-    return [(field.name, getattr(item, field.name)) for field in dataclasses.fields(item)]

@@ -24,12 +24,12 @@ from belvedere.execution.python.context import CompileContext
 from belvedere.execution.python.expressions.generated_function import (
     tuple_source,
 )
-from belvedere.execution.python.expressions.outer_references import walk_plan
 from belvedere.execution.python.statements.key_range import is_known_value
 from belvedere.execution.run import Services
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
+from belvedere.plan.plan_items import walk_plan_items
 from belvedere.txn.contracts import Reader, SingleRowCommits
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
@@ -135,7 +135,7 @@ def key_source(
 
 def is_simple(expression: e.Expression | n.Node) -> bool:
     """Whether it needs nothing but its row, parameters and sequences."""
-    for item, _ in walk_plan(expression, 0):
+    for item in walk_plan_items(expression):
         if isinstance(item, _MORE):
             return False
         if isinstance(item, _CALLS) and item.function.environment:

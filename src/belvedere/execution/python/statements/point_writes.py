@@ -23,7 +23,6 @@ from belvedere.execution.python.expressions.generated_function import (
     GeneratedFunction,
     tuple_source,
 )
-from belvedere.execution.python.expressions.outer_references import walk_plan
 from belvedere.execution.python.statements.dml import compile_rules, row_narrower, row_widener
 from belvedere.execution.python.statements.point_statements import (
     FastPathCommit,
@@ -43,6 +42,7 @@ from belvedere.execution.python.statements.row_change_source import (
 )
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
+from belvedere.plan.plan_items import walk_plan_items
 from belvedere.txn.contracts import SingleRowCommits
 from belvedere.txn.transaction import table_rows as stored_rows
 from belvedere.txn.transaction.root_keys import root_finder
@@ -340,7 +340,7 @@ def _single_row_values(node: n.Node) -> tuple[e.Expression, ...] | None:
 
 
 def _is_short(expressions: Iterable[e.Expression]) -> bool:
-    return all(sum(1 for _ in walk_plan(one, 0)) <= INLINE_PARTS_MAX for one in expressions)
+    return all(sum(1 for _ in walk_plan_items(one)) <= INLINE_PARTS_MAX for one in expressions)
 
 
 def can_generate_update(catalog: Catalog, node: n.Update) -> bool:

@@ -15,7 +15,6 @@ from belvedere.catalog.relation_codecs import compiled_table
 from belvedere.errors import InvalidInput
 from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.python.context import CompileContext
-from belvedere.execution.python.expressions.outer_references import walk_plan
 from belvedere.execution.python.operators.access import compile_keys, compile_ranges
 from belvedere.interfaces.verbs.leases import SnapshotLease
 from belvedere.interfaces.verbs.peer import Arguments, Peer
@@ -23,6 +22,7 @@ from belvedere.interfaces.verbs.read import queries
 from belvedere.interfaces.verbs.read.relations import NamedRelation
 from belvedere.plan import nodes as n
 from belvedere.plan.access import AccessKind
+from belvedere.plan.plan_items import walk_plan_items
 from belvedere.session.session import Session
 from belvedere.values.quoting import quote_identifier
 
@@ -123,7 +123,7 @@ def _find_scan(session: Session, found: NamedRelation, condition: FilterConditio
     plan = session.expand_views_and_optimize(
         queries.bind_select(session, text, condition.parameters).plan
     )
-    scans = [node for node, _ in walk_plan(plan, 0) if isinstance(node, n.Scan)]
+    scans = [node for node in walk_plan_items(plan) if isinstance(node, n.Scan)]
     mine = [scan for scan in scans if scan.relation == found.item.id]
     return mine[0] if len(scans) == len(mine) == 1 else None
 

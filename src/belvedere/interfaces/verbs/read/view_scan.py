@@ -14,13 +14,13 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Maintenance, View
 from belvedere.catalog.relation_codecs import compiled_view
 from belvedere.execution.python.compile import compile_plan
-from belvedere.execution.python.expressions.outer_references import walk_plan
 from belvedere.interfaces.verbs.leases import SnapshotLease
 from belvedere.interfaces.verbs.peer import Peer
 from belvedere.interfaces.verbs.read import queries
 from belvedere.interfaces.verbs.read.relations import NamedRelation
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
+from belvedere.plan.plan_items import walk_plan_items
 from belvedere.session.session import Session
 from belvedere.txn.contracts import Reader
 from belvedere.txn.history.readers import ReaderWrapper
@@ -41,10 +41,7 @@ def view_range(peer: Peer, held: SnapshotLease, view: View) -> KeyRange | None:
 
 def _is_row_by_row(peer: Peer, catalog: Catalog, view: View) -> bool:
     require_readable_view(view)
-    nodes = [
-        node
-        for node, _ in walk_plan(peer.database.views.registry.build_reading_plan(catalog, view), 0)
-    ]
+    nodes = list(walk_plan_items(peer.database.views.registry.build_reading_plan(catalog, view)))
     plain = all(
         isinstance(node, n.Project | n.Filter | n.Scan)
         for node in nodes
