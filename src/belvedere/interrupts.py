@@ -85,7 +85,7 @@ class RunningStatement(threading.local):
 
 running = RunningStatement()
 POLL_S = 0.1
-"""How often whoever waits looks whether the statement has to stop."""
+"""How often a waiting thread checks whether the statement has to stop."""
 
 
 def begin_statement(check: Callable[[], None]) -> None:

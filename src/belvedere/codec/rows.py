@@ -262,7 +262,7 @@ def _contiguous_groups(fields: list[RowField]) -> list[list[RowField]]:
 def _splice_source(
     fields: list[RowField], values: list[str], name: str, space: dict[str, Any]
 ) -> str:
-    """A statement that returns the row with these fields, in byte order, packed anew; `space` gets
+    """A statement that returns the row with these fields, in byte order, packed again; `space` gets
     what it needs."""
     left = iter(values)
     parts, at = [], 0

@@ -3,7 +3,7 @@
 It has what a door uses of a `Session`, so connection, cursor and shell are the same for both. One
 thread at a time may use it; `cancel` may come from any.
 
-Ctrl-C while the owner works stops the statement, and the session goes on. When it comes in the
+Ctrl-C while the owner works stops the statement, and the session continues. When it comes in the
 middle of a frame, or when the owner is gone, the session is lost with its transaction: every later
 statement is refused with 08006, and the program connects again.
 """

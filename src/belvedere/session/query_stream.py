@@ -1,6 +1,6 @@
 """A query whose rows are computed as they are fetched.
 
-It reads through a fork of its transaction, so it goes on showing what the statement saw at its
+It reads through a fork of its transaction, so it keeps showing what the statement saw at its
 beginning, while the session runs other statements, commits or rolls back. Its snapshot is kept
 until it has ended or is closed.
 

@@ -1,8 +1,8 @@
 """How large a value may become: functions that make one larger than their arguments ask first.
 
 A statement may make values of a quarter of the memory it may use, so that a function's arguments
-and result fit in it together. Whoever runs statements says so for its thread; other threads (those
-of DuckDB, tasks of Spark) make values up to the size that a store holds.
+and result fit in it together. Code that runs statements says so for its thread; other threads
+(those of DuckDB, tasks of Spark) make values up to the size that a store holds.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def limit_value_size(limit: int) -> None:
 
 
 def require_value_size(size: int) -> None:
-    """53200 when a value of this size is larger than it may be. Whoever makes many large values can
-    be stopped here."""
+    """53200 when a value of this size is larger than it may be. Code that makes many large values
+    can be stopped here."""
     if size <= ALWAYS_ALLOWED:
         return
     interrupts.check_statement()

@@ -35,7 +35,7 @@ from belvedere.txn.row_atomic.node import Node, NodeSettings
 TABLE = b"\x10\x00\x00\x00\x64"
 VIEW = b"\x10\x00\x00\x00\x65"
 RESUMES_PER_COMMIT = 9
-"""How often the code of a node goes on for one transaction: its CPU time is spread over these."""
+"""How often the code of a node continues for one transaction: its CPU time is spread over these."""
 
 QUIET = NetworkFaults(
     parted=0.0,

@@ -2,7 +2,7 @@
 
 Five views, three sizes, and 1, 10 and 50 % of the rows changed: a third of these is updated, a
 third deleted, a third inserted. The views are deferred, so that REFRESH applies what has changed;
-in PostgreSQL it computes the view anew. Both get the same statements, and take turns view by view.
+in PostgreSQL it computes the view again. Both get the same statements, and take turns view by view.
 After each turn the two views are compared row for row, and rows that differ are counted.
 
 A second figure of each cell is the time of the processor, on Linux: of this process with its

@@ -9,7 +9,7 @@ A copy starts as stored rows, whose columns are decoded when they are first read
 that sends single columns, as those that were read, and others are fetched when they are. It becomes
 a table of DuckDB, read up to twice as fast and updated in place, when that will pay: a statement is
 repeated, the columns have been read often, or many rows have changed. For that alone no column is
-fetched: where some are missing, many changed rows make it begin anew.
+fetched: where some are missing, many changed rows make it begin again.
 
     position   how far the log has been read, the same for all copies
     pending    the changes up to that position that a copy does not contain yet

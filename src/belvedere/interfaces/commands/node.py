@@ -1,7 +1,7 @@
 """The command `belvedere node`: a process that tends a database on HBase, until it is stopped.
 
 Every process that has the database open maintains deferred views, sweeps up after dead ones and
-goes on with their backfills; a node does it while no application runs. Beyond that it folds the
+continues their backfills; a node does it while no application runs. Beyond that it folds the
 sums of views, removes old versions of rows and trims the log. Any number of nodes may run at once.
 """
 

@@ -81,7 +81,7 @@ def maintain(
     master: Annotated[str, Master] = MASTER,
 ) -> None:
     """Bring deferred views forward by Structured Streaming. Naming a view takes its whole group;
-    the worker of the store's owner goes on when this ends."""
+    the worker of the store's owner continues when this ends."""
     with _spark_command():
         from belvedere.pipeline.jobs import maintain as following  # heavy
 

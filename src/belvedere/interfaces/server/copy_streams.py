@@ -49,7 +49,7 @@ class ReceivedText(io.TextIOWrapper):
         return super().seek(at, whence)
 
     def forget_data(self) -> None:
-        """Ask the client anew at the next COPY."""
+        """Ask the client again at the next COPY."""
         if self._received:
             self._received = False
             super().seek(0)

@@ -135,7 +135,7 @@ class Listener:
             if client.session is not None:
                 client.session.cancel()
             with contextlib.suppress(OSError):  # it may have gone by itself
-                # Of the descriptor: its thread goes on using the TLS layer above it.
+                # Of the descriptor: its thread keeps using the TLS layer above it.
                 socket.socket.shutdown(client.reader.connection, socket.SHUT_RD)
         deadline = time.monotonic() + END_PATIENCE_S
         for client in clients:

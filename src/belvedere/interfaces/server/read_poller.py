@@ -53,7 +53,7 @@ class PolledClient(Protocol):
         """The answer to a request that is a point read; None: it is not, and nothing was done."""
 
     def continue_with(self, received: bytes, unsent: bytes) -> None:
-        """What its own thread goes on with: a request, or the rest of an answer."""
+        """What its own thread continues with: a request, or the rest of an answer."""
 
 
 class _LentClient:

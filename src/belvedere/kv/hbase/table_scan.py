@@ -62,7 +62,7 @@ def scan_table(
 
 
 def _read_page(exchange: Exchange, scan: TableScan, page: int) -> tuple[list[TableRow], TableScan]:
-    """A page, and the scan as it goes on: with a filter it gets half of the time."""
+    """A page, and the scan as it continues: with a filter it gets half of the time."""
     filtered = scan.filter is not None and not scan.filters_here
     try:
         seconds = exchange.seconds_max / (2 if filtered else 1)

@@ -95,7 +95,7 @@ class SessionServices:
                 held.append(False)
                 continue
             if wait and not transaction.isolation.snapshot_per_statement:
-                transaction.require_unchanged(encoded)  # whoever has locked it
+                transaction.require_unchanged(encoded)  # by the transaction that has locked it
             root = encoded
             if find is not None:
                 root = find(encoded, table.decode(value), transaction)

@@ -216,7 +216,7 @@ def _choose_strategy_now(session: Session, entry: CompiledStatement) -> ReadDeci
     with ExitStack() as stack:
         transaction = session.transactions.open or stack.enter_context(session.host.begin())
         if any(transaction.catalog.get(view.id) is not view for view in entry.deferred):
-            return None  # planned anew first
+            return None  # planned again first
         at = _collect_read_situation(session, entry, transaction)
         return _choose_strategy_in_transaction(session, entry, transaction, at)
 

@@ -152,7 +152,7 @@ def _is_plan_usable(session: Session, entry: CompiledStatement) -> bool:
 
 
 def _drop_slow_plan(session: Session, shape: LiteralShape, entry: CompiledStatement) -> None:
-    """A plan that became slow because the data has changed is made anew, another one is not."""
+    """A plan that became slow because the data has changed is made again, another one is not."""
     if entry.has_stale_estimates(session.host.visibility.published_snapshot.position):
         session.shared.drop_plan_and_samples(entry)
         shape.plans = {}

@@ -81,7 +81,7 @@ def restore(
     position: int | None = None,
 ) -> int:
     """Make a store at `destination` from a backup, at `position` or where the backup ends.
-    `rebuild_views` makes the rows of views anew after a rewind, which does not reach them."""
+    `rebuild_views` computes the rows of views again after a rewind, which does not reach them."""
     files.refuse_unfinished(backup)
     if not (backup / files.BACKUP_FILE).exists():
         raise InvalidInput(

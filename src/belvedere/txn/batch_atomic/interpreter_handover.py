@@ -16,8 +16,8 @@ TURN_S = 0.00005
 
 
 class InterpreterHandover:
-    """Entered and left by every commit that waits, from any thread, without a lock: whoever waits
-    for one gives the interpreter away. What they race for is only when turns get longer again. A
+    """Entered and left by every commit that waits, from any thread, without a lock: a waiting
+    thread gives the interpreter away. What they race for is only when turns get longer again. A
     commit that was interrupted before it could leave is forgotten with the object it came with."""
 
     __slots__ = ("_usual_s", "_waiting")

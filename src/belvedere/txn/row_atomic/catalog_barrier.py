@@ -6,7 +6,7 @@ will see the new version and give up. The barrier waits for those locks, or brea
 then is a snapshot complete with respect to the old catalog.
 
 `CatalogCache` has the catalogs that a node has read, so that a snapshot rarely has to look for its
-own. Whoever reads one whose version is not written yet writes it.
+own. A reader of one whose version is not written yet writes it.
 """
 
 from __future__ import annotations

@@ -277,8 +277,8 @@ class SettlerThread:
             try:
                 self._settle(self._under_way)
             except Error:
-                # The commits stand. Whoever needs their rows or locks does the rest, and is told
-                # what is wrong with them.
+                # The commits stand. The next process that meets them
+                # does the rest, and is told what is wrong with them.
                 self.failures += 1
             finally:
                 with self._changed:

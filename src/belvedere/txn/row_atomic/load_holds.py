@@ -5,9 +5,9 @@ locks: a commit that writes to a held table gives up its locks and waits. So aft
 and everybody who had locks before it is over, nobody else changes these tables. That costs commits
 that meet no hold nothing.
 
-A hold belongs to an attempt and names its primary lock. As with locks, whoever finds the attempt's
-node silent ends the attempt, and only then removes the hold; and, where the attempt was not
-committed, the parts of the record that it had written. Whether it was says its outcome cell.
+A hold belongs to an attempt and names its primary lock. As with locks, a process that finds the
+attempt's node silent ends the attempt, and only then removes the hold; and, where the attempt was
+not committed, the parts of the record that it had written. Whether it was says its outcome cell.
 """
 
 from __future__ import annotations

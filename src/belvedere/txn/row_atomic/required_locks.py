@@ -54,7 +54,7 @@ def required_locks(
         found.update(_claim_locks(change, catalog, roots))
     for participant in participants:
         for request in participant.locks(intent.changes, reader):
-            # Whoever removes a parent takes its root lock as well: with that, a child needs no
+            # Removing a parent takes its root lock as well: with that, a child needs no
             # guard. But the children of others have nothing else against which one removes it.
             if request.kind != "parent" or request.side != CHILDREN or request.key not in roots:
                 found.add(request)

@@ -433,7 +433,7 @@ class Transaction:
         self._locks.release(self.id, [one for one in locks if locked_resource(one) not in held])
 
     def fork_for_reading(self) -> Transaction:
-        """A transaction that goes on showing what this one shows now. It writes nothing, and the
+        """A transaction that keeps showing what this one shows now. It writes nothing, and the
         caller rolls it back. What it reads counts as read by this one."""
         fork = Transaction.__new__(Transaction)
         for name in Transaction.__slots__:

@@ -1,7 +1,7 @@
 """An upper bound of the steps that a backtracking matcher takes, found from the pattern alone.
 
 A repetition of characters has as many ways to end as the text has positions, unless what may follow
-cannot begin with one of them: then only one way goes on. The ways of a sequence multiply; a
+cannot begin with one of them: then only one way continues. The ways of a sequence multiply; a
 repetition of what itself has several ways multiplies without bound. Sets of characters are sets of
 129 bits here: the ASCII ones, and one for all others.
 """

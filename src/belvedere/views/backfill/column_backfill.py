@@ -3,8 +3,8 @@ its tables, and the store gets every entry once, in the order of keys.
 
 Many entries go to the store as sorted files, which it takes in whole, few as batches. After each
 the progress is the key that follows it. A backfill that is resumed evaluates the definition again,
-at the position it began at, and goes on from that key. The progress is there before the first file,
-so that a file whose progress was not written is written again, or erased.
+at the position it began at, and continues from that key. The progress is there before the first
+file, so that a file whose progress was not written is written again, or erased.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class BatchEstimates:
     def difference_limit_changes(
         self, view: View, maintainer: ViewMaintainer, span: PositionSpan
     ) -> float:
-        """From about how many changes on computing the view anew is cheaper than the touched
+        """From about how many changes on computing the view again is cheaper than the touched
         partitions."""
         expected = self._costs.scale_to_measured_seconds
         whole_s = self.estimate_view_refill_s(view, maintainer, span)

@@ -196,7 +196,7 @@ class TierSelector:
         self, view: View, maintainer: ViewMaintainer, seconds: float, rows: float
     ) -> float:
         """The same for a refill of so many seconds once the columns of its tables, of so many rows,
-        are brought up to date: change by change, or read anew where that is cheaper."""
+        are brought up to date: change by change, or read again where that is cheaper."""
         least = self.refill_min_changes
         if least == math.inf or self.find_duckdb_refusal(maintainer) is not None:
             return math.inf

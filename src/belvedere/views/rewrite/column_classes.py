@@ -68,7 +68,7 @@ class ColumnClasses:
 
 def move_column(column: e.Column, place: int) -> e.Column:
     """The column at another place of the row, without a name; itself where it is that already, so
-    that the expressions around it need not be made anew."""
+    that the expressions around it need not be rebuilt."""
     if place == column.index and not column.name:
         return column
     return e.Column(place, column.type)

@@ -189,12 +189,12 @@ def _needs_collecting(call: e.AggregateCall) -> bool:
 
 def _compile_one_group(each: Rows, calls: list[CompiledAggregate]) -> Rows:
     def aggregate_rows(run: Run) -> Iterator[Row]:
-        reckoners = [call(run) for call in calls]
-        states = [one.initial() for one in reckoners]
-        steps = [one.step for one in reckoners]
+        bound_calls = [call(run) for call in calls]
+        states = [one.initial() for one in bound_calls]
+        steps = [one.step for one in bound_calls]
         for row in each(run):
             states = [step(state, row) for step, state in zip(steps, states)]
-        yield tuple([one.result(state) for one, state in zip(reckoners, states)])
+        yield tuple([one.result(state) for one, state in zip(bound_calls, states)])
 
     return aggregate_rows
 
@@ -266,10 +266,10 @@ def _compile_groups(
     each: Rows, calls: list[CompiledAggregate], key_of: BindRun, values_of: BindRun
 ) -> Rows:
     def aggregate_groups(run: Run) -> Iterator[Row]:
-        reckoners = [call(run) for call in calls]
-        groups = _accumulate_groups(run, each(run), reckoners, key_of(run), values_of(run))
+        bound_calls = [call(run) for call in calls]
+        groups = _accumulate_groups(run, each(run), bound_calls, key_of(run), values_of(run))
         for values, states in groups.values():
-            yield values + tuple([one.result(s) for one, s in zip(reckoners, states)])
+            yield values + tuple([one.result(s) for one, s in zip(bound_calls, states)])
 
     return aggregate_groups
 
@@ -280,17 +280,17 @@ GroupStates = dict[Any, tuple[Row, list[Any]]]
 def _accumulate_groups(
     run: Run,
     rows: Iterable[Row],
-    reckoners: list[BoundAggregate],
+    bound_calls: list[BoundAggregate],
     key: Callable[[Row], Any],
     values: Callable[[Row], Row],
 ) -> GroupStates:
     groups: GroupStates = {}
-    steps = list(enumerate([one.step for one in reckoners]))
+    steps = list(enumerate([one.step for one in bound_calls]))
     for row in rows:
         at = key(row)
         group = groups.get(at)
         if group is None:
-            group = groups[at] = (values(row), [one.initial() for one in reckoners])
+            group = groups[at] = (values(row), [one.initial() for one in bound_calls])
             if not len(groups) % CHUNK_ROWS:
                 run.memory.reserve_rows(CHUNK_ROWS, row)
         states = group[1]
@@ -310,18 +310,18 @@ def _compile_grouping_sets(
     sets = [(frozenset(one), _grouping_values(node, frozenset(one))) for one in node.grouping_sets]
 
     def aggregate_sets(run: Run) -> Iterator[Row]:
-        reckoners = [call(run) for call in calls]
+        bound_calls = [call(run) for call in calls]
         key, values = of_groups[0](run), of_groups[1](run)
         found = run.memory.hold_rows(each(run))
         for chosen, numbers in sets:
             mask = [i in chosen for i in range(width)]
             groups = _accumulate_groups(
-                run, found, reckoners, _mask_columns(key, mask), _mask_columns(values, mask)
+                run, found, bound_calls, _mask_columns(key, mask), _mask_columns(values, mask)
             )
             if not chosen and not groups:
-                groups[()] = ((None,) * width, [one.initial() for one in reckoners])
+                groups[()] = ((None,) * width, [one.initial() for one in bound_calls])
             for group, states in groups.values():
-                results = [one.result(s) for one, s in zip(reckoners, states)]
+                results = [one.result(s) for one, s in zip(bound_calls, states)]
                 yield (*group, *results, *numbers)
 
     return aggregate_sets

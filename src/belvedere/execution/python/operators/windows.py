@@ -150,7 +150,7 @@ def _compute_column(
 def _aggregate_frames(
     run: Run, call: CompiledAggregate, rows: list[Row], frames: Sequences
 ) -> list[Any]:
-    reckoner = call(run)
+    bound_call = call(run)
     values: list[Any] = []
     state: Any = None
     seen: Sequence[int] | None = None
@@ -169,9 +169,9 @@ def _aggregate_frames(
             assert seen is not None
             added: Sequence[int] = frame[len(seen) :]
         else:
-            state, added = reckoner.initial(), frame
+            state, added = bound_call.initial(), frame
         for i in added:
-            state = reckoner.step(state, rows[i])
-        values.append(reckoner.result(state))
+            state = bound_call.step(state, rows[i])
+        values.append(bound_call.result(state))
         seen = frame
     return values

@@ -5,7 +5,7 @@ shape.
 
 One regular expression finds plain strings and plain decimal numbers. Everything else stays in the
 shape as it is written: other spellings (`E'..'`, `1e5`, `0x1F`), quoted names, comments. What is
-taken may even be no literal (a number in a comment), so whoever uses a shape checks once, by the
+taken may even be no literal (a number in a comment), so the user of a shape checks once, by the
 tokens of one text, that all that was taken are tokens. Then they are for every text of the shape: a
 marker says the kind of the token and for integers its type, and a token of that kind ends where the
 marker ends.

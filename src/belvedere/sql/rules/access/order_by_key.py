@@ -1,7 +1,7 @@
 """Removes sorts that an access path makes needless: it gives rows in the order of its key.
 
 A sort is removed when the access path already chosen has its order; if sub-queries are evaluated
-over the rows, only below a limit. Below a limit the access path is chosen anew, because reading in
+over the rows, only below a limit. Below a limit the access path is chosen again, because reading in
 order means reading little there (`ordered_access`).
 """
 

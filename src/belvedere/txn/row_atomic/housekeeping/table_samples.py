@@ -3,7 +3,7 @@
     26 relation, position, node     s: what the process made of the rows as of the position
 
 No lock is taken, and nothing rests on them: a sample that is lost, or written twice, changes plans
-at most. Whoever writes one removes those that it found to be of no use any more.
+at most. A process that writes one removes those that it found to be of no use any more.
 """
 
 from __future__ import annotations

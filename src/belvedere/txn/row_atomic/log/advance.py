@@ -209,7 +209,7 @@ def build_advance(
 ) -> tuple[CheckAndMutate, Positions] | None:
     """The compare-and-set by which a writer that has written the cells of these records, by
     position, moves `applied` to the last of them, and what it moves it to. None when another
-    position before them, or between them, is still open: then whoever needs them helps."""
+    position before them, or between them, is still open: then the process that needs them helps."""
     positions, stored, shared = decode_positions(cells)
     moved = positions
     for position, record in records:

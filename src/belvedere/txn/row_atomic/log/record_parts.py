@@ -4,8 +4,8 @@
     part w .. n-1   the body, cut into pieces
 
 So a record of any size is written and applied in pieces of work that are short, and with memory for
-one of them. The log row says how many parts are applied: whoever goes on, after the writer has
-died, begins there. Writing the cells of a part twice changes nothing.
+one of them. The log row says how many parts are applied: the process that continues, after the
+writer has died, begins there. Writing the cells of a part twice changes nothing.
 """
 
 from __future__ import annotations
