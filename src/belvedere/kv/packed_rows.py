@@ -4,21 +4,23 @@ Most scans want columns, not rows. From here a column is taken with a few operat
 thousands of rows, where making a cell object for every value costs more than all the rest of a
 scan. As a sequence it is rows like those of every other scan, made when they are asked for.
 
-Only rows with at most one version of each column can be packed.
+Only rows with at most one version of each column can be packed. numpy is loaded with the first of
+them: an embedded store has none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, overload
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from belvedere.kv.cell import Cell, Cells
 
-Integers = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Integers = npt.NDArray[np.int64]
+    Bytes = npt.NDArray[np.uint8]
 Row = tuple[bytes, Cells]
 
 ABSENT = -1
@@ -34,6 +36,8 @@ class PackedColumn(NamedTuple):
 
     @staticmethod
     def of_absent(rows: int) -> PackedColumn:
+        import numpy as np  # heavy
+
         lengths = np.full(rows, ABSENT, np.int64)
         return PackedColumn(np.zeros(rows, np.int64), lengths, np.zeros(rows, np.int64))
 
@@ -86,6 +90,8 @@ class PackedRows(Sequence[Row]):
 
     def take_rows(self, rows: Sequence[int]) -> PackedRows:
         """Some of the rows, in this order, in the same buffer."""
+        import numpy as np  # heavy
+
         at = np.array(rows, np.int64)
         columns = {name: column.take(at) for name, column in self.columns.items()}
         return PackedRows(self.buffer, (self._keys[0][at], self._keys[1][at]), columns)
@@ -94,6 +100,8 @@ class PackedRows(Sequence[Row]):
     def join_pages(pages: Sequence[PackedRows], cut: int, head: bytes) -> PackedRows:
         """The rows of several, one after the other, with this head, which is not longer, in place
         of the first `cut` bytes of every key."""
+        import numpy as np  # heavy
+
         offsets = np.cumsum([0, *(len(page.buffer) for page in pages)])[:-1]
         skipped = cut - len(head)
         moved = [page._keys[0] + offset + skipped for page, offset in zip(pages, offsets)]
@@ -118,10 +126,14 @@ class PackedRows(Sequence[Row]):
 
     def gather(self, starts: Integers, width: int) -> Bytes:
         """So many bytes from each start, a row of the array each."""
+        import numpy as np  # heavy
+
         return gather_bytes(np.frombuffer(self.buffer, np.uint8), starts, width)
 
 
 def gather_bytes(data: Bytes, starts: Integers, width: int) -> Bytes:
     """So many bytes from each start; IndexError beyond the end."""
+    import numpy as np  # heavy
+
     found: Bytes = data[starts[:, None] + np.arange(width)]
     return found

@@ -26,6 +26,7 @@ SURFACE = (
     "context.shared_state",
     "context.statement_file",
     "copy.arrow_input",
+    "copy.spool",
     "materialized.change_stream",
     "materialized.create",
     "materialized.replace",

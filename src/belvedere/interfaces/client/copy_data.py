@@ -20,17 +20,16 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from belvedere import errors, forks
 from belvedere.interfaces.client.arguments import encode_copy_data, require_sequence
 from belvedere.interfaces.exceptions import InterfaceError, ProgrammingError, translate_error
-from belvedere.interfaces.verbs.copies import (
-    PART_BYTES,
-    copy_out_to_spool,
-    copy_spool_in,
-    open_spool,
-    split_spool,
-)
 from belvedere.plan.functions import text_formatter
 from belvedere.remote.client import SentRows
 from belvedere.remote.frames import Request
 from belvedere.session.copy.arrow_input import BATCH_ROWS, insert_arrow_table
+from belvedere.session.copy.spool import (
+    PART_BYTES,
+    copy_out_to_spool,
+    copy_spool_in,
+    open_spool,
+)
 from belvedere.session.session import Session
 from belvedere.session.statement.python_types import infer_sql_type
 from belvedere.sql.parse.lexical.lexer import WORD, tokenize
@@ -128,10 +127,8 @@ class CopyExchange:
                 if isinstance(session, Session):
                     return copy_spool_in(session, self._sql, spool)
                 spool.seek(0)
-                batches = split_spool(spool)
-                first = next(batches, None)
                 request = Request("copy_in", {"sql": self._sql})
-                value, _ = session.ask_and_update(request, _upload_batches(first, batches))
+                value, _ = session.ask_and_update(request, _upload_spool(spool))
                 return int(value["affected"])
             except errors.Error as error:
                 raise translate_error(error) from None
@@ -163,11 +160,12 @@ class CopyExchange:
             )
 
 
-def _upload_batches(first: Any, rest: Iterator[Any]) -> SentRows:
+def _upload_spool(spool: IO[bytes]) -> SentRows:
+    from belvedere.interfaces.verbs.copies import split_spool  # heavy
     from belvedere.interfaces.verbs.wire import bytes_to_batch  # heavy
 
     empty = bytes_to_batch(b"")
-    return SentRows(empty.schema, (empty if first is None else first, *rest))
+    return SentRows(empty.schema, tuple(split_spool(spool)) or (empty,))
 
 
 def _parse_direction(sql: str) -> tuple[bool, bool]:

@@ -7,8 +7,6 @@ insert_arrow  table, upload           batches of Arrow, by the names of their co
 
 from __future__ import annotations
 
-import io
-import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -18,38 +16,12 @@ from belvedere.interfaces.verbs.peer import Arguments, Peer, Stream, Verb
 from belvedere.interfaces.verbs.sessions import describe_session
 from belvedere.interfaces.verbs.wire import bytes_to_batch
 from belvedere.session.copy.arrow_input import insert_arrow_table
-from belvedere.session.session import Session
-
-SPOOL_BYTES = 1024 * 1024
-"""Longer data waits in a temporary file."""
-PART_BYTES = 1024 * 1024
-
-
-def open_spool() -> IO[bytes]:
-    return tempfile.SpooledTemporaryFile(SPOOL_BYTES)
-
-
-def copy_spool_in(session: Session, sql: str, spool: IO[bytes]) -> int:
-    """Run COPY .. FROM STDIN with the data of a file; returns the number of rows."""
-    session.copy_streams.input = io.TextIOWrapper(spool, encoding="utf-8", newline="")
-    try:
-        return session.execute(sql).affected
-    finally:
-        session.copy_streams.input.detach()
-        session.copy_streams.input = None
-
-
-def copy_out_to_spool(session: Session, sql: str, spool: IO[bytes]) -> int:
-    """Run COPY .. TO STDOUT into a file, which is then at its beginning."""
-    session.copy_streams.output = io.TextIOWrapper(spool, encoding="utf-8", newline="")
-    try:
-        count = session.execute(sql).affected
-        session.copy_streams.output.flush()
-    finally:
-        session.copy_streams.output.detach()
-        session.copy_streams.output = None
-    spool.seek(0)
-    return count
+from belvedere.session.copy.spool import (
+    PART_BYTES,
+    copy_out_to_spool,
+    copy_spool_in,
+    open_spool,
+)
 
 
 def split_spool(spool: IO[bytes]) -> Iterator[pa.RecordBatch]:

@@ -23,9 +23,14 @@ look like a row) is left to Thrift's own decoder, which is told nothing of this.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from belvedere.kv.packed_rows import ABSENT, Bytes, Integers, PackedColumn, PackedRows, gather_bytes
+from belvedere.kv.packed_rows import ABSENT, PackedColumn, PackedRows, gather_bytes
+
+if TYPE_CHECKING:
+    from belvedere.kv.packed_rows import Bytes, Integers
 
 REPLY = 2
 ROW_FIELD = b"\x0b\x00\x01"

@@ -8,5 +8,6 @@ In reading order; an entry uses only those before it:
     text_chunks    chunks of a text file as Arrow columns, where every value is spelled plainly
     binary_format  PostgreSQL's binary format
     copy           COPY in both directions, as CSV, PostgreSQL's text or binary format, or Parquet
+    spool          COPY between a client and a table: the data of the client waits in a spool
     arrow_input    insertion of an Arrow table: the rows of COPY, with columns by their names
 """

@@ -8,6 +8,7 @@ become columns by `cell_columns`, which also says what is wrong with them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +17,14 @@ import pyarrow as pa
 from belvedere.codec.arrow.rows_to_arrow import arrow_type
 from belvedere.errors import Corruption
 from belvedere.kv.cell import Cells
-from belvedere.kv.packed_rows import Bytes, Integers, PackedColumn, PackedRows
+from belvedere.kv.packed_rows import PackedColumn, PackedRows
 from belvedere.txn.row_atomic.cells import cell_columns
 from belvedere.txn.row_atomic.cells.data_cells import DELETED, DELTA, FOLD, MARKER
 from belvedere.txn.row_atomic.cells.table_cells import CellColumn
 from belvedere.types import Kind
+
+if TYPE_CHECKING:
+    from belvedere.kv.packed_rows import Bytes, Integers
 
 Flags = npt.NDArray[np.bool_]
 PUT_BYTES = 9
