@@ -208,10 +208,14 @@ class Law:
         # of one view each.
         alone = self._case.seed // len(TIERS) % 2
         own = f", refresh_every = '{len(self._views) + 2} h'" if alone else ""
-        self._writer.execute(
-            f"CREATE MATERIALIZED VIEW {view['name']}_later"
-            f" WITH (maintenance = 'deferred'{own}) AS {later}"
-        )
+        # Two that are equal have the same rows and groups, so that columns add them up together.
+        for name in ("later", "beside") if alone else ("later",):
+            self._writer.execute(
+                f"CREATE MATERIALIZED VIEW {view['name']}_{name}"
+                f" WITH (maintenance = 'deferred'{own}) AS {later}"
+            )
+        for _ in range(2):  # a new view follows the log by itself until it is where its group is
+            self._db.views.deferred.advance_groups([self._view(f"{view['name']}_later").group])
         self._views.append(Kept(view["name"], view["query"], view["exact"], columns))
         self._create_forms(view)
 

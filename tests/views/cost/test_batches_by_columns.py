@@ -11,7 +11,12 @@ from belvedere.execution import split_tiers
 from belvedere.execution.duckdb.engine import DuckEngine
 from belvedere.execution.duckdb.types import NotExact
 from belvedere.views.cost import tier_selector
-from belvedere.views.maintain import column_additions, log_window
+from belvedere.views.maintain import (
+    column_additions,
+    log_window,
+    logged_columns,
+    recent_log_columns,
+)
 from tests.views.backfill.test_column_backfill import SHAPES, load_tables, read_state
 from tests.views.cost.test_refill_by_columns import CHANGES, create_deferred
 from tests.views.cost.test_tier_selector import last_batch
@@ -216,3 +221,41 @@ def test_a_batch_that_duckdb_fails_on_leaves_the_next_to_it(
         store.run(f"UPDATE t SET v = v + 1 WHERE id % 3 = {turn}")
         refresh_both(store)
         assert last_batch(store, "b").endswith("by columns") is not failing
+
+
+def test_views_refreshed_one_after_the_other_decode_the_log_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded: list[int] = []
+    build = logged_columns.LoggedColumns.__init__
+
+    def count(logged: Any, batches: Any, start: int, through: int) -> None:
+        decoded.append(start)
+        build(logged, batches, start, through)
+
+    monkeypatch.setattr(logged_columns.LoggedColumns, "__init__", count)
+    for name, shape in (("a", "groups"), ("b", "rows"), ("c", "groups by text")):
+        create_deferred(store, name, shape)
+    names = [f"REFRESH MATERIALIZED VIEW {name}" for name in "abc"]
+    store.run("SET maintenance_tier = duckdb", *names)
+    for ranges in (1, 2, 2):
+        store.run("UPDATE t SET v = v + 1, s = s || 'x' WHERE id % 3 = 1")
+        decoded.clear()
+        store.run(*names)
+        assert len(decoded) == ranges
+        assert all(last_batch(store, name).endswith("by columns") for name in "abc")
+        store.run(CHANGES[0], names[0])  # which begins elsewhere from here on
+    store.run(*names)
+    assert set(store.verified().values()) == {True}
+
+
+def test_a_log_range_that_is_too_large_is_not_kept(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recent_log_columns, "KEPT_BYTES_MAX", 0)
+    create_deferred(store, "a", "groups")
+    store.run("SET maintenance_tier = duckdb", CHANGES[0], "REFRESH MATERIALIZED VIEW a")
+    kept = store.db.views.deferred._recent
+    assert kept.count_changes_if_kept(0, store.db.position) is None
+    assert kept._kept is None
+    assert last_batch(store, "a").endswith("by columns")

@@ -380,7 +380,7 @@ def test_closing_waits_for_a_batch_that_duckdb_works_out() -> None:
         begun, ended = threading.Event(), threading.Event()
 
         def use() -> None:
-            with known._borrow_duckdb_engine() as engine:
+            with known.borrow_duckdb_engine() as engine:
                 assert engine is not None
                 begun.set()
                 assert ended.wait(60)
@@ -398,7 +398,7 @@ def test_closing_waits_for_a_batch_that_duckdb_works_out() -> None:
         for thread in threads:
             thread.join(60)
         assert order == ["used", "closed"]
-        with known._borrow_duckdb_engine() as engine:
+        with known.borrow_duckdb_engine() as engine:
             assert engine is None
 
 

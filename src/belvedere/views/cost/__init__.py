@@ -10,4 +10,5 @@ In reading order; an entry uses only those before it:
     measured_costs    measured costs of the maintenance tiers, as factors of their estimates
     batch_estimates   the estimated cost of a batch in each form
     tier_selector     the choice of the tier that computes a batch of a deferred view
+    column_batches    batches that are added up by columns, for one view or several together
 """

@@ -47,6 +47,10 @@ COLUMN_CHANGE_S, COLUMN_ROW_S = 0.3e-6, 0.9e-6
 """A change that is added up by columns, from the log; what a row of a view without groups takes
 beyond it, to the written entry."""
 
+FAMILY_VIEW_S = 1.5e-3
+"""A view that is added up by columns together with another one: its aggregates are planned, its
+groups are read and written."""
+
 DIFFERENCE_ROW_S = 3e-6
 """In DuckDB, of a difference of two definitions: a row of a touched partition, computed before and
 after, encoded and written."""
@@ -82,6 +86,11 @@ def estimate_duckdb_columns_s(changes: float, partner_rows: float, *, grouped: b
     """A batch added up by columns: one statement, and no change decoded in Python."""
     each = estimate_column_change_s(grouped=grouped)
     return STATEMENT_S + changes * each + partner_rows * GROUPED_S
+
+
+def estimate_family_s(seconds: float, views: int) -> float:
+    """So many views added up by columns together, one of which takes so many seconds by itself."""
+    return seconds + (views - 1) * FAMILY_VIEW_S
 
 
 def estimate_difference_s(changes: float, touched_rows: float, rows: float) -> float:

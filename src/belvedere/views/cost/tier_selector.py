@@ -23,7 +23,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from belvedere.catalog.model import View
 from belvedere.execution.duckdb.engine import DuckEngine
@@ -42,6 +42,7 @@ from belvedere.views.cost.cost_model import (
     estimate_column_change_s,
     estimate_duckdb_refill_s,
     estimate_duckdb_sums_s,
+    estimate_family_s,
     estimate_python_change_s,
 )
 from belvedere.views.cost.maintenance_tier import MaintenanceTier
@@ -51,16 +52,14 @@ from belvedere.views.cost.row_counts import PositionSpan, RowCounts
 from belvedere.views.delta.delta_tree import collect_relations
 from belvedere.views.maintain.maintainer import ViewMaintainer
 from belvedere.views.maintain.state_entries import StateEntries
+from belvedere.views.maintain.view_family import ViewFamily
 from belvedere.views.state.additions import (
     AdditionRecorder,
     compute_correcting_additions,
 )
 
-if TYPE_CHECKING:
-    from belvedere.views.maintain.logged_columns import LoggedColumns
-
-COLUMN_CHANGES_MIN = 1_000
-"""Fewer changes are not added up by columns."""
+COLUMN_CHANGES_MIN, FAMILY_CHANGES_MIN = 1_000, 200
+"""Fewer changes are not added up by columns, for one view and for several together."""
 
 CHANGES_MIN, PYTHON_S_MAX = 5_000, 0.1
 """Fewer changes are computed in Python, without estimating costs, where they are expected to take
@@ -92,7 +91,8 @@ class TierSelector:
         self.costs = CostFactors()
         self.counts_waits = False  # of a remote store, for which they are the cost
         self.replaces_state = False  # by a store that empties a range as part of a batch
-        self._estimates = BatchEstimates(self.row_counts, self.costs)
+        self.estimates = BatchEstimates(self.row_counts, self.costs)
+        self.families: dict[tuple[ViewMaintainer, ...], ViewFamily] = {}
         self._users = 0
         self._unused = threading.Condition()
 
@@ -103,7 +103,7 @@ class TierSelector:
     @requested_tier.setter
     def requested_tier(self, tier: MaintenanceTier | None) -> None:
         self._requested_tier = tier
-        self._estimates.rows_max = ROWS_MAX if tier is None else math.inf
+        self.estimates.rows_max = ROWS_MAX if tier is None else math.inf
 
     def attach_duckdb(
         self,
@@ -121,7 +121,7 @@ class TierSelector:
             self._unused.wait_for(lambda: not self._users)
 
     @contextmanager
-    def _borrow_duckdb_engine(self) -> Iterator[DuckEngine | None]:
+    def borrow_duckdb_engine(self) -> Iterator[DuckEngine | None]:
         with self._unused:
             engine = self.engine
             self._users += 1
@@ -155,7 +155,7 @@ class TierSelector:
     ) -> StateEntries | str:
         """The state of a view at `reader`, or why DuckDB cannot compute it. A store that is being
         opened has no DuckDB yet, and gets one for this call."""
-        with self._borrow_duckdb_engine() as known:
+        with self.borrow_duckdb_engine() as known:
             engine = known or DuckEngine()
             try:
                 return maintainer.compute_state_by_duckdb(engine, reader, interrupt)
@@ -186,10 +186,10 @@ class TierSelector:
     ) -> float:
         """From how many logged changes on a refill is cheaper than taking them in."""
         if self._replaces_partitions(maintainer):
-            return self._estimates.difference_limit_changes(view, maintainer, span)
-        rows = self._estimates.estimate_row_total(collect_relations(maintainer.tree), span)
+            return self.estimates.difference_limit_changes(view, maintainer, span)
+        rows = self.estimates.estimate_row_total(collect_relations(maintainer.tree), span)
         return self._find_refill_break_even_at_cost(
-            view, maintainer, self._estimates.estimate_view_refill_s(view, maintainer, span), rows
+            view, maintainer, self.estimates.estimate_view_refill_s(view, maintainer, span), rows
         )
 
     def _find_refill_break_even_at_cost(
@@ -206,7 +206,7 @@ class TierSelector:
             return math.inf  # reads no stored state, so that it is always cheaper
         least = max(least, CHANGES_MIN)
         expected = self.costs.scale_to_measured_seconds
-        each = self._estimates.estimate_logged_change_s(view, maintainer)
+        each = self.estimates.estimate_logged_change_s(view, maintainer)
         if maintainer.can_sum_by_columns():
             columns = estimate_column_change_s(grouped=maintainer.is_grouped)
             each = min(each, expected(view.id, MaintenanceTier.DUCKDB, columns))
@@ -225,19 +225,21 @@ class TierSelector:
         )
 
     def column_changes_lower_bound(
-        self, view: View, maintainer: ViewMaintainer, span: PositionSpan
+        self, view: View, maintainer: ViewMaintainer, span: PositionSpan, together: int = 1
     ) -> float:
         """With fewer logged changes than this they are not added up by columns, however large the
-        view's tables are, which nobody has asked yet."""
+        view's tables are, which nobody has asked yet. So many views are computed `together`."""
         if self.requested_tier is not None:
             return 1
         difference = (
             maintainer.can_sum_by_columns() and maintainer.duckdb_evaluator.uses_difference_plan
         )
-        return DIFFERENCE_CHANGES[0] if difference else COLUMN_CHANGES_MIN
+        if difference:
+            return DIFFERENCE_CHANGES[0]
+        return COLUMN_CHANGES_MIN if together == 1 else FAMILY_CHANGES_MIN
 
     def find_column_break_even(
-        self, view: View, maintainer: ViewMaintainer, span: PositionSpan
+        self, view: View, maintainer: ViewMaintainer, span: PositionSpan, together: int = 1
     ) -> float:
         """From how many logged changes on it is cheaper to add them up by columns, where they are
         joined with nothing."""
@@ -250,14 +252,16 @@ class TierSelector:
         if self.requested_tier is MaintenanceTier.DUCKDB:
             return 1
         if maintainer.duckdb_evaluator.uses_difference_plan:
-            return self._estimates.find_difference_break_even(view, maintainer, span)
+            return self.estimates.find_difference_break_even(view, maintainer, span)
         expected, grouped = self.costs.scale_to_measured_seconds, maintainer.is_grouped
-        each, fixed = estimate_column_change_s(grouped=grouped), cost_model.STATEMENT_S
-        gain_s = self._estimates.estimate_logged_change_s(view, maintainer) - expected(
+        each = estimate_column_change_s(grouped=grouped)
+        fixed = estimate_family_s(cost_model.STATEMENT_S, together) / together
+        gain_s = self.estimates.estimate_logged_change_s(view, maintainer) - expected(
             view.id, MaintenanceTier.DUCKDB, each
         )
         fixed_s = expected(view.id, MaintenanceTier.DUCKDB, fixed)
-        return max(COLUMN_CHANGES_MIN, fixed_s / gain_s) if gain_s > 0 else math.inf
+        least = self.column_changes_lower_bound(view, maintainer, span, together)
+        return max(least, fixed_s / gain_s) if gain_s > 0 else math.inf
 
     def choose_tier(
         self,
@@ -271,18 +275,18 @@ class TierSelector:
         """Choose the tier of a batch. `at_end`: the tables can be read as they are after these
         changes."""
         count = len(changes)
-        seconds = self._estimates.estimate_python_s(maintainer, count, span)
+        seconds = self.estimates.estimate_python_s(maintainer, count, span)
         if self.requested_tier is MaintenanceTier.PYTHON:
             return TierChoice(MaintenanceTier.PYTHON, "set maintenance_tier = python", seconds)
         expected = self.costs.scale_to_measured_seconds
         by_partition = count >= PARTITION_CHANGES_MIN and recomputes_partitions(maintainer.tree)
         cheap = expected(view.id, MaintenanceTier.PYTHON, seconds) < PYTHON_S_MAX
         if self.requested_tier is None and count < CHANGES_MIN and cheap and not by_partition:
-            return TierChoice(MaintenanceTier.PYTHON, _format_change_count(count), seconds)
+            return TierChoice(MaintenanceTier.PYTHON, format_change_count(count), seconds)
         refused = self.find_duckdb_refusal(maintainer)
         if refused is not None:
             return TierChoice(
-                MaintenanceTier.PYTHON, f"{_format_change_count(count)}; {refused}", seconds
+                MaintenanceTier.PYTHON, f"{format_change_count(count)}; {refused}", seconds
             )
         costs = self._estimate_tier_costs(view, maintainer, changes, span, at_end=at_end)
         if self.requested_tier is not None:
@@ -300,7 +304,7 @@ class TierSelector:
         for other in here.keys() - {way}:
             self.costs.decay_unused_factor(view.id, other)
         shown = ", ".join(f"{way} {cost * 1e3:.0f} ms" for way, cost in here.items())
-        return TierChoice(way, f"{_format_change_count(count)}: {shown}", costs[way])
+        return TierChoice(way, f"{format_change_count(count)}: {shown}", costs[way])
 
     def _estimate_tier_costs(
         self,
@@ -314,7 +318,7 @@ class TierSelector:
         """The estimated seconds of each possible tier, on the machine of the constants. Relations
         are not counted for a batch that is computed faster than they could be counted."""
         count, expected = len(changes), self.costs.scale_to_measured_seconds
-        costs = {MaintenanceTier.PYTHON: self._estimates.estimate_python_s(maintainer, count, span)}
+        costs = {MaintenanceTier.PYTHON: self.estimates.estimate_python_s(maintainer, count, span)}
         shortest = min(
             expected(view.id, way, cost_model.STATEMENT_S)
             for way in (MaintenanceTier.DUCKDB, MaintenanceTier.REFILL)
@@ -328,10 +332,10 @@ class TierSelector:
             changes
         ):
             others = set(view.inputs) - {change.relation for change in changes[:1]}
-            rows = self._estimates.estimate_partner_rows(maintainer.tree, others, span)
+            rows = self.estimates.estimate_partner_rows(maintainer.tree, others, span)
             costs[MaintenanceTier.DUCKDB] = estimate_duckdb_sums_s(count, rows)
         if at_end:
-            costs[MaintenanceTier.REFILL] = self._estimates.estimate_view_refill_s(
+            costs[MaintenanceTier.REFILL] = self.estimates.estimate_view_refill_s(
                 view, maintainer, span
             )
         return {way: cost for way, cost in costs.items() if cost < math.inf}
@@ -385,9 +389,9 @@ class TierSelector:
             choice, view, maintainer, changes, reader, recorder, span
         )
         if refused is not None:
-            seconds = self._estimates.estimate_python_s(maintainer, len(changes), span)
+            seconds = self.estimates.estimate_python_s(maintainer, len(changes), span)
             choice = TierChoice(
-                MaintenanceTier.PYTHON, f"{_format_change_count(len(changes))}; {refused}", seconds
+                MaintenanceTier.PYTHON, f"{format_change_count(len(changes))}; {refused}", seconds
             )
             timer = start_timer(self.counts_waits)
         if choice.tier is MaintenanceTier.PYTHON:
@@ -412,7 +416,7 @@ class TierSelector:
         if choice.tier is MaintenanceTier.REFILL:
             return self.try_record_refill(view, maintainer, reader, recorder, len(changes), span)
         if choice.tier is MaintenanceTier.DUCKDB:
-            with self._borrow_duckdb_engine() as engine:
+            with self.borrow_duckdb_engine() as engine:
                 found = (
                     maintainer.duckdb_evaluator.sum_changes_by_group(engine, changes, reader)
                     if engine
@@ -422,37 +426,6 @@ class TierSelector:
                 return found
             maintainer.write_sums_as_additions(found, recorder)
         return None
-
-    def try_record_by_columns(
-        self,
-        view: View,
-        maintainer: ViewMaintainer,
-        logged: LoggedColumns,
-        reader: Reader,
-        recorder: AdditionRecorder,
-        span: PositionSpan,
-    ) -> TierChoice | str:
-        """Record the state rows after the changes of a log range, by columns; or why that is not
-        possible, or not cheaper."""
-        count = logged.count_changes(view.inputs)
-        partners = set(collect_relations(maintainer.tree)) - logged.relations
-        seconds = self._estimates.estimate_columns_s(maintainer, count, partners, span)
-        expected = self.costs.scale_to_measured_seconds
-        by_rows_s = self._estimates.estimate_logged_changes_s(view, maintainer, count, span)
-        if self.requested_tier is None and by_rows_s < expected(
-            view.id, MaintenanceTier.DUCKDB, seconds
-        ):
-            return "rows are cheaper"
-        timer = start_timer(self.counts_waits)
-        with self._borrow_duckdb_engine() as engine:
-            found = maintainer.compute_column_writes(engine, logged, reader) if engine else NOT_OPEN
-        if isinstance(found, str):
-            return found
-        recorder.rows += found
-        taken = timer()
-        self.costs.record_batch_cost(view.id, MaintenanceTier.DUCKDB, seconds, taken, count)
-        reason = f"{_format_change_count(count)}, by columns"
-        return TierChoice(MaintenanceTier.DUCKDB, reason, seconds)
 
     def try_record_refill(
         self,
@@ -466,7 +439,7 @@ class TierSelector:
         """Record the additions that turn the stored state into what the tables at `reader` give,
         after so many changes; returns why that was not possible."""
         timer = start_timer(self.counts_waits)
-        with self._borrow_duckdb_engine() as engine:
+        with self.borrow_duckdb_engine() as engine:
             found = (
                 maintainer.compute_state_by_duckdb(engine, reader, Interrupt())
                 if engine
@@ -491,10 +464,10 @@ class TierSelector:
         else:
             recorder.rows += rows
         taken = timer()
-        seconds = self._estimates.estimate_view_refill_s(view, maintainer, span)
+        seconds = self.estimates.estimate_view_refill_s(view, maintainer, span)
         self.costs.record_batch_cost(view.id, MaintenanceTier.REFILL, seconds, taken, changes)
         return None
 
 
-def _format_change_count(count: int) -> str:
+def format_change_count(count: int) -> str:
     return f"{count} change{'' if count == 1 else 's'}"

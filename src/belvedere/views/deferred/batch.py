@@ -26,6 +26,12 @@ from belvedere.kv.batch import KEY_BYTES_MAX, Write
 from belvedere.txn.contracts import ChangeLog, CommitProtocol, KeyRange, Reader, RowChange
 from belvedere.txn.gc_pause import pause_cycle_collector
 from belvedere.views.changefeed.entries import Addition
+from belvedere.views.cost.column_batches import (
+    MaintainedView,
+    find_least_changes,
+    split_into_families,
+    try_add_up_by_columns,
+)
 from belvedere.views.cost.maintenance_tier import MaintenanceTier
 from belvedere.views.cost.row_counts import PositionSpan
 from belvedere.views.cost.tier_selector import TierChoice
@@ -35,13 +41,12 @@ from belvedere.views.maintain.log_window import (
     build_reader_before_changes,
 )
 from belvedere.views.maintain.maintainer import ViewMaintainer
+from belvedere.views.maintain.recent_log_columns import RecentLogColumns
 from belvedere.views.registry.maintainer_provider import MaintainerProvider
 from belvedere.views.state import claims
 from belvedere.views.state.additions import AdditionRecorder, build_state_row_writes
 from belvedere.views.state.state_update import ChangefeedStep, StateUpdate, commit_state_update
 from belvedere.views.state.watermarks import (
-    build_next_epoch_write,
-    build_watermark_write,
     list_attached_group_views,
     list_group_views,
     read_maintenance_epoch,
@@ -113,10 +118,15 @@ def list_group_units(reader: Reader, group: int) -> list[MaintenanceUnit]:
 
 
 def compute_batch_per_unit(
-    registry: MaintainerProvider, log: ChangeLog, reader: Reader, units: Sequence[MaintenanceUnit]
+    registry: MaintainerProvider,
+    log: ChangeLog,
+    reader: Reader,
+    units: Sequence[MaintenanceUnit],
+    recent: RecentLogColumns | None = None,
 ) -> Iterator[MaintenanceBatch]:
     """Compute a batch for each of these units up to the reader's position, or a part of the way to
-    it. The log is read and decoded once for all of them."""
+    it. The log is read and decoded once for all of them; as columns it may be `recent`."""
+    recent = recent or RecentLogColumns()
     behind = [unit for unit in units if unit.start < reader.position]
     if not behind:
         return
@@ -127,10 +137,14 @@ def compute_batch_per_unit(
     reading = [view for view in views if _reads_unchanged_rows(maintainers[view.id])]
     after = min(unit.start for unit in behind)
     through = reader.position
-    records = RecordLookahead(log.read_bytes(after, through))
+    records = RecordLookahead(
+        log.read_bytes(after, through), recent.count_changes_if_kept(after, through)
+    )
     refilled = _try_compute_refill_batches(registry, reader, behind, maintainers, records)
     if refilled is None:
-        refilled = _try_compute_column_batches(registry, reader, behind, maintainers, records)
+        refilled = _try_compute_column_batches(
+            registry, reader, behind, maintainers, records, recent
+        )
     if refilled is not None:
         yield from refilled
         return
@@ -208,35 +222,34 @@ def _try_compute_column_batches(
     units: Sequence[MaintenanceUnit],
     maintainers: dict[int, ViewMaintainer | Error],
     records: RecordLookahead,
+    recent: RecentLogColumns,
 ) -> list[MaintenanceBatch] | None:
     """Batches that add up the log by columns, for all views of the units; None where that is not
     cheaper than decoding it, or not possible."""
-    tiers = registry.tiers
-    for from_of in (tiers.column_changes_lower_bound, tiers.find_column_break_even):
+    if any(isinstance(one, Error) for one in maintainers.values()):
+        return None
+    families = [split_into_families(unit.views, maintainers) for unit in units]
+    for counts in (False, True):
         least = [
-            from_of(view, maintainer, PositionSpan(unit.start, reader.position))
-            if isinstance(maintainer := maintainers[view.id], ViewMaintainer)
-            else math.inf
-            for unit in units
-            for view in unit.views
+            find_least_changes(
+                registry.tiers, family, PositionSpan(unit.start, reader.position), counts=counts
+            )
+            for unit, split in zip(units, families, strict=True)
+            for family in split
         ]
         if not records.has_at_least_changes(max(least, default=math.inf)):
             return None
-    if not records.try_buffer_until(reader.position):
-        return None
-    from belvedere.views.maintain.logged_columns import LoggedColumns  # heavy
-
     logged: dict[int, LoggedColumns] = {}
     batches = []
-    for unit in units:
+    for unit, split in zip(units, families, strict=True):
         if unit.start not in logged:
-            given = records.read_batches_until(reader.position)
-            logged[unit.start] = LoggedColumns(given, unit.start, reader.position)
+            found = recent.try_decode_range(records, unit.start, reader.position)
+            if found is None:
+                return None
+            logged[unit.start] = found
         work = _BatchComputation(registry, reader, reader, unit, reader.position)
-        for view in unit.views:
-            maintainer = maintainers[view.id]
-            assert isinstance(maintainer, ViewMaintainer)
-            if not work.try_sum_by_columns(view, maintainer, logged[unit.start]):
+        for family in split:
+            if not work.try_add_up_by_columns(family, logged[unit.start]):
                 return None
         inputs = {relation for view in unit.views for relation in view.inputs}
         batches.append(work.build_batch(logged[unit.start].count_changes(inputs)))
@@ -304,19 +317,19 @@ class _BatchComputation:
         self._choices[view.id] = choice
         return True
 
-    def try_sum_by_columns(
-        self, view: View, maintainer: ViewMaintainer, logged: LoggedColumns
+    def try_add_up_by_columns(
+        self, family: Sequence[MaintainedView], logged: LoggedColumns
     ) -> bool:
         interrupts.check_statement()
-        recorder, started = AdditionRecorder(), time.perf_counter()
-        choice = self._tier_selector.try_record_by_columns(
-            view, maintainer, logged, self._reader, recorder, self._span
-        )
-        if isinstance(choice, str):
+        started = time.perf_counter()
+        found = try_add_up_by_columns(self._tier_selector, family, logged, self._reader, self._span)
+        if isinstance(found, str):
             return False
-        self._rows += recorder.rows
-        self._seconds[view.id] = time.perf_counter() - started
-        self._choices[view.id] = choice
+        self._rows += found.rows
+        seconds = (time.perf_counter() - started) / len(family)
+        for view, _ in family:
+            self._seconds[view.id] = seconds
+            self._choices[view.id] = found.choice
         return True
 
     def compute_view_additions(
@@ -442,39 +455,13 @@ def _can_rejoin_group(reader: Reader, batch: MaintenanceBatch) -> bool:
     return claims.read_current_claim(reader, group) is None
 
 
-def detach_view_from_group(commits: CommitProtocol, view: View) -> None:
-    """Detach a view from its group, at the group's present watermark."""
-
-    def build_detach_writes(reader: Reader) -> list[Write]:
-        at = read_watermark(reader, view.group)
-        if at is None or read_watermark(reader, view.id) is not None:
-            return []
-        # A batch of the group that was computed with the view becomes void.
-        return [build_watermark_write(view.id, at), build_next_epoch_write(reader)]
-
-    commits.derive(build_detach_writes)
-
-
-def rejoin_view_to_group(commits: CommitProtocol, view: View) -> None:
-    """Let a detached view share its group's watermark again, if the two are equal."""
-
-    def build_rejoin_writes(reader: Reader) -> list[Write]:
-        own, now = read_watermark(reader, view.id), reader.catalog.get(view.id)
-        if own is None or now != view or read_watermark(reader, view.group) != own:
-            return []
-        if claims.read_current_claim(reader, view.group) is not None:
-            return []
-        return [build_watermark_write(view.id, None)]
-
-    commits.derive(build_rejoin_writes)
-
-
 def advance_units_one_batch(
     commits: CommitProtocol,
     registry: MaintainerProvider,
     log: ChangeLog,
     wanted: Callable[[Reader], Sequence[MaintenanceUnit]],
     applied: Callable[[MaintenanceBatch, bool], None],
+    recent: RecentLogColumns | None = None,
 ) -> bool:
     """Compute and write one batch for each unit that is behind. `applied` is called with each batch
     and whether it was written. Returns whether there was anything to do."""
@@ -483,7 +470,7 @@ def advance_units_one_batch(
         reader = commits.reader(snapshot)
         units = wanted(reader)
         with pause_cycle_collector():
-            batches = list(compute_batch_per_unit(registry, log, reader, units))
+            batches = list(compute_batch_per_unit(registry, log, reader, units, recent))
     finally:
         commits.release(snapshot)
     for batch in batches:

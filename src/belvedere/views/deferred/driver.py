@@ -23,12 +23,15 @@ from belvedere.views.deferred.batch import (
     MaintenanceBatch,
     MaintenanceUnit,
     advance_units_one_batch,
-    detach_view_from_group,
     find_maintenance_unit,
     list_group_units,
+)
+from belvedere.views.deferred.group_membership import (
+    detach_view_from_group,
     rejoin_view_to_group,
 )
 from belvedere.views.deferred.lag import MaintenanceStatistics, PositionSamples
+from belvedere.views.maintain.recent_log_columns import RecentLogColumns
 from belvedere.views.registry.maintainer_provider import MaintainerProvider
 from belvedere.views.state import claims
 from belvedere.views.state.schedule_groups import map_groups_to_schedules
@@ -86,6 +89,7 @@ class DeferredMaintenance:
         self._claims: dict[int, _ForeignClaim] = {}
         self.slow: set[int] = set()
         self._busy: dict[int, float] = {}
+        self._recent = RecentLogColumns()
         self._mutex = threading.Lock()
         self._moved = threading.Condition()
         self.moves = 0  # batches written so far
@@ -129,7 +133,7 @@ class DeferredMaintenance:
 
         try:
             advance_units_one_batch(
-                self._commits, self._registry, self._log, find_units, record_outcome
+                self._commits, self._registry, self._log, find_units, record_outcome, self._recent
             )
         finally:
             self._busy = {}
@@ -209,7 +213,7 @@ class DeferredMaintenance:
                     reached[:] = [batch.end]
 
             if not advance_units_one_batch(
-                self._commits, self._registry, self._log, find_unit, record_outcome
+                self._commits, self._registry, self._log, find_unit, record_outcome, self._recent
             ):
                 return max(goal, reached[0])  # the log has nothing more for it
             if failed:

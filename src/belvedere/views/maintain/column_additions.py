@@ -74,6 +74,32 @@ def try_encode_column_additions(
     return ColumnAdditions(keys, rows, amounts)
 
 
+def select_amounts_of_view(
+    added: ColumnAdditions, stored: CompiledView, places: Sequence[int]
+) -> ColumnAdditions:
+    """The additions to one view of those to a family of views, whose keys differ in the prefix."""
+    amounts = added.amounts[:, list(places)]
+    kept = amounts.any(axis=1)
+    keys, payloads = added.keys, added.payloads
+    if not kept.all():
+        mask = pa.array(kept)
+        keys, payloads, amounts = keys.filter(mask), payloads.filter(mask), amounts[kept]
+    return ColumnAdditions(_replace_prefix(keys, stored.key.prefix), payloads, amounts)
+
+
+def _replace_prefix(keys: pa.Array, prefix: bytes) -> pa.Array:
+    """Keys of one relation as those of another."""
+    if not len(keys):
+        return keys
+    _, offsets, data = keys.buffers()
+    starts = np.frombuffer(offsets, np.int64)[keys.offset :][: len(keys)]
+    copied = np.frombuffer(data, np.uint8).copy()
+    for at, byte in enumerate(prefix):
+        copied[starts + at] = byte
+    buffers = [None, offsets, pa.py_buffer(copied)]
+    return pa.Array.from_buffers(keys.type, len(keys), buffers, offset=keys.offset)
+
+
 def _has_amount_beyond(amounts: Integers, limit: int) -> bool:
     return bool(amounts.size) and max(int(amounts.max()), -int(amounts.min())) >= limit
 

@@ -88,15 +88,17 @@ class RecordLookahead:
     """Log records with look-ahead: the head of a record tells its number of changes, so that
     changes can be counted before any record is decoded."""
 
-    def __init__(self, batches: Iterable[list[bytes]]) -> None:
+    def __init__(self, batches: Iterable[list[bytes]], known_changes: int | None = None) -> None:
+        """`known_changes`: how many there are, where somebody has counted them before."""
         self._batches = iter(batches)
         self._buffered: list[list[bytes]] = []
-        self.counted_changes = 0
+        self._is_counted = known_changes is not None
+        self.counted_changes = known_changes or 0
 
     def has_at_least_changes(self, changes: float) -> bool:
         """Whether there are at least so many changes. Reads no more than needed to know."""
-        if changes == math.inf:
-            return False
+        if changes == math.inf or self._is_counted:
+            return self.counted_changes >= changes
         size = 0
         while self.counted_changes < changes and size < PEEKED_BYTES_MAX:
             batch = next(self._batches, None)

@@ -40,6 +40,11 @@ class LoggedColumns:
         self._sides: dict[int, tuple[pa.Array, pa.Array]] = {}
         self._tables: dict[tuple[int, tuple[int, ...]], tuple[RowLayout, pa.Table]] = {}
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of the changes, before any row of them is decoded."""
+        return 0 if self._changes is None else self._changes.nbytes
+
     def count_changes(self, relations: Iterable[int]) -> int:
         """How many changes there are of these relations."""
         return sum(self._counts.get(relation, 0) for relation in relations)

@@ -48,6 +48,7 @@ from belvedere.views.maintain.state_entries import (
     encode_additions_as_entries,
     try_compute_replacing_writes,
 )
+from belvedere.views.maintain.view_family import FamilyMember, find_family_key
 from belvedere.views.operators.auxiliary_readers import AuxiliaryViews
 from belvedere.views.operators.backfill_parts import BackfillPart, build_parts_if_divisible
 from belvedere.views.operators.build import build_delta_operator
@@ -180,6 +181,16 @@ class ViewMaintainer:
             self.write_sums_as_additions(self.duckdb_evaluator.sum_rows_by_group(found), recorder)
             entries = encode_additions_as_entries(recorder.additions)
         return entries
+
+    @cached_property
+    def family_member(self) -> FamilyMember:
+        """The view as one of those that are added up together."""
+        return FamilyMember(self._compiled, self._stored)
+
+    @cached_property
+    def family_key(self) -> object | None:
+        """What the views have in common that are added up together; None: it is added up alone."""
+        return find_family_key(self.family_member)
 
     @property
     def state_range(self) -> KeyRange:
