@@ -3,6 +3,7 @@ have by itself."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -110,6 +111,53 @@ def test_views_of_other_rows_or_groups_are_added_up_apart(store: Store, shape: s
         store.run(change)
         refresh_all(store, pairs)
         assert all(last_batch(store, name).endswith("by columns") for name in pairs.values())
+    assert set(store.verified().values()) == {True}
+
+
+AGGREGATES = (
+    "count(*)",
+    "count(v)",
+    "sum(v)",
+    "sum(v + t.id)",
+    "avg(v)",
+    "sum(n)",
+    "avg(n - 1)",
+    "count(*) FILTER (WHERE ok)",
+    "sum(t.id) FILTER (WHERE v > 2)",
+)
+GROUPS = ("g", "g, v", "s", "day, g", "v % 3")
+SOURCES = (
+    "t",
+    "t WHERE v > 1 OR ok",
+    "t JOIN d ON d.id = t.g",
+    "t JOIN d ON d.id = t.g WHERE v < 5",
+)
+STATEMENTS = (
+    "UPDATE t SET v = v + 1 WHERE id % {a} = {b}",
+    "UPDATE t SET g = {b}, n = n + {a} WHERE id % {a} = {b}",
+    "UPDATE t SET ok = NOT ok, s = s || '{b}' WHERE id % {a} = {b}",
+    "DELETE FROM t WHERE id % {a} = {b} AND v > {b}",
+    "INSERT INTO t (id, g, v, n, ok) SELECT i, i % {a}, i % 7, i / 4.0, i % 2 = 0"
+    " FROM generate_series({first}, {first} + {a}) AS s (i)",
+)
+
+
+def test_random_families_have_the_state_of_their_members(store: Store, rng: random.Random) -> None:
+    groups, source = rng.choice(GROUPS), rng.choice(SOURCES)
+    queries = []
+    for _ in range(rng.randrange(2, 5)):
+        calls = rng.sample(AGGREGATES, rng.randrange(1, 4))
+        shown = ", ".join(f"{call} AS x{number}" for number, call in enumerate(calls))
+        named = ", ".join(f"{one} AS k{at}" for at, one in enumerate(groups.split(", ")))
+        queries.append(f"SELECT {named}, {shown} FROM {source} GROUP BY {groups}")
+    pairs = create_pairs(store, tuple(queries))
+    for first in range(2000, 2400, 100):
+        for _ in range(rng.randrange(1, 4)):
+            given = {"a": rng.randrange(2, 9), "b": rng.randrange(3), "first": first}
+            store.run(rng.choice(STATEMENTS).format(**given))
+            first += 20
+        refresh_all(store, pairs)
+    assert "by columns, with" in last_batch(store, "b0"), last_batch(store, "b0")
     assert set(store.verified().values()) == {True}
 
 

@@ -6,5 +6,5 @@ In reading order; an entry uses only those before it:
     group_membership  views that leave their group for a while, and come back
     lag               the lag of views, and maintenance statistics
     driver            the driver: which units are advanced when, with errors and statistics
-    worker            the maintenance worker: a thread that advances deferred groups by their schedules
+    worker            the worker: a thread that advances deferred groups by their schedules
 """
