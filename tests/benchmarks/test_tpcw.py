@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -132,3 +135,45 @@ def test_all_variants_run_one_after_the_other_on_a_store_that_is_given(
     with belvedere.connect(tmp_path / "store") as left:
         views = left.execute("SELECT name FROM belvedere.views ORDER BY name").fetchall()
         assert views == [("cart_totals",), ("order_totals",)]
+
+
+def test_queries_that_no_view_answers_do_the_same_work_beside_views(
+    stores: dict[str, TpcwStore],
+) -> None:
+    """By the calls of a run whose plan is kept: none may be for the views that are there."""
+    sources = {name: KeySource(TpcwRandom(9), SIZE) for name in stores}
+    compared = []
+    for query in QUERIES:
+        drawn = {name: query.draw(source) for name, source in sources.items()}
+        plans = [_explain_query(store, query.sql, drawn[name]) for name, store in stores.items()]
+        if plans[0] != plans[1]:
+            continue
+        calls = {
+            name: min(_count_calls(store, query.sql, drawn[name]) for _ in range(8))
+            for name, store in stores.items()
+        }
+        assert abs(calls[ADVISED] - calls[PLAIN]) <= 2, (query.name, calls)
+        compared.append(query.name)
+    assert compared == ["Q1", "Q3", "Q6", "Q7", "Q8", "Q9", "Q11"]
+
+
+def _explain_query(store: TpcwStore, sql: str, parameters: Sequence[Any]) -> list[str]:
+    lines = [line for (line,) in store.run(f"EXPLAIN {sql}", parameters)]
+    return [line for line in lines if not line.startswith("view ")]
+
+
+def _count_calls(store: TpcwStore, sql: str, parameters: Sequence[Any]) -> int:
+    """Calls of functions in a run, those in C too."""
+    found = 0
+
+    def count_call(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal found
+        found += event in ("call", "c_call")
+
+    store.run(sql, parameters)
+    sys.setprofile(count_call)
+    try:
+        store.run(sql, parameters)
+    finally:
+        sys.setprofile(None)
+    return found
