@@ -25,6 +25,7 @@ SURFACE = (
     "accumulator",
     "arrow.arrow_to_rows",
     "arrow.arrow_to_state",
+    "arrow.exact_kinds",
     "arrow.state_to_arrow",
     "arrow.records_to_arrow",
     "arrow.rows_to_arrow",

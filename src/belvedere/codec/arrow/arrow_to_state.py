@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.codec.arrow.arrow_to_rows import Bytes, matrix_to_binary, split_binary
+from belvedere.codec.arrow.exact_kinds import EIGHT_BYTE_KINDS, TEXT_KINDS
 from belvedere.codec.keys import KeyCodec, KeyColumn
 from belvedere.types import Kind
 
@@ -26,7 +27,7 @@ Integers = npt.NDArray[np.int64]
 
 _WIDE = pa.large_binary()
 _NOTHING = pa.scalar(b"", _WIDE)
-_EIGHT_BYTES = {
+_ARROW_TYPES = {
     Kind.SMALLINT: pa.int16(),
     Kind.INTEGER: pa.int32(),
     Kind.BIGINT: pa.int64(),
@@ -34,9 +35,7 @@ _EIGHT_BYTES = {
     Kind.TIMESTAMP: pa.timestamp("us"),
     Kind.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
 }
-_TEXTS = (Kind.TEXT, Kind.VARCHAR)
-EXACT_KINDS = frozenset((Kind.BOOLEAN, *_EIGHT_BYTES, *_TEXTS))
-"""Kinds whose equal values have one representation, which Arrow carries."""
+"""Of EIGHT_BYTE_KINDS."""
 
 _SIGN = np.uint64(1 << 63)
 _HEAD = np.dtype([("form", "u1"), ("amounts", "<u2"), ("payload", "<u4")])
@@ -51,7 +50,7 @@ def arrow_to_keys(codec: KeyCodec, columns: Sequence[pa.Array]) -> pa.Array | No
     parts: list[pa.Array] = []
     fixed = [np.tile(np.frombuffer(codec.prefix, np.uint8), (len(columns[0]), 1))]
     for column, array in zip(codec.columns, columns):
-        if column.type.kind in _EIGHT_BYTES and not array.null_count:
+        if column.type.kind in EIGHT_BYTE_KINDS and not array.null_count:
             fixed.append(_encode_integers(column, array))
             continue
         part = _encode_column(column, array)
@@ -75,9 +74,9 @@ def _has_long_value(columns: Sequence[pa.Array], limit: int) -> bool:
 
 def _encode_column(column: KeyColumn, array: pa.Array) -> pa.Array | None:
     """A column with NULLs, or of text, with its tags."""
-    if column.type.kind in _EIGHT_BYTES:
+    if column.type.kind in EIGHT_BYTE_KINDS:
         found = matrix_to_binary(_encode_integers(column, array))
-    elif column.type.kind in _TEXTS and not column.descending:
+    elif column.type.kind in TEXT_KINDS and not column.descending:
         data = array.cast(pa.large_utf8()).cast(_WIDE)
         if pc.any(pc.match_substring(data, b"\0")).as_py():
             return None
@@ -93,7 +92,7 @@ def _encode_column(column: KeyColumn, array: pa.Array) -> pa.Array | None:
 
 def _encode_integers(column: KeyColumn, array: pa.Array) -> Bytes:
     """Tag and payload of each value; anything where it is NULL."""
-    plain = array.cast(_EIGHT_BYTES[column.type.kind])
+    plain = array.cast(_ARROW_TYPES[column.type.kind])
     width = plain.type.bit_width
     numbers = plain.view(f"int{width}").cast(pa.int64()).fill_null(0).to_numpy()
     ordered = numbers.view(np.uint64) ^ _SIGN

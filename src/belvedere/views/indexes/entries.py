@@ -17,6 +17,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index, Maintenance, ObjectState, Table
 from belvedere.catalog.relation_codecs import compiled_index, compiled_table
 from belvedere.codec import keyspace
+from belvedere.codec.arrow.exact_kinds import EXACT_KINDS
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.representation import python_equal_may_differ
 from belvedere.txn.contracts import (
@@ -233,7 +234,7 @@ class IndexParticipant:
         from belvedere.codec.arrow.rows_to_arrow import rows_to_arrow  # heavy
 
         index, layout = self._index, self._table.layout
-        exact = all(layout.types[slot].kind in form.EXACT_KINDS for slot in self._slots)
+        exact = all(layout.types[slot].kind in EXACT_KINDS for slot in self._slots)
         if self._project is None or self.unique or not exact:
             return None
         names = [str(at) for at in range(len(self._slots))]

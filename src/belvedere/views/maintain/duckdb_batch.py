@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Table
 from belvedere.catalog.relation_codecs import CompiledView, compiled_table
+from belvedere.codec.arrow.exact_kinds import EXACT_KINDS
 from belvedere.errors import Error, Unsupported
 from belvedere.execution.duckdb.engine import DuckEngine
 from belvedere.execution.run import Interrupt, Run
@@ -120,8 +121,6 @@ class DuckdbBatchEvaluator:
         """Whether changes of these tables are added up by columns: the view's rows have keys by
         columns, and it is a difference, or a linear core in which no two occurrences of a table
         change together in one join."""
-        from belvedere.codec.arrow.arrow_to_state import EXACT_KINDS  # heavy
-
         if self.refusal is not None:
             return False
         if any(slot.type.kind not in EXACT_KINDS for slot in stored.view.stored):
@@ -136,8 +135,6 @@ class DuckdbBatchEvaluator:
     @cached_property
     def uses_difference_plan(self) -> bool:
         """Whether batches by columns are the view after them minus the view before."""
-        from belvedere.codec.arrow.arrow_to_state import EXACT_KINDS  # heavy
-
         return find_partitioned_window(self._tree) is not None and all(
             leaf.constant is not None
             or (

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from belvedere.catalog.relation_codecs import CompiledView
 from belvedere.codec import accumulator
+from belvedere.codec.arrow.exact_kinds import EXACT_KINDS
 from belvedere.execution.bulk_insert import can_cast_exactly
 from belvedere.kv.batch import KEY_BYTES_MAX, Pair, Write
 from belvedere.txn.contracts import Reader
@@ -147,8 +148,6 @@ def try_encode_columns_as_entries(
 
 def can_encode_by_columns(stored: CompiledView, columns: Sequence[pa.Array]) -> bool:
     """Whether the columns of a view's state have exact keys and payloads by columns."""
-    from belvedere.codec.arrow.arrow_to_state import EXACT_KINDS  # heavy
-
     return all(
         slot.type.kind in EXACT_KINDS and can_cast_exactly(slot.type, array.type)
         for slot, array in zip(stored.view.stored, columns, strict=True)
