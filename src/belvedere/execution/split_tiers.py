@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import View
+from belvedere.catalog.model import Table, View
 from belvedere.errors import InvalidInput, Unavailable, Unsupported
 from belvedere.execution.duckdb.engine import DuckEngine
 from belvedere.execution.duckdb.grouping import PartialAggregates, lower_partials
-from belvedere.execution.duckdb.leaves import compile_leaf
+from belvedere.execution.duckdb.leaves import compile_leaf, compile_scan_parts
 from belvedere.execution.duckdb.lower import DuckLowering, depends_on_rows, has_subquery
 from belvedere.execution.duckdb.query import DuckQuery, display_text
 from belvedere.execution.duckdb.rows import TableRows, ragged_rows
@@ -36,6 +36,9 @@ from belvedere.plan import nodes as n
 from belvedere.plan.functions import Volatility, duckdb_type
 from belvedere.plan.plan_items import walk_plan_items
 from belvedere.types import Kind, Row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _NEVER_A_STATEMENT = (
     n.Scan,
@@ -115,6 +118,16 @@ def lower_hybrid(
         return _compile_columnar_scan(catalog, node, engine)
     split = _TierSplit(catalog, engine, run, report)
     return compile_with_other_tier(catalog, node, split.lower_part, wrap)
+
+
+def iterate_scan_parts(
+    catalog: Catalog, node: n.Scan, run: Run
+) -> Iterator[pa.Table | list[Row]] | None:
+    """The rows of the scan of a table, part by part, as Arrow columns mostly; None: it is another
+    scan, to be read row by row."""
+    if not _is_columnar(node) or not isinstance(catalog.get(node.relation), Table):
+        return None
+    return compile_scan_parts(catalog, node)(run)
 
 
 class SingleStatement:

@@ -9,6 +9,7 @@ A store knows nothing of versions, rows or transactions, and callers may use it 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
 
@@ -25,6 +26,7 @@ BULK_BATCH_ROWS = 25_000
 Pair = tuple[bytes, bytes]
 Write = tuple[bytes, bytes | None]
 """A key with its new value; None deletes the key."""
+_KEY, _VALUE = itemgetter(0), itemgetter(1)
 KeySpan = tuple[bytes, bytes]
 """start <= key < end; nothing when end <= start."""
 
@@ -135,9 +137,10 @@ def check_batch(batch: Sequence[Write]) -> None:
 
 def check_lengths(batch: Sequence[Write]) -> None:
     """InvalidInput for a key or value over its limit, in a batch of bytes."""
-    for key, value in batch:
-        if len(key) > KEY_BYTES_MAX or (value is not None and len(value) > VALUE_BYTES_MAX):
-            check_pair(key, value)
+    longest_key = max(map(len, map(_KEY, batch)), default=0)
+    longest_value = max(map(len, filter(None, map(_VALUE, batch))), default=0)
+    if longest_key > KEY_BYTES_MAX or longest_value > VALUE_BYTES_MAX:
+        check_batch(batch)
 
 
 def check_bytes(*given: object) -> None:

@@ -7,11 +7,11 @@ In reading order; an entry uses only those before it:
     notify          LISTEN, UNLISTEN and NOTIFY
     system_tables/  read-only system tables: information_schema and the schema `belvedere`
     statement/      one data statement: binding, compilation, parameters, single-row fast path
-    copy/           COPY: files to rows and rows to files
     materialized/   statements about materialized views: create, replace, verify, subscribe ..
     ddl/            DDL: definition statements as changes of the catalog
     explain/        EXPLAIN of statements and of views
-    query_stream    a query whose rows are computed as they are fetched
+    query_stream    the plan of a statement is run: at once, or as its rows are fetched
+    copy/           COPY: files to rows and rows to files
     cursors         cursors of SQL: DECLARE, FETCH, MOVE and CLOSE
     dispatch        dispatch of utility statements; every other one is DDL
     session         a session: runs SQL text, in transactions, for one connection

@@ -34,6 +34,7 @@ from belvedere.execution.run import Interrupt, Run
 from belvedere.plan.functions.core.function import Environment
 from belvedere.plan.nodes import Node
 from belvedere.session import dispatch
+from belvedere.session.context.activity import SessionActivity
 from belvedere.session.context.copy_streams import CopyStreams
 from belvedere.session.context.freshness import Freshness
 from belvedere.session.context.notices import Notices
@@ -46,6 +47,7 @@ from belvedere.session.context.statement_statistics import StatementRecord
 from belvedere.session.context.transactions import TransactionState
 from belvedere.session.cursors import SqlCursors
 from belvedere.session.materialized import create, freshness_policy, query_rewrite
+from belvedere.session.query_stream import run_plan_and_apply_writes
 from belvedere.session.rights.identity import SessionIdentity
 from belvedere.session.statement import (
     attempts,
@@ -123,10 +125,14 @@ class Session:
         self._statement_freshness: Freshness | None = None
         self._transaction_time: datetime.datetime | None = None
         self.copy_streams = CopyStreams()
+        self.sends_streams = False
+        """Whether the door takes results whose rows are computed as they are sent."""
         self.on_progress: Callable[[str, int, float], None] | None = None
         self.cursors = SqlCursors()
         self.streams: set[Any] = set()  # open ones, which end with it
         self.closed = False
+        self.activity = SessionActivity()
+        shared.sessions.add_session(self)
         forks.track_handle(self)
         interrupts.wrap_handlers()
 
@@ -203,8 +209,13 @@ class Session:
         if self._running:
             self.interrupt.stop(CANCELED)
 
+    @property
+    def is_running(self) -> bool:
+        return self._running
+
     def close(self) -> None:
         self.closed = True
+        self.shared.sessions.remove_session(self)
         for stream in list(self.streams):
             stream.close()
         self.transactions.rollback()
@@ -253,6 +264,7 @@ class Session:
                 interrupts.deliver_pending()
 
     def run_cached_statement(self, entry: CompiledStatement, parameters: Sequence[Any]) -> Result:
+        self.activity.note_statement(entry.text)
         self.begin_statement()
         if entry.catalog is not self.catalog:
             if isinstance(parameters, literal_plans.LiteralValues):
@@ -271,6 +283,7 @@ class Session:
             self._statement_freshness = None
 
     def run_script_text(self, text: str, parameters: Sequence[Any]) -> Result:
+        self.activity.note_statement(text)
         found = self.parse_or_mark_failed(text)
         result = Result("")
         for parsed in found:
@@ -334,7 +347,8 @@ class Session:
     def compile_statement(
         self, data: DataPlan, text: str, tier: Tier | None = None, wrap: Wrap | None = None
     ) -> CompiledStatement:
-        record = self.shared.statistics.get_or_add_record(text)
+        """`text` is what its statistics are kept by; empty: there are none."""
+        record = self.shared.statistics.get_or_add_record(text) if text else StatementRecord(text)
         original, optimized, rewriting = data, None, None
         if self.catalog.views:
             own = create.expand_views_of_transaction(self, data.plan)
@@ -474,27 +488,3 @@ class Session:
             self.interrupt,
             Memory(limit, result_bytes_max=limit),
         )
-
-
-def run_plan_and_apply_writes(
-    session: Session, transaction: Transaction, entry: CompiledStatement, values: Row
-) -> Result:
-    """Read everything, then write everything."""
-    data = entry.data
-    if entry.fast_write is not None:
-        written = entry.fast_write(transaction, FastPathRun(values, session.services))
-        if written is not None:
-            return Result(entry.verb, None, None, written)
-    entry, reader = freshness_policy.choose_statement_and_reader(session, transaction, entry)
-    run = session.make_run_context(reader, values, environment=entry.needs_environment)
-    found = entry.rows(run)
-    table = getattr(found, "table", None)
-    rows = [] if table is not None else run.memory.hold_rows(found)
-    affected = len(rows) if table is None else table.num_rows
-    for write in run.changes:
-        write.apply(transaction)
-        if write.node is entry.target:
-            affected = write.affected
-    if not data.returns:
-        return Result(data.verb.upper(), None, None, affected)
-    return Result(data.verb.upper(), data.plan.fields, rows, affected, table, origins=data.origins)

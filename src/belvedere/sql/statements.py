@@ -205,8 +205,8 @@ class Copy(msgspec.Struct, frozen=True):
     """COPY between a table (or a query, TO only) and a file, STDIN or STDOUT (`path` None).
 
     `columns` are the columns in file order, all of them when none were named. FROM carries `plan`,
-    an Insert whose input is the Values of parameters $1 .. $n, one row of the file; TO carries the
-    query's plan. `format` is 'text', 'csv', 'binary' or 'parquet'.
+    an Insert whose input is the Values of parameters $1 .. $n, one row of the file; TO carries
+    `query`, and its plan. `format` is 'text', 'csv', 'binary' or 'parquet'.
     """
 
     direction: str  # 'from' or 'to'
@@ -215,6 +215,7 @@ class Copy(msgspec.Struct, frozen=True):
     plan: Node
     format: str = "text"
     options: Options = ()
+    query: DataPlan | None = None
 
 
 class Analyze(msgspec.Struct, frozen=True):

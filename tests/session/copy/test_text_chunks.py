@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 import belvedere
 from belvedere.session.copy import copy, text_chunks
+from belvedere.session.copy.options import parse_copy_options
 
 TABLE = (
     "CREATE TABLE t (id int PRIMARY KEY, s smallint, l bigint, n numeric(8, 2), f float8,"
@@ -40,12 +42,16 @@ FILES = {
     "empty line": FIRST + "\n",
     "null key": FIRST + "," * 10 + "\n",
     "same key": FIRST + FIRST,
+    "byte order mark": "\ufeff" + FIRST,
     "open quote": FIRST + '2,,,,,,,,"a,,\n',
 }
 TEXTS = {
     "plain": "1\t2\t3\t4.5\t1\tt\ta\tb\tc d\t2024-01-01\t\\N\n",
     "escapes": "1\t2\t3\t4.5\t1\tt\ta\tb\tc\\td\t2024-01-01\t\\N\n",
     "end marker": "1" + "\t\\N" * 10 + "\n\\.\nx\n",
+    "byte order mark": "\ufeff1" + "\t\\N" * 10 + "\n",
+    "empty line": "1" + "\t\\N" * 10 + "\n\n",
+    "two end marks": "1" + "\t\\N" * 10 + "\n\\.\n2" + "\t\\N" * 10 + "\n\\.\n",
     "quotes": '1\t\\N\t\\N\t\\N\t\\N\t\\N\t"\t"a"\t"\t\\N\t\\N\n',
 }
 
@@ -77,16 +83,16 @@ def both(
         return found, outcome(con, file, options)
 
 
-@pytest.mark.parametrize("lines", [1, 20_000])
+@pytest.mark.parametrize("size", [1, 40, 2**20])
 @pytest.mark.parametrize("name", FILES)
 def test_csv(
     con: belvedere.Connection,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     name: str,
-    lines: int,
+    size: int,
 ) -> None:
-    monkeypatch.setattr(text_chunks, "CHUNK_LINES", lines)
+    monkeypatch.setattr(text_chunks, "CHUNK_BYTES", size)
     file = tmp_path / "t.csv"
     file.write_bytes(FILES[name].encode())
     columns, records = both(con, monkeypatch, file, "FORMAT csv")
@@ -96,10 +102,16 @@ def test_csv(
     assert columns == records
 
 
+@pytest.mark.parametrize("size", [1, 30, 2**20])
 @pytest.mark.parametrize("name", TEXTS)
 def test_text(
-    con: belvedere.Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+    con: belvedere.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    name: str,
+    size: int,
 ) -> None:
+    monkeypatch.setattr(text_chunks, "CHUNK_BYTES", size)
     file = tmp_path / "t.txt"
     file.write_bytes(TEXTS[name].encode())
     columns, records = both(con, monkeypatch, file, "FORMAT text")
@@ -109,27 +121,71 @@ def test_text(
 def test_plain_chunks_are_taken_as_columns(
     con: belvedere.Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(text_chunks, "CHUNK_LINES", 10)
+    monkeypatch.setattr(text_chunks, "CHUNK_BYTES", 10 * len(FIRST))
     read: list[int] = []
     parsed = copy._parse_typed_records
     monkeypatch.setattr(
         copy,
         "_parse_typed_records",
-        lambda chunk, *rest: read.append(chunk.number) or parsed(chunk, *rest),
+        lambda lines, first, *rest: read.append(first) or parsed(lines, first, *rest),
     )
     rows = [FIRST.replace("1,", f"{number},", 1) for number in range(1, 41)]
-    rows[24] = rows[24].replace("2024-01-31", "January 31 2024", 1)  # by itself in the third chunk
+    rows[24] = rows[24].replace("2024-01-31", "January 31 2024", 1)  # in the third chunk
     file = tmp_path / "t.csv"
     file.write_text("".join(rows))
     con.execute(f"COPY t FROM '{file}' (FORMAT csv)")
     assert con.execute("SELECT count(*), count(DISTINCT d) FROM t").fetchall() == [(40, 1)]
-    assert read == [21]
+    (first,) = read
+    assert 15 < first <= 25
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 20, 1_000])
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        ({}, ["a\n", "b\r\n", "c"]),
+        ({}, ["a\r", "b\r", "c\r"]),
+        ({}, ["\r\n", "a\n", "\n", "\r\n"]),
+        ({"format": "csv"}, ['1,"a\nb\r\nc"\n', '2,"""\n"""\r\n', '"\n",3\n', "4\n", '"5']),
+        ({"format": "csv", "quote": "'"}, ['1,"\n', "2,'\n','\n'\n", "\n"]),
+    ],
+)
+def test_chunks_are_whole_records(options: dict[str, str], lines: list[str], size: int) -> None:
+    given = dict(options)
+    style = parse_copy_options(given.pop("format", "text"), "from", given, ["a"])
+    text = "".join(lines)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_chunks, "CHUNK_BYTES", size)
+        chunks = list(text_chunks.split_text_chunks(io.BytesIO(text.encode()), style))
+    ends = [len("".join(lines[:count])) for count in range(len(lines) + 1)]
+    at = 0
+    for chunk in chunks:
+        assert at in ends
+        assert chunk.number == 1 + len(io.StringIO(text[:at], newline="").readlines())
+        at += len(chunk.data)
+    assert b"".join(chunk.data for chunk in chunks) == text.encode()
+
+
+def test_a_file_is_not_read_ahead() -> None:
+    class CountedFile(io.BytesIO):
+        taken = 0
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            data = super().read(size)
+            self.taken += len(data)
+            return data
+
+    file = CountedFile(b"1\tsome text\n" * 1_000_000)
+    chunks = text_chunks.split_text_chunks(file, parse_copy_options("text", "from", {}, ["a"]))
+    for number, chunk in enumerate(chunks, 1):
+        assert len(chunk.data) <= text_chunks.CHUNK_BYTES + 100
+        assert file.taken <= number * text_chunks.CHUNK_BYTES
 
 
 def test_a_mistake_far_down_says_its_line(
     con: belvedere.Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(text_chunks, "CHUNK_LINES", 10)
+    monkeypatch.setattr(text_chunks, "CHUNK_BYTES", 10 * len(FIRST))
     rows = [FIRST.replace("1,", f"{number},", 1) for number in range(1, 41)]
     rows[33] = rows[33].replace("4.50", "4.5x", 1)
     file = tmp_path / "t.csv"

@@ -18,6 +18,7 @@ from belvedere.catalog.relation_codecs import compiled_table, compiled_view
 from belvedere.codec.arrow.rows_to_arrow import arrow_type, rows_to_arrow
 from belvedere.codec.arrow.state_to_arrow import states_to_arrow
 from belvedere.codec.rows import RowLayout
+from belvedere.errors import Unsupported
 from belvedere.execution.duckdb.types import NotExact
 from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.python.context import CompileContext
@@ -30,7 +31,7 @@ from belvedere.execution.python.operators.scan_requests import (
 from belvedere.execution.run import Run
 from belvedere.plan import access as paths
 from belvedere.plan import nodes as n
-from belvedere.types import Kind, SqlType
+from belvedere.types import Kind, Row, SqlType
 
 SCAN_BATCH_ROWS = 20_000
 GIVEN_BATCH_ROWS = 100_000
@@ -123,6 +124,32 @@ def _convert_rows(rows: list[Any], types: list[SqlType]) -> pa.Table:
         return rows_to_table(rows, types)
     except (OverflowError, pa.ArrowInvalid) as error:
         raise NotExact(f"a value has no place in Arrow: {error}") from error
+
+
+def compile_scan_parts(
+    catalog: Catalog, node: n.Scan
+) -> Callable[[Run], Iterator[pa.Table | list[Row]] | None]:
+    """Reads a scan of a table part by part, as columns, or as rows where Arrow cannot represent a
+    value. None: the store has another way to read it."""
+    compiled = compiled_table(catalog, node.relation)
+    context = CompileContext(catalog, lambda inner: compile_plan(catalog, inner))
+    ranges = compile_ranges(context, node.access, compiled.key)
+    narrow = compile_narrowing(node, node.filter)
+    names = [f"c{i}" for i in range(len(node.slots))]
+    project = compiled.layout.projector(node.slots)
+
+    def scan_parts(run: Run) -> Iterator[pa.Table | list[Row]]:
+        for start, end in ranges(run, run.outer):
+            for values in run.reader.scan_values(start, end, batch_rows=SCAN_BATCH_ROWS):
+                run.interrupt.count_rows(len(values))
+                try:
+                    found = rows_to_arrow(compiled.layout, list(values), node.slots, names)
+                except Unsupported:
+                    yield list(map(project, values))
+                else:
+                    yield pa.Table.from_batches([found])
+
+    return lambda run: scan_parts(run) if narrow(run) is None else None
 
 
 def _compile_scan(catalog: Catalog, node: n.Scan, narrow: Narrow) -> Read:

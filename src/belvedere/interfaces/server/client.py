@@ -17,10 +17,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from belvedere.errors import Error, InvalidInput, Unavailable
-from belvedere.interfaces.server.copy_streams import ReceivedText, SentText
+from belvedere.interfaces.server.copy_streams import ClientCopies
 from belvedere.interfaces.server.error_fields import build_error, build_notice
 from belvedere.interfaces.server.messages import (
     BodyReader,
+    ConnectionEnd,
     MessageReader,
     MessageWriter,
     build_completion,
@@ -92,10 +93,8 @@ class Client:
         self._shown_version = -1
         self._shown_position = -1
         self._notice_count = session.notices.total_count
-        self._copied = SentText(session.copy_streams)
-        self._received = ReceivedText(session.copy_streams, reader, writer)
-        session.copy_streams.output = self._copied
-        session.copy_streams.input = self._received
+        session.sends_streams = True
+        self._copies = ClientCopies(session.copy_streams, reader, writer)
         self._wakeup = Wakeup(reader)
         session.notifications.on_arrival = self._wakeup.wake
 
@@ -103,8 +102,6 @@ class Client:
         self._poller.forget_reader(self)
         self.session.notifications.close()
         self._wakeup.close()
-        self._copied.close()
-        self._received.close()
 
     def serve(self) -> None:
         self._add_ready()
@@ -135,7 +132,7 @@ class Client:
             self._answer_error(error, kind)
         except UnicodeDecodeError as error:
             self._answer_error(_encoding_error(error), kind)
-        except (OSError, MemoryError):
+        except (OSError, MemoryError, ConnectionEnd):
             raise
         except Exception as error:  # noqa: BLE001 (a bug is told to the client, others go on)
             self._answer_error(error, kind)
@@ -288,14 +285,21 @@ class Client:
         self._add_rows(result, row_format)
 
     def _add_rows(self, result: Result, row_format: RowFormat | None) -> None:
-        if row_format is not None:
+        sent = result.count_rows()
+        if row_format is not None and result.stream is not None:
+            sent = result.stream.send_parts(partial(self._send_part, row_format))
+        elif row_format is not None:
             for part in row_format.encode_result(result):
                 self._writer.add(part)
-        self._copied.send_rows(self._writer)
-        self._add_completion(result, result.count_rows())
+        self._copies.add_end()
+        self._add_completion(result, sent)
+
+    def _send_part(self, row_format: RowFormat, part: Any) -> int:
+        for data in row_format.encode_part(part):
+            self._writer.add(data)
+        return len(part)
 
     def _add_completion(self, result: Result, sent: int) -> None:
-        self._received.forget_data()
         self._writer.add(build_completion(result.tag, result.affected, sent))
 
     # -- extended protocol --------------------------------------------------------------------
@@ -368,7 +372,7 @@ class Client:
             if limit:
                 portal.result.convert_arrow_to_rows()
             self._add_notices()
-            self._copied.send_rows(self._writer)
+            self._copies.add_end()
         self._add_portal_rows(portal, portal.result, limit)
 
     def _add_portal_rows(self, portal: Portal, result: Result, limit: int) -> None:
@@ -377,21 +381,16 @@ class Client:
             zone = self.session.settings.zone
             self._add_rows(result, make_row_format(result.fields, portal.formats, zone))
             return
-        rows = result.rows
-        if limit and portal.sent + limit < len(rows):
-            rows = rows[portal.sent : portal.sent + limit]
-        elif portal.sent:
-            rows = rows[portal.sent :]
+        rows, is_complete = portal.take_rows(limit)
         if result.fields is not None:
             zone = self.session.settings.zone
             row_format = make_row_format(result.fields, portal.formats, zone)
             for part in row_format.encode_rows(rows):
                 self._writer.add(part)
-        portal.sent += len(rows)
-        if portal.sent < len(result.rows):
-            self._writer.add(_SUSPENDED)
-        else:
+        if is_complete:
             self._add_completion(result, len(rows))
+        else:
+            self._writer.add(_SUSPENDED)
 
     def _handle_close(self, body: BodyReader) -> None:
         kind, name = body.read_byte(), body.read_text()
@@ -411,8 +410,6 @@ class Client:
         state = self.session.transactions
         if state.open is not None and not state.explicit:
             state.commit()
-        if state.open is None:
-            self._portals.close_portals()
         self._add_ready()
         self._writer.flush()
 
@@ -423,8 +420,7 @@ class Client:
 
     def _answer_error(self, error: Exception, kind: int) -> None:
         state = self.session.transactions
-        self._received.forget_data()
-        self._copied.forget_rows()
+        self._copies.abandon_output()
         self._add_notices()
         self._writer.add(build_error(error))
         if state.open is not None:
@@ -455,6 +451,7 @@ class Client:
         self._add_changed_settings()
         state = self.session.transactions
         if state.open is None:
+            self._portals.close_portals()
             self._add_notifications()
             self._writer.add(build_ready(b"I"))
         else:

@@ -1,7 +1,7 @@
 """COPY FROM STDIN and TO STDOUT as messages: what the session reads and writes as files.
 
-A statement that loses a race runs again, so data of a client is kept (in memory, then in a
-temporary file) until the statement is complete, and rows for it are sent when they are final.
+Data goes through as it comes: rows are stored while the client sends more, and sent while more are
+computed. So a COPY that loses a race fails, and is not run again.
 
     in    CopyInResponse -> CopyData* (CopyDone | CopyFail)
     out   CopyOutResponse CopyData* CopyDone, one CopyData a row
@@ -10,9 +10,9 @@ temporary file) until the statement is complete, and rows for it are sent when t
 from __future__ import annotations
 
 import io
-import tempfile
-from typing import IO, TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
+from belvedere import interrupts
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.interfaces.server.messages import (
     MessageReader,
@@ -24,118 +24,97 @@ from belvedere.interfaces.server.messages import (
 from belvedere.session.context.copy_streams import CopyStreams
 
 if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer as Buffer
+    from _typeshed import ReadableBuffer, WriteableBuffer
 
-SPOOL_BYTES = 8 * 1024 * 1024
-PART_BYTES = 64 * 1024
+BUFFER_BYTES = 64 * 1024
 _DATA, _DONE, _FAIL, _FLUSH, _SYNC = map(ord, "dcfHS")
 _COPY_DONE = build_message(b"c")
 
 
-class ReceivedText(io.TextIOWrapper):
-    """What a client sends, as a text file. It is asked for at the first `seek`."""
+class ReceivedData(io.RawIOBase):
+    """What a client sends in one COPY, as a file."""
 
-    def __init__(self, streams: CopyStreams, reader: MessageReader, writer: MessageWriter) -> None:
-        self._spool = _open_spool()
-        super().__init__(self._spool, encoding="utf-8", newline="")
-        self._streams = streams
-        self._messages = (reader, writer)
-        self._received = False
+    def __init__(self, reader: MessageReader) -> None:
+        self._reader = reader
+        self._rest = memoryview(b"")
+        self._is_ended = False
 
-    def seek(self, at: int, whence: int = 0) -> int:
-        if not self._received:
-            self._received = True
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        while not self._rest and not self._is_ended:
             self._receive_data()
-        return super().seek(at, whence)
-
-    def forget_data(self) -> None:
-        """Ask the client again at the next COPY."""
-        if self._received:
-            self._received = False
-            super().seek(0)
-            self.truncate()
+        place = memoryview(buffer).cast("B")
+        count = min(len(place), len(self._rest))
+        place[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
 
     def _receive_data(self) -> None:
-        reader, writer = self._messages
-        writer.add(build_message(b"G", _describe_columns(self._streams)))
-        writer.flush()
-        while True:
-            kind, body = reader.read_message()
-            if kind == _DATA:
-                self._spool.write(body)
-            elif kind == _DONE:
-                return
-            elif kind == _FAIL:
-                reason = decode_text(body.rstrip(b"\0"))
-                raise Unavailable("COPY from stdin failed", sqlstate="57014", detail=reason)
-            elif kind not in (_FLUSH, _SYNC):
-                raise InvalidInput(
-                    "unexpected message during COPY from stdin", sqlstate="08P01", type=chr(kind)
-                )
+        interrupts.check_statement()
+        kind, body = self._reader.read_message()
+        if kind == _DATA:
+            self._rest = memoryview(body)
+        elif kind == _DONE:
+            self._is_ended = True
+        elif kind == _FAIL:
+            reason = decode_text(body.rstrip(b"\0"))
+            raise Unavailable("COPY from stdin failed", sqlstate="57014", detail=reason)
+        elif kind not in (_FLUSH, _SYNC):
+            raise InvalidInput(
+                "unexpected message during COPY from stdin", sqlstate="08P01", type=chr(kind)
+            )
 
 
-class MessageBuffer(io.BufferedIOBase):
-    """A binary file of which every write is a message."""
+class SentData(io.RawIOBase):
+    """A file of which every write is a message."""
 
-    def __init__(self, spool: IO[bytes]) -> None:
-        self._spool = spool
+    def __init__(self, writer: MessageWriter) -> None:
+        self._writer = writer
 
-    def write(self, data: Buffer) -> int:
-        self._spool.write(build_message(b"d", bytes(data)))
-        return len(bytes(data))
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: ReadableBuffer) -> int:
+        body = bytes(data)
+        self._writer.add(build_message(b"d", body))
+        return len(body)
 
 
-class SentText(io.StringIO):
-    """What a client gets, as a text file that is written a row at a time."""
+class ClientCopies:
+    """The COPY statements of one client."""
 
-    def __init__(self, streams: CopyStreams) -> None:
-        super().__init__()
+    def __init__(self, streams: CopyStreams, reader: MessageReader, writer: MessageWriter) -> None:
         self._streams = streams
-        self._spool = _open_spool()
-        self._is_used = False
+        self._reader = reader
+        self._writer = writer
+        self._is_sending = False
+        streams.input, streams.output = self._open_input, self._open_output
+        streams.can_rewrite = False
 
-    def seek(self, at: int, whence: int = 0) -> int:
-        self._is_used = True
-        return self._spool.seek(at, whence)
+    def add_end(self) -> None:
+        """Tell the client that what it gets is complete, if it gets a COPY."""
+        if self._is_sending:
+            self._is_sending = False
+            self._writer.add(_COPY_DONE)
 
-    def truncate(self, size: int | None = None) -> int:
-        return self._spool.truncate(size)
+    def abandon_output(self) -> None:
+        """An error ends the COPY."""
+        self._is_sending = False
 
-    def write(self, text: str) -> int:
-        self._spool.write(build_message(b"d", text.encode()))
-        return len(text)
+    def _open_input(self) -> BinaryIO:
+        self._writer.add(build_message(b"G", self._describe_columns()))
+        self._writer.flush()
+        return cast("BinaryIO", io.BufferedReader(ReceivedData(self._reader), BUFFER_BYTES))
 
-    @property
-    def buffer(self) -> BinaryIO:
-        return cast("BinaryIO", MessageBuffer(self._spool))
+    def _open_output(self) -> BinaryIO:
+        self._writer.add(build_message(b"H", self._describe_columns()))
+        self._is_sending = True
+        return cast("BinaryIO", SentData(self._writer))
 
-    def send_rows(self, writer: MessageWriter) -> None:
-        """Send what one statement wrote, if it was a COPY to here."""
-        if not self._is_used:
-            return
-        writer.add(build_message(b"H", _describe_columns(self._streams)))
-        self._spool.seek(0)
-        while part := self._spool.read(PART_BYTES):
-            writer.add(part)
-        writer.add(_COPY_DONE)
-        self.forget_rows()
-
-    def forget_rows(self) -> None:
-        if self._is_used:
-            self._is_used = False
-            self._spool.seek(0)
-            self._spool.truncate()
-
-    def close(self) -> None:
-        self._spool.close()
-        super().close()
-
-
-def _open_spool() -> IO[bytes]:
-    return tempfile.SpooledTemporaryFile(SPOOL_BYTES)
-
-
-def _describe_columns(streams: CopyStreams) -> bytes:
-    """The format as a whole, and of each column."""
-    each = pack_int16(int(streams.binary))
-    return each[1:] + pack_int16(streams.column_count) + each * streams.column_count
+    def _describe_columns(self) -> bytes:
+        """The format as a whole, and of each column."""
+        each = pack_int16(int(self._streams.binary))
+        count = self._streams.column_count
+        return each[1:] + pack_int16(count) + each * count

@@ -223,6 +223,7 @@ class Listener:
         identity = SessionIdentity(login, wanted.user, wanted.database)
         session = Session(self._shared, autocommit=True, identity=identity)
         session.notifications.process = number
+        self._note_address(number, session)
         if role is not None:
             self._require_connect(session, role)
         with self._mutex:
@@ -231,6 +232,11 @@ class Listener:
             session.settings.set(name, value)
         session.settings.keep_as_reset_values()
         return session
+
+    def _note_address(self, number: int, session: Session) -> None:
+        connection = self._clients[number].reader.connection
+        if connection.family != socket.AF_UNIX:
+            session.activity.address, session.activity.port = connection.getpeername()[:2]
 
     def _require_connect(self, session: Session, role: Role) -> None:
         rights = session.identity.find_rights(session.catalog)

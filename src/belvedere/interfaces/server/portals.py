@@ -6,6 +6,7 @@ holds back are kept for the next one, until the transaction in which it was made
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from belvedere.interfaces.server.row_encoder import expand_formats
 from belvedere.session.context.result import Result
 from belvedere.session.prepared_text import PreparedText, can_skip_parse
 from belvedere.session.session import Session
+from belvedere.types import Row
 from belvedere.values.binary.decoders import make_binary_decoder
 
 
@@ -37,6 +39,24 @@ class Portal:
         self.formats = formats
         self.result: Result | None = None
         self.sent = 0
+
+    def take_rows(self, limit: int) -> tuple[Sequence[Row], bool]:
+        """The next rows of the result, at most `limit` if that is not 0, and whether it has no
+        more."""
+        result = self.result
+        assert result is not None
+        if result.stream is not None:
+            found = result.stream.fetch_rows(limit or sys.maxsize)
+            self.sent += len(found)
+            return found, not limit or len(found) < limit
+        end = self.sent + limit if limit else len(result.rows)
+        rows = result.rows[self.sent : end] if self.sent or end < len(result.rows) else result.rows
+        self.sent += len(rows)
+        return rows, self.sent >= len(result.rows)
+
+    def close(self) -> None:
+        if self.result is not None and self.result.stream is not None:
+            self.result.stream.close()
 
 
 PARSED_MAX = 100
@@ -134,6 +154,7 @@ class Portals:
         self._portals[name] = portal
 
     def replace_unnamed(self, portal: Portal) -> None:
+        self.close_portal("")
         self._portals[""] = portal
 
     def require_portal(self, name: str) -> Portal:
@@ -142,9 +163,13 @@ class Portals:
         return self._portals[name]
 
     def close_portal(self, name: str) -> None:
-        self._portals.pop(name, None)
+        portal = self._portals.pop(name, None)
+        if portal is not None:
+            portal.close()
 
     def close_portals(self) -> None:
+        for portal in self._portals.values():
+            portal.close()
         self._portals.clear()
 
 

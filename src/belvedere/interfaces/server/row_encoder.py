@@ -40,6 +40,8 @@ CHUNK_ROWS = 2_000
 DESCRIPTIONS_MAX = 1_000
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from belvedere.interfaces.server.table_encoder import TableEncoder
 
 EncodeColumn = Callable[[Sequence[Any]], list[bytes]]
@@ -75,6 +77,12 @@ class RowFormat:
             result.convert_arrow_to_rows()
             return self.encode_rows(result.rows)
         return self._make_table_encoder().encode_table(result.table)
+
+    def encode_part(self, part: pa.Table | list[Row]) -> Iterable[bytes]:
+        """The DataRows of a part of a stream."""
+        if isinstance(part, list):
+            return self.encode_rows(part)
+        return self._make_table_encoder().encode_table(part)
 
     def _encode_chunk(self, rows: Sequence[Row]) -> bytes:
         """Header, then length and bytes of each value: every list of parts has one of each row."""

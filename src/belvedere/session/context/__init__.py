@@ -14,6 +14,7 @@ In reading order; an entry uses only those before it:
     shared_samples        samples of tables as processes of one store share them
     table_statistics      row counts and column summaries for the optimizer, from samples
     settings              settings of a session
+    activity              what sessions are doing, for those who watch
     shared_state          state shared by all sessions of an open store
     sequences_and_locks   services for running plans: sequences, row ids, system tables, row locks
     transactions          the transaction of a session: its failure, its savepoints

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO, TextIO
+from collections.abc import Callable
+from typing import BinaryIO
 
 from belvedere.errors import Unsupported
 
@@ -10,33 +11,25 @@ _HINT = "use cursor.copy, or name a file"
 
 
 class CopyStreams:
-    """Files that can be read or written again from their beginning: a statement that loses a race
-    runs again. `column_count` and `binary` are of the COPY that runs; its binary form goes through
-    the `buffer` of a file."""
+    """How files of bytes are opened, once for each run of a statement. `column_count` and `binary`
+    are of the COPY that runs. `can_rewrite`: what was written can be taken back, so a statement
+    that loses a race may run again."""
 
-    __slots__ = ("binary", "column_count", "input", "output")
+    __slots__ = ("binary", "can_rewrite", "column_count", "input", "output")
 
     def __init__(self) -> None:
-        self.input: TextIO | None = None
-        self.output: TextIO | None = None
+        self.input: Callable[[], BinaryIO] | None = None
+        self.output: Callable[[], BinaryIO] | None = None
+        self.can_rewrite = True
         self.column_count = 0
         self.binary = False
 
-    def require_input(self) -> TextIO:
+    def open_input(self) -> BinaryIO:
         if self.input is None:
             raise Unsupported("COPY FROM STDIN here", hint=_HINT)
-        self.input.seek(0)
-        return self.input
+        return self.input()
 
-    def require_output(self) -> TextIO:
+    def open_output(self) -> BinaryIO:
         if self.output is None:
             raise Unsupported("COPY TO STDOUT here", hint=_HINT)
-        self.output.seek(0)
-        self.output.truncate()
-        return self.output
-
-    def require_binary_input(self) -> BinaryIO:
-        return self.require_input().buffer
-
-    def require_binary_output(self) -> BinaryIO:
-        return self.require_output().buffer
+        return self.output()

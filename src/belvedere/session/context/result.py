@@ -11,15 +11,28 @@ from belvedere.types import Row
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from belvedere.session.query_stream import QueryStream
+
 
 class Result:
     """`fields` is None for a statement that returns no rows. `affected` is the number of rows
     returned or changed, -1 when there is no such number. `table` has the same rows as Arrow
     columns, when DuckDB computed them. `plain`: no column's values need another representation
     outside of Belvedere. `is_point_read`: at most one row of a table was read, by its key.
-    `origins`: the columns of tables that its columns are, if it is that of a plan."""
+    `origins`: the columns of tables that its columns are, if it is that of a plan. `stream`: its
+    rows are still to be computed, by a `QueryStream`."""
 
-    __slots__ = ("affected", "fields", "is_point_read", "origins", "plain", "rows", "table", "tag")
+    __slots__ = (
+        "affected",
+        "fields",
+        "is_point_read",
+        "origins",
+        "plain",
+        "rows",
+        "stream",
+        "table",
+        "tag",
+    )
 
     def __init__(
         self,
@@ -32,6 +45,7 @@ class Result:
         plain: bool = False,
         is_point_read: bool = False,
         origins: ColumnOrigins = (),
+        stream: QueryStream | None = None,
     ) -> None:
         self.tag = tag
         self.fields = fields
@@ -41,6 +55,7 @@ class Result:
         self.plain = plain
         self.is_point_read = is_point_read
         self.origins = origins
+        self.stream = stream
 
     def convert_arrow_to_rows(self) -> None:
         """Make rows of the Arrow columns."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from belvedere.catalog.catalog import Catalog
 from belvedere.execution.duckdb.engine import DuckEngine
 from belvedere.plan.nodes import Node
+from belvedere.session.context.activity import OpenSessions
 from belvedere.session.context.database_contract import DatabaseContract
 from belvedere.session.context.notifications import NotificationHub
 from belvedere.session.context.plan_cache import PlanCache
@@ -36,6 +37,7 @@ class SharedState:
         self.engine = DuckEngine(memory_limit_mb, make_copies=copies)
         self.statistics = StatementStatistics()
         self.notifications = NotificationHub()
+        self.sessions = OpenSessions()
         self.plans = PlanCache(PLANS_MAX)
         self.shapes = PlanCache(PLANS_MAX)  # of texts without parameters
         self.rewrite_rules: tuple[RewriteRule, ...] = (

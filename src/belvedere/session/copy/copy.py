@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from belvedere.catalog.relation_codecs import CompiledTable, compiled_table
 from belvedere.errors import InvalidInput, Unavailable, Unsupported
 from belvedere.execution.bulk_insert import BulkLoader
+from belvedere.execution.choose_tier import changes_data
 from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.python.context import CompileContext
 from belvedere.execution.python.statements.dml import row_maker, row_widener
@@ -30,6 +31,8 @@ from belvedere.plan.transform import rebuild_operands
 from belvedere.session.context.result import Result
 from belvedere.session.copy import binary_format, parquet, text_chunks, text_format
 from belvedere.session.copy.options import Header, TextFormat, parse_copy_options
+from belvedere.session.materialized import freshness_policy
+from belvedere.session.query_stream import iterate_rows, run_plan_and_apply_writes
 from belvedere.session.statement.parameters import (
     make_assignment_converter,
     make_row_reporting_converter,
@@ -38,7 +41,6 @@ from belvedere.sql import statements as s
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row, SqlType
 from belvedere.values.failures import add_column_to_error, show_number
-from belvedere.views.read.reading_errors import name_views_in_row_errors
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -49,20 +51,21 @@ _FILE_ROWS = -1  # the number of the CTE that a chunk of the file is read as
 
 def run_copy(session: Session, statement: s.Copy, _: Sequence[Any]) -> Result:
     _parse_text_format(statement)
-    fields = statement.columns if statement.direction == "from" else statement.plan.fields
-    session.copy_streams.column_count = len(fields)
+    query = statement.query
+    session.copy_streams.column_count = len(statement.columns)
     session.copy_streams.binary = statement.format == "binary"
-    if statement.direction == "from":
-        count = session.run_in_transaction(
+    if query is None:
+        return session.run_in_transaction(
             True,
             lambda transaction: _copy_into_table(session, transaction, statement),
             repeats=statement.path is not None,  # standard input can be read once
         )
-    else:
-        count = session.run_in_transaction(
-            False, lambda transaction: _copy_query_to_output(session, transaction, statement)
-        )
-    return Result("COPY", affected=count.affected)
+    return session.run_in_transaction(
+        query.changes,
+        lambda transaction: _copy_query_to_output(session, transaction, statement, query),
+        restarts=True,
+        repeats=statement.path is not None or session.copy_streams.can_rewrite,
+    )
 
 
 def _parse_text_format(statement: s.Copy) -> TextFormat:
@@ -143,50 +146,40 @@ def _copy_into_table(session: Session, transaction: Transaction, statement: s.Co
     intake = _CopyLoader(session, transaction, statement)
     if statement.format == "parquet":
         _load_parquet_file(intake, statement)
-    elif statement.format == "binary":
-        with _open_binary_input(session, statement) as file:
-            _load_binary_file(intake, statement, file)
-    elif statement.path is None:
-        _load_text_file(intake, statement, session.copy_streams.require_input())
+        return Result("COPY", affected=intake.count)
+    load = _load_binary_file if statement.format == "binary" else _load_text_file
+    if statement.path is None:
+        file = session.copy_streams.open_input()
+        load(intake, statement, file)
+        while file.read(text_chunks.CHUNK_BYTES):  # what follows an end marker
+            session.interrupt.check()
     else:
-        with _require_existing_file(statement.path).open(encoding="utf-8", newline="") as lines:
-            _load_text_file(intake, statement, lines)
+        with _require_existing_file(statement.path).open("rb") as file:
+            load(intake, statement, file)
     return Result("COPY", affected=intake.count)
 
 
-def _load_text_file(intake: _CopyLoader, statement: s.Copy, lines: IO[str]) -> None:
+def _load_text_file(intake: _CopyLoader, statement: s.Copy, file: BinaryIO) -> None:
     """Load a text file chunk by chunk as columns; other chunks are read record by record."""
     types, in_table = [field.type for field in statement.columns], intake.find_file_column_types()
     names = [field.name for field in statement.columns]
     style = _parse_text_format(statement)
-    try:
-        for chunk in text_chunks.split_line_chunks(lines, style):
-            columns = None
-            if style.header is Header.SKIP and style.quote not in chunk.lines[0]:
-                chunk = text_chunks.LineChunk(chunk.number + 1, chunk.lines[1:])
-                style = style._replace(header=Header.NONE)
-            headless = style.header is Header.NONE
-            if in_table is not None and len(in_table) == len(types) and headless:
-                columns = text_chunks.try_parse_arrow_columns(chunk, style, in_table)
-            if columns is None or not intake.try_insert_arrow_columns(columns):
-                records = _parse_typed_records(chunk, style, types, names)
-                while some := list(itertools.islice(records, CHUNK_ROWS)):
-                    numbers, rows = zip(*some)
-                    intake.insert_file_rows(list(rows), numbers)
-            style = style._replace(header=Header.NONE)
-            if any(map(text_format.is_end_marker, chunk.lines)):
+    by_columns = in_table is not None and len(in_table) == len(types)
+    for chunk in text_chunks.split_text_chunks(file, style):
+        if style.header is Header.SKIP and chunk.has_plain_header(style):
+            chunk, style = chunk.skip_line(), style._replace(header=Header.NONE)
+        columns = None
+        if by_columns and style.header is Header.NONE:
+            columns = text_chunks.try_parse_arrow_columns(chunk, style, in_table or [])
+        if columns is None or not intake.try_insert_arrow_columns(columns):
+            lines = chunk.split_lines()
+            records = _parse_typed_records(lines, chunk.number, style, types, names)
+            while some := list(itertools.islice(records, CHUNK_ROWS)):
+                numbers, rows = zip(*some)
+                intake.insert_file_rows(list(rows), numbers)
+            if any(map(text_format.is_end_marker, lines)):
                 return
-    except UnicodeDecodeError as error:
-        raise InvalidInput("invalid byte sequence for UTF8", sqlstate="22021") from error
-
-
-@contextmanager
-def _open_binary_input(session: Session, statement: s.Copy) -> Iterator[BinaryIO]:
-    if statement.path is None:
-        yield session.copy_streams.require_binary_input()
-        return
-    with _require_existing_file(statement.path).open("rb") as file:
-        yield file
+        style = style._replace(header=Header.NONE)
 
 
 def _load_binary_file(intake: _CopyLoader, statement: s.Copy, file: BinaryIO) -> None:
@@ -272,11 +265,11 @@ def _require_existing_file(path: str) -> Path:
 
 
 def _parse_typed_records(
-    chunk: text_chunks.LineChunk, style: TextFormat, types: list[SqlType], names: list[str]
+    lines: list[str], first: int, style: TextFormat, types: list[SqlType], names: list[str]
 ) -> Iterator[tuple[int, Row]]:
     """Records as values, each with its line; an error names the line it is in."""
     parsers = [text_parser(one) for one in types]
-    for number, record in text_format.read_records(chunk.lines, style, chunk.number, names):
+    for number, record in text_format.read_records(lines, style, first, names):
         if len(record) != len(parsers):
             word = "missing data for a column" if len(record) < len(parsers) else "extra data"
             raise InvalidInput(word, sqlstate="22P04", line=number)
@@ -310,45 +303,48 @@ def _add_failing_column_to_error(
 # -- out -------------------------------------------------------------------------------------------
 
 
-def _copy_query_to_output(session: Session, transaction: Transaction, statement: s.Copy) -> Result:
-    catalog, plan = transaction.catalog, session.expand_views_and_optimize(statement.plan)
-    registry = session.host.views.registry
-    compiled = name_views_in_row_errors(registry, catalog, plan, compile_plan(catalog, plan))
-    rows = compiled(session.make_run_context(transaction, ()))
-    names = [field.name for field in statement.plan.fields]
-    types = [field.type for field in statement.plan.fields]
+def _copy_query_to_output(
+    session: Session, transaction: Transaction, statement: s.Copy, query: s.DataPlan
+) -> Result:
+    """Rows are written as they are computed; those of a statement that changes data, or waits for
+    locks, when it is done, so that it may begin again before."""
+    entry = session.compile_statement(query, "")
+    if query.changes or changes_data(query.plan):
+        result = run_plan_and_apply_writes(session, transaction, entry, ())
+        result.convert_arrow_to_rows()
+        rows = iter(result.rows)
+    else:
+        entry, reader = freshness_policy.choose_statement_and_reader(session, transaction, entry)
+        rows = iterate_rows(session, entry, session.make_run_context(reader, ()))
+    return Result("COPY", affected=_write_rows(session, statement, rows))
+
+
+def _write_rows(session: Session, statement: s.Copy, rows: Iterator[Row]) -> int:
+    names = [field.name for field in statement.columns]
+    types = [field.type for field in statement.columns]
     if statement.format == "parquet":
         if statement.path is None:
             raise Unsupported("COPY of Parquet to STDOUT")
         with _open_draft_of_output(statement.path) as draft:
-            return Result("COPY", affected=parquet.write_parquet_rows(draft, names, types, rows))
-    if statement.format == "binary":
-        return Result("COPY", affected=_write_binary_rows(session, statement, types, rows))
-    style = _parse_text_format(statement)
-    formatters = [text_formatter(one) for one in types]
-    records = ([None if v is None else form(v) for form, v in zip(formatters, row)] for row in rows)
-    if statement.path is None:
-        return Result(
-            "COPY",
-            affected=text_format.write_records(
-                session.copy_streams.require_output(), style, names, records
-            ),
+            return parquet.write_parquet_rows(draft, names, types, rows)
+    with _open_output(session, statement) as out:
+        if statement.format == "binary":
+            return binary_format.write_binary_rows(out.write, types, rows)
+        style = _parse_text_format(statement)
+        formatters = [text_formatter(one) for one in types]
+        records = (
+            [None if v is None else form(v) for form, v in zip(formatters, row)] for row in rows
         )
-    with (
-        _open_draft_of_output(statement.path) as draft,
-        draft.open("w", encoding="utf-8", newline="") as out,
-    ):
-        return Result("COPY", affected=text_format.write_records(out, style, names, records))
+        return text_format.write_records(out, style, names, records)
 
 
-def _write_binary_rows(
-    session: Session, statement: s.Copy, types: list[SqlType], rows: Iterator[Row]
-) -> int:
+@contextmanager
+def _open_output(session: Session, statement: s.Copy) -> Iterator[BinaryIO]:
     if statement.path is None:
-        out = session.copy_streams.require_binary_output()
-        return binary_format.write_binary_rows(out.write, types, rows)
+        yield session.copy_streams.open_output()
+        return
     with _open_draft_of_output(statement.path) as draft, draft.open("wb") as file:
-        return binary_format.write_binary_rows(file.write, types, rows)
+        yield file
 
 
 @contextmanager

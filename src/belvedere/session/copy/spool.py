@@ -6,9 +6,9 @@ writes it as it would read or write a file, whatever door the client came by.
 
 from __future__ import annotations
 
-import io
 import tempfile
-from typing import IO, TYPE_CHECKING
+from functools import partial
+from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -24,22 +24,30 @@ def open_spool() -> IO[bytes]:
 
 def copy_spool_in(session: Session, sql: str, spool: IO[bytes]) -> int:
     """Run COPY .. FROM STDIN with the data of a file; returns the number of rows."""
-    session.copy_streams.input = io.TextIOWrapper(spool, encoding="utf-8", newline="")
+    session.copy_streams.input = partial(_rewind_spool, spool)
     try:
         return session.execute(sql).affected
     finally:
-        session.copy_streams.input.detach()
         session.copy_streams.input = None
 
 
 def copy_out_to_spool(session: Session, sql: str, spool: IO[bytes]) -> int:
     """Run COPY .. TO STDOUT into a file, which is then at its beginning."""
-    session.copy_streams.output = io.TextIOWrapper(spool, encoding="utf-8", newline="")
+    session.copy_streams.output = partial(_empty_spool, spool)
     try:
         count = session.execute(sql).affected
-        session.copy_streams.output.flush()
     finally:
-        session.copy_streams.output.detach()
         session.copy_streams.output = None
     spool.seek(0)
     return count
+
+
+def _rewind_spool(spool: IO[bytes]) -> BinaryIO:
+    spool.seek(0)
+    return cast("BinaryIO", spool)
+
+
+def _empty_spool(spool: IO[bytes]) -> BinaryIO:
+    spool.seek(0)
+    spool.truncate()
+    return cast("BinaryIO", spool)

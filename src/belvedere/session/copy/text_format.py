@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO
+from typing import BinaryIO
 
 from belvedere.errors import InvalidInput
 from belvedere.session.copy.options import Header, TextFormat
@@ -177,19 +177,20 @@ def _read_quoted_field(text: str, at: int, style: TextFormat) -> tuple[str, int]
 
 
 def write_records(
-    out: IO[str], style: TextFormat, names: list[str], records: Iterable[Record]
+    out: BinaryIO, style: TextFormat, names: list[str], records: Iterable[Record]
 ) -> int:
+    """Write records, each by one call."""
     count = 0
     field = _format_csv_field if style.csv else _format_text_field
     if style.header is not Header.NONE:
-        out.write(style.delimiter.join(field(name, style) for name in names) + "\n")
+        out.write(style.delimiter.join(field(name, style) for name in names).encode() + b"\n")
     quoted = style.force_quote
     for record in records:
         fields = [field(value, style) for value in record]
         for place in quoted:
             if (value := record[place]) is not None:
                 fields[place] = _quote_csv_field(value, style)
-        out.write(style.delimiter.join(fields) + "\n")
+        out.write(style.delimiter.join(fields).encode() + b"\n")
         count += 1
     return count
 

@@ -2,7 +2,8 @@
 
 In reading order; an entry uses only those before it:
 
-    pg_catalog/  PostgreSQL's system catalogs
-    views_table  the system table `belvedere.views`: position, lag, size and cost of each view
-    tables       information_schema, and Belvedere's own tables in the schema `belvedere`
+    pg_catalog/       PostgreSQL's system catalogs
+    information_rows  columns, constraints and rights of information_schema
+    views_table       the system table `belvedere.views`: position, lag, size and cost of each view
+    tables            information_schema, and Belvedere's own tables in the schema `belvedere`
 """

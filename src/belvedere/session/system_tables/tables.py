@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import (
-    CatalogColumn,
     ForeignTable,
     Index,
     PlainView,
     Sequence,
     Table,
-    View,
 )
 from belvedere.catalog.rights.builtin_roles import name_role
 from belvedere.errors import InvalidInput
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions import text_formatter
-from belvedere.session.system_tables import views_table
+from belvedere.session.system_tables import information_rows, views_table
 from belvedere.session.system_tables.pg_catalog import tables as pg_catalog
 from belvedere.session.system_tables.pg_catalog.columns import load_catalog_tables
 from belvedere.session.system_tables.pg_catalog.foreign_objects import INFORMATION_TABLES
@@ -34,10 +32,7 @@ from belvedere.types import (
     BOOLEAN,
     DOUBLE,
     INTEGER,
-    SECOND_DIGITS_MAX,
     TEXT,
-    TIMED_KINDS,
-    Kind,
     Row,
     SqlType,
 )
@@ -48,7 +43,6 @@ if TYPE_CHECKING:
 DATABASE = "belvedere"
 INFORMATION = "information_schema"
 LOG_ROWS_MAX = 10_000
-_PRECISIONS = {Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64}
 
 
 class SystemTable(NamedTuple):
@@ -95,7 +89,8 @@ def _filter_rows_for_role(session: Session, fields: Fields, rows: Iterable[Row])
             continue
         shown = list(row)
         for place in places:
-            shown[place] = session.identity.database
+            if shown[place] is not None:
+                shown[place] = session.identity.database
         yield tuple(shown)
 
 
@@ -122,68 +117,15 @@ def _list_schemata(session: Session) -> Iterator[Row]:
         yield DATABASE, name, name_role(session.catalog, owner)
 
 
-_Shown = Table | ForeignTable | PlainView | View
 _KINDS = {Table: "BASE TABLE", ForeignTable: "FOREIGN", PlainView: "VIEW"}
 
 
-def _list_shown_relations(catalog: Catalog) -> Iterator[tuple[str, _Shown]]:
-    """The tables and views of the catalog, with the names of their schemas. Auxiliary views are
-    shown in belvedere.views alone."""
-    names = _map_schema_ids_to_names(catalog)
-    for item in catalog.objects.values():
-        if isinstance(item, _Shown) and not (isinstance(item, View) and item.part):
-            schema = names[item.schema]
-            if catalog.find_relation(item.name, schema) is item:
-                yield schema, item
-
-
 def _list_tables_and_views(session: Session) -> Iterator[Row]:
-    for schema, item in _list_shown_relations(session.catalog):
+    for schema, item in information_rows.list_shown_relations(session.catalog):
         kind = _KINDS.get(type(item), "MATERIALIZED VIEW")
         yield DATABASE, schema, item.name, kind, "YES" if isinstance(item, Table) else "NO"
     for schema, name in TABLES:
         yield DATABASE, schema, name, "VIEW", "NO"
-
-
-def _list_columns(session: Session) -> Iterator[Row]:
-    for schema, item in _list_shown_relations(session.catalog):
-        shown = [c for c in item.columns if not c.dropped and not c.hidden]
-        for number, column in enumerate(shown, 1):
-            yield (DATABASE, schema, item.name, *_build_column_values(column, number))
-
-
-def _build_column_values(column: CatalogColumn, number: int) -> Row:
-    sql_type = column.type
-    precision = _PRECISIONS.get(sql_type.kind)
-    if sql_type.kind is Kind.NUMERIC:
-        precision = sql_type.precision
-    scale = sql_type.scale if sql_type.kind is Kind.NUMERIC else None
-    if sql_type.kind in _PRECISIONS:
-        scale = 0
-    return (
-        column.name,
-        number,
-        column.default,
-        "NO" if column.not_null else "YES",
-        sql_type.kind.value,
-        sql_type.length,
-        precision,
-        scale,
-        _find_datetime_precision(sql_type),
-        "YES" if column.identity else "NO",
-        None if column.identity is None else column.identity.upper(),
-        "ALWAYS" if column.generated else "NEVER",
-        column.generated,
-        "YES",
-    )
-
-
-def _find_datetime_precision(sql_type: SqlType) -> int | None:
-    if sql_type.kind is Kind.DATE:
-        return 0
-    if sql_type.kind not in TIMED_KINDS:
-        return None
-    return SECOND_DIGITS_MAX if sql_type.precision is None else sql_type.precision
 
 
 def _list_table_constraints(session: Session) -> Iterator[Row]:
@@ -354,20 +296,6 @@ TABLES: dict[tuple[str, str], SystemTable] = {
         _make_fields("table_catalog table_schema table_name table_type is_insertable_into"),
         _list_tables_and_views,
     ),
-    ("information_schema", "columns"): SystemTable(
-        _make_fields(
-            "table_catalog table_schema table_name column_name ordinal_position column_default "
-            "is_nullable data_type character_maximum_length numeric_precision numeric_scale "
-            "datetime_precision is_identity identity_generation is_generated "
-            "generation_expression is_updatable",
-            ordinal_position=INTEGER,
-            character_maximum_length=INTEGER,
-            numeric_precision=INTEGER,
-            numeric_scale=INTEGER,
-            datetime_precision=INTEGER,
-        ),
-        _list_columns,
-    ),
     ("information_schema", "table_constraints"): SystemTable(
         _make_fields(
             "constraint_catalog constraint_schema constraint_name table_catalog table_schema "
@@ -416,6 +344,10 @@ TABLES: dict[tuple[str, str], SystemTable] = {
     **{
         (INFORMATION, name): SystemTable(_make_fields(columns), rows)
         for name, (columns, rows) in INFORMATION_TABLES.items()
+    },
+    **{
+        (INFORMATION, name): SystemTable(fields, rows)
+        for name, (fields, rows) in information_rows.TABLES.items()
     },
     (DATABASE, "tables"): SystemTable(
         _make_fields(

@@ -28,7 +28,7 @@ class RawClient:
         self.connection = open_socket(directory)
         self.connection.sendall(startup(user))
         self._buffer = b""
-        self.receive_answer()
+        self.greeting = self.receive_answer()
 
     def receive_message(self) -> bytes:
         while len(self._buffer) < 5 or len(self._buffer) < self._message_end():

@@ -30,15 +30,18 @@ _COLLATED = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.CHAR})
 
 def list_classes(relations: Relations) -> Iterator[Row]:
     build = make_row_builder("pg_class")
+    tables = [table for _, table in relations.tables]
+    in_keys = {table.id for table in tables if table.foreign_keys}
+    in_keys |= {key.parent for table in tables for key in table.foreign_keys}
     for one in relations.every_relation:
         is_table = isinstance(one.item, Table) and one.kind == "r"
         checks = len(one.item.checks) if is_table and isinstance(one.item, Table) else 0
-        keys = bool(one.item.foreign_keys) if is_table and isinstance(one.item, Table) else False
         populated = not isinstance(one.item, View) or one.item.state is ObjectState.READY
         yield build(
             oid=one.oid,
             relname=one.name,
             relnamespace=one.schema_oid,
+            reltype=one.oid if one.kind in "rvmf" else 0,
             relowner=oids.find_role_oid(relations.find_owner(one)),
             relam={"i": oids.BTREE_OID, "r": oids.HEAP_OID, "m": oids.HEAP_OID}.get(one.kind, 0),
             relfilenode=0 if one.kind in "vf" else one.oid,
@@ -49,7 +52,7 @@ def list_classes(relations: Relations) -> Iterator[Row]:
             relnatts=len(one.columns),
             relchecks=checks,
             relhasrules=one.kind in "vm",
-            relhastriggers=keys,
+            relhastriggers=is_table and one.item is not None and one.item.id in in_keys,
             relispopulated=populated,
             relacl=_format_access_list(relations, one),
             relreplident="n" if one.kind in "iSvf" or one.schema == "pg_catalog" else "d",

@@ -80,14 +80,18 @@ def _has_balanced_parentheses(text: str) -> bool:
 # -- indexes ---------------------------------------------------------------------------------------
 
 
-def describe_index(relations: Relations, index: Relation, *, pretty: bool = False) -> str:
-    """CREATE INDEX; `pretty`: without parentheses that are not needed."""
+def describe_index(
+    relations: Relations, index: Relation, *, pretty: bool = False, table_name: str | None = None
+) -> str:
+    """CREATE INDEX; `pretty`: without parentheses that are not needed. `table_name` None: it is
+    qualified."""
     shape = index.shape
     assert shape is not None
     table = relations.by_oid[shape.relation]
     unique = "UNIQUE " if shape.unique else ""
+    place = table_name or f"{quote(table.schema)}.{quote(table.name)}"
     text = (
-        f"CREATE {unique}INDEX {quote(index.name)} ON {quote(table.schema)}.{quote(table.name)}"
+        f"CREATE {unique}INDEX {quote(index.name)} ON {place}"
         f" USING btree ({', '.join(_describe_index_key(key) for key in shape.keys)})"
     )
     if shape.included:

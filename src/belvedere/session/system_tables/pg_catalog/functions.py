@@ -20,6 +20,7 @@ from belvedere.session.system_tables.pg_catalog.comment_rows import CLASS_OIDS, 
 from belvedere.session.system_tables.pg_catalog.constraint_rows import find_constraints
 from belvedere.session.system_tables.pg_catalog.relations import Relation, Relations, find_relations
 from belvedere.session.system_tables.pg_catalog.type_rows import (
+    PSEUDO_NAMES,
     PSEUDO_TYPES,
     TYPES_BY_OID,
     find_type_by_name,
@@ -174,7 +175,8 @@ def _parse_regtype(session: Session, text: str) -> ObjectName:
 
 def _name_type_of_oid(session: Session, oid: int) -> ObjectName:
     known = TYPES_BY_OID.get(oid)
-    return ObjectName(oid, str(known.type) if known else str(oid) if oid else "-")
+    other = PSEUDO_NAMES.get(oid) or str(oid) if oid else "-"
+    return ObjectName(oid, str(known.type) if known else other)
 
 
 def _to_regnamespace(session: Session, text: str) -> ObjectName | None:
@@ -253,7 +255,10 @@ def _get_index_definition(
         return None
     if column:
         return definitions.describe_index_column(found[1], column)
-    return definitions.describe_index(*found, pretty=pretty)
+    relations, index = found
+    assert index.shape is not None
+    table = _make_regclass(session, relations.by_oid[index.shape.relation]).text if pretty else None
+    return definitions.describe_index(relations, index, pretty=pretty, table_name=table)
 
 
 def _get_constraint_definition(session: Session, oid: int, pretty: bool = False) -> str | None:
@@ -367,8 +372,7 @@ def _make_constant_answer(value: Any) -> Answer:
 _NO_OBJECT = (
     "shobj_description pg_get_function_arg_default "
     "pg_get_function_sqlbody pg_get_functiondef pg_get_partition_constraintdef pg_get_partkeydef "
-    "pg_get_ruledef pg_get_statisticsobjdef_columns pg_get_statisticsobjdef pg_get_triggerdef "
-    "pg_tablespace_location"
+    "pg_get_ruledef pg_get_statisticsobjdef_columns pg_get_statisticsobjdef pg_get_triggerdef"
 ).split()
 """What describes triggers and other objects that do not exist here."""
 
@@ -413,6 +417,7 @@ ANSWERS: dict[str, Answer] = {
     "pg_get_viewdef": _get_view_definition,
     "pg_is_in_recovery": _make_constant_answer(False),
     "pg_is_other_temp_schema": _make_constant_answer(False),
+    "pg_tablespace_location": lambda session, oid: "",
     "pg_my_temp_schema": _make_constant_answer(0),
     "pg_partition_ancestors": _make_constant_answer(()),
     "pg_relation_is_publishable": _make_constant_answer(False),

@@ -1,8 +1,8 @@
 """The tables of pg_catalog: what lists the rows of each.
 
-Rows that follow from the catalog alone are made once for each version of it. A table of PostgreSQL
-that has no entry in `ROWS` lists objects that do not exist here (triggers, policies, extensions):
-it is empty.
+Rows that follow from the catalog alone are made once for each version of it, `activity_rows` anew.
+A table of PostgreSQL that has no entry in `ROWS` lists objects that do not exist here (triggers,
+policies, extensions): it is empty.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from belvedere.session.system_tables.pg_catalog import (
+    activity_rows,
     class_rows,
     comment_rows,
     foreign_objects,
@@ -73,6 +74,9 @@ ROWS: dict[str, Callable[[Relations], Iterable[Row]]] = {
 
 def read_catalog_rows(session: Session, name: str) -> Iterable[Row]:
     """The rows of a table of pg_catalog."""
+    live = activity_rows.ROWS.get(name)
+    if live is not None:
+        return live(session)
     if name == "pg_settings":
         return listing_rows.list_settings(session)
     if name == "pg_database":

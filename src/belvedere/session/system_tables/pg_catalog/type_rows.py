@@ -17,6 +17,18 @@ _SYSTEM = oids.SYSTEM_SCHEMA_OIDS["pg_catalog"]
 _UNDERSCORED = frozenset("array date time timestamp timestamptz interval numeric uuid json".split())
 """Types whose functions have an underscore in their names."""
 _OPERATOR_CLASS_OIDS = 10_000
+_KNOWN_OPERATOR_CLASSES = {
+    "date": 3122,
+    "float8": 3123,
+    "int2": 1979,
+    "int4": 1978,
+    "int8": 3124,
+    "numeric": 3125,
+    "text": 3126,
+    "timestamp": 3128,
+    "timestamptz": 3127,
+}
+"""Those whose numbers are the same in every PostgreSQL; the others are counted from the type's."""
 _OPERATOR_FAMILIES = {
     **dict.fromkeys(("int2", "int4", "int8"), "integer_ops"),
     **dict.fromkeys(("float4", "float8"), "float_ops"),
@@ -93,7 +105,7 @@ PSEUDO_TYPES = {
     "anycompatiblenonarray": 5079,
 }
 """Types that only functions have, by name."""
-_PSEUDO_NAMES = {oid: name for name, oid in PSEUDO_TYPES.items()}
+PSEUDO_NAMES = {oid: name for name, oid in PSEUDO_TYPES.items()}
 NAME_OID, _NAME_BYTES, _NAMES_OID, _CHAR_OID = 19, 64, 1003, 18
 TYPES_BY_OID = {one.oid: one for one in _list_types()}
 _SPELLINGS = {one.name: one for one in TYPES_BY_OID.values()}
@@ -129,7 +141,7 @@ def format_type(oid: int | None, modifier: int | None) -> str | None:
         return "-"
     found = TYPES_BY_OID.get(oid)
     if found is None:
-        return _PSEUDO_NAMES.get(oid) or ("name" if oid == NAME_OID else "???")
+        return PSEUDO_NAMES.get(oid) or ("name" if oid == NAME_OID else "???")
     if found.type.kind is Kind.CHAR and modifier == -1:
         return "bpchar"
     return str(read_type_oid(oid, -1 if modifier is None else modifier))
@@ -255,7 +267,11 @@ def list_access_methods() -> Iterator[Row]:
 
 
 def find_operator_class_oid(sql_type: SqlType) -> int:
-    return _OPERATOR_CLASS_OIDS + WIRE_TYPES[(sql_type.element or sql_type).kind].oid
+    return _number_operator_class(TYPES_BY_OID[WIRE_TYPES[(sql_type.element or sql_type).kind].oid])
+
+
+def _number_operator_class(one: CatalogType) -> int:
+    return _KNOWN_OPERATOR_CLASSES.get(one.name, _OPERATOR_CLASS_OIDS + one.oid)
 
 
 def _list_ordered_types() -> list[CatalogType]:
@@ -266,7 +282,7 @@ def list_operator_classes() -> Iterator[Row]:
     build = make_row_builder("pg_opclass")
     for one in _list_ordered_types():
         yield build(
-            oid=_OPERATOR_CLASS_OIDS + one.oid,
+            oid=_number_operator_class(one),
             opcmethod=oids.BTREE_OID,
             opcname=f"{one.name}_ops",
             opcnamespace=_SYSTEM,

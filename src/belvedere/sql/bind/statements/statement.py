@@ -198,14 +198,14 @@ def _bind_copy(binder: Binder, tree: statement_forms.CopyForm) -> s.Copy:
         found = _bind_data(binder, tree.query)
         if not found.returns:
             raise InvalidInput("copy query must have a returning clause", sqlstate="0A000")
-        return s.Copy("to", tree.path, found.fields, found.plan, form, rest)
+        return s.Copy("to", tree.path, found.fields, found.plan, form, rest, found)
     assert tree.table is not None
     targets = tuple(t.SelectItem(t.Name((name,), at), None) for name, at in tree.columns)
     source = t.TableRef(tree.table, None, (), tree.at)
     star = (t.SelectItem(t.Star((), tree.at, tree.at), None),)
     select = t.Select(targets or star, tree.at, sources=(source,))
-    plan = bind_query(binder, t.QueryTree(select, tree.at), None, {}, False)
-    return s.Copy("to", tree.path, plan.fields, plan, form, rest)
+    whole = _bind_data(binder, t.QueryTree(select, tree.at))
+    return s.Copy("to", tree.path, whole.fields, whole.plan, form, rest, whole)
 
 
 def _bind_copy_from(
