@@ -1,4 +1,4 @@
-"""Writes `statements.jsonl` anew: what clients ask the server about its catalog.
+"""Writes `statements.jsonl`: what clients ask the server about its catalog.
 
 python -m tests.interfaces.server.captured
 

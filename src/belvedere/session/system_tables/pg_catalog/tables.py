@@ -1,6 +1,7 @@
 """The tables of pg_catalog: what lists the rows of each.
 
-Rows that follow from the catalog alone are made once for each version of it, `activity_rows` anew.
+Rows that follow from the catalog alone are made once for each version of it; `activity_rows` are
+of now.
 A table of PostgreSQL that has no entry in `ROWS` lists objects that do not exist here (triggers,
 policies, extensions): it is empty.
 """
