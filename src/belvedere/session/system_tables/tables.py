@@ -20,7 +20,7 @@ from belvedere.catalog.rights.builtin_roles import name_role
 from belvedere.errors import InvalidInput
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions import text_formatter
-from belvedere.session.system_tables import information_rows, views_table
+from belvedere.session.system_tables import activity_rows, information_rows, views_table
 from belvedere.session.system_tables.pg_catalog import tables as pg_catalog
 from belvedere.session.system_tables.pg_catalog.columns import load_catalog_tables
 from belvedere.session.system_tables.pg_catalog.foreign_objects import INFORMATION_TABLES
@@ -66,7 +66,10 @@ class SystemTables:
 
     def read_table_rows(self, schema: str, name: str) -> Iterable[Row]:
         if schema == pg_catalog.SCHEMA:
-            return pg_catalog.read_catalog_rows(self._session, name)
+            live = activity_rows.ROWS.get(name)
+            return (
+                live(self._session) if live else pg_catalog.read_catalog_rows(self._session, name)
+            )
         found = TABLES.get((schema, name))
         if found is None:
             raise InvalidInput("relation does not exist", sqlstate="42P01", name=f"{schema}.{name}")

@@ -15,7 +15,6 @@ In reading order; an entry uses only those before it:
     shared_rows      schemas, the database, roles
     function_rows    functions, aggregates, operators, casts
     listing_rows     the views that list objects by name
-    activity_rows    sessions, locks and counts
     sizes            bytes of relations
     functions        the answers of functions that read the catalogs
     tables           what lists the rows of each table

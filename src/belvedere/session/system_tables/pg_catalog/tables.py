@@ -1,9 +1,8 @@
 """The tables of pg_catalog: what lists the rows of each.
 
-Rows that follow from the catalog alone are made once for each version of it; `activity_rows` are
-of now.
-A table of PostgreSQL that has no entry in `ROWS` lists objects that do not exist here (triggers,
-policies, extensions): it is empty.
+Rows that follow from the catalog alone are made once for each version of it. A table of PostgreSQL
+that has no entry in `ROWS` lists objects that do not exist here (triggers, policies, extensions):
+it is empty. Those about what happens now are in `system_tables.activity_rows`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from belvedere.session.system_tables.pg_catalog import (
-    activity_rows,
     class_rows,
     comment_rows,
     foreign_objects,
@@ -75,9 +73,6 @@ ROWS: dict[str, Callable[[Relations], Iterable[Row]]] = {
 
 def read_catalog_rows(session: Session, name: str) -> Iterable[Row]:
     """The rows of a table of pg_catalog."""
-    live = activity_rows.ROWS.get(name)
-    if live is not None:
-        return live(session)
     if name == "pg_settings":
         return listing_rows.list_settings(session)
     if name == "pg_database":
