@@ -35,10 +35,13 @@ def test_every_step_measures_something(name: str) -> None:
 def test_many_views_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deferred_views, "VIEW_COUNTS", (1, 3))
     report = suite.run_steps("views", {"f": deferred_views.measure_many_views}, SCALE, seed=1)
-    assert [f.name.split(",")[0] for f in report.figures[::5]] == [
+    assert [f.name.split(",")[0] for f in report.figures[::6]] == [
         "(f) 1 deferred views",
         "(f) 3 deferred views",
     ]
+    lags = [f.value for f in report.figures if "commit to visible" in f.name]
+    assert len(lags) == 2
+    assert min(lags) > 0
     of_one, of_three = [f.value for f in report.figures if f.name.endswith(", state")]
     assert of_three > of_one > 0
 
