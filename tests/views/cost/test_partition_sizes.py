@@ -8,6 +8,7 @@ import pytest
 
 from belvedere.views.cost.batch_estimates import DIFFERENCE_CHANGES
 from belvedere.views.cost.cost_model import PARTITION_ROWS
+from belvedere.views.cost.maintenance_tier import MaintenanceTier
 from belvedere.views.cost.partition_sizes import estimate_partition_rows, recomputes_partitions
 from belvedere.views.cost.row_counts import PositionSpan, RowCounts
 from belvedere.views.delta.delta_tree import DeltaTree
@@ -82,6 +83,28 @@ def test_few_changes_of_large_partitions_are_computed_anew() -> None:
         replaced = store.db.views.registry.tiers.replaces_state
         assert batch.startswith("refill: " if replaced else "duckdb: 60 changes, by columns")
         assert store.run("SELECT * FROM w ORDER BY id") == store.run(f"{query} ORDER BY id")
+
+
+def test_a_difference_is_not_judged_by_batches_of_other_views() -> None:
+    with opened() as store:
+        store.run("CREATE TABLE t (id int PRIMARY KEY, g int, v int)")
+        tree_of(store, RANKED.format("g", "t"))
+        tiers, view = store.db.views.registry.tiers, store.view("w")
+        counts = make_counts(1_000_000.0, {1: 1_000.0})
+        tiers.row_counts.count_rows = counts.count_rows
+        tiers.row_counts.count_distinct = counts.count_distinct
+        maintainer = store.db.views.registry.get_view_maintainer(store.db.catalog, view)
+        span = PositionSpan(store.db.position, store.db.position)
+        before = tiers.find_refill_break_even(view, maintainer, span)
+        other, many = view.id + 1, 10**6
+        for way in (MaintenanceTier.REFILL, MaintenanceTier.PYTHON):
+            tiers.costs.record_batch_cost(view.id, way, 1.0, 1.0, many)
+        for _ in range(20):
+            tiers.costs.record_batch_cost(other, MaintenanceTier.DUCKDB, 1.0, 0.1, many)
+        assert tiers.find_refill_break_even(view, maintainer, span) == before
+        tiers.costs.record_batch_cost(view.id, MaintenanceTier.DUCKDB, 1.0, 0.1, many)
+        if tiers.replaces_state:  # its own measurement counts
+            assert tiers.find_refill_break_even(view, maintainer, span) > before
 
 
 @pytest.mark.parametrize("partitions", [10.0, 1000.0, 90_000.0])

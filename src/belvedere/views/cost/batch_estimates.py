@@ -95,6 +95,18 @@ class BatchEstimates:
         partners = self.estimate_row_total(others, span) if others else 0
         return estimate_duckdb_columns_s(changes, partners, grouped=maintainer.is_grouped)
 
+    def expect_column_seconds(
+        self, view: View, maintainer: ViewMaintainer, seconds: float
+    ) -> float:
+        """The seconds expected here of a batch by columns that is estimated at so many. A
+        difference runs the definition as a refill does: one that was never measured is taken to be
+        as far off as that, and not as batches by columns of other views, which are far shorter."""
+        way = MaintenanceTier.DUCKDB
+        difference = maintainer.duckdb_evaluator.uses_difference_plan
+        if difference and not self._costs.is_measured(view.id, way):
+            way = MaintenanceTier.REFILL
+        return self._costs.scale_to_measured_seconds(view.id, way, seconds)
+
     def estimate_logged_change_s(self, view: View, maintainer: ViewMaintainer) -> float:
         """A logged change that is decoded in Python, then added up there or by DuckDB, corrected
         by measured costs."""
@@ -126,10 +138,9 @@ class BatchEstimates:
         self, view: View, maintainer: ViewMaintainer, span: PositionSpan
     ) -> float:
         """From about how many changes on the difference of the touched partitions is cheaper."""
-        expected = self._costs.scale_to_measured_seconds
         for changes in DIFFERENCE_CHANGES:
             seconds = self.estimate_columns_s(maintainer, changes, set(), span)
-            by_columns = expected(view.id, MaintenanceTier.DUCKDB, seconds)
+            by_columns = self.expect_column_seconds(view, maintainer, seconds)
             if by_columns < self.estimate_logged_changes_s(view, maintainer, changes, span):
                 return changes
         return math.inf
@@ -145,7 +156,7 @@ class BatchEstimates:
         for changes in DIFFERENCE_CHANGES:
             columns_s = self.estimate_columns_s(maintainer, changes, set(), span)
             if refill_s < min(
-                expected(view.id, MaintenanceTier.DUCKDB, columns_s),
+                self.expect_column_seconds(view, maintainer, columns_s),
                 self.estimate_logged_changes_s(view, maintainer, changes, span),
             ):
                 return changes

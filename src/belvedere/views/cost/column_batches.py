@@ -84,11 +84,9 @@ def try_add_up_by_columns(
     partners = set(collect_relations(maintainer.tree)) - logged.relations
     alone_s = tiers.estimates.estimate_columns_s(maintainer, count, partners, span)
     seconds = estimate_family_s(alone_s, len(family)) / len(family)
-    expected = tiers.costs.scale_to_measured_seconds
+    expected_s = tiers.estimates.expect_column_seconds(view, maintainer, seconds)
     by_rows_s = tiers.estimates.estimate_logged_changes_s(view, maintainer, count, span)
-    if tiers.requested_tier is None and by_rows_s < expected(
-        view.id, MaintenanceTier.DUCKDB, seconds
-    ):
+    if tiers.requested_tier is None and by_rows_s < expected_s:
         return "rows are cheaper"
     timer = start_timer(tiers.counts_waits)
     rows: list[Write] = []

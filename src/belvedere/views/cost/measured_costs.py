@@ -66,6 +66,10 @@ class CostFactors:
         known = self._factors
         return seconds * known.get((view, way), self._get_tier_or_overall_factor(way))
 
+    def is_measured(self, view: int, way: MaintenanceTier) -> bool:
+        """Whether a batch of this view was measured in this tier."""
+        return (view, way) in self._factors
+
     def record_batch_cost(
         self, view: int, way: MaintenanceTier, seconds: float, taken_s: float, changes: float
     ) -> None:
