@@ -17,7 +17,7 @@ def main() -> int:
     parser.add_argument("--doors", nargs="+", default=["wire", "embedded"])
     options = parser.parse_args()
     with runs.open_postgres() as url:
-        expected = runs.run_suite(url, runs.POSTGRES_OPTIONS)
+        expected = runs.run_suite(url, requirements=runs.POSTGRES_REQUIREMENTS)
     passing = Counter(expected.values())[runs.PASSED]
     print(f"postgresql: {passing} of {len(expected)} pass", flush=True)
     failures = 0

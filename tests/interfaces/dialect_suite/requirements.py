@@ -6,11 +6,14 @@ lets run and that PostgreSQL passes has to pass here, or is listed with its reas
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from sqlalchemy.testing import exclusions
 from sqlalchemy.testing.requirements import SuiteRequirements
 
+REQUIREMENTS_VARIABLE = "BELVEDERE_SUITE_REQUIREMENTS"
+"""Has the name of the class that a run of the suite takes."""
 SUPPORTED = """
 create_table_as create_temp_table_as table_ddl_if_exists index_ddl_if_exists uuid_data_type
 unique_constraints_reflect_as_index table_value_constructor deferrable_fks
@@ -88,3 +91,7 @@ def _closed_switch(_: Any) -> Any:
 for _name in MISSING:
     assert hasattr(SuiteRequirements, _name), _name
     setattr(BelvedereRequirements, _name, property(_closed_switch))
+
+ChosenRequirements: type[SuiteRequirements] = globals()[
+    os.environ.get(REQUIREMENTS_VARIABLE, BelvedereRequirements.__name__)
+]

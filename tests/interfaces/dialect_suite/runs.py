@@ -18,6 +18,7 @@ import belvedere
 from belvedere.config import Durability
 from belvedere.interfaces.server.listener import Endpoints, Listener
 from belvedere.interfaces.stores import OpenOptions, acquire_store, release_store
+from tests.interfaces.dialect_suite.requirements import REQUIREMENTS_VARIABLE
 from tests.oracle.postgres import server as start_postgres
 
 HERE = Path(__file__).parent
@@ -27,11 +28,17 @@ SCHEMAS = ("test_schema", "test_schema_2")
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
-POSTGRES_OPTIONS = ("--requirements", f"{__package__}.requirements:PostgresRequirements")
+POSTGRES_REQUIREMENTS, OWN_REQUIREMENTS = "PostgresRequirements", "BelvedereRequirements"
 
 
-def run_suite(url: str, options: Sequence[str] = (), seconds_max: float = 1800) -> dict[str, str]:
-    """The outcome of every test, by `Class.name`."""
+def run_suite(
+    url: str,
+    options: Sequence[str] = (),
+    seconds_max: float = 1800,
+    requirements: str = OWN_REQUIREMENTS,
+) -> dict[str, str]:
+    """The outcome of every test, by `Class.name`. SQLAlchemy's option for requirements loses
+    against its configuration file, so they are chosen by the environment."""
     with tempfile.TemporaryDirectory(prefix="belvedere-suite-") as scratch:
         report = Path(scratch) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-rN"]
@@ -42,7 +49,7 @@ def run_suite(url: str, options: Sequence[str] = (), seconds_max: float = 1800) 
         ran = subprocess.run(
             command,
             cwd=REPOSITORY,
-            env={**os.environ, "PYTHONPATH": paths},
+            env={**os.environ, "PYTHONPATH": paths, REQUIREMENTS_VARIABLE: requirements},
             stdout=None if "BELVEDERE_SUITE_OUTPUT" in os.environ else subprocess.PIPE,
             stderr=subprocess.STDOUT,
             timeout=seconds_max,

@@ -85,7 +85,7 @@ class CatalogAnswers:
 
 def _find_visible_schemas(session: Session) -> list[str]:
     """The schemas whose objects need no qualification, in the order of the search path."""
-    known = {schema.name for schema in session.catalog.schemas}
+    known = find_relations(session.catalog).schema_names.values()
     path = [name for name in session.settings.get("search_path") if name in known]
     rights = session.identity.find_rights_unless_superuser(session.catalog)
     if rights is not None:
