@@ -101,7 +101,7 @@ FOLDERS: dict[str, Order] = {
     "interfaces": (
         ("commands",),
         ("aio", "server", "shell", "sqlalchemy"),
-        ("dbapi",),
+        ("dbapi", "node_verbs"),
         ("client", "stores"),
         ("owner_server", "remote"),
         ("verbs",),

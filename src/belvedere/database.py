@@ -161,7 +161,8 @@ class Database:
     ) -> Database:
         """A node on a row-atomic store, which any number of nodes may use at the same time."""
         db = Database(cells, config or Config(), random=random, **compilers)
-        db.views.start_or_wake_worker()
+        if not cells.is_guest:
+            db.views.start_or_wake_worker()
         return db
 
     # -- transactions -------------------------------------------------------------------------
@@ -179,6 +180,11 @@ class Database:
         return Transaction(
             self.commits, self.locks, self.participants_for, next(self._suffixes), isolation
         )
+
+    def begin_at(self, position: int) -> Transaction:
+        """A transaction that reads all that is stored as of a past position, where that is kept."""
+        given = (self.commits, self.locks, self.participants_for, next(self._suffixes))
+        return Transaction(*given, snapshot=self.engine.open_past_snapshot(position))
 
     def run_transaction(
         self, function: Callable[[Transaction], T], isolation: Isolation = SNAPSHOT
@@ -439,14 +445,15 @@ def open_sql_database(
     create: bool = True,
     accept_data_loss: bool = False,
     memory_limit_mb: int = 1024,
+    is_guest: bool = False,
 ) -> tuple[Database, SharedState]:
     """Open a store for SQL, `path` or on HBase, and what its sessions share. Views whose
     replacement was unfinished when the process died are replaced now; not on HBase, where other
-    nodes live on."""
+    nodes live on, and where a guest only reads."""
     if is_hbase_url(path):
         from belvedere.txn.row_atomic.hbase_setup import open_hbase  # heavy
 
-        cells = open_hbase(str(path), create=create)
+        cells = open_hbase(str(path), create=create, is_guest=is_guest)
         database = Database.on_cells(cells, config, **SQL_COMPILERS)
         return database, database.open_shared_state(memory_limit_mb)
     database = Database.open(

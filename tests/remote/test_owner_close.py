@@ -52,7 +52,8 @@ def test_close_ends_the_statement_of_a_peer(tmp_path: Path) -> None:
 
 def test_close_ends_the_wait_of_a_peer(tmp_path: Path) -> None:
     con = open_shop(tmp_path / "shop.db")
-    store, position = Store(tmp_path / "shop.db"), Store(tmp_path / "shop.db").position()
+    store = Store.in_directory(tmp_path / "shop.db")
+    position = store.position()
 
     def wait_for_more() -> None:
         with pytest.raises(Error):
@@ -87,7 +88,7 @@ class _NoDescriptors:
 
 def test_an_owner_without_descriptors_accepts_again(tmp_path: Path) -> None:
     with open_shop(tmp_path / "shop.db"):
-        store = Store(tmp_path / "shop.db")
+        store = Store.in_directory(tmp_path / "shop.db")
         (opened,) = [one for one in stores._open_stores.values() if one.owner is not None]
         assert opened.owner is not None
         broken = _NoDescriptors(opened.owner._listener)

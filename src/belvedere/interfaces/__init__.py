@@ -11,6 +11,7 @@ In reading order; an entry uses only those before it:
     owner_server  a server on a Unix socket in the store's directory, for the user's processes
     remote        a session in the process that has the store open
     stores        the stores open in this process, or reached through the process that has them
+    node_verbs    the verbs run in the asking process, on a node of a database on HBase
     client/       what a program holds: connections, cursors, subscriptions
     dbapi         the DB-API 2.0 module (PEP 249)
     aio/          the asynchronous door: connections whose calls are awaited

@@ -94,7 +94,7 @@ class RemoteSession:
     @property
     def catalog(self) -> Catalog:
         """The catalog that is published in the owner."""
-        store = Store(self.directory)
+        store = Store.in_directory(self.directory)
         lease = store.take_position_lease()
         try:
             found = store.call_owner_verb("catalog", **lease.to_verb_arguments())

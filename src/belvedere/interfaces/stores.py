@@ -161,6 +161,12 @@ def acquire_store(path: str, options: OpenOptions) -> OpenStore:
         return found
 
 
+def find_open_store(path: str) -> OpenStore | None:
+    """The store, if this process has it open."""
+    with _mutex:
+        return _open_stores.get(path)
+
+
 def _durability_error(found: str, options: OpenOptions) -> InvalidInput:
     assert options.durability is not None
     return InvalidInput(

@@ -5,8 +5,8 @@
     spark.read.format("belvedere").option("database", "shop.db").option("table", "orders").load()
 
 Nothing here opens a store: Spark calls the hooks of a data source outside the driver, so every
-access uses the socket of the process that has the store open (`Store`). Importing this package does
-not need pyspark; `register` and `session` do.
+access uses the socket of the process that has the store open, or on HBase a node of the process
+that asks (`Store`). Importing this package does not need pyspark; `register` and `session` do.
 
 In reading order; an entry uses only those before it:
 
@@ -52,5 +52,6 @@ SURFACE = (
     "store.client",
     "store.spark_session",
     "store.tables",
+    "store.verb_hosts",
 )
 """The modules that other packages may import."""

@@ -23,6 +23,7 @@ from belvedere.txn.contracts import (
     PublishedState,
     Reader,
     SingleRowCommits,
+    Snapshot,
 )
 from belvedere.txn.transaction.locks import RowLockTable
 from belvedere.txn.transaction.transaction import Transaction
@@ -122,6 +123,10 @@ class Engine(Protocol):
         self, position: int, begin: BeginTransaction
     ) -> AbstractContextManager[Reader]:
         """A reader of base tables at a past position."""
+
+    def open_past_snapshot(self, position: int) -> Snapshot:
+        """Open a snapshot as of a past position, of all that is stored; the caller gives it back
+        with `CommitProtocol.release`. Unsupported on a store that keeps one version of it."""
 
     def dropped_version_floor(self) -> int | None:
         """The catalog version up to which what was dropped may be forgotten; None: nothing may."""

@@ -24,7 +24,6 @@ SURFACE = (
     "backfill.backfill_views",
     "backfill.batch_atomic_backfill",
     "backfill.contracts",
-    "backfill.external_backfill",
     "backfill.row_atomic_backfill",
     "changefeed.entries",
     "changefeed.related_entries",

@@ -24,10 +24,9 @@ from belvedere.errors import Error
 from belvedere.kv.batch import Write
 from belvedere.txn.contracts import Participant, Reader
 from belvedere.txn.transaction.transaction import Transaction
-from belvedere.views.backfill.contracts import HostDatabase, StoreBackfill
+from belvedere.views.backfill.contracts import HostDatabase, JobBackfill, StoreBackfill
 from belvedere.views.backfill.create_auxiliary import find_or_create_auxiliaries
 from belvedere.views.backfill.driver import BackfillDriver
-from belvedere.views.backfill.external_backfill import ExternalBackfill
 from belvedere.views.changefeed.entries import build_trim_writes
 from belvedere.views.changefeed.row_atomic import find_addition_log
 from belvedere.views.compile.compile_view import find_untracked_dependency
@@ -75,9 +74,9 @@ class ViewService:
             return build_row_atomic_participants(self.registry, catalog, relations, self._log, node)
         return self.registry.build_view_participants(catalog, relations, self._log)
 
-    def open_external_backfill(self, work: Path) -> ExternalBackfill:
+    def open_external_backfill(self, work: Path) -> JobBackfill:
         """Backfills by other processes, whose jobs have their directories in `work`."""
-        return ExternalBackfill(self._host, self.deferred, work)
+        return self.backfills.store.open_external_backfill(self.deferred, work)
 
     # -- creating ---------------------------------------------------------------------------
 

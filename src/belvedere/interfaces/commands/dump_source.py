@@ -54,7 +54,7 @@ def _open_copy(path: Path) -> Iterator[DumpSource]:
     from belvedere.pipeline.store.checkpoint import hold_temporary_checkpoint  # heavy
     from belvedere.pipeline.store.client import Store  # heavy
 
-    owner = Store(path.resolve())
+    owner = Store.in_directory(path.resolve())
     incarnation = int(owner.identity().incarnation, 16)
     with hold_temporary_checkpoint(owner) as made, made.open_read_only_store() as store:
         newest = find_newest_state(store)

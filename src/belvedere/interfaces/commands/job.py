@@ -21,6 +21,7 @@ from belvedere.errors import Error
 from belvedere.interfaces import stores
 from belvedere.pipeline.store.client import Store
 from belvedere.pipeline.store.spark_session import open_spark_session
+from belvedere.pipeline.store.verb_hosts import OwnerHost
 from belvedere.remote.client import is_reachable
 
 if TYPE_CHECKING:
@@ -44,12 +45,14 @@ def open_job(database: str, master: str, name: str) -> Iterator[SparkJob]:
 
 @contextmanager
 def serve_store(database: str) -> Iterator[Store]:
-    """A store that an owner serves: the process that has it open, or else this one."""
+    """A store that an owner serves: the process that has it open, or else this one. On HBase it is
+    always this one, as one node of several."""
     store = Store.from_url(database)
+    owned_elsewhere = isinstance(store.host, OwnerHost) and is_reachable(store.directory)
     with ExitStack() as stack:
-        if not is_reachable(store.directory):
+        if not owned_elsewhere:
             options = stores.OpenOptions(create=False)
-            opened = stores.acquire_store(str(store.directory), options)
+            opened = stores.acquire_store(store.url, options)
             stack.callback(stores.release_store, opened)
         yield store
 
@@ -114,6 +117,6 @@ def show_table(title: str, heads: Iterable[str], rows: Iterable[Iterable[Any]]) 
     Console(width=None if sys.stdout.isatty() else 120).print(table)
 
 
-Database = typer.Option(help="the store's directory", metavar="URL")
+Database = typer.Option(help="the store's directory, or hbase://..", metavar="URL")
 Master = typer.Option(help="where Spark runs", metavar="URL")
 MASTER = "local[*]"

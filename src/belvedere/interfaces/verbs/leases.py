@@ -3,6 +3,10 @@
 The process that plans a read takes a lease; the tasks that read name it. The last task is not
 known, so a lease that was idle for a while is released. A later task can still read base tables:
 the log reaches back to the position, and the lease is recreated from it.
+
+On a row-atomic store a task is a node itself and makes the lease anew from its position, of all
+that is stored. Every process reads as of that position exactly, also the one that holds it: a batch
+of maintenance behind it, which changes no position, is not seen by some of them only.
 """
 
 from __future__ import annotations
@@ -24,7 +28,8 @@ IDLE_S_MAX = 600.0
 
 @dataclass(slots=True)
 class SnapshotLease:
-    """A held snapshot. `transaction` is None at a past position: only base tables can be read."""
+    """A held snapshot. `transaction` is None at a past position of a store that keeps one version:
+    only base tables can be read there."""
 
     id: str
     position: int
@@ -104,6 +109,12 @@ class LeaseTable:
 
     def _make_lease(self, id_: str, position: int | None) -> SnapshotLease:
         stack, now = ExitStack(), self._clock_s()
+        if self._database.row_atomic:
+            held = self._database.begin_at(
+                self._database.position if position is None else position
+            )
+            stack.callback(held.rollback)
+            return SnapshotLease(id_, held.position, held, held, stack, now)
         newest = self._database.begin()
         reached = newest.position
         stack.callback(newest.rollback)

@@ -17,7 +17,7 @@ from belvedere.session.context.shared_state import SharedState
 from belvedere.session.materialized.change_stream import Subscription
 from belvedere.session.query_stream import QueryStream
 from belvedere.session.session import Session
-from belvedere.views.backfill.external_backfill import ExternalBackfill
+from belvedere.views.backfill.contracts import JobBackfill
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +35,7 @@ class ServedStore:
     leases: LeaseTable
     ended_jobs: deque[str]
     """Jobs whose rows are not wanted any more: see `verbs.staging`."""
-    backfill: ExternalBackfill
+    backfill: JobBackfill
     closing: threading.Event = field(default_factory=threading.Event)
     sessions: dict[str, Session] = field(default_factory=dict)
     """Open sessions of peers by their keys, which only the peer of each knows."""

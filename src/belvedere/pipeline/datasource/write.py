@@ -31,6 +31,7 @@ from pyspark.sql.datasource import (
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.pipeline.datasource.rejects import require_writable_file, write_rejects_to_csv
 from belvedere.pipeline.store.client import Store, WriteResult
+from belvedere.pipeline.store.verb_hosts import NodeHost
 
 QUERY_ID = "sql.streaming.queryId"
 
@@ -128,6 +129,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
 def parse_write_target(
     store: Store, options: Mapping[str, str], columns: Sequence[str]
 ) -> WriteTarget:
+    if isinstance(store.host, NodeHost):
+        raise Unsupported(
+            "writing rows from tasks of Spark to a database on HBase",
+            hint="belvedere pipeline load, or COPY, writes files in one transaction",
+            database=store.url,
+        )
     if "table" not in options:
         raise InvalidInput("the option table is wanted", sqlstate="22023")
     on_error = options.get("onError", "stop")

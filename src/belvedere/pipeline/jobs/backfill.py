@@ -43,8 +43,11 @@ from belvedere.pipeline.backfill_files.job_directory import (
 )
 from belvedere.pipeline.backfill_files.sorted_files import (
     FILES,
-    SortedFileTask,
-    TotalsFileTask,
+    CellTarget,
+    FileTarget,
+    StateTarget,
+    SummedStateTask,
+    TotalsStateTask,
 )
 from belvedere.pipeline.jobs.verify import find_view_by_name
 from belvedere.pipeline.store.checkpoint import (
@@ -61,6 +64,7 @@ from belvedere.pipeline.store.tables import (
     decode_catalog,
     fetch_encoded_catalog,
 )
+from belvedere.pipeline.store.verb_hosts import NodeHost
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.views.delta.sessionless_run import ENVIRONMENT
@@ -76,7 +80,7 @@ class BackfillResult(NamedTuple):
 
 
 class BackfillInputs(NamedTuple):
-    """Everything that determines the files of a backfill, and their directory."""
+    """Everything that determines the state of a backfill, and where it is written."""
 
     spark: SparkSession
     store: Store
@@ -85,8 +89,8 @@ class BackfillInputs(NamedTuple):
     objects: tuple[bytes, ...]
     definitions: DefinitionCompiler
     partitions: int
-    directory: Path
-    copy: Checkpoint
+    target: StateTarget
+    copy: Checkpoint | None
     native: bool = True
 
 
@@ -101,9 +105,14 @@ def run_backfill(
 ) -> Iterator[BackfillResult]:
     """Backfill these views; yields each one once it is readable. A view that is backfilled already
     is left unchanged, so that a job that died at its very end can be run again."""
-    remove_checkpoints_of_ended_jobs(store)
     parts = partitions or spark.sparkContext.defaultParallelism
     views = _require_named_views(store, names)
+    if isinstance(store.host, NodeHost):
+        waiting = tuple(view for view in views if waits_for_backfill_command(view))
+        if waiting:
+            yield from _backfill_as_cells(spark, store, waiting, definitions, parts, progress)
+        return
+    remove_checkpoints_of_ended_jobs(store)
     with lock_dead_backfill_jobs(store) as jobs:
         known = {
             view.id: job for view in views for job in jobs if job.must_ingest_view(store, view.id)
@@ -134,10 +143,8 @@ def _backfill_from_base_tables(
         try:
             objects = fetch_encoded_catalog(store, lease)
             with hold_checkpoint_in_directory(store, directory / "copy") as copy:
-                held = (objects, definitions, parts, directory, copy)
-                files = _write_state_files(
-                    BackfillInputs(spark, store, views, lease, *held), progress
-                )
+                held = (objects, definitions, parts, FileTarget(str(directory)), copy)
+                files = _write_state(BackfillInputs(spark, store, views, lease, *held), progress)
         finally:
             with contextlib.suppress(Unavailable):  # the owner may be why it failed
                 store.release_position_lease(lease)
@@ -150,13 +157,39 @@ def _backfill_from_base_tables(
             yield _ingest_and_finish_view(store, job, view)
 
 
+def _backfill_as_cells(
+    spark: SparkSession,
+    store: Store,
+    views: tuple[View, ...],
+    definitions: DefinitionCompiler,
+    parts: int,
+    progress: Callable[[str], None],
+) -> Iterator[BackfillResult]:
+    """The same on HBase, where tasks write state itself, as of the position of the scan, and every
+    commit after it is in the state already. A job that died begins again."""
+    found = store.call_owner_verb("fill_begin", views=[view.id for view in views])
+    lease = PositionLease(found["lease"], found["position"])
+    _hit_failpoint("fill.begun")
+    try:
+        objects = fetch_encoded_catalog(store, lease)
+        held = (objects, definitions, parts, CellTarget(store, lease.position), None)
+        files = _write_state(BackfillInputs(spark, store, views, lease, *held), progress)
+    finally:
+        store.release_position_lease(lease)
+    _hit_failpoint("fill.made")
+    job = BackfillJob(Path(), lease.position, _group_files_by_view(views, files), ("", ""))
+    for view in views:
+        yield _ingest_and_finish_view(store, job, view)
+
+
 def _group_files_by_view(
     views: Sequence[View], files: list[tuple[int, str, int]]
 ) -> dict[int, ViewFiles]:
     found = {}
     for view in views:
         mine = [(name, rows) for id_, name, rows in files if id_ == view.id]
-        found[view.id] = ViewFiles(tuple(name for name, _ in mine), sum(rows for _, rows in mine))
+        names = tuple(name for name, _ in mine if name)
+        found[view.id] = ViewFiles(names, sum(rows for _, rows in mine))
     return found
 
 
@@ -191,7 +224,7 @@ def _require_named_views(store: Store, names: Sequence[str]) -> tuple[View, ...]
     return views
 
 
-def _write_state_files(
+def _write_state(
     inputs: BackfillInputs, progress: Callable[[str], None]
 ) -> list[tuple[int, str, int]]:
     """Write the files of all views: view, file, rows. Should a value be beyond Spark's own types,
@@ -242,7 +275,7 @@ def build_state_files_frame(inputs: BackfillInputs, tables: TableFrames) -> Data
             states.append(made.added)
     if states:
         owned = reduce(DataFrame.union, states).repartition(inputs.partitions, f.col("key"))
-        files.append(owned.mapInArrow(SortedFileTask(str(inputs.directory)), FILES))
+        files.append(owned.mapInArrow(SummedStateTask(inputs.target), FILES))
     return reduce(DataFrame.union, files)
 
 
@@ -272,9 +305,8 @@ def _build_scan_summed_frames(inputs: BackfillInputs, views: Sequence[int]) -> l
 
 def _build_totals_files_frame(inputs: BackfillInputs, view: View, made: GroupTotals) -> DataFrame:
     """The files of groups that Spark sums: one task has all of a group."""
-    step = TotalsFileTask(
-        str(inputs.directory), inputs.objects, TotalsEncoder.from_totals(view.id, made)
-    )
+    encoder = TotalsEncoder.from_totals(view.id, made)
+    step = TotalsStateTask(inputs.target, inputs.objects, encoder)
     return made.frame.data.mapInArrow(step, FILES)
 
 

@@ -40,7 +40,7 @@ class ExportResult:
 
 def build_export_frame(inputs: ExportInputs) -> DataFrame:
     reader = inputs.spark.read.format("belvedere")
-    reader = reader.option("database", str(inputs.store.directory))
+    reader = reader.option("database", inputs.store.url)
     reader = reader.option(inputs.relation.kind, inputs.relation.name)
     reader = reader.option("position", str(inputs.position))
     return reader.option("partitions", str(inputs.partitions)).load()

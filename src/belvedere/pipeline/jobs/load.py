@@ -8,8 +8,9 @@ record is a bad row like any other.
 
 from __future__ import annotations
 
+import io
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -34,6 +35,7 @@ from belvedere.pipeline.datasource.rejects import (
 )
 from belvedere.pipeline.datasource.write import WriteTarget, stage_batches_as_part
 from belvedere.pipeline.store.client import ReadRequest, Store
+from belvedere.pipeline.store.verb_hosts import NodeHost
 
 FORMATS = {
     ".csv": "csv",
@@ -94,7 +96,10 @@ def run_load(
     job = secrets.token_hex(16)
     target = WriteTarget(store, table, operation, on_error, tuple(frame.columns), job)
     try:
-        parts = _stage_frame_in_tasks(frame, target)
+        stage = (
+            _stage_frame_in_driver if isinstance(store.host, NodeHost) else _stage_frame_in_tasks
+        )
+        parts = _stage_frame(stage, frame, target)
     except Error:
         store.end_write_job(job)
         raise
@@ -167,17 +172,41 @@ def _guess_format_by_suffix(file: str) -> str | None:
     return FORMATS.get(suffixes[-1].lower()) if suffixes else None
 
 
-def _stage_frame_in_tasks(frame: DataFrame, target: WriteTarget) -> list[str]:
-    """Stage the rows in the tasks; returns the names of the parts."""
+def _stage_frame(
+    stage: Callable[[DataFrame, WriteTarget], list[str]], frame: DataFrame, target: WriteTarget
+) -> list[str]:
     try:
-        made = frame.mapInArrow(partial(_stage_one_task_part, target), "part string").collect()
+        return stage(frame, target)
     except FAILURES as error:
         if is_engine_error(error):
             raise translate_failure(error) from error
         raise InvalidInput(
             "files cannot be read", sqlstate="58P01", detail=failure_cause(error)
         ) from error
+
+
+def _stage_frame_in_tasks(frame: DataFrame, target: WriteTarget) -> list[str]:
+    """Stage the rows in the tasks; returns the names of the parts."""
+    made = frame.mapInArrow(partial(_stage_one_task_part, target), "part string").collect()
     return [row.part for row in made if row.part]
+
+
+def _stage_frame_in_driver(frame: DataFrame, target: WriteTarget) -> list[str]:
+    """The same where a task reaches no place that the driver's node could read from: tasks read the
+    files, and their batches come to the driver one partition after the other."""
+    rows = frame.mapInArrow(_serialize_batches, "batch binary").toLocalIterator()
+    batches = (batch for row in rows for batch in pa.ipc.open_stream(row.batch))
+    part = stage_batches_as_part(target, batches, target.job).part
+    return [part] if part else []
+
+
+def _serialize_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a task: each batch as a value."""
+    for batch in batches:
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        yield pa.record_batch([pa.array([sink.getvalue()], pa.binary())], names=["batch"])
 
 
 def _stage_one_task_part(

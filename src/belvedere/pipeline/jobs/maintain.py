@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -47,27 +48,37 @@ def lock_job_checkpoint_directory(
     store: Store, directory: Path | None
 ) -> Iterator[tuple[str, Path]]:
     """The name of a job and its checkpoint directory, locked against other jobs meanwhile."""
-    place = directory or ensure_jobs_directory(store) / "maintain"
+    with ExitStack() as stack:
+        place = directory or _find_default_directory(store, stack)
+        yield _name_job_of_directory(store, place, stack), place
+
+
+def _find_default_directory(store: Store, stack: ExitStack) -> Path:
+    """Beside the store; of a database on HBase, one that ends with the job: its name too is new
+    then, and another job waits until the claim of a killed one has expired."""
+    if store.host.directory is not None:
+        return ensure_jobs_directory(store) / "maintain"
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="belvedere-maintain-")))
+
+
+def _name_job_of_directory(store: Store, place: Path, stack: ExitStack) -> str:
     place.mkdir(parents=True, exist_ok=True)
-    file = _lock_owner_file(place)
-    try:
-        known = file.read().split()
-        which = store.identity().store
-        if not known:
-            known = [secrets.token_hex(8), which]
-            file.write(" ".join(known))
-            file.flush()
-            os.fsync(file.fileno())
-        if known[1] != which:
-            raise InvalidInput(
-                "checkpoint is of another store",
-                sqlstate="22023",
-                checkpoint=str(place),
-                hint="name another directory with --checkpoint",
-            )
-        yield f"spark {known[0]}", place
-    finally:
-        file.close()
+    file = stack.enter_context(_lock_owner_file(place))
+    known = file.read().split()
+    which = store.identity().store
+    if not known:
+        known = [secrets.token_hex(8), which]
+        file.write(" ".join(known))
+        file.flush()
+        os.fsync(file.fileno())
+    if known[1] != which:
+        raise InvalidInput(
+            "checkpoint is of another store",
+            sqlstate="22023",
+            checkpoint=str(place),
+            hint="name another directory with --checkpoint",
+        )
+    return f"spark {known[0]}"
 
 
 def _lock_owner_file(place: Path) -> IO[str]:
@@ -140,7 +151,7 @@ def start_trigger_stream(
 ) -> StreamingQuery:
     """Start the stream that triggers the maintainer; the rows of the stream are not used."""
     log = maintainer.spark.readStream.format("belvedere")
-    log = log.option("database", str(maintainer.store.directory)).option("changes", "*")
+    log = log.option("database", maintainer.store.url).option("changes", "*")
 
     def advance_on_trigger(batch: DataFrame, number: int) -> None:
         try:

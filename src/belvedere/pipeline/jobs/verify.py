@@ -42,13 +42,13 @@ from belvedere.pipeline.maintain.state_at_position import (
     needs_checkpoint_for_batch,
     require_same_definition,
 )
-from belvedere.pipeline.store.checkpoint import (
-    Checkpoint,
-    hold_temporary_checkpoint,
-    remove_checkpoints_of_ended_jobs,
-)
 from belvedere.pipeline.store.client import PositionLease, Store
 from belvedere.pipeline.store.compiled_views import get_compiled_views
+from belvedere.pipeline.store.store_copy import (
+    StoreCopy,
+    hold_store_copy,
+    remove_copies_of_ended_jobs,
+)
 from belvedere.pipeline.store.tables import (
     DefinitionCompiler,
     TableFrames,
@@ -107,7 +107,7 @@ def verify_views(
     progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[VerifyResult]:
     """Verify views by name, one after the other."""
-    remove_checkpoints_of_ended_jobs(store)
+    remove_copies_of_ended_jobs(store)
     parts = partitions or spark.sparkContext.defaultParallelism
     stored = store.take_position_lease()
     try:
@@ -172,14 +172,14 @@ def _compare_stored_and_recomputed(inputs: VerifyInputs) -> VerifyResult:
 
 
 @contextmanager
-def _hold_checkpoint_if_needed(inputs: VerifyInputs) -> Iterator[Checkpoint | None]:
+def _hold_checkpoint_if_needed(inputs: VerifyInputs) -> Iterator[StoreCopy | None]:
     """A checkpoint, where the delta between the two positions depends on rows that did not
     change; else None."""
     at, wanted = inputs.move
     if at == wanted or not needs_checkpoint_for_batch(_build_range_batch_inputs(inputs)):
         yield None
         return
-    with hold_temporary_checkpoint(inputs.store) as copy:
+    with hold_store_copy(inputs.store) as copy:
         yield copy
 
 
@@ -216,7 +216,7 @@ def _count_and_sample_differences(
 
 
 def build_comparison_frame(
-    inputs: VerifyInputs, notes: list[str] | None = None, copy: Checkpoint | None = None
+    inputs: VerifyInputs, notes: list[str] | None = None, copy: StoreCopy | None = None
 ) -> DataFrame:
     """Columns row, expected, found: every distinct row with how often each side has it."""
     catalog = decode_catalog(inputs.objects)
@@ -251,7 +251,7 @@ def _bind_view_definition(inputs: VerifyInputs, catalog: Catalog) -> n.Node:
 
 
 def _build_stored_rows_frame(
-    inputs: VerifyInputs, plan: n.Node, copy: Checkpoint | None
+    inputs: VerifyInputs, plan: n.Node, copy: StoreCopy | None
 ) -> DataFrame:
     arguments = {"view": inputs.view.id, **inputs.stored.to_verb_arguments()}
     found = inputs.store.call_owner_verb("state_splits", count=inputs.partitions, **arguments)

@@ -59,7 +59,6 @@ from belvedere.pipeline.maintain.delta_dataframes import (
     collect_slots_of_changed_rows,
     refuse_table_scan,
 )
-from belvedere.pipeline.store.checkpoint import Checkpoint
 from belvedere.pipeline.store.client import Store
 from belvedere.pipeline.store.compiled_views import CompiledViews, get_compiled_views
 from belvedere.pipeline.store.log_changes import (
@@ -69,6 +68,7 @@ from belvedere.pipeline.store.log_changes import (
     read_log_changes,
 )
 from belvedere.pipeline.store.log_range_state import LogRangeState
+from belvedere.pipeline.store.store_copy import StoreCopy
 from belvedere.pipeline.store.tables import (
     Batches,
     DefinitionCompiler,
@@ -76,7 +76,6 @@ from belvedere.pipeline.store.tables import (
     iterate_task_numbers,
 )
 from belvedere.txn.contracts import Reader, RowChange
-from belvedere.txn.history.readers import NewestReader
 from belvedere.views.delta.sessionless_run import ENVIRONMENT
 from belvedere.views.maintain.log_window import build_reader_before_changes
 
@@ -94,7 +93,7 @@ class BatchInputs(NamedTuple):
     objects: tuple[bytes, ...]
     definitions: DefinitionCompiler
     tasks: int
-    checkpoint: Checkpoint | None = None
+    checkpoint: StoreCopy | None = None
     columns: bool = False
 
 
@@ -219,7 +218,7 @@ class EngineDeltaTask:
     objects: tuple[bytes, ...]
     definitions: DefinitionCompiler
     count: int
-    checkpoint: Checkpoint | None
+    checkpoint: StoreCopy | None
 
     def __call__(self, batches: Batches) -> Batches:
         for number in iterate_task_numbers(batches):
@@ -264,8 +263,7 @@ class EngineDeltaTask:
             chunks[zlib.crc32(change.key) % self.count].append(change)
         if not chunks[number]:
             return
-        opened = stack.enter_context(self.checkpoint.open_read_only_store())
-        newest: Reader = NewestReader(opened, at, known.catalog)
+        newest = stack.enter_context(self.checkpoint.open_reader(known.catalog))
         later = list(read_log_changes(self.store, self.end, at))
         if any(relation == CATALOG_RELATION for relation, *_ in later):
             raise Retry("the catalog changed while a batch was made")

@@ -23,11 +23,8 @@ from belvedere import failpoints
 from belvedere.errors import Error, InvalidInput, Unavailable, Unsupported
 from belvedere.execution.spark.failures import FAILURES, translate_failure
 from belvedere.pipeline.maintain import batch
-from belvedere.pipeline.store.checkpoint import (
-    hold_temporary_checkpoint,
-    remove_checkpoints_of_ended_jobs,
-)
 from belvedere.pipeline.store.client import Store
+from belvedere.pipeline.store.store_copy import hold_store_copy, remove_copies_of_ended_jobs
 from belvedere.pipeline.store.tables import DefinitionCompiler, fetch_encoded_catalog
 from belvedere.views.state.claims import Claim
 
@@ -98,7 +95,7 @@ class GroupDriver:
     def claim_groups(self, names: Sequence[str]) -> None:
         """Claim the groups of these views, or all deferred groups without names. When one is
         refused, none stays claimed."""
-        remove_checkpoints_of_ended_jobs(self.store)
+        remove_copies_of_ended_jobs(self.store)
         wanted = self._find_groups_of_views(names)
         self._attach_new_views(wanted)
         try:
@@ -245,7 +242,7 @@ class GroupDriver:
         linear = batch.choose_views_summed_in_columns(inputs)
         if not batch.needs_unchanged_rows(inputs, linear):
             return _run_additions_job(inputs, linear)
-        with hold_temporary_checkpoint(self.store) as copy:
+        with hold_store_copy(self.store) as copy:
             return _run_additions_job(inputs._replace(checkpoint=copy), linear)
 
     def _is_small_log_range(self, claim: Claim) -> bool:

@@ -31,8 +31,8 @@ from belvedere.pipeline.aggregate.additions import (
     sum_encoded_additions,
 )
 from belvedere.pipeline.maintain import batch as deltas
-from belvedere.pipeline.store.checkpoint import Checkpoint
 from belvedere.pipeline.store.client import PositionLease, Store
+from belvedere.pipeline.store.store_copy import StoreCopy
 from belvedere.pipeline.store.tables import (
     Batches,
     DefinitionCompiler,
@@ -99,7 +99,7 @@ def build_rows_frame_at_position(
     state: DataFrame,
     inputs: deltas.BatchInputs,
     move: StateMove,
-    copy: Checkpoint | None,
+    copy: StoreCopy | None,
     parts: int,
     rows: Callable[[Batches], Batches],
     schema: str,

@@ -26,11 +26,14 @@ from typing import IO
 
 from rocksdict import AccessType, Rdict
 
+from belvedere.catalog.catalog import Catalog
 from belvedere.errors import Unavailable
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.kv.rocksdb_settings import store_options
 from belvedere.pipeline.store.client import Store
 from belvedere.txn.batch_atomic.directory import DATA_DIRECTORY
+from belvedere.txn.contracts import Reader
+from belvedere.txn.history.readers import NewestReader
 
 DIRECTORY = "pipeline"
 _PREFIX, _LOCK = "checkpoint-", "lock"
@@ -65,6 +68,11 @@ class Checkpoint:
             yield store
         finally:
             store.close()
+
+    @contextmanager
+    def open_reader(self, catalog: Catalog) -> Iterator[Reader]:
+        with self.open_read_only_store() as opened:
+            yield NewestReader(opened, self.position, catalog)
 
 
 @contextmanager

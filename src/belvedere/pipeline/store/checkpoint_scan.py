@@ -20,7 +20,7 @@ from belvedere.codec.arrow.rows_to_arrow import rows_to_arrow
 from belvedere.pipeline.store.checkpoint import Checkpoint
 from belvedere.pipeline.store.client import PositionLease, ReadRequest, RelationSplit, Store
 from belvedere.txn.contracts import Reader
-from belvedere.txn.history.readers import NewestReader, OverlayReader
+from belvedere.txn.history.readers import OverlayReader
 
 BATCH_ROWS = 20_000
 
@@ -44,8 +44,7 @@ class TableSource:
         slots = {column.name: column.slot for column in catalog.table(table).columns}
         assert relation.columns is not None, "jobs name their columns"
         wanted = tuple(slots[name] for name in relation.columns)
-        with self.copy.open_read_only_store() as opened:
-            newest: Reader = NewestReader(opened, self.copy.position, catalog)
+        with self.copy.open_reader(catalog) as newest:
             reader = self._build_reader_at_lease(newest, table)
             for low, high in split.ranges:
                 start, end = max(low, compiled.start), min(high, compiled.end)

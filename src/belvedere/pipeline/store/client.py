@@ -1,7 +1,7 @@
-"""Typed client of a store that another process has open: the verbs of its socket as methods.
+"""Typed client of a store that is open elsewhere, or on HBase: its verbs as methods.
 
-A `Store` holds only a directory, so it pickles and may be used in any process on the machine: the
-driver, a planner, a task. Each call opens a connection of its own.
+A `Store` holds only who runs its verbs (`VerbHost`), so it pickles and may be used in any process:
+the driver, a planner, a task. Each call opens a connection of its own.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 
-from belvedere.errors import InvalidInput, Unsupported
-from belvedere.remote.client import OwnerConnection, ask_owner_once
+from belvedere.errors import InvalidInput, Unavailable, Unsupported
+from belvedere.pipeline.store.verb_hosts import OwnerHost, VerbHost, find_verb_host
 from belvedere.remote.frames import Request
 from belvedere.values.quoting import quote_identifier
 
@@ -108,18 +108,28 @@ class WriteResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    directory: Path
+    host: VerbHost
 
     @classmethod
     def from_url(cls, url: str) -> Self:
-        """The store of a URL, which must be a directory."""
-        if "://" in url or url == ":memory:":
-            raise Unsupported(
-                "pipeline over a store that has no directory",
-                hint="use the path of a store on this machine",
-                database=url,
-            )
-        return cls(Path(url).resolve())
+        """The store of a URL: a directory, or a database on HBase."""
+        return cls(find_verb_host(url))
+
+    @classmethod
+    def in_directory(cls, directory: Path) -> Self:
+        return cls(OwnerHost(directory))
+
+    @property
+    def url(self) -> str:
+        return self.host.url
+
+    @property
+    def directory(self) -> Path:
+        """The directory of a store that has one."""
+        found = self.host.directory
+        if found is None:
+            raise Unsupported("files beside a database on HBase", database=self.url)
+        return found
 
     # -- the store ----------------------------------------------------------------------------
 
@@ -258,7 +268,7 @@ class Store:
             "writer": writer,
             "batch": batch,
         }
-        with OwnerConnection(self.directory) as conversation:
+        with self.host.connect() as conversation:
             value, rows = conversation.call_verb(Request("write", arguments))
             assert rows is not None
             rejects = pa.Table.from_batches(rows[1], rows[0])
@@ -271,7 +281,7 @@ class Store:
 
     def execute(self, sql: str, parameters: Iterable[Any] = ()) -> StatementOutcome:
         """Run statements, each in a transaction of its own; returns the result of the last."""
-        with OwnerConnection(self.directory) as conversation:
+        with self.host.connect() as conversation:
             value, rows = conversation.call_verb(
                 Request("execute", {"sql": sql, "parameters": list(parameters)})
             )
@@ -284,17 +294,20 @@ class Store:
     # -- any verb -----------------------------------------------------------------------------
 
     def call_owner_verb(self, verb: str, **arguments: Any) -> Any:
-        return ask_owner_once(self.directory, Request(verb, arguments))
+        with self.host.connect() as conversation:
+            return conversation.ask_owner(Request(verb, arguments))
 
     def fetch_verb_batches(self, verb: str, **arguments: Any) -> Iterator[pa.RecordBatch]:
-        with OwnerConnection(self.directory) as conversation:
-            _, batches = conversation.fetch(Request(verb, arguments))
-            yield from batches
+        with self.host.connect() as conversation:
+            _, rows = conversation.call_verb(Request(verb, arguments))
+            if rows is None:
+                raise Unavailable("the owner sent no rows", sqlstate="08P01")
+            yield from rows[1]
 
     def send_verb_batches(
         self, verb: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], **arguments: Any
     ) -> Any:
-        with OwnerConnection(self.directory) as conversation:
+        with self.host.connect() as conversation:
             return conversation.put(Request(verb, arguments), schema, batches)
 
 

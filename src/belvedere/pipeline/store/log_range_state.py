@@ -8,18 +8,17 @@ auxiliary views where it recomputes operators.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from belvedere.catalog.model import CATALOG_RELATION
 from belvedere.errors import Retry
-from belvedere.pipeline.store.checkpoint import Checkpoint
 from belvedere.pipeline.store.client import Store
 from belvedere.pipeline.store.compiled_views import CompiledViews, get_compiled_views
 from belvedere.pipeline.store.log_changes import LoggedChange, compute_net_changes, read_log_changes
+from belvedere.pipeline.store.store_copy import StoreCopy
 from belvedere.pipeline.store.tables import DefinitionCompiler
 from belvedere.txn.contracts import Reader
-from belvedere.txn.history.readers import NewestReader
 from belvedere.views.maintain.log_window import build_reader_before_changes
 
 
@@ -34,7 +33,7 @@ class LogRangeState:
     changed: frozenset[int]
     objects: tuple[bytes, ...]
     definitions: DefinitionCompiler
-    checkpoint: Checkpoint
+    checkpoint: StoreCopy
 
     @property
     def compiled_views(self) -> CompiledViews:
@@ -69,10 +68,8 @@ class LogRangeState:
             )
             yield build_reader_before_changes(after, changes, known.indexes), after
 
-    @contextmanager
-    def _open_checkpoint_reader(self) -> Iterator[Reader]:
-        with self.checkpoint.open_read_only_store() as opened:
-            yield NewestReader(opened, self.checkpoint.position, self.compiled_views.catalog)
+    def _open_checkpoint_reader(self) -> AbstractContextManager[Reader]:
+        return self.checkpoint.open_reader(self.compiled_views.catalog)
 
     def _read_changes_after_range(self) -> Iterator[LoggedChange]:
         """The changes in the checkpoint after the end of the range."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from belvedere import interrupts
 from belvedere.catalog.model import CATALOG_RELATION
 from belvedere.config import Config, Durability
-from belvedere.errors import Error, InvalidInput, Unavailable
+from belvedere.errors import Error, InvalidInput, Unavailable, Unsupported
 from belvedere.kv.batch import BatchStore, Pair
 from belvedere.kv.files import map_os_errors
 from belvedere.kv.memory import MemoryStore
@@ -24,7 +24,7 @@ from belvedere.txn.batch_atomic.recovery import RecoveredStore
 from belvedere.txn.batch_atomic.single_row import BatchSingleRowCommits
 from belvedere.txn.batch_atomic.visibility import Visibility
 from belvedere.txn.cluster import NodeLock, NodeStatus, RegionStatus
-from belvedere.txn.contracts import Identity, Isolation, ParticipantsFor, Reader
+from belvedere.txn.contracts import Identity, Isolation, ParticipantsFor, Reader, Snapshot
 from belvedere.txn.engine import BeginTransaction
 from belvedere.txn.history.past_reader import PastReader
 from belvedere.txn.history.undo_index import UndoIndex
@@ -145,6 +145,9 @@ class BatchAtomicEngine:
                 yield PastReader(newest, records, position)
         finally:
             self.log.unpin(pin)
+
+    def open_past_snapshot(self, position: int) -> Snapshot:
+        raise Unsupported("a snapshot in the past", hint="read base tables at the position")
 
     def dropped_version_floor(self) -> int | None:
         oldest = next(

@@ -60,6 +60,8 @@ class CellStoreSetup:
     """A row-atomic store to open a database on. `sends_heartbeats` starts the threads of the
     node: one sends its heartbeats, one settles its commits; simulations do that themselves.
     `close` is called when the node is closed, for a store that belongs to it alone.
+    `is_guest`: a process that only reads, under positions that another one holds. It has no
+    heartbeat, so that it holds nothing itself and nobody has to note its end.
     `list_regions`: table, first key, end and server of each region, where the store has such."""
 
     store: CellStore
@@ -67,6 +69,7 @@ class CellStoreSetup:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     sends_heartbeats: bool = True
+    is_guest: bool = False
     close: Callable[[], None] = lambda: None
     list_regions: Callable[[], list[tuple[str, bytes, bytes, str]]] = list
 
@@ -103,7 +106,9 @@ class RowAtomicEngine:
         self.shared_samples = NodeSamples(self.commits.run_repeatable, self.commits.node)
         self.chores = Chores(self.commits, tend)
         self._heart: HeartbeatThread | None = None
-        if opened.sends_heartbeats:
+        if opened.is_guest:
+            self.commits.leave_store()
+        elif opened.sends_heartbeats:
             self._heart = HeartbeatThread(self.commits, opened.settings, self.chores.start_run)
 
     @property
@@ -160,6 +165,25 @@ class RowAtomicEngine:
             yield RowReader(self.commits.run_repeatable, position, position, catalog)
         finally:
             self.log.unpin(pin)
+
+    def open_past_snapshot(self, position: int) -> Snapshot:
+        commits, newest = self.commits, self.latest_position
+        if not 0 <= position <= newest:
+            raise InvalidInput(
+                "position is not in the log",
+                sqlstate="22023",
+                position_wanted=position,
+                newest=newest,
+            )
+        commits.node.open_snapshot(position)
+        try:
+            if self._heart is not None:
+                commits.send_heartbeat()  # the others learn of it before they move a floor
+            commits.run_repeatable(lambda: read_rows.require_above_floor(position))
+            return Snapshot(position, position, commits.catalog_at(position))
+        except BaseException:
+            commits.node.close_snapshot(position)
+            raise
 
     def dropped_version_floor(self) -> int | None:
         floor = self.log.first_position - 1

@@ -49,7 +49,11 @@ def build_table_layout(settings: NodeSettings, regions: int = SPREAD_REGIONS) ->
 
 
 def open_hbase(
-    url: str, *, create: bool = True, settings: NodeSettings | None = None
+    url: str,
+    *,
+    create: bool = True,
+    is_guest: bool = False,
+    settings: NodeSettings | None = None,
 ) -> CellStoreSetup:
     """The store at a URL, for a node. It is closed with the node. `settings`: instead of those that
     the database keeps, for tests."""
@@ -66,7 +70,11 @@ def open_hbase(
         store.close()
         raise
     return CellStoreSetup(
-        store, settings, close=store.close, list_regions=lambda: list_regions(store.exchange)
+        store,
+        settings,
+        is_guest=is_guest,
+        close=store.close,
+        list_regions=lambda: list_regions(store.exchange),
     )
 
 

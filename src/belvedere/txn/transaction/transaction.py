@@ -76,14 +76,14 @@ class Transaction:
         participants_for: ParticipantsFor,
         suffix: bytes,
         isolation: Isolation = SNAPSHOT,
+        snapshot: Snapshot | None = None,
     ) -> None:
-        """`suffix`, 8 bytes, makes the id unique; the id starts with the snapshot's position, where
-        a later search of the log for its outcome begins."""
-        self._protocol = protocol
-        self._locks = locks
+        """`suffix`, 8 bytes, makes the id unique; it starts with the snapshot's position, where a
+        search of the log for its outcome begins. `snapshot`: opened for it, or else the newest."""
+        self._protocol, self._locks = protocol, locks
         self._participants_for = participants_for
         self.isolation = isolation
-        self.snapshot = snapshot = protocol.open_snapshot()
+        self.snapshot = snapshot = snapshot or protocol.open_snapshot()
         self._reader: Reader = protocol.reader(snapshot)
         self.id = snapshot[1].to_bytes(8) + suffix
         self._earliest: Snapshot | None = None  # of the first statement that wrote, if replaced

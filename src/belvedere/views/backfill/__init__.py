@@ -9,8 +9,9 @@ In reading order; an entry uses only those before it:
     column_backfill        the backfill of a view by columns: by DuckDB, as sorted entries
     contracts              what views require of their database and of its kind of store
     index_files            the backfill of a large index by columns, as sorted files
+    external_backfill      backfills by another process: views WITH (backfill = 'later')
+    external_cells         the same on a row-atomic store, by tasks that write cells
     batch_atomic_backfill  backfills on a batch-atomic store: views by position
     driver                 the driver of backfills: brings new indexes and views to READY
-    external_backfill      backfills by another process: views WITH (backfill = 'later')
     row_atomic_backfill    backfills on a row-atomic store
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from belvedere.catalog.model import Index, View
 from belvedere.codec import keyspace
@@ -25,8 +26,10 @@ from belvedere.views.backfill.backfill_views import (
 )
 from belvedere.views.backfill.column_backfill import try_backfill_by_columns
 from belvedere.views.backfill.contracts import HostDatabase
+from belvedere.views.backfill.external_backfill import ExternalBackfill
 from belvedere.views.backfill.index_backfill import backfill_index
 from belvedere.views.backfill.index_files import try_backfill_index_by_files
+from belvedere.views.deferred.driver import DeferredMaintenance
 from belvedere.views.maintain.log_window import build_reader_before_changes, consolidate_net_changes
 from belvedere.views.state.backfill_progress import (
     BackfillState,
@@ -95,6 +98,9 @@ class BatchAtomicBackfill:
     def erase_backfill_progress(self, ids: Sequence[int]) -> None:
         for id_ in ids:
             self._host.engine.erase_range(*key_list_range(id_))
+
+    def open_external_backfill(self, deferred: DeferredMaintenance, work: Path) -> ExternalBackfill:
+        return ExternalBackfill(self._host, deferred, work)
 
     def _find_resume_point_or_discard(
         self, reader: Reader, view: View, state: BackfillState, build: BuildControl

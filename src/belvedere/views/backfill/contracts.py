@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import Index, View
+from belvedere.kv.batch import Pair
 from belvedere.txn.contracts import ChangeLog, CommitProtocol, Reader
 from belvedere.txn.engine import BeginTransaction, Engine
 from belvedere.views.backfill.backfill_views import BuildControl
+from belvedere.views.deferred.driver import DeferredMaintenance
 from belvedere.views.indexes.entries import CompileExpression
 from belvedere.views.registry.view_registry import ViewRegistry
 
@@ -59,6 +62,41 @@ class HostDatabase:
         return self.engine.open_past_reader(position, self.begin)
 
 
+class HeldPosition(Protocol):
+    """A position that stays readable."""
+
+    @property
+    def position(self) -> int: ...
+
+
+Held = TypeVar("Held", bound=HeldPosition)
+
+
+class ExternalJob(NamedTuple):
+    """One view that a job of another process backfills: the position of its scan, and the name of
+    the job's directory."""
+
+    view: int
+    position: int
+    name: str
+
+
+class JobBackfill(Protocol):
+    """Backfills by jobs, on one kind of store: ExternalBackfill, ExternalCellBackfill."""
+
+    def begin_backfill_job(self, ids: Sequence[object], hold: Callable[[], Held]) -> Held:
+        """`hold` the position that these views are backfilled from."""
+
+    def is_job_current(self, job: ExternalJob) -> bool:
+        """Whether what a job has made is still what the view needs."""
+
+    def write_state(self, job: ExternalJob, pairs: Sequence[Pair]) -> None:
+        """Write the state of some keys of a view. Unsupported where a job makes files instead."""
+
+    def finish_backfill_job(self, job: ExternalJob, files: Sequence[str]) -> int:
+        """Let the view be read; returns the position that it has caught up to."""
+
+
 class StoreBackfill(Protocol):
     """Backfills of indexes and views on one kind of store. Two implementations:
     `views.backfill.batch_atomic_backfill` and `views.backfill.row_atomic_backfill`."""
@@ -77,3 +115,6 @@ class StoreBackfill(Protocol):
 
     def erase_backfill_progress(self, ids: Sequence[int]) -> None:
         """Remove what backfills of these have written for themselves; they are dropped."""
+
+    def open_external_backfill(self, deferred: DeferredMaintenance, work: Path) -> JobBackfill:
+        """Backfills by jobs of other processes, which have their directories in `work`."""

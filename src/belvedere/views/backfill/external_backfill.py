@@ -21,38 +21,19 @@ import shutil
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
 
 from belvedere import failpoints
+from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import ObjectState, View
 from belvedere.codec import keyspace
-from belvedere.errors import InvalidInput, Unavailable
-from belvedere.kv.batch import Write
+from belvedere.errors import InvalidInput, Unavailable, Unsupported
+from belvedere.kv.batch import Pair, Write
 from belvedere.kv.files import sync_directory
 from belvedere.txn.contracts import Reader
-from belvedere.views.backfill.contracts import HostDatabase
+from belvedere.views.backfill.contracts import ExternalJob, Held, HostDatabase
 from belvedere.views.deferred.driver import DeferredMaintenance
 from belvedere.views.state.build_state import waits_for_backfill_command
 from belvedere.views.state.watermarks import build_watermark_write, read_watermark
-
-
-class HeldPosition(Protocol):
-    """A position that stays readable."""
-
-    @property
-    def position(self) -> int: ...
-
-
-Held = TypeVar("Held", bound=HeldPosition)
-
-
-class ExternalJob(NamedTuple):
-    """One view that a job of another process backfills: the position of its scan, and the name of
-    the job's directory."""
-
-    view: int
-    position: int
-    name: str
 
 
 class ExternalBackfill:
@@ -70,7 +51,7 @@ class ExternalBackfill:
 
     def begin_backfill_job(self, ids: Sequence[object], hold: Callable[[], Held]) -> Held:
         """Make the views empty; then `hold` the position that they are backfilled from."""
-        views = [self._require_waiting_view(id_) for id_ in ids]
+        views = [require_waiting_view(self._host.catalog, id_) for id_ in ids]
         with self._mutex:
             for view in views:
                 for taken in self._jobs_directory.glob(f"*/{view.id}.taken"):
@@ -93,9 +74,12 @@ class ExternalBackfill:
             and self._is_unchanged_since_job(job)
         )
 
+    def write_state(self, job: ExternalJob, pairs: Sequence[Pair]) -> None:
+        raise Unsupported("state of a view by its keys", hint="write it as a sorted file")
+
     def finish_backfill_job(self, job: ExternalJob, files: Sequence[str]) -> int:
         """Take the files of a job in; returns the position that the view has caught up to."""
-        view = self._require_waiting_view(job.view)
+        view = require_waiting_view(self._host.catalog, job.view)
         with self._mutex:
             if not self._is_unchanged_since_job(job):
                 raise Unavailable(
@@ -111,20 +95,6 @@ class ExternalBackfill:
             self._host.change_schema(lambda edit: edit.set_state(view.id, ObjectState.READY))
             _hit_failpoint("fill.published")
         return reached
-
-    def _require_waiting_view(self, id_: object) -> View:
-        view = self._host.catalog.get(id_) if isinstance(id_, int) else None
-        if not isinstance(view, View):
-            raise InvalidInput("no such view", sqlstate="42P01", id=id_)
-        if not waits_for_backfill_command(view):
-            raise InvalidInput(
-                "view is filled already",
-                sqlstate="55000",
-                view=view.name,
-                hint="create it WITH (backfill = 'later'), or repair it with REPAIR MATERIALIZED"
-                " VIEW",
-            )
-        return view
 
     def _write_watermarks(self, views: Sequence[View], position: int) -> None:
         def build_watermark_writes(reader: Reader) -> list[Write]:
@@ -165,6 +135,21 @@ class ExternalBackfill:
         if self._jobs_directory not in path.parents or not path.is_file():
             raise InvalidInput("not a file of a job", sqlstate="22023", path=name)
         return path
+
+
+def require_waiting_view(catalog: Catalog, id_: object) -> View:
+    """The view, which must wait for a job."""
+    view = catalog.get(id_) if isinstance(id_, int) else None
+    if not isinstance(view, View):
+        raise InvalidInput("no such view", sqlstate="42P01", id=id_)
+    if not waits_for_backfill_command(view):
+        raise InvalidInput(
+            "view is filled already",
+            sqlstate="55000",
+            view=view.name,
+            hint="create it WITH (backfill = 'later'), or repair it with REPAIR MATERIALIZED VIEW",
+        )
+    return view
 
 
 def _hit_failpoint(place: str) -> None:

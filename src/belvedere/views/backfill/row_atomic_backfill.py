@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
@@ -51,6 +52,8 @@ from belvedere.views.backfill.backfill_views import (
     ProgressReader,
 )
 from belvedere.views.backfill.contracts import HostDatabase
+from belvedere.views.backfill.external_cells import ExternalCellBackfill
+from belvedere.views.deferred.driver import DeferredMaintenance
 from belvedere.views.indexes.entries import CompileExpression, IndexParticipant
 from belvedere.views.registry.view_registry import ViewRegistry
 from belvedere.views.state.additions import EmptyReader
@@ -109,6 +112,11 @@ class RowAtomicBackfill:
 
     def erase_backfill_progress(self, ids: Sequence[int]) -> None:
         """Nothing: the commit that drops them has done so (`views.state.builder_node`)."""
+
+    def open_external_backfill(
+        self, deferred: DeferredMaintenance, work: Path
+    ) -> ExternalCellBackfill:
+        return ExternalCellBackfill(self._commits, self._host)
 
 
 # -- in one step -----------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ from belvedere.views.registry.transitions import (
 )
 from belvedere.views.registry.view_registry import ViewRegistry
 from belvedere.views.state.additions import AdditionRecorder
+from belvedere.views.state.build_state import waits_for_backfill_command
 from belvedere.views.state.builder_node import record_builder_changes
 
 READ_SIDE, WRITE_SIDE = 1, 2
@@ -219,6 +220,8 @@ class RowAtomicViewTransition(ViewTransitionParticipant):
         for old, new in decode_changed_views([c for c in changes if _is_immediate_view_change(c)]):
             assert new is not None
             start_or_end_changefeed(old, new, reader, writer)
+            if waits_for_backfill_command(old) and new.state is ObjectState.READY:
+                writer.delete(keyspace.watermark_key(new.id))  # the job's, which held the log
 
 
 def _is_immediate_view_change(change: RowChange) -> bool:

@@ -25,6 +25,7 @@ from belvedere.catalog.relation_codecs import compiled_view
 from belvedere.codec import accumulator
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs.leases import SnapshotLease
+from belvedere.interfaces.verbs.maintain.pairs import PAIRS
 from belvedere.interfaces.verbs.peer import Arguments, Peer, Stream, Verb
 from belvedere.interfaces.verbs.read.key_splits import split_range
 from belvedere.values.quoting import quote_identifier
@@ -40,9 +41,6 @@ from belvedere.views.state.watermarks import (
     read_watermark,
 )
 
-PAIRS = pa.schema(
-    [pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]
-)
 BATCH_ROWS = 5_000
 
 

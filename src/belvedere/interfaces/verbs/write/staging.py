@@ -34,7 +34,7 @@ EndedJobs = deque[str]
 def stage_upload(store: Path, upload: Upload, job: str | None, ended: EndedJobs) -> tuple[str, int]:
     """Write the rows to a part; return its name and row count."""
     directory = store / DIRECTORY
-    directory.mkdir(mode=0o700, exist_ok=True)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     job = secrets.token_hex(16) if job is None else _require_job_name(job)
     name = job + secrets.token_hex(16)
     path, rows = directory / name, 0
