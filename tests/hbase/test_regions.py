@@ -10,9 +10,11 @@ import pytest
 import belvedere
 from belvedere.kv.cell import CellScan, ReplyLost
 from belvedere.kv.hbase.requests import GatewayCall
+from belvedere.txn.row_atomic.cells import data_cells, placement
 from tests.hbase.test_scans import store_of
 
 ROWS = 3000
+OID_OFFSET = 16384
 REGIONS = 3
 
 
@@ -49,6 +51,40 @@ def test_each_region_has_its_part_of_the_rows(con: belvedere.Connection) -> None
     sizes = [len(store.scan(CellScan(low, high or b"\x12"))) for low, high in regions]
     assert sum(sizes) == ROWS
     assert min(sizes) > ROWS / REGIONS * 0.8
+
+
+def test_entries_of_a_local_view_are_in_the_regions_of_their_rows(
+    con: belvedere.Connection,
+) -> None:
+    con.execute(
+        "CREATE MATERIALIZED VIEW near WITH (placement = 'local') AS SELECT id, page FROM visit"
+    )
+    con.execute("INSERT INTO visit VALUES (9001, 'new', 1), (9002, 'new', 2), (9003, 'new', 3)")
+    con.execute("DELETE FROM visit WHERE id BETWEEN 100 AND 199")
+    ids = {
+        name: int(oid) - OID_OFFSET
+        for name, oid in con.execute(
+            "SELECT relname, oid FROM pg_class WHERE relname IN ('visit', 'near')"
+        ).fetchall()
+    }
+    store, together = store_of(con), 0
+    for low, high in list_spread_regions(con):
+        found: dict[int, set[bytes]] = {ids["visit"]: set(), ids["near"]: set()}
+        for row, cells in store.scan(CellScan(low, high or b"\x12", all_versions=True)):
+            relation = placement.relation_of(row)
+            if relation == ids["visit"]:
+                exists = data_cells.read_row(row, cells) is not None
+                key = row[placement.SLOT_BYTES + 4 :]
+            else:
+                total = data_cells.total_sum(row, cells)
+                exists = total is not None and total.amounts[0] != 0
+                key = row[placement.SLOT_BYTES + 4 + 9 :][:9]  # behind the partition
+            if exists:
+                found[relation].add(key)
+        assert found[ids["visit"]] == found[ids["near"]]
+        together += len(found[ids["near"]])
+    assert together == ROWS + 3 - 100
+    assert con.execute("VERIFY MATERIALIZED VIEW near").fetchall()[0][-1] is True
 
 
 def test_a_scan_asks_all_regions_side_by_side_and_keeps_the_order(

@@ -19,8 +19,8 @@ protocol (`txn.row_atomic.cells.layout` describes their cells):
 
 | family | byte | then |
 |---|---|---|
-| spread rows | 0x11 | slot, u8; relation id, u32; encoded key: a row of a hashed table
-  (`txn.row_atomic.cells.placement`) |
+| spread rows | 0x11 | slot, u8; relation id, u32; encoded key: a row of a hashed table, or an entry
+  of a local view of one (`txn.row_atomic.cells.placement`) |
 | system | 0x20 | name: counter, nodes, position, floor, catalog, identity |
 | locks | 0x21 | kind, then what is locked |
 | lanes | 0x22 | lane, u16; position, u64: the log |

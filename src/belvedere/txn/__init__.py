@@ -31,6 +31,7 @@ SURFACE = (
     "history.readers",
     "row_atomic.cells.data_cells",
     "row_atomic.cells.layout",
+    "row_atomic.cells.placement",
     "row_atomic.cells.table_cells",
     "row_atomic.cells.table_filters",
     "row_atomic.commit",

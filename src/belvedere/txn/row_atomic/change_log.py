@@ -23,6 +23,7 @@ from belvedere.txn.history.log_reads import arrow_batches, follow_log, require_i
 from belvedere.txn.row_atomic.cells import data_cells as data
 from belvedere.txn.row_atomic.cells import layout
 from belvedere.txn.row_atomic.cells.layout import Floors
+from belvedere.txn.row_atomic.cells.placement import key_of
 from belvedere.txn.row_atomic.commit_protocol import RowCommit
 from belvedere.txn.row_atomic.housekeeping import fold, vacuum
 from belvedere.txn.row_atomic.log import log_rows
@@ -109,9 +110,10 @@ class CellChangeLog:
             found = self._commits.run_repeatable(lambda wanted=wanted: _read_records(node, wanted))  # type: ignore[misc]
             self._require_available(after, upto)
             for position, record in found:
-                mine = [w for w in record.writes if w.kind == layout.ADD and start <= w.row < end]
+                added = [(key_of(w.row), w) for w in record.writes if w.kind == layout.ADD]
+                mine = [(key, w) for key, w in added if start <= key < end]
                 if mine:
-                    yield position, tuple([(w.row, *accumulator.decode(w.sum)) for w in mine])
+                    yield position, tuple([(key, *accumulator.decode(w.sum)) for key, w in mine])
             after = upto
 
     def read_arrow(

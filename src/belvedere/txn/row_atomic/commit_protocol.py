@@ -43,6 +43,7 @@ from belvedere.txn.row_atomic import node as nodes
 from belvedere.txn.row_atomic.catalog_barrier import CatalogCache
 from belvedere.txn.row_atomic.cells import data_cells
 from belvedere.txn.row_atomic.cells.layout import Positions, Record, RowWrite
+from belvedere.txn.row_atomic.cells.placement import key_of, list_row_ranges
 from belvedere.txn.row_atomic.commit import CommitRequest
 from belvedere.txn.row_atomic.group_commit import GroupCommit
 from belvedere.txn.row_atomic.housekeeping import sweep
@@ -55,6 +56,7 @@ from belvedere.txn.row_atomic.reader import (
     Result,
     RowReader,
     derived_writes,
+    place_writes,
     single_cell_write,
 )
 from belvedere.txn.row_atomic.required_locks import (
@@ -426,10 +428,9 @@ class RowCommit:
 
         def build_writes(reader: RowReader) -> tuple[RowWrite, ...]:
             rows, additions = make(reader)
-            return (
-                *(single_cell_write(key, value) for key, value in rows),
-                *(data_cells.add_to_sum(*addition) for addition in additions),
-            )
+            sums = [data_cells.add_to_sum(*addition) for addition in additions]
+            puts = [single_cell_write(key, value) for key, value in rows]
+            return (*puts, *place_writes(reader.catalog, sums))
 
         self._commit_derived(build_writes)
 
@@ -479,13 +480,14 @@ class RowCommit:
     ) -> dict[bytes, tuple[bytes, tuple[int, ...]]]:
         """Payload and amounts of every sum in a range as of a position, zero ones too."""
         found: dict[bytes, tuple[bytes, tuple[int, ...]]] = {}
-        for key, total in self.run_repeatable(lambda: read_rows.scan_sums(start, end, at)):
-            found[key] = (total.payload, total.amounts)
+        for low, high in list_row_ranges(self.newest_snapshot.catalog, start, end):
+            sums = self.run_repeatable(partial(read_rows.scan_sums, low, high, at))
+            found |= {key_of(row): (total.payload, total.amounts) for row, total in sums}
         return found
 
     def write_backfill(self, at: int, writes: Sequence[RowWrite]) -> None:
-        """Write derived rows as of a snapshot, for a relation without readers yet: a backfill."""
-        record = Record(0, b"", 0, 0, tuple(writes))
+        """Write derived rows, given by their keys, as of a snapshot: a backfill without readers."""
+        record = Record(0, b"", 0, 0, place_writes(self.catalog_at(at), writes))
         self.run_repeatable(lambda: _write_backfill(at, record))
 
 

@@ -38,7 +38,7 @@ from belvedere.txn.cluster import NodeLock, NodeStatus, RegionStatus
 from belvedere.txn.contracts import Identity, Isolation, ParticipantsFor, Reader, Snapshot
 from belvedere.txn.row_atomic import node_lists, read_rows
 from belvedere.txn.row_atomic.cells import layout
-from belvedere.txn.row_atomic.cells.placement import find_spread, relation_of
+from belvedere.txn.row_atomic.cells.placement import list_row_ranges, relation_of
 from belvedere.txn.row_atomic.change_log import CellChangeLog
 from belvedere.txn.row_atomic.commit_protocol import RowCommit
 from belvedere.txn.row_atomic.housekeeping.table_samples import NodeSamples
@@ -191,9 +191,7 @@ class RowAtomicEngine:
 
     def erase_range(self, start: bytes, end: bytes) -> None:
         """All keys are of one relation, which the newest catalog has."""
-        spread = find_spread(self.commits.newest_snapshot.catalog, start)
-        ranges = [(start, end)] if spread is None else spread.list_ranges(start, end)
-        for low, high in ranges:
+        for low, high in list_row_ranges(self.commits.newest_snapshot.catalog, start, end):
             self.commits.run_repeatable(partial(_erase_rows, low, high))
         self.shared_samples.remove_samples(relation_of(start))
 

@@ -47,7 +47,7 @@ def scan_rows(
     out."""
     wanted = CellScan(start, end, as_of=as_of, limit=limit, reverse=reverse)
     found, last = yield from _scan_page(wanted, limit, spread)
-    completed = yield from _assemble_rows(found, as_of)
+    completed = yield from _assemble_rows(found, as_of, spread)
     return [(key, row) for (key, _), row in zip(found, completed) if row is not None], last
 
 
@@ -84,13 +84,15 @@ def _scan_page(scan: CellScan, limit: int, spread: Spread | None) -> Step[Page]:
 
 
 def _assemble_rows(
-    found: Sequence[tuple[bytes, Cells]], as_of: int | None
+    found: Sequence[tuple[bytes, Cells]], as_of: int | None, spread: Spread | None = None
 ) -> Step[list[CellRow | None]]:
-    """Rows with delta cells need every version of them: one more trip, for all of them together."""
+    """Rows, by their keys, that have delta cells need every version of them: one more trip, for all
+    of them together."""
     summed = [key for key, cells in found if data.has_deltas(cells)]
     deltas: dict[bytes, Cells] = {}
     if summed:
-        gets = (Get(key, None, as_of, all_versions=True) for key in summed)
+        rows = summed if spread is None else map(spread.row_of, summed)
+        gets = (Get(row, None, as_of, all_versions=True) for row in rows)
         deltas = dict(zip(summed, (yield MultiGet(tuple(gets)))))
     if not summed:
         return [data.read_row(key, cells) for key, cells in found]

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
+import msgspec
+
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import ObjectState, View
 from belvedere.codec import accumulator, keyspace
@@ -226,10 +228,11 @@ class RowWriter:
         return seen
 
     def writes(self) -> tuple[RowWrite, ...]:
-        found = [single_cell_write(key, value) for key, value in self._rows.items()]
+        catalog = self._reader.catalog
+        found = [single_cell_write(row_of(catalog, k), value) for k, value in self._rows.items()]
         for key, (payload, amounts) in self._sums.items():
             if any(amounts):
-                found.append(data_cells.add_to_sum(key, payload, amounts))
+                found.append(data_cells.add_to_sum(row_of(catalog, key), payload, amounts))
         return tuple(found)
 
 
@@ -246,14 +249,15 @@ def derived_writes(rows: Sequence[Write], reader: RowReader) -> tuple[RowWrite, 
     found = []
     for key, value in rows:
         if isinstance(_relation_of(reader.catalog, key), View):
-            write = _sum_difference(key, reader.get(key), value)
+            row = row_of(reader.catalog, key)
+            write = _sum_difference(row, reader.get(key), value)
             found += [] if write is None else [write]
         else:
             found.append(single_cell_write(key, value))
     return tuple(found)
 
 
-def _sum_difference(key: bytes, old: bytes | None, new: bytes | None) -> RowWrite | None:
+def _sum_difference(row: bytes, old: bytes | None, new: bytes | None) -> RowWrite | None:
     if old == new:
         return None
     before = None if old is None else accumulator.decode(old)
@@ -261,7 +265,13 @@ def _sum_difference(key: bytes, old: bytes | None, new: bytes | None) -> RowWrit
     payload = (after or before or (b"", ()))[0]
     width = len((after or before or (b"", ()))[1])
     was, now = (state[1] if state else (0,) * width for state in (before, after))
-    return data_cells.add_to_sum(key, payload, tuple(map(int.__sub__, now, was)))
+    return data_cells.add_to_sum(row, payload, tuple(map(int.__sub__, now, was)))
+
+
+def place_writes(catalog: Catalog, writes: Sequence[RowWrite]) -> tuple[RowWrite, ...]:
+    """Writes that were given keys, as writes of the rows where these are."""
+    placed = ((write, row_of(catalog, write.row)) for write in writes)
+    return tuple([w if row == w.row else msgspec.structs.replace(w, row=row) for w, row in placed])
 
 
 def single_cell_write(row: bytes, value: bytes | None) -> RowWrite:

@@ -29,6 +29,7 @@ from belvedere.txn.contracts import Reader
 from belvedere.txn.row_atomic import read_rows
 from belvedere.txn.row_atomic.cells import data_cells
 from belvedere.txn.row_atomic.cells.layout import Record, RowWrite
+from belvedere.txn.row_atomic.cells.placement import list_row_ranges, row_of
 from belvedere.txn.row_atomic.commit_protocol import RowCommit
 from belvedere.txn.row_atomic.log import advance
 from belvedere.txn.row_atomic.reader import ROW
@@ -67,7 +68,8 @@ class ExternalCellBackfill:
         """Write the state of these keys as of the position of the job."""
         for start in range(0, len(pairs), ROWS_AT_ONCE):
             some = pairs[start : start + ROWS_AT_ONCE]
-            folds = [data_cells.set_sum(key, *accumulator.decode(value)) for key, value in some]
+            rows = ((row_of(self._host.catalog, key), value) for key, value in some)
+            folds = [data_cells.set_sum(row, *accumulator.decode(value)) for row, value in rows]
             self._commits.run_repeatable(partial(_write_folds, job, folds))
 
     def finish_backfill_job(self, job: ExternalJob, files: Sequence[str]) -> int:
@@ -75,7 +77,9 @@ class ExternalCellBackfill:
         view = require_waiting_view(self._host.catalog, job.view)
         if not self.is_job_current(job):
             raise _taken_over(job)
-        self._commits.run_repeatable(partial(_write_missing_zeros, job))
+        whole = keyspace.relation_range(view.id)
+        for start, end in list_row_ranges(self._host.catalog, *whole):
+            self._commits.run_repeatable(partial(_write_missing_zeros, job, start, end))
         _hit_failpoint("fill.caught_up")
         self._host.change_schema(lambda edit: edit.set_state(view.id, ObjectState.READY))
         _hit_failpoint("fill.published")
@@ -97,19 +101,18 @@ def _write_folds(job: ExternalJob, folds: Sequence[RowWrite]) -> Step[None]:
     yield from advance.write_cells(job.position, Record(0, b"", 0, 0, tuple(folds)))
 
 
-def _write_missing_zeros(job: ExternalJob) -> Step[None]:
+def _write_missing_zeros(job: ExternalJob, start: bytes, end: bytes) -> Step[None]:
     """Of keys that have something up to the position, but no rows as of it: additions that came to
     nothing, and folds of earlier jobs."""
-    start, end = keyspace.relation_range(job.view)
     while True:
         rows = yield CellScan(start, end, as_of=job.position, all_versions=True, limit=ROWS_AT_ONCE)
         zeros = []
-        for key, cells in rows:
-            total = data_cells.total_sum(key, cells)
+        for row, cells in rows:
+            total = data_cells.total_sum(row, cells)
             folds = [cell.timestamp for cell in cells if cell.column == data_cells.FOLD]
             if total is not None and job.position not in folds:
                 amounts = (0,) * len(total.amounts)
-                zeros.append(data_cells.set_sum(key, total.payload, amounts))
+                zeros.append(data_cells.set_sum(row, total.payload, amounts))
         if zeros:
             yield from _write_folds(job, zeros)
         if len(rows) < ROWS_AT_ONCE:
