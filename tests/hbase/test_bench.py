@@ -15,6 +15,8 @@ from tools.hbase.single import SingleHBase
 
 NAMES = {
     "point read, to a bare get",
+    "the same, CPU of this process",
+    "round trips: a point read",
     "one-lock transaction, to a bare put",
     "the same one after the other",
     "10 rows in 3 tables, to one row",

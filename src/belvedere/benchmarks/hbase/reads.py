@@ -11,16 +11,23 @@ from belvedere.benchmarks.report.measurements import (
     BenchmarkReport,
     Figure,
     alternate_rounds,
+    cpu_microseconds_each,
     microseconds_each,
 )
 from belvedere.catalog.relation_codecs import CompiledTable
 from belvedere.interfaces.dbapi import Connection
+from belvedere.txn.row_atomic.commit_protocol import RowCommit
 
 POINT_READ = "SELECT * FROM item WHERE id = ?"
 
 
 def measure_point_reads(
-    con: Connection, bare: BareGateway, item: CompiledTable, sizes: Sizes, report: BenchmarkReport
+    con: Connection,
+    commits: RowCommit,
+    bare: BareGateway,
+    item: CompiledTable,
+    sizes: Sizes,
+    report: BenchmarkReport,
 ) -> None:
     """Each round reads other rows: a snapshot is young for some milliseconds, and remembers the
     rows that it was read with."""
@@ -35,12 +42,18 @@ def measure_point_reads(
         for number in islice(numbers, sizes.calls):
             assert len(con.execute(POINT_READ, (number,)).fetchall()) == 1
 
-    raw, ours = alternate_rounds(
-        2 * sizes.rounds,
+    before, rounds = commits.round_trips, 2 * sizes.rounds
+    raw, ours, raw_cpu, our_cpu = alternate_rounds(
+        rounds,
         lambda: microseconds_each(sizes.calls, read_bare),
         lambda: microseconds_each(sizes.calls, read_by_sql),
+        lambda: cpu_microseconds_each(sizes.calls, read_bare),
+        lambda: cpu_microseconds_each(sizes.calls, read_by_sql),
     )
     report.add(Figure("point read, to a bare get", ours, "us", "<= 1.5 ratio", raw))
+    report.add(Figure("the same, CPU of this process", our_cpu, "us", baseline=raw_cpu))
+    trips = (commits.round_trips - before) / (2 * rounds * sizes.calls)
+    report.add(Figure("round trips: a point read", trips, "trips"))
 
 
 def measure_scans(

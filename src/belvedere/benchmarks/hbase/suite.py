@@ -58,7 +58,7 @@ def _measure_all(
     item = opened.get_compiled_table("item")
     made = writes.Transactions(con, txn, commits)
     steps: list[Callable[[], None]] = [
-        lambda: reads.measure_point_reads(con, bare, item, sizes, report),
+        lambda: reads.measure_point_reads(con, commits, bare, item, sizes, report),
         lambda: writes.measure_transactions(made, bare, item, sizes, report),
         lambda: writes.measure_round_trips(made, commits, report),
         lambda: reads.measure_scans(con, bare, item, sizes, report),
