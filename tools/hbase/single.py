@@ -68,6 +68,10 @@ def start_single(home: Path, *, detached: bool, record: bool = False) -> SingleH
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     settings = site_settings(home, processes.choose_free_port())
     settings |= {
+        # It is one process: its parts need not find out when another of them is dead, and by
+        # default end themselves when the machine has given them no processor for 10 seconds.
+        "zookeeper.session.timeout.localHBaseCluster": "120000",
+        "hbase.zookeeper.property.tickTime": "6000",  # sessions may last 20 ticks
         "hbase.cluster.distributed": "false",
         "hbase.localcluster.assign.random.ports": "true",
         "hbase.master.wait.on.regionservers.maxtostart": "1",
