@@ -119,7 +119,7 @@ def test_tasks_read_the_log_and_rows_and_the_law_holds(
         assert [(one.view, one.is_correct) for one in found] == [(name, True) for name in names]
 
 
-@pytest.mark.parametrize("point", ["pipeline.claimed", "pipeline.computed", "pipeline.applied"])
+@pytest.mark.parametrize("point", ["pipeline.computed", "pipeline.applied"])
 def test_a_driver_that_died_is_followed_by_another(
     spark: SparkSession, views: Connection, url: str, point: str
 ) -> None:
@@ -194,18 +194,14 @@ def test_a_wrong_state_is_shown(spark: SparkSession, shop: Connection, url: str)
     assert (found.missing, found.unexpected) == (1, 1)
 
 
-@pytest.mark.parametrize("native", [True, False])
 def test_views_are_filled_by_tasks_that_write_cells(
-    spark: SparkSession, shop: Connection, url: str, native: bool
+    spark: SparkSession, shop: Connection, url: str
 ) -> None:
-    """Not native: a value that Spark's own types do not hold has all of it done again."""
     kept = ("per_kind", "joined", "lonely", "most")
     for name in kept:
         options = "backfill = 'later'" + ", maintenance = 'deferred'" * (name == "most")
         shop.execute(f"CREATE MATERIALIZED VIEW {name} WITH ({options}) AS {VIEWS[name]}")
     write_some(shop, 1)
-    if not native:
-        shop.execute("INSERT INTO items VALUES (999, 1, 'NaN')")
     store = Store.from_url(url)
     died = store.call_owner_verb(
         "fill_begin", views=[find_database(url).catalog.require_relation(View, "joined").id]
