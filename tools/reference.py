@@ -24,6 +24,7 @@ from belvedere.session.copy import options as copy_options
 from belvedere.session.system_tables.tables import TABLES
 from belvedere.sql.parse.queries.types import SERIAL, SIMPLE_TYPES
 from belvedere.types import Kind
+from tools.reference_notes import COLUMN_NOTES, CONFIG_NOTES
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 NOTE = "*This page is made from the code by `python -m tools.reference`.*"
@@ -172,9 +173,9 @@ def describe_settings() -> Iterator[str]:
         yield from format_row(f"`{setting.name}`", f"`{setting.default}`", escape_cell(note))
     yield from ("", "## Of an open store", "")
     yield "Given as `belvedere.connect(path, config=belvedere.Config(..))`; not stored."
-    yield from ("", *format_row("field", "default"), *format_row("---", "---"))
+    yield from ("", *format_row("field", "default", ""), *format_row("---", "---", "---"))
     for field in dataclasses.fields(Config):
-        yield from format_row(f"`{field.name}`", f"`{field.default}`")
+        yield from format_row(f"`{field.name}`", f"`{field.default}`", CONFIG_NOTES[field.name])
 
 
 def describe_copy_options() -> Iterator[str]:
@@ -201,10 +202,13 @@ def describe_system_tables() -> Iterator[str]:
         yield from (f"## {full_name}", "")
         if schema == "belvedere":
             yield from (f"{TABLE_NOTES[full_name]}.", "")
-        yield from format_row("column", "type")
-        yield from format_row("---", "---")
+        notes = COLUMN_NOTES[full_name] if schema == "belvedere" else None
+        header = ("column", "type") if notes is None else ("column", "type", "")
+        yield from format_row(*header)
+        yield from format_row(*["---" for _ in header])
         for field in table.fields:
-            yield from format_row(field.name, str(field.type))
+            note = () if notes is None else (escape_cell(notes[field.name]),)
+            yield from format_row(field.name, str(field.type), *note)
         yield ""
 
 

@@ -19,7 +19,9 @@ from tools import reference
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-@pytest.mark.parametrize("name", ["python", "from_postgresql", "processes"])
+@pytest.mark.parametrize(
+    "name", ["python", "from_postgresql", "processes", "migrations", "sqlalchemy"]
+)
 def test_snippets_of_a_page_run(name: str, tmp_path: Path) -> None:
     page = (DOCS / f"{name}.md").read_text()
     assert blocks(page, "python")
