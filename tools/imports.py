@@ -82,7 +82,7 @@ FOLDERS: dict[str, Order] = {
     ),
     "execution": (
         ("choose_tier",),
-        ("adaptive_plan",),
+        ("adaptive_plan", "result_size"),
         ("split_tiers",),
         ("duckdb", "spark"),
         ("python",),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import belvedere
 from belvedere.errors import Unavailable
 from belvedere.execution import choose_tier
+from belvedere.execution.duckdb.engine import DuckEngine
 from belvedere.execution.memory_limit import CHUNK_ROWS, Memory, RowLimitExceeded
 
 MANY = 30_000
@@ -127,6 +129,37 @@ def test_a_plan_for_few_rows_that_reads_many_is_run_again_by_duckdb(
         assert any("run again by DuckDB: more than 100 rows" in row[0] for row in explained)
     con.execute("INSERT INTO t SELECT id + 2000, 1 FROM t")
     assert con.execute("SELECT count(*) FROM t").fetchall() == [(2000,)]
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        "SELECT a.id, b.v FROM t a JOIN t b ON a.g = b.g ORDER BY lower(b.v), a.id",
+        "SELECT a.id, rank() OVER (ORDER BY b.v) AS r FROM t a JOIN t b ON a.g = b.g ORDER BY r",
+    ],
+    ids=["sort", "window"],
+)
+def test_rows_that_do_not_fit_are_counted_before_they_are_sorted(
+    con: belvedere.Connection, monkeypatch: pytest.MonkeyPatch, tail: str
+) -> None:
+    con.execute("CREATE TABLE t (id int PRIMARY KEY, g int, v text)")
+    con.execute("INSERT INTO t SELECT n, n % 3, 'x' || n FROM generate_series(1, 3000) g(n)")
+    con.execute("ANALYZE t")
+    run: list[str] = []
+    fetch = DuckEngine.fetch
+
+    def record_and_fetch(engine: DuckEngine, text: str, *given: Any, **options: Any) -> Any:
+        run.append(text)
+        return fetch(engine, text, *given, **options)
+
+    monkeypatch.setattr(DuckEngine, "fetch", record_and_fetch)
+    assert sqlstate(con, tail) == "53200"
+    assert len(run) == 1
+    assert "ORDER BY" not in run[0]
+    run.clear()
+    few = tail.replace("a.g = b.g", "a.g = b.g AND a.id < 9")
+    assert len(con.execute(few).fetchall()) == 8000
+    assert len(run) == 1  # what is expected to fit is not counted
 
 
 def test_explain_analyze_says_what_python_had_to_do_again(con: belvedere.Connection) -> None:

@@ -12,6 +12,7 @@ In reading order; an entry uses only those before it:
     spark/        the Spark engine: a plan becomes DataFrames
     split_tiers   split of a plan between the tiers
     adaptive_plan plans whose tier each run chooses, by the rows that it reads
+    result_size   results that would outgrow the memory limit, counted before they are sorted
     choose_tier   choice of the tier that runs a statement
 """
 

@@ -59,6 +59,7 @@ class ExecutionChoice(NamedTuple):
     work: float
     free: bool = False  # the tier was chosen, not requested
     adaptive: bool = False  # DuckDB, if Python does not find few rows first
+    rows: float = 0.0  # the estimate of rows returned
 
 
 _UNDERESTIMATED = ExecutionChoice(Tier.DUCKDB, "more rows than estimated", 0)
@@ -74,7 +75,7 @@ def choose_tier(node: n.Node, tier: Tier, sizes: Sizes, rows: Estimate) -> Execu
     adaptive = adaptive_plan.find_adaptive_part(node) is not None
     if adaptive:
         reason += f"; Python first, for up to {adaptive_plan.ROWS_MAX} rows read"
-    return ExecutionChoice(Tier.DUCKDB, reason, work, free=True, adaptive=adaptive)
+    return ExecutionChoice(Tier.DUCKDB, reason, work, free=True, adaptive=adaptive, rows=rows(node))
 
 
 def compile_for_tier(
@@ -87,9 +88,13 @@ def compile_for_tier(
     if choice.adaptive:
         return adaptive_plan.compile_adaptive_plan(catalog, node, engine, wrap)
     if choice.tier is Tier.DUCKDB:
+        from belvedere.execution.result_size import SizeCheckedPlan, find_counted_input  # heavy
         from belvedere.execution.split_tiers import compile_hybrid  # heavy
 
-        return compile_hybrid(catalog, node, engine, wrap)
+        large = compile_hybrid(catalog, node, engine, wrap)
+        if find_counted_input(node) is None:
+            return large
+        return SizeCheckedPlan(catalog, node, choice.rows, engine, large)
     direct = compile_plan(catalog, node, wrap)
     if not choice.free or changes_data(node):
         return direct

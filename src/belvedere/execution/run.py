@@ -54,6 +54,13 @@ class Interrupt:
         if self.reason is not None:
             raise cancel_error(self.reason)
 
+    def check_rows(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """The same rows, with a check before each: for what takes longer than to read it."""
+        for row in rows:
+            if self.reason is not None:
+                raise cancel_error(self.reason)
+            yield row
+
     def count_rows(self, count: int) -> None:
         """Counts a batch of rows that was read, reports progress and checks for cancellation."""
         if self.progress is not None:

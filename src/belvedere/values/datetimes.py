@@ -164,9 +164,23 @@ _POSIX = re.compile(r"(?:[A-Za-z]{3,}|<[A-Za-z0-9+-]+>)([-+]?)(\d{1,2})(?::(\d{2
 _OFFSET = re.compile(r"([-+]?)(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
 
 
-@functools.lru_cache(maxsize=1024)
+_ZONE_LENGTH_MAX = 255
+"""Of a name, in characters, as in PostgreSQL. A longer one would be searched for, and kept."""
+
+
 def find_zone(name: str) -> datetime.tzinfo:
     """The zone of a name, abbreviation or offset, as AT TIME ZONE takes it; 22023 when unknown."""
+    if len(name) > _ZONE_LENGTH_MAX:
+        raise _unknown_zone(name)
+    return _find_short_zone(name)
+
+
+def _unknown_zone(name: str) -> InvalidInput:
+    return InvalidInput("time zone not recognized", sqlstate="22023", zone=name[:_ZONE_LENGTH_MAX])
+
+
+@functools.lru_cache(maxsize=1024)
+def _find_short_zone(name: str) -> datetime.tzinfo:
     abbreviation = abbreviated_zone(name)
     if abbreviation is not None:
         return abbreviation
@@ -177,7 +191,7 @@ def find_zone(name: str) -> datetime.tzinfo:
         pass
     match = _POSIX.fullmatch(name) or _OFFSET.fullmatch(name)
     if match is None:
-        raise InvalidInput("time zone not recognized", sqlstate="22023", zone=name)
+        raise _unknown_zone(name)
     sign, hours, minutes, seconds = match.groups()
     offset = datetime.timedelta(
         hours=int(hours), minutes=int(minutes or 0), seconds=int(seconds or 0)
@@ -193,7 +207,7 @@ def find_session_zone(name: str) -> datetime.tzinfo:
     try:
         return zoneinfo.ZoneInfo(_zone_spellings()[name.lower()])
     except (KeyError, zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidInput("time zone not recognized", sqlstate="22023", zone=name) from None
+        raise _unknown_zone(name) from None
 
 
 def zone_spelling(name: str) -> str:

@@ -114,6 +114,15 @@ def test_bad_data_is_refused_as_by_postgres(
     assert state_of(here, SIGNATURE + b"\0\2\x7f\xff\xff\xff") == "22P04"
 
 
+def test_text_that_is_no_json_is_refused_as_by_postgres(
+    here: psycopg.Connection[Any], there: psycopg.Connection[Any]
+) -> None:
+    data = SIGNATURE + b"\0\2" + field(ONE) + field(b"abc") + b"\xff\xff"
+    for connection in (here, there):
+        connection.execute("CREATE TABLE kinds (id int PRIMARY KEY, j json)")
+        assert state_of(connection, data) == "22P02"
+
+
 @pytest.mark.parametrize("option", ["delimiter ','", "null ''", "header", "quote 'x'"])
 def test_options_of_text_are_refused_as_by_postgres(
     here: psycopg.Connection[Any], there: psycopg.Connection[Any], option: str

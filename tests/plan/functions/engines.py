@@ -99,7 +99,7 @@ class Duck:
             "threads = 1",
         ):
             self.connection.execute(f"SET {setting}")
-        register_udfs(self.connection, duckdb_udfs().values(), 2**26)
+        register_udfs(self.connection, duckdb_udfs().values(), 2**26, lambda: None)
 
     def close(self) -> None:
         self.connection.close()

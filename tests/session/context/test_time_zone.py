@@ -79,3 +79,13 @@ def test_copy_writes_in_the_zone(con: belvedere.Connection, tmp_path: Path) -> N
     assert path.read_text() == "1,2024-07-01 14:00:00+02\n"
     with pytest.raises(belvedere.NotSupportedError):
         con.execute(f"COPY t FROM '{path}' (FORMAT csv)")
+
+
+@pytest.mark.parametrize("zone", ["a" * 300, "<" + "a" * 300 + ">3", "Europe/" + "a" * 300])
+def test_a_name_longer_than_any_zone_is_none(con: belvedere.Connection, zone: str) -> None:
+    """PostgreSQL's limit. A valid one would be kept among the zones that were used."""
+    for statement in ("SELECT at AT TIME ZONE ? FROM t", "SELECT set_config('TimeZone', ?, false)"):
+        with pytest.raises(belvedere.DataError) as caught:
+            con.execute(statement, (zone,))
+        assert caught.value.sqlstate == "22023"
+        assert len(str(caught.value)) < 400

@@ -6,7 +6,7 @@ import datetime
 import decimal
 import enum
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -114,6 +114,30 @@ def test_a_decimal_parameter_is_a_numeric_like_any_other(con: belvedere.Connecti
     with pytest.raises(belvedere.DataError) as caught:
         con.execute("SELECT ?::numeric", (D("1E+131072"),))
     assert caught.value.sqlstate == "22003"
+
+
+@pytest.mark.parametrize("text", ["", "abc", "{", "NaN", '{"a": 1} x', "a\0"])
+def test_text_that_is_no_json_is_refused_wherever_it_comes_in(text: str) -> None:
+    with belvedere.connect(":memory:", autocommit=True) as con:
+        con.execute("CREATE TABLE j (id int PRIMARY KEY, v json)")
+        con.execute("INSERT INTO j VALUES (?, ?)", (9, '{"a": [1e2]}'))
+        ways: tuple[Callable[[], object], ...] = (
+            lambda: con.execute("INSERT INTO j VALUES (1, ?)", (text,)),
+            lambda: con.execute("INSERT INTO j VALUES (:id, :v)", {"id": 1, "v": text}),
+            lambda: con.execute("INSERT INTO j SELECT 1, ?", (text,)),
+            lambda: con.execute("INSERT INTO j VALUES (1, ?), (2, '[]')", (text,)),
+            lambda: con.executemany("INSERT INTO j VALUES (?, ?)", [(1, "[]"), (2, text)]),
+            lambda: con.execute("UPDATE j SET v = ? WHERE id = 9", (text,)),
+            lambda: con.execute("UPDATE j SET v = ? WHERE id > 0", (text,)),
+            lambda: con.execute("SELECT ?::json", (text,)),
+            lambda: con.execute("SELECT ?::json[]", ([text],)),
+            lambda: con.insert("j", {"id": [1, 2], "v": ["[]", text]}),
+        )
+        for way in ways:
+            with pytest.raises(belvedere.DataError) as caught:
+                way()
+            assert caught.value.sqlstate in ("22P02", "22021")
+        assert con.execute("SELECT * FROM j").fetchall() == [(9, '{"a": [1e2]}')]
 
 
 def rows_that_break() -> Iterator[tuple[int, str]]:

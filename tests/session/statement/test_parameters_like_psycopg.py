@@ -64,7 +64,11 @@ STATEMENTS = [
     *("SELECT id FROM t WHERE id = ANY (?)", "SELECT id FROM t WHERE d = ANY (?)"),
     *("SELECT * FROM unnest(?)", "SELECT id FROM t WHERE id IN (?, 1)"),
     *("SELECT id FROM t WHERE id BETWEEN ? AND 3", "SELECT id FROM t ORDER BY id LIMIT ?"),
-    "SELECT id FROM t WHERE s LIKE ?",
+    *(
+        "SELECT id FROM t WHERE s LIKE ?",
+        "SELECT nullif(?, 1)",
+        "SELECT nullif(?, date '2024-01-01')",
+    ),
 ]
 
 
@@ -113,6 +117,7 @@ def test_a_list_of_text_is_an_array_of_text_by_itself(both: SideBySide) -> None:
         ({"a": 1}, "42804"),
         (np.datetime64("2026-01-01"), "42804"),
         (datetime.time(12, tzinfo=datetime.UTC), "0A000"),
+        ([[1, 2], [3]], "0A000"),
     ],
 )
 def test_a_value_without_an_sql_type_is_refused(

@@ -61,6 +61,7 @@ class DuckEngine:
         self._connection: Any = None
         self._spills: Path | None = None
         self._registered: set[str] = set()
+        self._running: list[Interrupt] = []
         self._make_copies = make_copies
         self.copies: ColumnarCache | None = None
         forks.track_handle(self)
@@ -84,6 +85,7 @@ class DuckEngine:
         cursor, interrupt = self._open_cursor(functions), run.interrupt
         stop = cursor.interrupt
         interrupt.add_hook(stop)
+        self._running.append(interrupt)
         try:
             interrupt.check()
             sources = self._leaf_sources(cursor, leaves, run, text)
@@ -98,8 +100,16 @@ class DuckEngine:
         except self._duckdb.Error as error:
             raise self._translate_error(error, interrupt) from error
         finally:
+            self._running.remove(interrupt)
             interrupt.remove_hook(stop)
             cursor.close()
+
+    def _check_running(self) -> None:
+        """Raise when all statements that run have to stop. Functions in Python call it, which do
+        not know whose they are."""
+        running = list(self._running)
+        if running and all(interrupt.reason is not None for interrupt in running):
+            running[0].check()
 
     def _read_result(self, relation: Any, bytes_max: int | None) -> pa.Table:
         """The entire result; 53200 as soon as it is larger than it may be."""
@@ -187,7 +197,8 @@ class DuckEngine:
                     python_division.register_quotient(self._connection)
                 others = sorted(missing - {python_division.QUOTIENT_FUNCTION})
                 bytes_max = self._memory_limit_mb * 2**20 // VECTOR_SHARE
-                udfs.register_udfs(self._connection, [known[name] for name in others], bytes_max)
+                forms = [known[name] for name in others]
+                udfs.register_udfs(self._connection, forms, bytes_max, self._check_running)
                 self._registered |= missing
             return self._connection.cursor()
 

@@ -320,6 +320,7 @@ def _copy_query_to_output(
 
 
 def _write_rows(session: Session, statement: s.Copy, rows: Iterator[Row]) -> int:
+    rows = session.interrupt.check_rows(rows)  # to write one takes longer than to read it
     names = [field.name for field in statement.columns]
     types = [field.type for field in statement.columns]
     if statement.format == "parquet":

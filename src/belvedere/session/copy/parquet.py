@@ -63,7 +63,9 @@ def _has_valid_values(array: Any, sql_type: SqlType) -> bool:
     """Whether every value is valid for the SQL type."""
     import pyarrow.compute as pc  # heavy
 
-    if sql_type.kind in (Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.JSON):
+    if sql_type.kind is Kind.JSON:  # read value by value
+        return bool(array.null_count == len(array))
+    if sql_type.kind in (Kind.TEXT, Kind.VARCHAR, Kind.CHAR):
         return not pc.any(pc.match_substring(array, "\0")).as_py()
     if sql_type.kind not in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         return True

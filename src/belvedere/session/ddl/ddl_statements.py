@@ -489,9 +489,10 @@ def _insert_query_rows(
     table = transaction.catalog.require_relation(Table, statement.name.name, schema)
     compiled = compiled_table(transaction.catalog, table.id)
     plan = session.expand_views_and_optimize(statement.plan)
-    made = compile_plan(transaction.catalog, plan)(session.make_run_context(transaction, ()))
+    run = session.make_run_context(transaction, ())
+    held = run.memory.hold_rows(compile_plan(transaction.catalog, plan)(run))
     count = 0
-    for row in list(made):
+    for row in session.interrupt.check_rows(held):
         table_rows.insert_row(transaction, compiled, (*row, session.services.row_id(table.id)))
         count += 1
     return Result("CREATE TABLE AS", affected=count)

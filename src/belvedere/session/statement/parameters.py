@@ -40,7 +40,7 @@ from belvedere.values.arrays import format_array
 from belvedere.values.datetimes import in_zone
 from belvedere.values.decimals import numeric_from_decimal, numeric_from_integer
 from belvedere.values.failures import datetime_out_of_range
-from belvedere.values.texts import require_text
+from belvedere.values.texts import parse_json, require_text
 
 Convert = Callable[[Any], Any]
 INLINE_PARAMETERS_MAX = 64
@@ -108,7 +108,7 @@ def _generate_usual_value_test(name: str, sql_type: SqlType) -> str:
     if sql_type.kind in _RANGES:
         low, high = _RANGES[sql_type.kind]
         usual = f"{name}.__class__ is int and {low} <= {name} <= {high}"
-    elif sql_type.kind in (Kind.TEXT, Kind.JSON):
+    elif sql_type.kind is Kind.TEXT:
         usual = f"{name}.__class__ is str and {name}.isascii() and '\\0' not in {name}"
     else:
         return f"if {name} is not None: "
@@ -159,10 +159,12 @@ def _make_value_converter(sql_type: SqlType) -> Convert:
     match sql_type.kind:
         case Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT:
             return _make_integer_converter(sql_type)
-        case Kind.TEXT | Kind.UNKNOWN | Kind.JSON:
+        case Kind.TEXT | Kind.UNKNOWN:
             return lambda value: (
                 require_text(value) if type(value) is str else _convert_to_text(value, sql_type)
             )
+        case Kind.JSON:
+            return lambda value: parse_json(_convert_to_text(value, sql_type))
         case Kind.ARRAY:
             assert sql_type.element is not None
             return _make_array_converter(sql_type.element)
@@ -313,8 +315,9 @@ def _make_exact_value_converter(sql_type: SqlType) -> Convert:
     if kind in _RANGES:
         return _make_exact_integer_converter(sql_type)
     if kind in (Kind.TEXT, Kind.JSON):
+        read_text = require_text if kind is Kind.TEXT else _read_json
         return lambda value: (
-            require_text(value) if type(value) is str else _convert_unusual_value(value, sql_type)
+            read_text(value) if type(value) is str else _convert_unusual_value(value, sql_type)
         )
     if kind is Kind.ARRAY:
         assert sql_type.element is not None
@@ -327,6 +330,10 @@ def _make_exact_value_converter(sql_type: SqlType) -> Convert:
         )
     exact = _EXACT.get(kind)
     return lambda value: value if type(value) is exact else _convert_unusual_value(value, sql_type)
+
+
+def _read_json(value: str) -> str:
+    return parse_json(require_text(value))
 
 
 _EXACT: dict[Kind, type] = {

@@ -97,7 +97,10 @@ def infer_sql_type(value: Any) -> SqlType:
     if value is None:
         return UNKNOWN
     if isinstance(value, list | tuple):
-        return array_of(_infer_element_type(value))
+        element = _infer_element_type(value)
+        if element.element is not None:
+            raise Unsupported("array of arrays")
+        return array_of(element)
     if _is_numpy_small_float(value):
         return REAL
     plain = convert_to_plain_value(value)

@@ -25,6 +25,7 @@ from belvedere.values.binary.encoders import (
     PG_EPOCH_UTC,
 )
 from belvedere.values.datetime_text import time_from_microseconds
+from belvedere.values.texts import parse_json, require_text
 from belvedere.values.type_oids import find_parameter_type
 
 Decode = Callable[[bytes], Any]
@@ -67,11 +68,15 @@ _decode_int8 = _make_fixed_decoder("!q")
 
 def _decode_text(data: bytes) -> str:
     try:
-        return data.decode()
+        return require_text(data.decode())
     except UnicodeDecodeError as error:
         raise InvalidInput(
             "invalid byte sequence for encoding UTF8", sqlstate="22021", at=error.start
         ) from None
+
+
+def _decode_json(data: bytes) -> str:
+    return parse_json(_decode_text(data))
 
 
 def _decode_boolean(data: bytes) -> bool:
@@ -155,7 +160,7 @@ BINARY_DECODERS: dict[Kind, Decode] = {
     Kind.VARCHAR: _decode_text,
     Kind.TEXT: _decode_text,
     Kind.UNKNOWN: _decode_text,
-    Kind.JSON: _decode_text,
+    Kind.JSON: _decode_json,
     Kind.BYTEA: bytes,
     Kind.DATE: _decode_date,
     Kind.TIME: _decode_time,

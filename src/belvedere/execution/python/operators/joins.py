@@ -202,7 +202,7 @@ def _hash_join(context: CompileContext, node: n.Join) -> Rows:
             return
         table = _build_hash_table(run.memory.count_held(right(run)), right_key(run))
         key, test = left_key(run), None if residual is None else residual(run)
-        for row in itertools.chain((first,), each):
+        for row in run.interrupt.check_rows(itertools.chain((first,), each)):
             matches: Iterable[Row] = table.get(key(row), ())
             if test is not None:
                 matches = _matching_rows(row, matches, test)
@@ -258,7 +258,7 @@ def _outer_hash_join(
                 table.setdefault(value, []).append(at)
         matched = bytearray(len(inner))
         key, test = left[1](run), None if residual is None else residual(run)
-        for row in left[0](run):
+        for row in run.interrupt.check_rows(left[0](run)):
             found = False
             for at in table.get(key(row), ()):
                 if test is None or test(row, inner[at]):
@@ -295,9 +295,10 @@ def _merge_join(context: CompileContext, node: n.Join) -> Rows:
     def join_rows(run: Run) -> Iterator[Row]:
         keys = left_key(run), right_key(run)
         test = None if residual is None else residual(run)
+        each = run.interrupt.check_rows(left(run))
         if emit is None:
-            return merge_outer_join(left(run), right(run), keys, node, test)
-        return merge_join(left(run), right(run), keys, emit, test)
+            return merge_outer_join(each, right(run), keys, node, test)
+        return merge_join(each, right(run), keys, emit, test)
 
     return join_rows
 

@@ -141,7 +141,7 @@ def compile_lock(context: CompileContext, node: n.Lock) -> Rows:
     each = context.plan(node.input)
 
     def lock_each_row(run: Run) -> Iterator[Row]:
-        for row in each(run):
+        for row in run.interrupt.check_rows(each(run)):
             held = True
             for target in node.targets:
                 key = tuple([row[i] for i in target.key])

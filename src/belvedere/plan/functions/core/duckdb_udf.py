@@ -63,13 +63,17 @@ def describe_udf(function: Function) -> Udf | None:
     return Udf(udf_name(function), tuple(parameters), result, function)
 
 
-def register_udfs(connection: Any, udfs: Iterable[Udf], bytes_max: int) -> None:
+def register_udfs(
+    connection: Any, udfs: Iterable[Udf], bytes_max: int, check: Callable[[], None]
+) -> None:
     """Register the functions with a DuckDB connection (all its cursors share them). The values of
-    one vector have at most so many bytes together; otherwise the statement fails in DuckDB."""
+    one vector have at most so many bytes together; otherwise the statement fails in DuckDB. `check`
+    raises when what runs has to stop: in a join DuckDB looks for that only after hundreds of
+    vectors."""
     for udf in udfs:
         connection.create_function(
             udf.name,
-            _vectorize(udf.function, bytes_max),
+            _vectorize(udf.function, bytes_max, check),
             list(udf.parameters),
             udf.result,
             type="arrow",
@@ -78,7 +82,7 @@ def register_udfs(connection: Any, udfs: Iterable[Udf], bytes_max: int) -> None:
         )
 
 
-def _vectorize(function: Function, bytes_max: int) -> Callable[..., Any]:
+def _vectorize(function: Function, bytes_max: int, check: Callable[[], None]) -> Callable[..., Any]:
     import pyarrow  # heavy
 
     assert callable(function.python)
@@ -99,6 +103,7 @@ def _vectorize(function: Function, bytes_max: int) -> Callable[..., Any]:
         size = 0
         limit_value_size(bytes_max)
         try:
+            check()
             while chunk := [
                 None if strict and None in row else encode(form(*row))
                 for row in itertools.islice(rows, CHUNK_VALUES)

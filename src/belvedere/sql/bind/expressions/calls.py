@@ -344,9 +344,8 @@ def _bind_nullif(env: Env, tree: t.FunctionCall) -> e.Expression:
         raise InvalidInput("syntax error", sqlstate="42601", position=tree.at + 1)
     left, right = _bind_arguments(env, tree)
     equal = make_call(env.binder, "=", (left, right), tree.at)
-    kept = default_to_text(env.binder, left)
-    if not _is_compared_uncast(left.type.kind, right.type.kind):
-        kept = equal.arguments[0]
+    uncast = _is_compared_uncast(left.type.kind, right.type.kind)
+    kept = left if uncast else equal.arguments[0]
     kind = TEXT if kept.type.kind is Kind.VARCHAR else kept.type  # compared as text
     return e.Case(((equal, e.Literal(None, kind)),), kept, kind)
 
