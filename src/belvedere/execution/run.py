@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from belvedere.errors import InvalidInput, Unavailable
+from belvedere import interrupts
+from belvedere.errors import Error, InvalidInput, Unavailable
 from belvedere.execution.memory_limit import Memory
 from belvedere.plan.functions.core.function import Environment
 from belvedere.txn.contracts import Reader
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
+
+CANCELED = "57014"
+"""The SQLSTATE of a statement that was canceled, or ran out of its time."""
 
 Rows = Callable[["Run"], Iterator[Row]]
 """A compiled plan: a generator of its rows."""
@@ -70,8 +74,29 @@ class Interrupt:
             raise cancel_error(self.reason)
 
 
+def make_checked_interrupt(check: Callable[[], None]) -> Interrupt:
+    """One that stops, also while DuckDB runs, when `check` raises."""
+    interrupt = Interrupt()
+
+    def stop_with_check(_rows: int) -> None:
+        if interrupt.reason is None:
+            try:
+                check()
+            except Error as error:
+                interrupt.stop(error.detail or error.message)
+
+    interrupt.progress = stop_with_check
+    return interrupt
+
+
+def make_statement_interrupt() -> Interrupt:
+    """For work that the statement of this thread has asked for, if there is one: stops with it."""
+    check = interrupts.running.check
+    return Interrupt() if check is None else make_checked_interrupt(check)
+
+
 def cancel_error(reason: str) -> Unavailable:
-    return Unavailable("canceling statement", sqlstate="57014", detail=reason)
+    return Unavailable("canceling statement", sqlstate=CANCELED, detail=reason)
 
 
 class Services(Protocol):

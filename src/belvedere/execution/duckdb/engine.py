@@ -89,7 +89,7 @@ class DuckEngine:
         try:
             interrupt.check()
             sources = self._leaf_sources(cursor, leaves, run, text)
-            interrupt.check()
+            interrupt.count_rows(0)
             for number, source in enumerate(sources):
                 text = text.replace(leaf_placeholder(number), source)
             with _report_progress(interrupt):

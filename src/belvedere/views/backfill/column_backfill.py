@@ -13,8 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from belvedere import failpoints
-from belvedere.errors import Error
-from belvedere.execution.run import Interrupt
+from belvedere.execution.run import make_checked_interrupt
 from belvedere.kv.batch import Pair
 from belvedere.txn.contracts import CommitProtocol, Reader
 from belvedere.txn.gc_pause import pause_cycle_collector
@@ -42,7 +41,7 @@ def try_backfill_by_columns(
     """Write the state of a view as of `reader`, with its watermark; or the rest of it, for a
     backfill that has `begun`. Returns why DuckDB could not compute it; nothing is written then."""
     started = time.perf_counter()
-    interrupt = _make_build_interrupt(build)
+    interrupt = make_checked_interrupt(build.check)
     found = tiers.compute_state_by_duckdb(planned.maintainer, reader, interrupt)
     build.check()
     if isinstance(found, str):
@@ -71,18 +70,3 @@ def try_backfill_by_columns(
             build.report_rows_and_throttle(0, time.perf_counter() - started)
     write_entries((), None)
     return None
-
-
-def _make_build_interrupt(build: BuildControl) -> Interrupt:
-    """Stops the statement when the build has to stop."""
-    interrupt = Interrupt()
-
-    def stop_with_build(rows: int) -> None:
-        if interrupt.reason is None:
-            try:
-                build.check()
-            except Error as error:
-                interrupt.stop(error.detail or error.message)
-
-    interrupt.progress = stop_with_build
-    return interrupt

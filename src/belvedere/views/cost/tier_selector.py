@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from belvedere.catalog.model import View
 from belvedere.execution.duckdb.engine import DuckEngine
-from belvedere.execution.run import Interrupt
+from belvedere.execution.run import Interrupt, make_statement_interrupt
 from belvedere.txn.contracts import Reader, RowChange
 from belvedere.views.cost import cost_model
 from belvedere.views.cost.batch_estimates import (
@@ -441,7 +441,7 @@ class TierSelector:
         timer = start_timer(self.counts_waits)
         with self.borrow_duckdb_engine() as engine:
             found = (
-                maintainer.compute_state_by_duckdb(engine, reader, Interrupt())
+                maintainer.compute_state_by_duckdb(engine, reader, make_statement_interrupt())
                 if engine
                 else NOT_OPEN
             )

@@ -22,6 +22,7 @@ from belvedere import interrupts
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import ObjectState, View
 from belvedere.errors import Error, InvalidInput, Unavailable
+from belvedere.execution.run import CANCELED
 from belvedere.kv.batch import KEY_BYTES_MAX, Write
 from belvedere.txn.contracts import ChangeLog, CommitProtocol, KeyRange, Reader, RowChange
 from belvedere.txn.gc_pause import pause_cycle_collector
@@ -35,6 +36,7 @@ from belvedere.views.cost.column_batches import (
 from belvedere.views.cost.maintenance_tier import MaintenanceTier
 from belvedere.views.cost.row_counts import PositionSpan
 from belvedere.views.cost.tier_selector import TierChoice
+from belvedere.views.delta.sessionless_run import stop_with_statement
 from belvedere.views.maintain.log_window import (
     LogWindow,
     RecordLookahead,
@@ -347,21 +349,24 @@ class _BatchComputation:
         interrupts.check_statement()
         recorder, started = AdditionRecorder(shared), time.perf_counter()
         try:
-            self._choices[view.id] = self._tier_selector.record_additions_by_tier(
-                view,
-                maintainer,
-                changes,
-                self._before,
-                self._reader,
-                recorder,
-                self._span,
-                at_end=self._end == self._reader.position,
-            )
+            with stop_with_statement():
+                self._choices[view.id] = self._tier_selector.record_additions_by_tier(
+                    view,
+                    maintainer,
+                    changes,
+                    self._before,
+                    self._reader,
+                    recorder,
+                    self._span,
+                    at_end=self._end == self._reader.position,
+                )
             _require_storable_keys(view, recorder.additions)
             self._additions += recorder.additions
             self._rows += recorder.rows
             self._cleared += recorder.cleared
         except Error as error:
+            if error.sqlstate == CANCELED:  # the statement's end, not the view's failure
+                raise
             self._failures[view.id] = error
         except Exception as error:  # noqa: BLE001 (an internal error: the other views continue)
             self._failures[view.id] = Unavailable(

@@ -30,7 +30,7 @@ from belvedere.catalog.relation_codecs import CompiledView, compiled_table
 from belvedere.codec.arrow.exact_kinds import EXACT_KINDS
 from belvedere.errors import Error, Unsupported
 from belvedere.execution.duckdb.engine import DuckEngine
-from belvedere.execution.run import Interrupt, Run
+from belvedere.execution.run import CANCELED, Interrupt, Run, make_statement_interrupt
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
@@ -165,7 +165,9 @@ class DuckdbBatchEvaluator:
                 given = StoredDelta(layout, side.slots, values)
                 if values:
                     leaves = {changes_leaf_id(side.number): given}
-                    found = self._run_plan(engine, side.plan, reader, leaves, Interrupt())
+                    found = self._run_plan(
+                        engine, side.plan, reader, leaves, make_statement_interrupt()
+                    )
                     if isinstance(found, str):
                         return found
                     self._add_rows_to_sums(sums, found, weight)
@@ -228,7 +230,7 @@ class DuckdbBatchEvaluator:
         from belvedere.execution.duckdb.rows import TableRows  # heavy
 
         leaves = {number: ColumnDelta.of_table(table) for number, table in given.items()}
-        found = self._run_plan(engine, plan, reader, leaves, Interrupt())
+        found = self._run_plan(engine, plan, reader, leaves, make_statement_interrupt())
         if isinstance(found, str):
             return found
         return found.table if isinstance(found, TableRows) else "its rows are not columns"
@@ -298,6 +300,8 @@ class DuckdbBatchEvaluator:
         try:
             found = statement.fetch_rows(engine, run)
         except Error as error:  # of values: Python decides whether it is an error
+            if error.sqlstate == CANCELED:
+                raise
             return str(error)
         if isinstance(found, str):
             self.refusal = found

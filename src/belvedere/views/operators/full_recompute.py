@@ -19,13 +19,12 @@ from belvedere.catalog.relation_codecs import compiled_view
 from belvedere.codec import accumulator
 from belvedere.execution.python.compile import compile_plan
 from belvedere.execution.python.context import row_keys
-from belvedere.execution.run import Run
 from belvedere.plan.functions.core.function import Environment
 from belvedere.txn.contracts import Reader
 from belvedere.types import Row
 from belvedere.views.delta.delta_tree import FullRecompute
 from belvedere.views.delta.linear_core import Expressions
-from belvedere.views.delta.sessionless_run import NO_INTERRUPT, NO_SERVICES
+from belvedere.views.delta.sessionless_run import make_run_with_reader
 from belvedere.views.operators.operator import (
     DeltaStep,
     KeyLookup,
@@ -64,7 +63,7 @@ class FullRecomputeOperator:
     def compute_all_rows(self, reader: Reader) -> Iterator[Row]:
         now = datetime.datetime.now(datetime.UTC)
         environment = Environment(now, now, lambda: now, random.Random())
-        return self._rows(Run(reader, (), environment, NO_SERVICES, NO_INTERRUPT))
+        return self._rows(make_run_with_reader(reader, environment))
 
     def build_backfill_parts(self) -> None:
         """None: it is not a sum of parts."""
