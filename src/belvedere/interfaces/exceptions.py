@@ -22,7 +22,8 @@ class Warning(Exception):  # noqa: A001 - PEP 249's name
 
 
 class Error(Exception):
-    """The base of all exceptions. `position` counts characters of the statement from 1."""
+    """The base of all exceptions. `position` counts characters of the statement from 1. The text
+    has detail and hint, as psycopg's has."""
 
     def __init__(
         self,
@@ -34,7 +35,9 @@ class Error(Exception):
         hint: str | None = None,
         facts: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(message)
+        more = (("detail", detail), ("hint", hint))
+        lines = [f"{word}: {text}" for word, text in more if text and text not in message]
+        super().__init__("\n".join([message, *lines]))
         self.sqlstate = sqlstate
         self.position = position
         self.detail = detail

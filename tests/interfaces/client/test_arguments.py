@@ -78,3 +78,19 @@ def test_fewer_rows_than_none_are_refused(con: Connection) -> None:
     assert cursor.fetchmany(0) == []
     assert cursor.fetchmany(2) == [(1,), (2,)]
     assert cursor.fetchmany(2**62) == [(3,)]
+
+
+def test_texts_of_errors_have_what_the_reader_needs(con: Connection) -> None:
+    with pytest.raises(belvedere.ProgrammingError, match=r"must be text\nhint: use"):
+        con.execute("SELECT 1", freshness=5)  # type: ignore[arg-type]
+    with pytest.raises(belvedere.ProgrammingError, match=r"Arrow can read\ndetail: "):
+        con.insert("t", {"a": [1, 2], "b": ["x"]})
+    with pytest.raises(belvedere.ProgrammingError, match="table or materialized view does not"):
+        con.subscribe("nothing")
+    con.execute("ALTER TABLE t ADD COLUMN n numeric(3, 1)")
+    with pytest.raises(belvedere.DataError) as caught:
+        con.insert("t", {"a": [9], "n": [1234.5]})
+    assert "line" not in str(caught.value)
+    with pytest.raises(belvedere.ProgrammingError) as twice:
+        con.execute("SELECT %s", (1,))
+    assert str(twice.value).count("hint:") == 1

@@ -110,7 +110,9 @@ class _CopyLoader:
                 failing = (
                     line for line, row in zip(lines, chunk) if not self._can_make_table_row(row)
                 )
-                error.facts.setdefault("line", next(failing, None))
+                line = next(failing, None)
+                if line is not None:  # rows that are given as columns have none
+                    error.facts.setdefault("line", line)
             raise
         self._loader.add_rows(rows)
         self.count += len(rows)

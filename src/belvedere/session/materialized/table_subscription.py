@@ -90,6 +90,8 @@ def open_subscription(
     """The changes of a table or a materialized view after a position (None: from now on)."""
     schema, _, last = name.rpartition(".")
     table = session.host.catalog.find_relation(last, schema or "public")
+    if table is None:
+        raise InvalidInput("table or materialized view does not exist", sqlstate="42P01", name=name)
     rights = session.identity.find_rights_unless_superuser(session.host.catalog)
     if rights is not None and table is not None and not rights.has(table, "r"):
         raise permission_denied(table)
