@@ -8,11 +8,16 @@ import pytest
 
 import belvedere
 from belvedere.views.cost.tier_selector import TierSelector
+from belvedere.views.deferred import batch
 
 PAIRS = "SELECT a.id, b.id AS other FROM t a JOIN t b ON a.g = b.g"
 SUMS = "SELECT a.g, sum(a.v * b.v) AS s FROM t a JOIN t b ON a.g = b.g GROUP BY a.g"
 BY_PARTITION = "SELECT id, sum(v) OVER (PARTITION BY g ORDER BY id) AS s FROM t"
-STEPS = ("record_additions_by_tier", "try_record_refill", "try_record_by_columns")
+STEPS: tuple[tuple[Any, str], ...] = (
+    (TierSelector, "record_additions_by_tier"),
+    (TierSelector, "try_record_refill"),
+    (batch, "try_add_up_by_columns"),
+)
 
 
 @pytest.mark.parametrize("query", [PAIRS, SUMS, BY_PARTITION])
@@ -28,8 +33,9 @@ def test_refresh_is_canceled_while_it_computes(query: str) -> None:
             con.execute(f"SET maintenance_tier = {tier}")
             with pytest.MonkeyPatch.context() as patched:
                 ended: list[bool] = []
-                for name in STEPS:
-                    patched.setattr(TierSelector, name, cancel_at_begin(con, name, ended))
+                for owner, name in STEPS:
+                    method = getattr(owner, name)
+                    patched.setattr(owner, name, cancel_at_begin(con, method, ended))
                 with pytest.raises(belvedere.OperationalError) as caught:
                     con.execute("REFRESH MATERIALIZED VIEW v")
             assert caught.value.sqlstate == "57014"
@@ -40,9 +46,8 @@ def test_refresh_is_canceled_while_it_computes(query: str) -> None:
         assert con.execute("VERIFY MATERIALIZED VIEW v").fetchall()[0][-1]
 
 
-def cancel_at_begin(con: belvedere.Connection, name: str, ended: list[bool]) -> Any:
+def cancel_at_begin(con: belvedere.Connection, method: Any, ended: list[bool]) -> Any:
     """The method, with a cancel before it; the list tells whether it came to its end."""
-    method = getattr(TierSelector, name)
 
     def cancel_and_run(*given: Any, **options: Any) -> Any:
         con.cancel()
