@@ -26,6 +26,9 @@ PROMISES = {
     "an interrupt stops what DuckDB runs": (
         "interfaces/test_interrupts.py::test_an_interrupt_stops_what_duckdb_runs",
         "interfaces/test_interrupts.py::test_the_shell_survives_an_interrupt_of_duckdb",
+        "execution/test_canceled_rows.py::test_rows_that_were_sorted_are_handled_one_by_one",
+        "execution/test_canceled_rows.py::test_functions_in_python_notice_before_duckdb",
+        "views/deferred/test_cancel.py::test_refresh_is_canceled_while_it_computes",
     ),
     "a repeated read is fresh under READ COMMITTED": (
         "session/context/test_isolation_levels.py::"
@@ -54,6 +57,8 @@ PROMISES = {
         "session/statement/test_hostile_parameters.py::"
         "test_hostile_parameters_give_rows_or_errors_of_the_database",
         "session/statement/test_hostile_parameters.py::test_executemany_is_all_or_none",
+        "session/statement/test_hostile_parameters.py::"
+        "test_text_that_is_no_json_is_refused_wherever_it_comes_in",
         "interfaces/client/test_arguments.py::test_hostile_arguments_raise_errors_of_the_database",
         "views/operators/test_unneeded_errors.py::"
         "test_a_view_over_empty_tables_fails_only_where_its_query_fails",
@@ -77,6 +82,8 @@ PROMISES = {
     "statements stay within the memory limit": (
         "plan/test_hostile_arguments.py::test_functions_stay_within_the_memory_limit",
         "execution/test_memory_limit.py::test_a_statement_over_the_limit_fails_alone",
+        "execution/test_memory_limit.py::"
+        "test_rows_that_do_not_fit_are_counted_before_they_are_sorted",
     ),
     "close does not hang, and an owner without descriptors accepts again": (
         "remote/test_owner_close.py::test_close_ends_the_statement_of_a_peer",
