@@ -23,6 +23,7 @@ SURFACE = (
     "parse.script",
     "parse.tree",
     "rules.access.implication",
+    "rules.access.key_values",
     "rules.column_summary",
     "rules.context",
     "rules.equality",

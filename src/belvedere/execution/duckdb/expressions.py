@@ -198,7 +198,7 @@ def _known_field(
 
 
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
-_INTEGERS = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
+INTEGERS = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
 
 
 def _may_overflow(expression: e.Expression) -> bool:
@@ -207,7 +207,7 @@ def _may_overflow(expression: e.Expression) -> bool:
     return (
         isinstance(expression, e.Call)
         and expression.function.name in ("+", "-", "*")
-        and expression.type.kind in _INTEGERS
+        and expression.type.kind in INTEGERS
     )
 
 

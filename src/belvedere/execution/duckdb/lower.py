@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from belvedere.execution.duckdb import python_division
-from belvedere.execution.duckdb.expressions import DuckScope
+from belvedere.execution.duckdb.expressions import INTEGERS, DuckScope
 from belvedere.execution.duckdb.expressions import lower as lower_expression
 from belvedere.execution.duckdb.grouping import lower_aggregate, lower_window
 from belvedere.execution.duckdb.numeric_division import divide_in_python, divide_in_sql
@@ -338,7 +338,8 @@ class DuckLowering:
             second = lower_expression(
                 self.expression_scope(right.column_lookup(), outer), key.right
             )
-            if first.type.kind is not second.type.kind:
+            kinds = {first.type.kind, second.type.kind}
+            if len(kinds) > 1 and not kinds <= INTEGERS:
                 raise NotExact("join keys of different types")
             texts = [one.text for one in (first, second)]
             if first.type.kind is Kind.CHAR and pad_char_operands(first, [second]) is None:

@@ -7,16 +7,19 @@ sort, and what a materialized view has under a key.
     SELECT orders, total FROM sales_by_city WHERE city = ?           from a view's state
 
 The rows are read at once, without the tier choice and the statement's timer around them, and the
-plan above them, compiled as any other, runs over the list. One range is consistent by itself; rows
-that an index refers to are a second read, for which there has to be a transaction. When there turn
-out to be more than ROWS_MAX rows, the general path runs the statement, where it can be cancelled.
-A view that is a bag stores how often each row is there: these count as rows too.
+plan above them, compiled as any other, runs over the list. One range is consistent by itself;
+several ones, and rows that an index refers to, are read in a transaction (`needs_snapshot`). When
+there turn out to be more than ROWS_MAX rows, the general path runs the statement, where it can be
+cancelled. A view that is a bag stores how often each row is there: these count as rows too.
+
+Other plans with ranges and look-ups alone, of which few rows are expected, run as they are with a
+limit of rows (`compile_bounded_read`): joins, unions, what an OR is split into.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Table, View
@@ -31,8 +34,10 @@ from belvedere.execution.memory_limit import Memory, RowLimitExceeded
 from belvedere.execution.python.compile import compile_over_rows, compile_plan
 from belvedere.execution.python.expressions.expression_source import ExpressionWriter
 from belvedere.execution.python.expressions.generated_function import GeneratedFunction
+from belvedere.execution.python.operators.access import compile_keys, compile_ranges
 from belvedere.execution.python.operators.scans import index_slot_map
 from belvedere.execution.python.statements.key_range import (
+    has_known_lists,
     has_one_range,
     is_known_value,
     is_one_range,
@@ -47,6 +52,7 @@ from belvedere.execution.python.statements.point_statements import (
     plain_context,
 )
 from belvedere.execution.run import Interrupt, Run
+from belvedere.kv.batch import Pair
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -88,6 +94,51 @@ def compile_few_rows_read(catalog: Catalog, node: n.Node) -> FastPathRead | None
         )
     fetch = _compile_fetch(catalog, scan)
     return None if fetch is None else _compile_over_rows(catalog, node, scan, fetch)
+
+
+def needs_snapshot(node: n.Node) -> bool:
+    """Whether a plan reads a table more than once, so that it takes a transaction to read it."""
+    scans = [item for item in walk_plan_items(node) if isinstance(item, n.Scan)]
+    if len(scans) > 1:
+        return True
+    return any(
+        (scan.access.index is not None and not scan.access.covering)
+        or any(not isinstance(part, paths.EqualityPart) for part in scan.access.parts)
+        for scan in scans
+    )
+
+
+def compile_bounded_read(catalog: Catalog, node: n.Node) -> FastPathRead | None:
+    """The fast path of a plan which is expected to read few rows, in a transaction: of unions and
+    joins by look-up of ranges. None: it has other operators, or needs more than its rows."""
+    if not _is_bounded(node) or not is_simple(node):
+        return None
+    if any(isinstance(item, SequenceCall) for item in walk_plan_items(node)):
+        return None
+    read: FastPathRead | None = None
+
+    def read_rows(reader: Any, run: FastPathRun) -> list[Row] | None:
+        nonlocal read
+        if not isinstance(reader, Transaction):
+            return None
+        if read is None:  # many a statement runs once
+            read = _compile_general_read(catalog, node)
+        return read(reader, run)
+
+    return read_rows
+
+
+def _is_bounded(node: n.Node) -> bool:
+    """Whether what a plan does follows from the rows that it reads, which are counted."""
+    match node:
+        case n.Scan():
+            return node.access.kind is not paths.AccessKind.FULL
+        case n.SetOperation():
+            return node.all and _is_bounded(node.left) and _is_bounded(node.right)
+        case n.Join():
+            return node.lookup is not None and not node.lateral and _is_bounded(node.left)
+        case _:
+            return isinstance(node, _OPERATORS) and _is_bounded(node.input)
 
 
 def _find_first_rows_count(catalog: Catalog, node: n.Node, scan: n.Scan) -> e.Expression | None:
@@ -172,10 +223,10 @@ def _compile_fetch(
     access = scan.access
     if access.full_key and access.range is None and access.index is None:
         return _compile_get(catalog, scan)
-    if not has_one_range(access):
-        return None
     if access.index is not None and isinstance(catalog.get(scan.relation), View):
         return None  # an index of a view is a view
+    if not has_one_range(access):
+        return _compile_several(catalog, scan) if count is None else None
     source = GeneratedFunction()
     by_index = access.index is not None and not access.covering
     most = INDEX_ROWS_MAX if by_index else ROWS_MAX
@@ -205,6 +256,42 @@ def _compile_fetch(
     return source.build_function("fetch_rows", body, "reader, run")
 
 
+def _compile_several(catalog: Catalog, scan: n.Scan) -> Fetch | None:
+    """A function that reads the rows of several keys or ranges: those of lists."""
+    access = scan.access
+    if not has_known_lists(access) or _may_have_long_bound(catalog, scan):
+        return None
+    context = plain_context(catalog)
+    if access.full_key and access.index is None:
+        find_keys = compile_keys(context, access, compiled_relation(catalog, scan.relation).key)
+
+        def get_rows(reader: Any, run: Any) -> list[bytes] | None:
+            keys = find_keys(run, ())
+            if len(keys) > ROWS_MAX or not isinstance(reader, Transaction):
+                return None
+            return [value for value in reader.multi_get(keys) if value is not None]
+
+        return get_rows
+    by_index = access.index is not None and not access.covering
+    most = INDEX_ROWS_MAX if by_index else ROWS_MAX
+    relation = compiled_relation(catalog, scan.relation)
+    codec = relation.key if access.index is None else compiled_index(catalog, access.index).key
+    find_ranges = compile_ranges(context, access, codec)
+    get_indexed = _row_getter(catalog, scan) if by_index else None
+
+    def fetch_rows(reader: Any, run: Any) -> list[bytes] | None:
+        if not isinstance(reader, Transaction):
+            return None
+        pairs: list[Pair] = []
+        for start, end in find_ranges(run, ()):
+            pairs += reader.fetch_range(start, end, most + 1 - len(pairs), reverse=access.reverse)
+            if len(pairs) > most:
+                return None
+        return [value for _, value in pairs] if get_indexed is None else get_indexed(reader, pairs)
+
+    return fetch_rows
+
+
 def _compile_get(catalog: Catalog, scan: n.Scan) -> Fetch | None:
     """A function that reads the row of a complete key."""
     parts = scan.access.parts
@@ -229,15 +316,13 @@ def _row_getter(catalog: Catalog, scan: n.Scan) -> Callable[..., list[bytes]]:
     primary: Callable[[bytes], Row] = index.layout.projector(index.primary_key)
     encode = compiled_table(catalog, scan.relation).key.encode
 
-    def get_rows(transaction: Transaction, pairs: list[tuple[bytes, bytes]]) -> list[bytes]:
-        rows: list[bytes] = []
-        for _, entry in pairs:
-            key = encode(primary(entry))
-            found = transaction.get_row(key)
-            if found is None:
-                raise Corruption("index entry points to no row", key=key.hex())
-            rows.append(found)
-        return rows
+    def get_rows(transaction: Transaction, pairs: list[Pair]) -> list[bytes]:
+        keys = [encode(primary(entry)) for _, entry in pairs]
+        rows = transaction.multi_get(keys)
+        if None in rows:
+            key = keys[rows.index(None)]
+            raise Corruption("index entry points to no row", key=key.hex())
+        return cast("list[bytes]", rows)
 
     return get_rows
 

@@ -15,7 +15,11 @@ from belvedere.execution.choose_tier import (
     compile_for_tier,
 )
 from belvedere.execution.python.compile import Wrap
-from belvedere.execution.python.few_rows_read import compile_few_rows_read
+from belvedere.execution.python.few_rows_read import (
+    compile_bounded_read,
+    compile_few_rows_read,
+    needs_snapshot,
+)
 from belvedere.execution.python.statements.few_rows_writes import compile_few_rows_write
 from belvedere.execution.python.statements.many_rows_insert import (
     ManyRowsInsert,
@@ -65,6 +69,7 @@ class CompiledStatement:
         "is_point_read",
         "many_rows_insert",
         "needs_environment",
+        "needs_snapshot",
         "plain",
         "position",
         "record",
@@ -112,7 +117,7 @@ class CompiledStatement:
         self.single_row_commit: FastPathCommit | None = None
         self.many_rows_insert: ManyRowsInsert | None = None  # see `find_many_rows_insert`
         self.target = _strip_with_clauses(data.plan)
-        self.is_point_read, self.estimated = False, True
+        self.is_point_read, self.estimated, self.needs_snapshot = False, True, False
         if wrap is None and tier is not Tier.DUCKDB:
             self._compile_fast_paths(shared)
         self.checks: ImmediateChecks | None = (
@@ -123,6 +128,8 @@ class CompiledStatement:
         self.choice: ExecutionChoice = choose_tier(
             data.plan, tier, shared.estimate_table_rows, shared.make_row_estimator(catalog)
         )
+        if wrap is None and self.choice.free and self.choice.tier is Tier.DIRECT:
+            self._find_bounded_read(shared)
         rows = compile_for_tier(catalog, data.plan, self.choice, shared.engine, wrap)
         self.rows: Rows = name_views_in_row_errors(
             shared.host.views.registry, catalog, data.plan, rows
@@ -142,6 +149,7 @@ class CompiledStatement:
             self.is_point_read = point is not None and _reads_local_tables(shared, data)
             read = point or _compile_fast_scan_read(catalog, data.plan, shared)
             self.fast_read = name_views_in_read_errors(registry, catalog, data.plan, read)
+            self.needs_snapshot = read is not None and needs_snapshot(data.plan)
         elif not data.returns:
             self.fast_write = compile_fast_write(catalog, data.plan)
             self.estimated = self.fast_write is None
@@ -149,6 +157,17 @@ class CompiledStatement:
                 self.fast_write = compile_few_rows_write(catalog, data.plan)
             if few_rows:
                 self.single_row_commit = compile_fast_commit(catalog, data.plan)
+
+    def _find_bounded_read(self, shared: SharedState) -> None:
+        """The fast path of a query for few rows that has none yet."""
+        few_rows = shared.host.single_row_commits is not None
+        if self.fast_read is not None or self.deferred or self.data.changes or not few_rows:
+            return
+        catalog, plan = self.catalog, self.data.plan
+        read = compile_bounded_read(catalog, plan)
+        registry = shared.host.views.registry
+        self.fast_read = name_views_in_read_errors(registry, catalog, plan, read)
+        self.needs_snapshot = True
 
     def find_many_rows_insert(self) -> ManyRowsInsert | None:
         """What inserts many rows at once; compiled when it is first asked for."""

@@ -64,6 +64,8 @@ def run_fast_read(
     transaction = session.transactions.open
     reader: Reader
     if transaction is None and session.autocommit:
+        if entry.needs_snapshot:
+            return _run_read_at_snapshot(session, entry, read, parameters, started)
         reader = session.shared.get_published_reader()
     elif transaction is None:
         reader = transaction = session.begin_implicit_transaction()
@@ -85,6 +87,29 @@ def run_fast_read(
     if rows is None:
         return session.run_with_timeout(lambda: session.run_cached_statement(entry, parameters))
     session.transactions.last_reader = reader
+    return _record_read_result(entry, rows, started)
+
+
+def _run_read_at_snapshot(
+    session: Session,
+    entry: CompiledStatement,
+    read: FastPathRead,
+    parameters: Sequence[Any],
+    started: float,
+) -> Result:
+    """Run a cached read under autocommit that looks at the store more than once."""
+    state, rows = session.transactions, None
+    transaction = session.host.begin(session.default_isolation, at_least=state.floor)
+    try:
+        if transaction.catalog is entry.catalog:
+            run = session.fast_path_run
+            run.parameters = entry.convert(parameters)
+            rows = read(transaction, run)
+    finally:
+        transaction.rollback()
+    if rows is None:
+        return session.run_with_timeout(lambda: session.run_cached_statement(entry, parameters))
+    state.advance_position(transaction.position)
     return _record_read_result(entry, rows, started)
 
 

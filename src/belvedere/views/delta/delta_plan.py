@@ -33,7 +33,7 @@ from belvedere.views.delta.leaf_lookups import (
     BranchLookups,
     IndexRequirement,
     LeafLookup,
-    match_equality_of_one_type,
+    match_key_equality,
 )
 from belvedere.views.delta.linear_core import CoreBranch, CoreLeaf
 
@@ -270,7 +270,7 @@ class _TermBuilder:
         """The condition as a key of a hash join; it stays in the residual, where it costs
         little."""
         own = self._lookups.column_ranges[number]
-        for mine, other in match_equality_of_one_type(condition):
+        for mine, other in match_key_equality(condition):
             inside = transform.columns_of(mine)
             outside = {self._column_map[column] for column in transform.columns_of(other)}
             if inside and inside <= set(own) and outside and max(outside) < width:

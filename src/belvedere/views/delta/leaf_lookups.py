@@ -187,16 +187,20 @@ def _match_column_equalities(
     match condition:
         case e.Test(operand=e.Column() as tested, truth=e.Truth.NULL, negated=False):
             return [(tested, None)]
-    both = match_equality_of_one_type(condition)
-    return [(mine, other) for mine, other in both if isinstance(mine, e.Column)]
+    return [
+        (mine, fit_key_value(mine, other))
+        for mine, other in match_key_equality(condition)
+        if isinstance(mine, e.Column)
+    ]
 
 
-def match_equality_of_one_type(condition: e.Expression) -> list[tuple[e.Expression, e.Expression]]:
-    """An equality of values of one type, as (left, right) and as (right, left); nothing for other
-    conditions."""
+def match_key_equality(condition: e.Expression) -> list[tuple[e.Expression, e.Expression]]:
+    """An equality of values of one type, or of integers, as (left, right) and as (right, left);
+    nothing for other conditions."""
     match condition:
-        case e.Call(function, (left, right), _) if function.name == "=" and left.type == right.type:
-            return [(left, right), (right, left)]
+        case e.Call(function, (left, right), _) if function.name == "=":
+            if left.type == right.type or {left.type.kind, right.type.kind} <= INTEGERS:
+                return [(left, right), (right, left)]
     return []
 
 

@@ -319,7 +319,9 @@ def _index_nested_loop_join(context: CompileContext, node: n.Join, lookup: n.Loo
             return _join_single_rows(one, condition)
         chunks = _look_up_in_batches(context, node.right, access, left)
     else:
-        chunks = _look_up_one_by_one(compile_fetch(context, node.right, access), left)
+        first_only = node.kind in (n.JoinKind.SEMI, n.JoinKind.ANTI)
+        fetch = compile_fetch(context, node.right, access, first_only=first_only)
+        chunks = _look_up_one_by_one(fetch, left)
 
     def join_rows(run: Run) -> Iterator[Row]:
         test = None if condition is None else condition(run)

@@ -33,15 +33,19 @@ from belvedere.execution.python.operators.access import (
 )
 from belvedere.execution.python.operators.scan_requests import Narrow, compile_narrowing
 from belvedere.execution.run import Rows, Run
-from belvedere.kv.batch import SCAN_BATCH_ROWS
+from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.txn.contracts import Reader
 from belvedere.txn.exact_order import sort_runs
+from belvedere.txn.history.readers import SnapshotReader
+from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
 
 FETCH_ROWS = 256
+FIRST_ONLY_ROWS = (4, 16)
+"""The first batches of index entries for one who asks whether there is a row."""
 SKIP_ROWS = 1024
 FIRST_ROWS = (64, 256, 1024)
 """Sizes of the first batches of a range scan, before it reads all that is left."""
@@ -134,10 +138,14 @@ def compile_changes(context: CompileContext, node: n.Changes) -> Rows:
     return _compile_filter(context, node.filter, delta_rows)
 
 
-def compile_fetch(context: CompileContext, node: n.Scan, access: paths.Access) -> Fetch:
-    """The rows an access selects, before any residual condition."""
+def compile_fetch(
+    context: CompileContext, node: n.Scan, access: paths.Access, *, first_only: bool = False
+) -> Fetch:
+    """The rows an access selects, before any residual condition. `first_only`: the first one that
+    meets a condition is enough."""
     if access.index is not None:
-        return _fetch_by_index_or_scan(context, node, access)
+        sizes = FIRST_ONLY_ROWS if first_only else ()
+        return _fetch_by_index_or_scan(context, node, access, sizes)
     compiled = compiled_relation(context.catalog, node.relation)
     decode = compiled.layout.projector(node.slots)
     if access.full_key and access.range is None:
@@ -230,7 +238,11 @@ def _make_decoder(decode: Callable[[bytes], Row]) -> EntriesToRows:
 
 
 def _scan_ranges(
-    run: Run, ranges: Iterable[KeyRange], reverse: bool, reader: Reader
+    run: Run,
+    ranges: Iterable[KeyRange],
+    reverse: bool,
+    reader: Reader,
+    first_sizes: tuple[int, ...] = (),
 ) -> Iterator[Sequence[bytes]]:
     """Values of the ranges in growing batches: most ranges are short, or not read to the end."""
     check, read = run.interrupt.check, run.memory.count_read
@@ -238,27 +250,34 @@ def _scan_ranges(
     if not reverse and FIRST_ROWS[0] <= wanted <= FIRST_ROWS[-1]:
         yield from _scan_values(run, ranges, wanted, reader)
         return
-    sizes: tuple[int, ...] = FIRST_ROWS
+    sizes: tuple[int, ...] = (*first_sizes, *FIRST_ROWS)
     if 0 < wanted <= FIRST_ROWS[-1]:  # a condition that is left may let some more be read
         few = [size for size in (wanted * 2, wanted * 8) if size < FIRST_ROWS[0]]
         sizes = (wanted, *few, *FIRST_ROWS)
     for start, end in ranges:
         for size in sizes:
-            count, last = 0, start
-            for pairs in reader.scan(start, end, reverse=reverse, limit=size):
-                count += len(pairs)
-                read(len(pairs))
-                last = pairs[-1][0]
-                yield [value for _, value in pairs]
-            if count < size:
+            pairs = _fetch_pairs(reader, start, end, size, reverse)
+            if not pairs:
+                break
+            read(len(pairs))
+            yield [value for _, value in pairs]
+            if len(pairs) < size:
                 break
             check()
+            last = pairs[-1][0]
             start, end = (start, last) if reverse else (last + b"\0", end)
         else:
             for pairs in reader.scan(start, end, reverse=reverse):
                 run.interrupt.count_rows(len(pairs))
                 read(len(pairs))
                 yield [value for _, value in pairs]
+
+
+def _fetch_pairs(reader: Reader, start: bytes, end: bytes, limit: int, reverse: bool) -> list[Pair]:
+    """The first pairs of a range; at once, where the reader can."""
+    if isinstance(reader, (Transaction, SnapshotReader)):
+        return reader.fetch_range(start, end, limit, reverse=reverse)
+    return list(chain.from_iterable(reader.scan(start, end, reverse=reverse, limit=limit)))
 
 
 def _scan_values(
@@ -276,10 +295,12 @@ def _scan_values(
 # -- indexes ---------------------------------------------------------------------------------------
 
 
-def _fetch_by_index_or_scan(context: CompileContext, node: n.Scan, access: paths.Access) -> Fetch:
+def _fetch_by_index_or_scan(
+    context: CompileContext, node: n.Scan, access: paths.Access, sizes: tuple[int, ...]
+) -> Fetch:
     """By the index; but a LIKE pattern that turns out to begin with a wildcard would fetch every
     row through it, one by one, so then the table is scanned."""
-    by_index = _fetch_by_index(context, node, access)
+    by_index = _fetch_by_index(context, node, access, sizes)
     pattern = None if access.range is None else access.range.pattern
     if pattern is None or not _may_scan_instead(context, access):
         return by_index
@@ -295,7 +316,9 @@ def _may_scan_instead(context: CompileContext, access: paths.Access) -> bool:
     return not (access.parts or access.covering or access.ordered or index.where is not None)
 
 
-def _fetch_by_index(context: CompileContext, node: n.Scan, access: paths.Access) -> Fetch:
+def _fetch_by_index(
+    context: CompileContext, node: n.Scan, access: paths.Access, sizes: tuple[int, ...]
+) -> Fetch:
     assert access.index is not None
     index = compiled_index(context.catalog, access.index)
     ranges, put_in_order = (
@@ -308,7 +331,7 @@ def _fetch_by_index(context: CompileContext, node: n.Scan, access: paths.Access)
         return _fetch_by_unique_index(context, access, index, read_entries)
 
     def fetch_rows(run: Run, row: Row) -> Iterator[Row]:
-        batches = _scan_ranges(run, ranges(run, row), access.reverse, run.reader)
+        batches = _scan_ranges(run, ranges(run, row), access.reverse, run.reader, sizes)
         return read_entries(run, put_in_order(batches))
 
     return fetch_rows

@@ -44,11 +44,31 @@ def has_one_range(access: paths.Access) -> bool:
     values = [part.value for part in access.parts if isinstance(part, paths.EqualityPart)]
     if len(values) < len(access.parts):
         return False
-    if access.range is not None:
-        limits = (access.range.low, access.range.high)
-        values += [limit.value for limit in limits if limit is not None]
-        if access.range.pattern is not None:
-            values.append(access.range.pattern)
+    return all(map(is_known_value, values)) and _has_known_bounds(access)
+
+
+def has_known_lists(access: paths.Access) -> bool:
+    """Whether it is keys or ranges of keys, of parts that are parameters or constants, or lists of
+    them."""
+    values: list[e.Expression] = []
+    for part in access.parts:
+        match part:
+            case paths.EqualityPart():
+                values.append(part.value)
+            case paths.InListPart():
+                values += part.values
+            case _:
+                return False
+    return bool(access.parts) and all(map(is_known_value, values)) and _has_known_bounds(access)
+
+
+def _has_known_bounds(access: paths.Access) -> bool:
+    if access.range is None:
+        return True
+    limits = (access.range.low, access.range.high)
+    values = [limit.value for limit in limits if limit is not None]
+    if access.range.pattern is not None:
+        values.append(access.range.pattern)
     return all(map(is_known_value, values))
 
 

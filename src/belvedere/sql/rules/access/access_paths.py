@@ -18,6 +18,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan.transform import columns_of, conjunction, conjuncts, has_subplan, map_columns
 from belvedere.sql.bind.expressions.stored_expressions import live_columns
 from belvedere.sql.rules.access.implication import implies
+from belvedere.sql.rules.access.key_values import fit_key_value, is_comparable
 from belvedere.sql.rules.access.like_patterns import prefix_range
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.estimates import (
@@ -28,7 +29,6 @@ from belvedere.sql.rules.estimates import (
 )
 from belvedere.sql.rules.fold_constants import fold_expression
 from belvedere.sql.rules.push_predicates import is_volatile
-from belvedere.types import Kind
 
 GET = 1.0  # one row by its key
 SEEK = 1.2  # finding the start of a range
@@ -89,16 +89,18 @@ def list_condition_sargs(
             name = condition.function.name
             pairs = ((left, name, right), (right, _FLIPPED[name], left))
             return [
-                Sarg(map_to_table_row(side, scan, table), sign, value, condition)
+                Sarg(map_to_table_row(side, scan, table), sign, fitted, condition)
                 for side, sign, value in pairs
-                if columns_of(side) and not columns_of(value) and is_comparable(side, value)
+                if columns_of(side) and not columns_of(value)
+                if (fitted := _fit_compared_value(side, sign, value)) is not None
             ]
         case e.InList() if not condition.negated:
             side = condition.operand
-            plain = all(not columns_of(x) and is_comparable(side, x) for x in condition.items)
-            if not columns_of(side) or not plain:
+            items = [fit_key_value(side, x) for x in condition.items if not columns_of(x)]
+            fitting = tuple([item for item in items if item is not None])
+            if not columns_of(side) or len(fitting) < len(condition.items):
                 return []
-            return [Sarg(map_to_table_row(side, scan, table), "in", condition.items, condition)]
+            return [Sarg(map_to_table_row(side, scan, table), "in", fitting, condition)]
         case e.Quantified() if _is_equal_any(condition):
             side, element = condition.operand, condition.array.type.element
             if not columns_of(side) or columns_of(condition.array) or element is None:
@@ -111,6 +113,12 @@ def list_condition_sargs(
             return [Sarg(side, "null", None, condition)]
         case _:
             return _make_like_sargs(condition, scan, table)
+
+
+def _fit_compared_value(side: e.Expression, sign: str, value: e.Expression) -> e.Expression | None:
+    if sign == "=":
+        return fit_key_value(side, value)
+    return value if is_comparable(side, value) else None
 
 
 def _is_equal_any(condition: e.Quantified) -> bool:
@@ -134,24 +142,6 @@ def map_to_table_row(
         expression,
         lambda one: e.Column(ordinals[scan.slots[one.index]], one.type, one.name),
     )
-
-
-_WIDTHS = {Kind.SMALLINT: 1, Kind.INTEGER: 2, Kind.BIGINT: 3}
-_TEXTS = frozenset({Kind.TEXT, Kind.VARCHAR})
-
-
-def is_comparable(side: e.Expression, value: e.Expression) -> bool:
-    """Whether the value can be encoded as the key column's type without changing what it equals."""
-    mine, theirs = side.type.kind, value.type.kind
-    if mine is theirs:
-        return True
-    if mine in _WIDTHS and theirs in _WIDTHS:
-        if _WIDTHS[mine] >= _WIDTHS[theirs]:
-            return True
-        bits = {Kind.SMALLINT: 15, Kind.INTEGER: 31}[mine]
-        number = value.value if isinstance(value, e.Literal) else None
-        return isinstance(number, int) and -(2**bits) <= number < 2**bits
-    return mine in _TEXTS and theirs in _TEXTS
 
 
 # -- keys ------------------------------------------------------------------------------------------

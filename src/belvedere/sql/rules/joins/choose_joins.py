@@ -27,11 +27,11 @@ from belvedere.sql.rules.access.access_paths import (
     AccessCandidate,
     Sarg,
     collect_sargs,
-    is_comparable,
     list_candidates,
     map_to_table_row,
     remaining_conditions,
 )
+from belvedere.sql.rules.access.key_values import fit_key_value
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.equality import make_equality
 from belvedere.sql.rules.estimates import estimate_rows
@@ -140,9 +140,9 @@ def _find_lookup(node: n.Join, context: OptimizerContext) -> AccessCandidate | N
     if not isinstance(scan, n.Scan) or not isinstance(table, Table):
         return None
     keys = [
-        Sarg(map_to_table_row(key.right, scan, table), "=", key.left, None)
+        Sarg(map_to_table_row(key.right, scan, table), "=", fitted, None)
         for key in node.keys
-        if not key.null_safe and is_comparable(key.right, key.left)
+        if not key.null_safe and (fitted := fit_key_value(key.right, key.left)) is not None
     ]
     keys += _list_alternatives(node, scan, table)
     if not keys:
@@ -165,8 +165,9 @@ def _list_alternatives(node: n.Join, scan: n.Scan, table: Table) -> Iterator[Sar
         known = [key for key in keys if key is not None and not key.null_safe]
         if len(known) < len(keys) or len({key.right for key in known}) > 1:
             continue
-        side, values = known[0].right, tuple([key.left for key in known])
-        if all(is_comparable(side, value) for value in values):
+        side = known[0].right
+        values = tuple([x for key in known if (x := fit_key_value(side, key.left)) is not None])
+        if len(values) == len(known):
             yield Sarg(map_to_table_row(side, scan, table), "in", values, None, exact=False)
 
 
@@ -194,4 +195,5 @@ def _make_lookup_join(node: n.Join, chosen: AccessCandidate) -> n.Join:
 
 
 def _is_key_served(key: n.JoinKey, chosen: AccessCandidate) -> bool:
-    return any(one.condition is None and one.value is key.left for one in chosen.used)
+    fitted = fit_key_value(key.right, key.left)
+    return any(one.condition is None and one.value == fitted for one in chosen.used)

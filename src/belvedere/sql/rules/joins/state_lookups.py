@@ -16,9 +16,16 @@ from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.row_repeat import find_repeat_column
-from belvedere.plan.transform import conjunction, conjuncts, lift_expression, lift_plan
-from belvedere.sql.rules.access.access_paths import NEXT, SEEK, is_comparable
+from belvedere.plan.transform import (
+    conjunction,
+    conjuncts,
+    has_outer_column,
+    lift_expression,
+    lift_plan,
+)
+from belvedere.sql.rules.access.access_paths import NEXT, SEEK
 from belvedere.sql.rules.access.choose_access import choose_access
+from belvedere.sql.rules.access.key_values import fit_key_value
 from belvedere.sql.rules.context import OptimizerContext
 from belvedere.sql.rules.equality import make_equality
 from belvedere.sql.rules.estimates import estimate_rows
@@ -50,7 +57,7 @@ def find_state_lookup(node: n.Join, context: OptimizerContext) -> StateLookup | 
         for key in node.keys
         if isinstance(key.right, e.Column)
         and not key.null_safe
-        and is_comparable(key.right, key.left)
+        and fit_key_value(key.right, key.left) is not None
     }
     found = _correlate(lift_plan(node.right, 1), values, context)
     if found is None:
@@ -129,6 +136,6 @@ def _narrow_scan(
 
 def _reads_outer_row(access: paths.Access) -> bool:
     return any(
-        isinstance(part, paths.EqualityPart) and isinstance(part.value, e.OuterColumn)
+        isinstance(part, paths.EqualityPart) and has_outer_column(part.value)
         for part in access.parts
     )
