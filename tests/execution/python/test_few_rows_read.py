@@ -48,7 +48,7 @@ def con() -> Iterator[belvedere.Connection]:
     with belvedere.connect(":memory:few_rows", autocommit=True) as opened:
         opened.execute("CREATE TABLE t (a int, b int, c int, s text, PRIMARY KEY (a, b))")
         opened.execute("CREATE INDEX ON t (c)")
-        rows = [(i // 10, i % 10, i % 7, f"s{i % 3}") for i in range(200)]
+        rows: list[tuple[Any, ...]] = [(i // 10, i % 10, i % 7, f"s{i % 3}") for i in range(200)]
         rows += [(99, i, 5, None) for i in range(ROWS_MAX + 1)]
         opened.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
         opened.execute("ANALYZE")
@@ -80,7 +80,9 @@ def test_a_cached_query_of_few_rows_takes_the_fast_path(
     con.execute(query, (3,))
     session = con.session
     assert isinstance(session, belvedere.session.session.Session)
-    assert session.shared.plans.get(query).fast_read is not None
+    entry = session.shared.plans.get(query)
+    assert entry is not None
+    assert entry.fast_read is not None
 
 
 @pytest.mark.parametrize("query", TWO_READS)
@@ -88,6 +90,7 @@ def test_rows_are_of_the_moment_of_their_index_entries(
     con: belvedere.Connection, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     con.execute("DELETE FROM t WHERE a = 99")
+    con.execute("INSERT INTO t SELECT 100 + n, 0, 100 + n, 's' FROM generate_series(1, 3000) AS n")
     con.execute("ANALYZE")
     wanted = con.execute(query, (3,)).fetchall()
     assert wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -33,10 +34,10 @@ def con() -> Iterator[belvedere.Connection]:
         opened.execute("CREATE TABLE e (id int PRIMARY KEY, a int, b smallint, t bigint, c int)")
         opened.execute("CREATE INDEX ON e (a)")
         opened.execute("CREATE INDEX ON e (b)")
-        regions = [(i, i + 1, f"region {i}") for i in range(300)]
+        regions: list[tuple[Any, ...]] = [(i, i + 1, f"region {i}") for i in range(300)]
         regions += [(BIG, -BIG, "big"), (2**31, None, "next"), (-1, 2**15, "negative")]
         opened.executemany("INSERT INTO r VALUES (?, ?, ?)", regions)
-        rows = [(i, i % 211, i % 211, i % 211, i % 7) for i in range(5000)]
+        rows: list[tuple[Any, ...]] = [(i, i % 211, i % 211, i % 211, i % 7) for i in range(5000)]
         rows += [(5000, None, None, None, 1), (5001, -1, -1, -1, 1)]
         opened.executemany("INSERT INTO e VALUES (?, ?, ?, ?, ?)", rows)
         opened.execute("ANALYZE")
