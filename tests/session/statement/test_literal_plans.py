@@ -4,7 +4,7 @@ they mean the same, down to the SQLSTATE, the position of an error and the names
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -244,8 +244,8 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     texts: list[str] = []
     run = literal_plans.try_run_by_shape
 
-    def run_and_note(session: Session, text: str) -> Any:
-        found = run(session, text)
+    def run_and_note(session: Session, text: str, parameters: Sequence[Any] = ()) -> Any:
+        found = run(session, text, parameters)
         if found is not None:
             texts.append(text)
         return found

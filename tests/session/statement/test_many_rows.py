@@ -60,6 +60,12 @@ def write_literals(rows: list[tuple[Any, ...]]) -> str:
     return "INSERT INTO t VALUES " + ", ".join(f"({', '.join(map(write, row))})" for row in rows)
 
 
+def write_marks(rows: list[tuple[Any, ...]]) -> tuple[str, list[Any]]:
+    """An INSERT of a list of parameters, and their values."""
+    marks = ", ".join([INSERT[INSERT.index("(?") :]] * len(rows))
+    return INSERT[: INSERT.index("(?")] + marks, [value for row in rows for value in row]
+
+
 def insert_one_by_one(rows: list[tuple[Any, ...]]) -> list[list[Any]]:
     with belvedere.connect(":memory:", autocommit=True) as other:
         for text in SCHEMA:
@@ -151,17 +157,22 @@ def test_a_refused_row_is_reported_as_by_single_inserts(
     if inside:
         con.execute("ROLLBACK TO before")
     assert con.execute("SELECT * FROM t").fetchall() == before
-    with pytest.raises(belvedere.Error) as listed:
-        con.execute(write_literals(given))
-    assert listed.value.sqlstate == sqlstate
-    if inside:
-        con.execute("ROLLBACK TO before")
-    assert con.execute("SELECT * FROM t").fetchall() == before
+    for text, values in ((write_literals(given), []), write_marks(given)):
+        with pytest.raises(belvedere.Error) as listed:
+            con.execute(text, values)
+        assert listed.value.sqlstate == sqlstate
+        if inside:
+            con.execute("ROLLBACK TO before")
+        assert con.execute("SELECT * FROM t").fetchall() == before
 
 
 def test_a_key_twice_in_one_list_is_refused(con: belvedere.Connection) -> None:
     given = [*[make_row(i) for i in range(ROWS)], (*make_row(7)[:8], None)]
-    for run in (lambda: con.executemany(INSERT, given), lambda: con.execute(write_literals(given))):
+    for run in (
+        lambda: con.executemany(INSERT, given),
+        lambda: con.execute(write_literals(given)),
+        lambda: con.execute(*write_marks(given)),
+    ):
         with pytest.raises(belvedere.Error) as caught:
             run()
         assert caught.value.sqlstate == "23505"
@@ -215,6 +226,60 @@ def test_a_values_list_stores_what_single_inserts_do(
     assert con.execute(write_literals(rows)).rowcount == ROWS
     assert sizes == [ROWS]
     assert read_all(con) == insert_one_by_one(rows)
+
+
+def test_a_list_of_parameters_stores_what_single_inserts_do(
+    con: belvedere.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [make_row(i) for i in range(ROWS)]
+    rows[3] = rows[3][:2] + (None,) * 6 + (-3,)
+    rows[4] = (*rows[4][:2], "77", *rows[4][3:])
+    sizes = count_batches(monkeypatch)
+    for part in (rows[:30], rows[30:]):
+        text, values = write_marks(part)
+        assert con.execute(text + " ; ", values).rowcount == 30
+        monkeypatch.setattr("belvedere.session.statement.bind.parse_statements", None)
+    monkeypatch.undo()
+    assert sizes == [30, 30]
+    assert read_all(con) == insert_one_by_one(rows)
+
+
+def test_a_list_of_parameters_of_other_types_is_bound(
+    con: belvedere.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    con.execute("CREATE TABLE plain (id int PRIMARY KEY, n numeric)")
+    text = "INSERT INTO plain VALUES " + ",".join(["(?, ?)"] * ROWS)
+    sizes = count_batches(monkeypatch)
+    values = [part for i in range(ROWS) for part in (i, 1.5 if i else Decimal("1.5"))]
+    assert con.execute(text, values).rowcount == ROWS
+    assert sizes == []
+    assert con.execute("SELECT sum(n) FROM plain").fetchall() == [(Decimal("1.5") * ROWS,)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO t VALUES (?, ?), (?, ?) RETURNING id",
+        "INSERT INTO t VALUES (?, ?), (?, ?) ON CONFLICT DO NOTHING",
+        "INSERT INTO t VALUES (?, ?), (?, ?); SELECT 1",
+        "INSERT INTO t VALUES (?, ?), (?, 1)",
+        "INSERT INTO t VALUES (?, ?), (?, ? + 1)",
+        "INSERT INTO t VALUES (?, ?), -- (?, ?)",
+        "INSERT INTO t VALUES ($1, $2), ($1, $2)",
+        "INSERT INTO t SELECT ?, ? WHERE (?, ?) = (?, ?)",
+        "WITH x AS (SELECT ?) INSERT INTO t VALUES (?, ?), (?, ?)",
+        "SELECT * FROM t WHERE (id, s) IN (VALUES (?, ?), (?, ?))",
+        "INSERT INTO t VALUES (?, ?)",
+        "INSERT INTO t VALUES (?, ?), (?, ?), (?, ?)",
+    ],
+)
+def test_other_statements_are_no_lists_of_parameters(text: str) -> None:
+    assert values_lists._find_single_row_text(text, 4) is None
+
+
+def test_a_list_of_parameters_is_cut_to_its_first_row() -> None:
+    found = values_lists._find_single_row_text("insert into x (a, b) VALUES (?,?) , (?,?) ;", 4)
+    assert found == "insert into x (a, b) VALUES (?,?)"
 
 
 def test_a_long_list_is_not_bound(

@@ -82,8 +82,11 @@ def _find_shape(session: Session, shape: str) -> LiteralShape | None:
     return found
 
 
-def try_run_by_shape(session: Session, text: str) -> Result | None:
-    """Run a text without parameters by the plan of its shape; None when there is none for it."""
+def try_run_by_shape(session: Session, text: str, parameters: Sequence[Any] = ()) -> Result | None:
+    """Run a text without parameters, or a list of rows of them, by the plan of its shape; None when
+    there is none for it."""
+    if parameters:
+        return values_lists.run_parameter_list(session, text, parameters)
     split = split_literals(text)
     found = None if split is None else _find_plan_and_values(session, text, split)
     if found is None:

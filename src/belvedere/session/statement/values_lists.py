@@ -1,6 +1,8 @@
-"""Long VALUES lists of literals, from programs that write their own SQL and from dumps.
+"""Long VALUES lists: of literals, from programs that write their own SQL and from dumps, and of
+parameters, from libraries that insert many rows at once.
 
     INSERT INTO t VALUES (1, 'a'), (2, NULL), ..
+    INSERT INTO t VALUES (?, ?), (?, ?), ..
 
 Each row is served by the plan of an INSERT of one row (`literal_plans`), so the list is not parsed
 and bound, which takes fifty times longer than storing its rows. The text is cut by its shape, in
@@ -9,23 +11,28 @@ which rows that are written alike are equal:
     INSERT INTO t VALUES ❬(1, 'a')❭, ❬(2, NULL)❭     two rows, of the shapes (i, s) and (i, NULL)
 
 What the plan cannot take, or refuses, goes the general way, which says what is wrong and where:
-rows with anything but a few forms of literals, columns that mix texts and numbers, RETURNING.
+rows with anything but a few forms of literals, columns that mix texts and numbers, RETURNING. Rows
+of parameters have nothing else in them, and are all written alike.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from belvedere import interrupts
+from belvedere.errors import Error
 from belvedere.execution.python.statements.many_rows_insert import NewRows
 from belvedere.execution.python.statements.point_statements import FastPathRun
 from belvedere.session.context.result import Result
-from belvedere.session.statement import many_rows
+from belvedere.session.statement import bind, cached_plans, many_rows
+from belvedere.session.statement.compiled_statement import CompiledStatement
 from belvedere.session.statement.literal_parameters import LiteralPlan, LiteralTypesDiffer
+from belvedere.session.statement.parameters import ParameterTypesDiffer
 from belvedere.sql.parse.lexical.literal_shape import SplitText, split_literals
+from belvedere.sql.statements import DataPlan
 from belvedere.types import Row
 from belvedere.values.texts import require_text
 
@@ -41,6 +48,7 @@ _HEAD = re.compile(r"""[^()\0]*(?:\([^()\0]*\)\s*)?\bvalues\s*(?=\()""", re.IGNO
 _ROW = re.compile(r"\([^()]*\)")
 _REST = re.compile(r"\s*,\s*(?=\()|\s*;?\s*$")
 _NUMBER = re.compile(r"-?\s*\0[ijn]")
+_MARKS = re.compile(r"\(\s*\?(?:\s*,\s*\?)*\s*\)")
 BATCH_ROWS = 4096
 
 
@@ -165,3 +173,68 @@ def _read_rows(
         if number % BATCH_ROWS == 0:
             interrupts.check_statement()
         yield plan.read_values(literals[start : start + width])
+
+
+# -- parameters ------------------------------------------------------------------------------------
+
+
+def run_parameter_list(session: Session, text: str, parameters: Sequence[Any]) -> Result | None:
+    """Run a text that is a long list of rows of parameters; None: it is another one, or refused."""
+    if len(parameters) < LITERALS_MIN or session.transactions.failed:
+        return None
+    single = _find_single_row_text(text, len(parameters))
+    entry = None if single is None else _find_single_row_plan(session, single, parameters)
+    insert = None if entry is None else entry.find_many_rows_insert()
+    if single is None or entry is None or insert is None:
+        return None
+    width = len(entry.data.parameters)
+
+    def make_rows(run: FastPathRun) -> NewRows:
+        starts = range(0, len(parameters), width)
+        return insert.make_rows(run, (entry.convert(parameters[i : i + width]) for i in starts))
+
+    def insert_rows() -> Result | None:
+        try:
+            return many_rows.insert_listed_rows(session, entry, make_rows)
+        except ParameterTypesDiffer:
+            return None
+
+    return session.run_with_timeout(insert_rows)
+
+
+def _find_single_row_text(text: str, count: int) -> str | None:
+    """The INSERT of one row, if the text is one of rows of parameters that are `count` together."""
+    found = _HEAD.match(text)
+    if found is None or _INSERT.match(text) is None:
+        return None
+    head = found.group()
+    row = _MARKS.match(text, found.end())
+    if row is None or any(sign in head for sign in ("'", '"', "--", "/*", "?", "$")):
+        return None
+    separator = _REST.match(text, row.end())
+    rows, left = divmod(count, row.group().count("?"))
+    if separator is None or left or rows < 2:
+        return None
+    listed = text[found.end() :].rstrip().removesuffix(";").rstrip()
+    whole = separator.group().join([row.group()] * rows)
+    return head + row.group() if listed == whole else None
+
+
+def _find_single_row_plan(
+    session: Session, text: str, parameters: Sequence[Any]
+) -> CompiledStatement | None:
+    """None: it cannot be planned, or its values have to say of which types they are."""
+    entry = cached_plans.find_plan(session, text, ())
+    if entry is not None and entry.catalog is session.catalog:
+        return entry if entry.tier is session.settings.tier else None
+    try:
+        [parsed] = bind.parse_statements(text)
+        row = parameters[: text.count("?")]
+        statement, signature = bind.bind_inferring_parameter_types(session, parsed, row)
+        if not isinstance(statement, DataPlan) or signature:
+            return None
+        entry = session.compile_statement(statement, text)
+    except Error:
+        return None
+    cached_plans.keep_plan(session, text, (), entry)
+    return entry
