@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+import re
 from collections.abc import Iterator
 
 import pytest
 
-from belvedere.benchmarks.statements import suite
+from belvedere.benchmarks.statements import path_suite, suite
 from belvedere.benchmarks.statements.kinds import KINDS, StatementKind
+from belvedere.benchmarks.statements.path_queries import PATH_QUERIES
 from belvedere.benchmarks.statements.peers import StatementPeer
 from belvedere.benchmarks.statements.shape import (
     GROWTH_MAX,
@@ -16,6 +19,8 @@ from belvedere.benchmarks.statements.shape import (
 )
 
 ROWS = 4000
+ROWS_READ_MAX = 700
+"""Of a list of three values with some 200 rows each."""
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +77,26 @@ def test_cost_does_not_grow_in_a_transaction(
 def test_all_parts_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suite, "ROUNDS", 1)
     monkeypatch.setattr(suite, "COUNTS", {1: 2, 10: 1, 1000: 1})
+    monkeypatch.setattr(path_suite, "ROUNDS", 1)
+    monkeypatch.setattr(path_suite, "ROUND_RUNS", 1)
     report = suite.run(4000, seed=1)
     sizes = sum(len(kind.sizes) for kind in KINDS)
-    assert len(report.figures) == 3 * sizes + len(KINDS)
+    assert len(report.figures) == 3 * sizes + len(KINDS) + len(PATH_QUERIES)
     assert all(figure.value > 0 for figure in report.figures)
+
+
+def test_queries_by_access_paths_answer_alike_and_read_few_rows() -> None:
+    rows, rng = 20_000, random.Random(2)
+    with path_suite.open_path_peers(rows, seed=1) as peers:
+        assert len(peers) == 3
+        for query in PATH_QUERIES:
+            values = query.values(rng, rows)
+            found = [sorted(peer.fetch(query.text, values)) for peer in peers]
+            assert found[0] == found[1] == found[2], query.name
+            assert found[0] or "NOT EXISTS" in query.text
+            if "OFFSET" in query.name or "all rows" in query.name:
+                continue
+            lines = peers[0].fetch(f"EXPLAIN ANALYZE {query.text}", values)
+            read = [int(n) for (line,) in lines for n in re.findall(r"actual rows=(\d+)", line)]
+            assert read, lines
+            assert max(read) <= ROWS_READ_MAX, lines

@@ -17,6 +17,7 @@ class StatementPeer:
     def __init__(self, connection: Connection | sqlite3.Connection) -> None:
         self._connection = connection
         self.execute: Callable[..., Any] = connection.execute
+        self.insert_many: Callable[..., Any] = connection.executemany
 
     def load_tables(self, rows: int) -> None:
         for statement in TABLES:
@@ -24,7 +25,7 @@ class StatementPeer:
         self.execute("BEGIN")
         for table in ROW_TABLES:
             loaded = [make_row(number) for number in range(rows)]
-            self._connection.executemany(insert_text(table, 1), loaded)
+            self.insert_many(insert_text(table, 1), loaded)
         self.execute("COMMIT")
 
     def fetch_rows(self, text: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:

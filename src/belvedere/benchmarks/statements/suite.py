@@ -3,6 +3,7 @@
     (a) alone: each statement in a transaction of its own
     (b) as the 100th of a transaction, after 99 updates of one row and other statements of its kind
     (c) shape, in bytecodes: the 100th compared with the first, a row of 1,000 with one of 10
+    (d) queries by access paths, beside sqlite3 and PostgreSQL (`path_suite`)
 
 Durability is off, one thread, and rounds of both systems alternate. Times are of the thread's CPU:
 neither system waits for a disk here, and a busy machine would only add noise.
@@ -28,6 +29,7 @@ from belvedere.benchmarks.statements.kinds import (
     insert_text,
     insert_values,
 )
+from belvedere.benchmarks.statements.path_suite import measure_paths
 from belvedere.benchmarks.statements.peers import StatementPeer, open_belvedere, open_sqlite
 from belvedere.benchmarks.statements.shape import GROWTH_MAX, count_in_transaction, run_preceding
 
@@ -38,16 +40,20 @@ PRECEDING = 99
 FEW_PRECEDING = 1
 """So that the first of a transaction comes right after an update of another row, as the 100th does:
 what such a row changes in indexes is worked out by the first read of them."""
-STEPS = ("a alone", "b in a transaction", "c shape")
+STEPS = ("a alone", "b in a transaction", "c shape", "d access paths")
 
 
 def run(rows: int, seed: int, parts: Sequence[str] = ()) -> BenchmarkReport:
     report = BenchmarkReport("statements", seed)
     rows = max(rows, 4000)
     steps = {"a": _measure_single, "b": _measure_in_transactions, "c": _measure_shape}
-    with open_peers(rows) as peers, Progress() as progress:
-        for letter in progress.track([s for s in steps if not parts or s in parts]):
-            steps[letter](report, peers, _StartDrawer(rows, seed))
+    wanted = [s for s in steps if not parts or s in parts]
+    if wanted:
+        with open_peers(rows) as peers, Progress() as progress:
+            for letter in progress.track(wanted):
+                steps[letter](report, peers, _StartDrawer(rows, seed))
+    if not parts or "d" in parts:
+        measure_paths(report, rows, seed)
     return report
 
 
