@@ -16,6 +16,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index, Maintenance, ObjectState
 from belvedere.plan import expressions as e
 from belvedere.plan import transform
+from belvedere.sql.rules.access.key_values import INTEGERS, fit_key_value
 from belvedere.views.delta.linear_core import CoreBranch
 
 

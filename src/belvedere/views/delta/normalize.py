@@ -23,6 +23,7 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
+from belvedere.sql.rules.access.key_values import INTEGERS
 from belvedere.sql.rules.equality import make_equality
 from belvedere.views.delta.linear_aggregates import to_exact_sum_function
 from belvedere.views.delta.linear_core import Expressions, unsupported_construct_error
@@ -250,7 +251,11 @@ def _full_join_to_union(node: n.Join) -> n.Node:
 def with_equalities_as_join_keys(node: n.Join) -> n.Join:
     """The join with the equalities of its residual as keys."""
     width = len(node.left.fields)
-    keys = [n.JoinKey(*make_comparable_keys(k.left, k.right), k.null_safe) for k in node.keys]
+    inner = node.kind is n.JoinKind.INNER
+    keys = [
+        n.JoinKey(*make_comparable_keys(key.left, key.right, inner=inner), key.null_safe)
+        for key in node.keys
+    ]
     rest = []
     for condition in transform.conjuncts(node.residual):
         key = _match_join_key(condition, width)
@@ -289,11 +294,13 @@ def match_equality_both_ways(condition: e.Expression) -> list[tuple[e.Expression
 
 
 def make_comparable_keys(
-    left: e.Expression, right: e.Expression
+    left: e.Expression, right: e.Expression, *, inner: bool = False
 ) -> tuple[e.Expression, e.Expression]:
     """The two sides of an equality as keys. A value of another scale or length may have no encoding
-    in the keys of an index, so then neither side is a bare column that an index could serve."""
-    if left.type == right.type:
+    in the keys of an index, so then neither side is a bare column that an index could serve. Of
+    integers only `inner` joins may look up those of another width."""
+    widths = inner and {left.type.kind, right.type.kind} <= INTEGERS
+    if left.type == right.type or widths:
         return left, right
     return e.Coalesce((left,), left.type), e.Coalesce((right,), right.type)
 
