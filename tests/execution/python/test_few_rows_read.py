@@ -27,6 +27,9 @@ QUERIES = (
     "SELECT b, s FROM t WHERE a IN (?, 4) AND b IN (1, 2, NULL)",
     "SELECT a, b FROM t WHERE a = ? OR c = 2",
     "SELECT count(DISTINCT y.a) FROM t x JOIN t y ON y.a = x.c AND y.b = x.b WHERE x.a = ?",
+    "SELECT max(b), min(b) FROM t WHERE a = ?",
+    "SELECT b, (SELECT s FROM t y WHERE y.a = x.c AND y.b = x.b) FROM t x WHERE a = ?",
+    "SELECT (SELECT max(b) FROM t WHERE a = 4) + b FROM t WHERE a = ? AND b > 7",
 )
 OTHERS = (
     "SELECT a, b, s FROM t WHERE c IN (?, 2)",

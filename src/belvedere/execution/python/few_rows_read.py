@@ -47,6 +47,7 @@ from belvedere.execution.python.statements.page_reads import projected_columns
 from belvedere.execution.python.statements.point_statements import (
     FastPathRead,
     FastPathRun,
+    calls_environment,
     is_simple,
     key_source,
     plain_context,
@@ -58,7 +59,7 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.expressions import SequenceCall
-from belvedere.plan.plan_items import walk_plan_items
+from belvedere.plan.plan_items import SUBQUERIES, walk_plan_items
 from belvedere.plan.row_repeat import find_repeat_column
 from belvedere.txn.transaction.transaction import Transaction
 from belvedere.types import Row
@@ -110,10 +111,9 @@ def needs_snapshot(node: n.Node) -> bool:
 
 def compile_bounded_read(catalog: Catalog, node: n.Node) -> FastPathRead | None:
     """The fast path of a plan which is expected to read few rows, in a transaction: of unions and
-    joins by look-up of ranges. None: it has other operators, or needs more than its rows."""
-    if not _is_bounded(node) or not is_simple(node):
-        return None
-    if any(isinstance(item, SequenceCall) for item in walk_plan_items(node)):
+    joins by look-up of ranges, also inside of sub-queries. None: it has other operators, or needs
+    more than its rows."""
+    if not _is_bounded(node) or not all(map(_is_bounded_item, walk_plan_items(node))):
         return None
     read: FastPathRead | None = None
 
@@ -128,9 +128,17 @@ def compile_bounded_read(catalog: Catalog, node: n.Node) -> FastPathRead | None:
     return read_rows
 
 
+def _is_bounded_item(item: Any) -> bool:
+    if isinstance(item, SUBQUERIES):
+        return _is_bounded(item.plan)
+    return not isinstance(item, SequenceCall) and not calls_environment(item)
+
+
 def _is_bounded(node: n.Node) -> bool:
     """Whether what a plan does follows from the rows that it reads, which are counted."""
     match node:
+        case n.Values():
+            return len(node.rows) <= 1
         case n.Scan():
             return node.access.kind is not paths.AccessKind.FULL
         case n.SetOperation():

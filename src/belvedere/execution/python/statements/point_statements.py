@@ -135,12 +135,14 @@ def key_source(
 
 def is_simple(expression: e.Expression | n.Node) -> bool:
     """Whether it needs nothing but its row, parameters and sequences."""
-    for item in walk_plan_items(expression):
-        if isinstance(item, _MORE):
-            return False
-        if isinstance(item, _CALLS) and item.function.environment:
-            return False
-    return True
+    return not any(
+        isinstance(item, _MORE) or calls_environment(item) for item in walk_plan_items(expression)
+    )
+
+
+def calls_environment(item: Any) -> bool:
+    """Whether an item of a plan calls a function that takes more than its arguments."""
+    return isinstance(item, _CALLS) and bool(item.function.environment)
 
 
 def plain_context(catalog: Catalog) -> CompileContext:
