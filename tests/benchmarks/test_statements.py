@@ -71,6 +71,9 @@ def test_cost_does_not_grow_in_a_transaction(
         first = count_in_transaction(ours, kind, rows, start, suite.FEW_PRECEDING)
         costs[rows] = count_in_transaction(ours, kind, rows, start, suite.PRECEDING)
         assert costs[rows] <= GROWTH_MAX * first, f"{rows} rows: {first} to {costs[rows]}"
+        if rows == kind.sizes[0]:
+            late = count_in_transaction(ours, kind, rows, start, suite.MANY_PRECEDING)
+            assert late <= suite.MANY_GROWTH_MAX * first, f"{rows} rows: {first} to {late}"
     assert costs[1000] / 1000 <= GROWTH_MAX * costs[10] / 10
 
 
@@ -81,7 +84,7 @@ def test_all_parts_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(path_suite, "ROUND_RUNS", 1)
     report = suite.run(4000, seed=1)
     sizes = sum(len(kind.sizes) for kind in KINDS)
-    assert len(report.figures) == 3 * sizes + len(KINDS) + len(PATH_QUERIES)
+    assert len(report.figures) == 3 * sizes + 2 * len(KINDS) + len(PATH_QUERIES)
     assert all(figure.value > 0 for figure in report.figures)
 
 

@@ -37,6 +37,8 @@ ROUNDS = 10
 COUNTS = {1: 100, 10: 30, 1000: 2}
 """Statements of a round, by their rows."""
 PRECEDING = 99
+MANY_PRECEDING = 999
+MANY_GROWTH_MAX = 1.2
 FEW_PRECEDING = 1
 """So that the first of a transaction comes right after an update of another row, as the 100th does:
 what such a row changes in indexes is worked out by the first read of them."""
@@ -156,5 +158,9 @@ def _measure_shape(report: BenchmarkReport, peers: Peers, drawer: _StartDrawer) 
             costs[rows] = later / rows
             name = f"{kind.name}, {rows} rows, {PRECEDING + 1}th to first"
             report.add(Figure(name, later, "bytecodes", goal, first))
+            if rows == kind.sizes[0]:
+                late = count_in_transaction(ours, kind, rows, start, MANY_PRECEDING)
+                name = f"{kind.name}, {rows} rows, {MANY_PRECEDING + 1}th to first"
+                report.add(Figure(name, late, "bytecodes", f"<= {MANY_GROWTH_MAX} ratio", first))
         name = f"{kind.name}, a row of 1000 to one of 10"
         report.add(Figure(name, costs[1000], "bytecodes", goal, costs[10]))
