@@ -189,7 +189,7 @@ def _match_column_equalities(
         case e.Test(operand=e.Column() as tested, truth=e.Truth.NULL, negated=False):
             return [(tested, None)]
     return [
-        (mine, fit_key_value(mine, other))
+        (mine, other if mine.type == other.type else fit_key_value(mine, other))
         for mine, other in match_key_equality(condition)
         if isinstance(mine, e.Column)
     ]
