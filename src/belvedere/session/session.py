@@ -163,9 +163,9 @@ class Session:
         if freshness is not None:
             return freshness_reads.run_at_freshness(self, entry, text, parameters, freshness)
         if entry is None:
-            entry = cached_plans.find_plan_for_types(self, text, parameters)
-            run_by_shape = literal_plans.try_run_by_shape
-            if entry is None and (result := run_by_shape(self, text, parameters)) is not None:
+            if parameters:
+                entry = cached_plans.find_plan_for_types(self, text, parameters)
+            if not entry and (result := literal_plans.try_run_by_shape(self, text, parameters)):
                 return result
         if entry is None or entry.tier is not self.settings.tier:
             return self.run_with_timeout(lambda: self.run_script_text(text, parameters))
