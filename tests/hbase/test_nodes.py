@@ -93,7 +93,7 @@ def test_nodes_and_regions_are_system_tables(url: str) -> None:
         regions = one.execute(
             "SELECT table_name, count(*) FROM belvedere.regions GROUP BY 1 ORDER BY 1"
         ).fetchall()
-        assert regions == [(f"{namespace}:rows", 5), (f"{namespace}:system", 7)]
+        assert regions == [(f"{namespace}:rows", 5), (f"{namespace}:system", 17)]
         assert one.execute("SELECT * FROM belvedere.node_locks").fetchall() == []
 
 

@@ -22,10 +22,10 @@ protocol (`txn.row_atomic.cells.layout` describes their cells):
 | spread rows | 0x11 | slot, u8; relation id, u32; encoded key: a row of a hashed table, or an entry
   of a local view of one (`txn.row_atomic.cells.placement`) |
 | system | 0x20 | name: counter, nodes, position, floor, catalog, identity |
-| locks | 0x21 | kind, then what is locked |
+| locks | 0x21 | slot, u8; kind, then what is locked |
 | lanes | 0x22 | lane, u16; position, u64: the log |
 | chunks | 0x23 | attempt, u64; number, u32: a part of a large log record |
-| outcomes | 0x24 | transaction id |
+| outcomes | 0x24 | slot, u8; transaction id |
 | heartbeats | 0x25 | node id, u64 |
 | samples | 0x26 | relation id, u32; position, u64; node id, u64: a sample of a table |
 

@@ -226,6 +226,13 @@ def load_cases(c: NodeSettings) -> list[Case]:
     ]
 
 
+def fallen_counter_case() -> Case:
+    """Of a store that may forget increments, which no store of this contract does."""
+    few: dict[str, Any] = {"positions_max": 3, "ordered": True, "faults": 1}
+    name = "counter falls back"
+    return Case(name, {}, two(p.settings()), lists(), counter_falls=True, **few)
+
+
 def prepared(keys: Sequence[str], config: NodeSettings) -> Rows:
     """A store in which every key has a list, so that positions, log and rows are not empty."""
     rows, _ = run_alone({}, p.append(80, "0", keys, config)())

@@ -41,6 +41,7 @@ from belvedere.kv.cell import (
     Now,
     Operation,
     Pause,
+    Put,
     ReplyLost,
     Step,
     WorkExpired,
@@ -83,6 +84,9 @@ class Case:
     sweeps: bool = False
     ordered: bool = False
     switches_max: int | None = None
+    counter_falls: bool = False
+    """A fault is that the counter has forgotten some or all of what it handed out above the stored
+    `applied`: what a region server might lose that does not sync an increment."""
 
 
 @dataclass
@@ -353,6 +357,8 @@ class Explorer:
                     yield from self._process_moves(state, i)
                 else:
                     yield from self._counted_moves(state, i, self.case.switches_max)
+        if self.case.counter_falls and state.faults:
+            yield from _fallen_counters(state)
         for number, (request, _) in enumerate(state.late):
             row, after, _ = operate(state.rows, request)
             arrived = state._replace(late=state.late[:number] + state.late[number + 1 :])
@@ -452,7 +458,7 @@ class Explorer:
         yield result, done, result
         if not state.faults or not is_mutation(operation):
             return
-        if self.machines[i].name not in self.case.faulty:
+        if self.case.counter_falls or self.machines[i].name not in self.case.faulty:
             return
         if not row.startswith(self.case.fault_on):
             return
@@ -469,6 +475,19 @@ class Explorer:
 
 def _positions(rows: Rows) -> int:
     return int.from_bytes(newest_value(rows.get(layout.COUNTER_ROW, ()), layout.NUMBER) or b"")
+
+
+def _fallen_counters(state: State) -> Iterator[tuple[Label, State]]:
+    stored = newest_value(state.rows.get(layout.POSITION_ROW, ()), layout.POSITIONS)
+    applied = 0
+    if stored is not None:
+        applied = layout.decode(layout.Positions, stored, layout.POSITION_ROW).applied
+    for number in range(applied, _positions(state.rows)):
+        put = Put(layout.NUMBER, layout.ONLY, number.to_bytes(8))
+        fallen = change_row((), (put,))
+        label = ("the counter", None, f"falls back to {number}")
+        after = changed(state, layout.COUNTER_ROW, fallen)
+        yield label, after._replace(faults=state.faults - 1)
 
 
 def _trace(came: dict[int, tuple[int, Label]], key: int) -> list[str]:

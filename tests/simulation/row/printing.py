@@ -44,11 +44,11 @@ def name(row: bytes) -> str:
     if family == layout.SYSTEM:
         return rest.decode()
     if family == layout.LOCKS:
-        return f"lock {rest[1:].decode(errors='replace')}" if rest else "locks"
+        return f"lock {rest[2:].decode(errors='replace')}" if rest else "locks"
     if family == layout.LOG:
         return f"log {int.from_bytes(rest[2:])}"
     if family == layout.OUTCOMES:
-        return f"outcome {rest.decode(errors='replace')}"
+        return f"outcome {rest[1:].decode(errors='replace')}"
     if family == layout.HEARTBEATS:
         return f"heartbeat {int.from_bytes(rest)}"
     return f"row {row[5:].decode(errors='replace') or row.hex()}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from belvedere.errors import Corruption
 from tests.mutations.registry import ROW, mutated
-from tests.simulation.row.cases import ON_DEMAND, all_cases
+from tests.simulation.row.cases import ON_DEMAND, all_cases, fallen_counter_case
 from tests.simulation.row.explorer import Explorer
 
 CATCHES = {
@@ -27,6 +28,12 @@ def test_no_interleaving_loses_doubles_or_halves_a_write(name: str) -> None:
     print(report.summary())
     assert not report.violation, report.summary()
     assert report.endings > 0
+
+
+def test_a_counter_that_forgets_what_it_handed_out_is_noticed() -> None:
+    """So increments are synced like every other write (docs/decisions, "synced counter")."""
+    with pytest.raises(Corruption, match="position taken by somebody else"):
+        Explorer(fallen_counter_case()).run()
 
 
 @pytest.mark.parametrize("bug", list(ROW))

@@ -119,7 +119,7 @@ class Watcher:
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
         rows = [row for row, _ in commits(self._database).run_step(sweep.held_locks())]
-        self._database.held = tuple(layout.LOCK_KINDS[row[1]] for row in rows)
+        self._database.held = tuple(layout.split_lock_row(row)[0] for row in rows)
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         """Nothing is derived."""

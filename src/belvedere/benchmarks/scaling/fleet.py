@@ -9,7 +9,7 @@ import bisect
 import itertools
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -26,7 +26,7 @@ from belvedere.kv.doubles.cells_network import (
 from belvedere.txn.row_atomic import commit, group_commit, read_rows
 from belvedere.txn.row_atomic import node as nodes
 from belvedere.txn.row_atomic.cells import data_cells, layout
-from belvedere.txn.row_atomic.cells.layout import Record
+from belvedere.txn.row_atomic.cells.layout import Positions, Record
 from belvedere.txn.row_atomic.group_commit import GroupMember
 from belvedere.txn.row_atomic.locks import AttemptLocks, RowLock
 from belvedere.txn.row_atomic.log import advance
@@ -34,8 +34,12 @@ from belvedere.txn.row_atomic.node import Node, NodeSettings
 
 TABLE = b"\x10\x00\x00\x00\x64"
 VIEW = b"\x10\x00\x00\x00\x65"
-RESUMES_PER_COMMIT = 9
-"""How often the code of a node continues for one transaction: its CPU time is spread over these."""
+REQUESTS_PER_COMMIT = 14
+"""What a node sends for one transaction of one row, each part of a step counted, a multi-get as
+one: its CPU time is spread over these."""
+
+_AtSnapshot = Callable[[int], None]
+"""What a client does once it has a snapshot."""
 
 QUIET = NetworkFaults(
     parted=0.0,
@@ -48,7 +52,6 @@ SETTINGS = NodeSettings(
     grace_seconds=60.0,
     lease_seconds=90.0,
     work_seconds_max=30.0,
-    close_seconds_min=5.0,
     snapshot_seconds_max=0.02,
 )
 
@@ -89,10 +92,11 @@ def run_fleet(
 class Fleet:
     def __init__(self, load: Load, shape: ClusterShape, times: ServiceTimes, seed: int) -> None:
         self.load = load
-        self.cluster = SimulatedCluster(shape, times, SETTINGS.lanes)
+        self.cluster = SimulatedCluster(shape, times)
+        self.settings = replace(SETTINGS, lanes=shape.lanes)
         self.world = NetworkSimulation(Random(seed), QUIET, serve=self.cluster.serve)
         self.random = Random(seed + 1)
-        self.cpu = times.commit_cpu / RESUMES_PER_COMMIT
+        self.cpu = times.commit_cpu / REQUESTS_PER_COMMIT
         self.done: list[tuple[float, float]] = []
         self.counts: Counter[str] = Counter()
         self.keys = _KeyChoice(load.keys, load.skew)
@@ -102,7 +106,7 @@ class Fleet:
             self.world.schedule_at(number * seconds / 8 / self.load.nodes, self._boot_node)
         begin = seconds / 4
         self.world.run_until(begin)
-        self.cluster.busy.clear()
+        self.cluster.forget_past()
         before = Counter(self.counts)
         self.world.run_until(seconds)
         taken = sorted(spent for at, spent in self.done if at >= begin)
@@ -126,7 +130,7 @@ class Fleet:
             for _ in range(self.load.threads):
                 member.start_client(Random(self.random.random()))
 
-        step = nodes.join_store(SETTINGS)
+        step = nodes.join_store(self.settings)
         self.world.start_process(SimulatedProcess(machine, step, start_clients))
 
 
@@ -152,6 +156,11 @@ class _FleetNode:
         self.leading = self.settling = False
         self.transactions = itertools.count(1)
         self.snapshot = (0, float("-inf"))
+        self.read_at_least = 0
+        self.under_way: list[GroupMember] = []
+        self.waiting_settled: list[_AtSnapshot] = []
+        self.waiting_looks: list[_AtSnapshot] = []
+        self.looking = False
 
     def start(self, step: Step[Any], ended: Callable[[Any], None] | None = None) -> None:
         def end_process(result: Any, error: Error | None) -> None:
@@ -181,15 +190,14 @@ class _FleetNode:
                 self.leading = True
                 self.start(self._lead_groups())
 
-        self.start(self._prepare(held, client), join_group)
+        self._find_snapshot(lambda at: self.start(self._prepare(held, client, at), join_group))
 
-    def _prepare(self, held: AttemptLocks, client: _Client) -> Step[Record | None]:
+    def _prepare(self, held: AttemptLocks, client: _Client, at: int) -> Step[Record | None]:
         try:
-            at = yield from self._find_snapshot()
             yield from read_rows.get_row(client.row, at)
             return (yield from commit.prepare_commit(self.node, held, self._make_work(client, at)))
         except Retry as lost:
-            self.snapshot = (max(self.snapshot[0], lost.lost_to), float("-inf"))
+            self.read_at_least = max(self.read_at_least, lost.lost_to)
             return None
 
     def _end_attempt(self, client: _Client, *, committed: bool) -> None:
@@ -212,17 +220,42 @@ class _FleetNode:
         lock = RowLock(layout.lock_row("root", row))
         return commit.CommitRequest(name, at, 0, (lock,), tuple(writes), body=b"1")
 
-    def _find_snapshot(self) -> Step[int]:
-        """A statement may read at a snapshot of a certain age."""
+    def _find_snapshot(self, go_on: _AtSnapshot) -> None:
+        """A statement reads at a snapshot of a certain age that contains every commit of its node:
+        it waits until they are settled, and then, with the other threads, for `applied`."""
+        need = self.read_at_least
+        if self.snapshot[0] < need:
+            if self._is_unsettled(need):
+                self.waiting_settled.append(go_on)
+                return
+            moved, when = self.node.moved
+            if moved.applied >= need:
+                self.snapshot = (moved.applied, when)
         at, taken = self.snapshot
-        moved, when = self.node.moved
-        if when > taken and moved.applied >= at:
-            at, taken = self.snapshot = (moved.applied, when)
-        if self.fleet.world.now - taken >= SETTINGS.snapshot_seconds_max:
-            begun = self.fleet.world.now
-            at = yield from advance.snapshot_position(self.node, max(0, at))
-            self.snapshot = (at, begun)
-        return at
+        if at >= need and self.fleet.world.now - taken < SETTINGS.snapshot_seconds_max:
+            go_on(at)
+        else:
+            self.waiting_looks.append(go_on)
+            self._look_for_positions()
+
+    def _look_for_positions(self) -> None:
+        """Those who wait look together (`txn.row_atomic.log.shared_reach`)."""
+        if self.looking or not self.waiting_looks:
+            return
+        waiting, self.waiting_looks = self.waiting_looks, []
+        begun, self.looking = self.fleet.world.now, True
+        self.fleet.counts["looks"] += 1
+
+        def go_on_together(found: Positions) -> None:
+            self.snapshot, self.looking = (found.applied, begun), False
+            for go_on in waiting:
+                go_on(found.applied)
+            self._look_for_positions()
+
+        self.start(advance.reach_positions(self.node, self.read_at_least), go_on_together)
+
+    def _is_unsettled(self, position: int) -> bool:
+        return any(member.position <= position for member in (*self.under_way, *self.unsettled))
 
     def _lead_groups(self) -> Step[None]:
         while self.waiting:
@@ -232,6 +265,7 @@ class _FleetNode:
             self.fleet.counts["groups"] += 1
             self.fleet.counts["members"] += len(done)
             self.unsettled += done
+            self.read_at_least = max([self.read_at_least, *(member.position for member in done)])
             for client, member in waiting:
                 if not member.committed:
                     self.node.end_attempt(member.held.attempt)
@@ -245,12 +279,17 @@ class _FleetNode:
         while self.unsettled:
             members, self.unsettled = self.unsettled, []
             members.sort(key=lambda member: member.position)
+            self.under_way = members
             try:
                 yield from group_commit.settle_members(self.node, members)
             except Unavailable:
                 self.fleet.counts["settled by others"] += len(members)
             for member in members:
                 self.node.end_attempt(member.held.attempt)
+            self.under_way = []
+            waiting, self.waiting_settled = self.waiting_settled, []
+            for go_on in waiting:
+                self._find_snapshot(go_on)
         self.settling = False
 
 

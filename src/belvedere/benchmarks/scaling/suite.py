@@ -1,9 +1,10 @@
 """`belvedere bench scaling [--database hbase://host:port/namespace]`.
 
 Curves of commits a second and latencies for 1 to 200 nodes on a cluster of 50 region servers with
-1,000 data regions: uniform and skewed keys, with and without a view, with the locks in one region
-and in many. With a database, which must not be there yet and is removed, service times are measured
-on it, and so are 1, 2 and 4 processes, beside what the model says of them.
+1,000 data regions: locks, log and outcomes in 4 regions each and in 64, with 16, 64 and 256 client
+threads a node, uniform and skewed keys, with and without a view. With a database, which must not be
+there yet and is removed, service times are measured on it, and so are 1, 2 and 4 processes, beside
+what the model says of them.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from belvedere.kv.hbase.exchange import Exchange
 from belvedere.kv.hbase.store import HBaseCells
 from belvedere.kv.hbase.tables import drop_tables
 from belvedere.kv.hbase.url import is_hbase_url, parse_url
-from belvedere.txn.row_atomic.hbase_setup import build_table_layout
+from belvedere.txn.row_atomic.hbase_setup import SPREAD_REGIONS, build_table_layout
 from belvedere.txn.row_atomic.node import NodeSettings
 
 NODES = (1, 2, 5, 10, 20, 50, 100, 200)
-THREADS = 16
+THREADS, MORE_THREADS, MOST_THREADS = 16, 64, 256
 SERVERS = 50
-SPREAD = 64
+REGIONS = 64
 ZIPF = 0.99
 GROUPS = 1000
 ROUNDS = 3
@@ -44,10 +45,12 @@ SECONDS_PER_NODE = 0.02
 EXECUTORS = (1, 2, 4, 10, 20, 50, 100)
 BATCH = 1_000_000
 CASES = {
-    "as it is": (Load(0, THREADS), 1),
-    "locks spread": (Load(0, THREADS), SPREAD),
-    "locks spread, Zipf keys": (Load(0, THREADS, skew=ZIPF), SPREAD),
-    "locks spread, a view": (Load(0, THREADS, groups=GROUPS), SPREAD),
+    "16 threads, 4 regions": (Load(0, THREADS), SPREAD_REGIONS),
+    "16 threads": (Load(0, THREADS), REGIONS),
+    "64 threads": (Load(0, MORE_THREADS), REGIONS),
+    "256 threads": (Load(0, MOST_THREADS), REGIONS),
+    "64 threads, Zipf keys": (Load(0, MORE_THREADS, skew=ZIPF), REGIONS),
+    "64 threads, a view": (Load(0, MORE_THREADS, groups=GROUPS), REGIONS),
 }
 
 
@@ -96,11 +99,11 @@ def _draw_curves(
 ) -> None:
     commits: dict[str, list[tuple[float, float]]] = {}
     latency: dict[str, list[tuple[float, float]]] = {}
-    for name, (load, spread) in CASES.items():
+    for name, (load, regions) in CASES.items():
         for count in nodes:
             outcome = run_fleet(
                 Load(count, load.threads, skew=load.skew, groups=load.groups),
-                ClusterShape(SERVERS, spread=spread),
+                ClusterShape(SERVERS, regions=regions),
                 times,
                 max(seconds, count * SECONDS_PER_NODE * min(1.0, seconds)),
                 seed,
@@ -108,7 +111,7 @@ def _draw_curves(
             commits.setdefault(name, []).append((count, outcome.commits))
             latency.setdefault(name, []).append((count, 1000 * outcome.latency))
             _report_point(f"{name}, {count} nodes", outcome, report)
-    title = f"commits a second ({SERVERS} region servers, {THREADS} threads a node)"
+    title = f"commits a second ({SERVERS} region servers)"
     report.plots.append(Plot(title, "nodes", "commits/s", commits, logarithmic=True))
     report.plots.append(
         Plot("latency of a commit (median)", "nodes", "ms", latency, logarithmic=True)

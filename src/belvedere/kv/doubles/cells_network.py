@@ -70,7 +70,8 @@ class SimulatedMachine:
     paused_until: float = 0.0
     step_seconds: float = 0.0
     cpu_seconds: float = 0.0
-    """How long its one CPU works between an answer and the next request, one process at a time."""
+    """How long its one CPU works for each request of a step, when the last answer has come; for
+    one process at a time."""
     busy_until: float = 0.0
 
 
@@ -95,6 +96,7 @@ class _RoundTrip:
     waiting: int
     single: bool
     failure: Unavailable | None = None
+    requests: int = 1
 
 
 @dataclass(slots=True)
@@ -190,7 +192,7 @@ class NetworkSimulation:
             trip.waiting = 1
             self._send_request(trip, -1, operation)
             return
-        trip.waiting = len(parts)
+        trip.waiting = trip.requests = len(parts)
         if not parts:
             self.schedule_at(self.now, lambda: self._resume_process(process, (), None))
         for number, part in enumerate(parts):
@@ -309,7 +311,8 @@ class NetworkSimulation:
         machine = trip.process.machine
         busy = machine.step_seconds
         if machine.cpu_seconds:
-            machine.busy_until = max(machine.busy_until, self.now) + machine.cpu_seconds
+            work = machine.cpu_seconds * trip.requests
+            machine.busy_until = max(machine.busy_until, self.now) + work
             self.schedule_at(
                 machine.busy_until,
                 lambda: self._resume_process(trip.process, result, trip.failure),

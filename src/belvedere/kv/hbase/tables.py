@@ -21,7 +21,7 @@ from belvedere.kv.hbase.exchange import Exchange
 from belvedere.kv.hbase.requests import FAMILY, GatewayCall, scan_call
 from belvedere.kv.hbase.thrift_types import VERSIONS_ALL, load_types
 
-TABLES_FORMAT = 3
+TABLES_FORMAT = 4
 MARK = b"belvedere.format"
 REGIONS = b"belvedere.regions"
 """An attribute: how many regions begin at a key that was chosen when the table was made."""

@@ -6,7 +6,8 @@ Every host is a Thrift2 gateway of the same HBase. Options:
     timeout_ms    how long one request may take
     lease_ms      for a new database: how long a process may be silent and not taken for dead
     grace_ms      for a new database: how long a request may be on its way
-    regions       for a new database: into how many regions hashed tables are spread
+    regions       for a new database: into how many regions hashed tables, locks, log and outcomes
+                  are spread each
 """
 
 from __future__ import annotations

@@ -51,6 +51,7 @@ from belvedere.txn.row_atomic.isolation import require_supported_isolation
 from belvedere.txn.row_atomic.load_holds import TableHeld, wait_for_hold
 from belvedere.txn.row_atomic.locks import AttemptLocks
 from belvedere.txn.row_atomic.log import advance, log_rows
+from belvedere.txn.row_atomic.log.shared_reach import SharedReach
 from belvedere.txn.row_atomic.node import NodeSettings
 from belvedere.txn.row_atomic.reader import (
     Result,
@@ -111,6 +112,7 @@ class RowCommit:
         settling = self._run_settling if settles_in_background else None
         self._reads_ahead = settles_in_background
         self._group = GroupCommit(self.run_step, self.node, settling)
+        self._shared_reach = SharedReach(self._reach_positions)
 
     def run_step(self, step: Step[Result]) -> Result:
         """Drive a step on the store, in the calling thread."""
@@ -211,19 +213,21 @@ class RowCommit:
         """What a snapshot would show now."""
         need = self._read_at_least
         self._group.wait_settled(need)
-        return self._make_snapshot(lambda: advance.reach_positions(self.node, need))
+        return self._remember_snapshot(*self._shared_reach.reach_position(need))
 
     @property
     def newest_snapshot(self) -> Snapshot:
         """Not older than any commit acknowledged anywhere before this call."""
         self._group.wait_settled(self._read_at_least)
-        found = self._make_snapshot(lambda: advance.reach_latest(self.node))
+        started = self._clock()
+        latest = self.run_repeatable(lambda: advance.reach_latest(self.node))
+        found = self._remember_snapshot(latest, started)
         self._raise_read_position(found.batch)
         return found
 
-    def _make_snapshot(self, reach: Callable[[], Step[Positions]]) -> Snapshot:
+    def _reach_positions(self, at_least: int) -> tuple[Positions, float]:
         started = self._clock()
-        return self._remember_snapshot(self.run_repeatable(reach), started)
+        return self.run_repeatable(lambda: advance.reach_positions(self.node, at_least)), started
 
     def _remember_snapshot(self, at: Positions, started: float) -> Snapshot:
         """The snapshot at these positions, read not before `started`."""
@@ -267,7 +271,7 @@ class RowCommit:
         """Only this node's own recent commits are known before the locks are held."""
         changed = self._recent.get(key, 0)
         if changed > snapshot.batch:
-            raise _conflict_error(changed, key)
+            raise Retry("row was changed", lost_to=changed, row=key.hex())
 
     def latest_position(self) -> int:
         """A position not older than any commit acknowledged anywhere before this call."""
@@ -494,7 +498,3 @@ class RowCommit:
 def _write_backfill(at: int, record: Record) -> Step[None]:
     yield BeginWork()
     yield from advance.write_cells(at, record)
-
-
-def _conflict_error(lost_to: int, key: bytes) -> Retry:
-    return Retry("row was changed", lost_to=lost_to, row=key.hex())

@@ -20,6 +20,7 @@ from belvedere.kv.cell import (
     CheckAndMutate,
     Increment,
     Many,
+    Now,
     ReplyLost,
     Step,
     WorkExpired,
@@ -70,6 +71,7 @@ def _append_together(node: Node, members: Sequence[GroupMember]) -> Step[None]:
         yield BeginWork()
         for member in members:
             member.value = yield from log_rows.encode_log_value(node, member.record)
+        started = yield Now()
         last = yield Increment(layout.COUNTER_ROW, layout.NUMBER, len(members))
     except (ReplyLost, WorkExpired):
         return
@@ -77,6 +79,8 @@ def _append_together(node: Node, members: Sequence[GroupMember]) -> Step[None]:
         member.position = last - len(members) + 1 + number
     stamped = yield from _stamp_primaries(node, members)
     yield from _write_records(node, stamped)
+    if any(member.committed for member in stamped):
+        node.observe_commit((yield Now()) - started)
 
 
 def _append_member(node: Node, member: GroupMember) -> Step[None]:

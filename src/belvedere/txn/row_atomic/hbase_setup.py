@@ -20,11 +20,11 @@ from belvedere.txn.row_atomic.cells import layout, placement
 from belvedere.txn.row_atomic.engine import CellStoreSetup
 from belvedere.txn.row_atomic.node import WORK_SHARE, NodeSettings, agree_on_settings
 
-LOG_REGIONS = 4
-"""Regions of the log: its lanes are spread over them, and so over region servers."""
-
 SPREAD_REGIONS = 4
-"""Regions that spread tables have from the beginning, unless the URL says how many."""
+"""Regions that hashed tables, locks, log and outcomes have each from the beginning, unless the URL
+says how many."""
+
+LANES_MIN = 16
 
 SNAPSHOT_SECONDS_MAX = 0.02
 """A statement that does not ask for the latest may read at a snapshot of this age: finding a new
@@ -32,18 +32,24 @@ one is two round trips, as much as two rows by their keys."""
 
 
 def build_table_layout(settings: NodeSettings, regions: int = SPREAD_REGIONS) -> TableLayout:
-    """Locks, log and the rest of the protocol in regions of their own, the log in several; the
-    slots of spread tables in so many."""
+    """The slots of hashed tables, locks and outcomes, and the lanes of the log, in so many regions
+    each. Counter, floors, positions and catalog version, of which every commit reads or changes
+    each, have a region of their own."""
     spread = bytes((placement.SPREAD,))
-    slots = (region * placement.SLOTS // regions for region in range(1, regions))
-    lanes = range(0, settings.lanes, max(1, settings.lanes // LOG_REGIONS))
+    slots = [region * placement.SLOTS // regions for region in range(1, regions)]
+    cuts = min(regions, settings.lanes)
+    lanes = [cut * settings.lanes // cuts for cut in range(cuts)]
+    shared = (layout.COUNTER_ROW, layout.FLOOR_ROW, layout.POSITION_ROW, layout.SETTINGS_ROW)
     return TableLayout(
         rows_bytes=(keyspace.ROWS, placement.SPREAD),
         rows_splits=(spread, *(spread + bytes((slot,)) for slot in slots)),
         system_splits=(
+            *shared,
             layout.LOCKS,
+            *(layout.LOCKS + bytes((slot,)) for slot in slots),
             *(layout.LOG + lane.to_bytes(2) for lane in lanes),
-            layout.CHUNKS,
+            layout.OUTCOMES,
+            *(layout.OUTCOMES + bytes((slot,)) for slot in slots),
         ),
     )
 
@@ -58,10 +64,13 @@ def open_hbase(
     """The store at a URL, for a node. It is closed with the node. `settings`: instead of those that
     the database keeps, for tests."""
     wanted = parse_url(url)
-    defaults = NodeSettings(snapshot_seconds_max=SNAPSHOT_SECONDS_MAX)
+    regions = wanted.regions or SPREAD_REGIONS
+    defaults = NodeSettings(
+        lanes=max(LANES_MIN, regions), snapshot_seconds_max=SNAPSHOT_SECONDS_MAX
+    )
     # Before anybody is asked: what no database can have agreed on.
     _require_timeout_below(wanted, (wanted.grace_ms or GRACE_MS_MAX) / 1000 * (1 - WORK_SHARE))
-    made = build_table_layout(settings or defaults, wanted.regions or SPREAD_REGIONS)
+    made = build_table_layout(settings or defaults, regions)
     store = HBaseCells(wanted, made, create=create)
     try:
         settings = settings or _load_settings(store, wanted, defaults)

@@ -2,7 +2,7 @@
 
     free           no cell
     held           LockValue: one holder of side 0, or any number of one other side
-    primary        the lowest lock row of an attempt, taken first; the others point to it
+    primary        the first lock of an attempt (`layout.lock_order`), which others point to
     stamped        the primary names the position at which the attempt may commit
 
 Why breaking is safe: an attempt commits only after it stamped its primary, and it stamps only the
@@ -73,7 +73,7 @@ def take_locks(
     for lock in wanted:
         sides[lock.row] = lock.side if sides.get(lock.row, lock.side) == lock.side else 0
     assert sides, "a commit without a lock could not be broken"
-    rows = sorted(sides)
+    rows = sorted(sides, key=layout.lock_order)
     held.primary = rows[0]
     started = yield Now()
     holders = [Holder(held.attempt, held.primary, sides[row], held.version) for row in rows]

@@ -8,6 +8,7 @@ position is closed when it stayed empty for the closing delay.
 from __future__ import annotations
 
 import threading
+import zlib
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
@@ -31,6 +32,11 @@ from belvedere.txn.row_atomic.cells.layout import (
     Positions,
     StoredSettings,
 )
+
+ADVANCE_WAIT_MIN, ADVANCE_WAIT_MAX = 0.001, 0.016
+"""Seconds."""
+
+ADVANCE_BATCHES = 4
 
 WORK_SHARE = 0.4
 """The part of the grace in which a node may act on what it read; the rest is for its requests."""
@@ -77,6 +83,10 @@ class Node:
     moved: tuple[Positions, float] = (Positions(), float("-inf"))
     """Where this node itself has moved the positions of the store last, and when it began to."""
     commit_seconds: float = 0.0
+    advance_wait: float = 0.0
+    """How long to wait at most for other nodes to move the positions of the store: longer after
+    another one was faster, nothing where nobody else is about."""
+    draws: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     mutex: threading.Lock = field(default_factory=threading.Lock)
 
@@ -121,6 +131,37 @@ class Node:
             self.snapshots[position] -= 1
             if self.snapshots[position] <= 0:
                 del self.snapshots[position]
+
+    def note_advance(self, *, won: bool) -> None:
+        """Learn from an attempt to move the positions of the store whether others do the same."""
+        if won:
+            self._shorten_advance_wait(0.5)
+        else:
+            longer = max(ADVANCE_WAIT_MIN, 2 * self.advance_wait)
+            self.advance_wait = min(longer, ADVANCE_WAIT_MAX)
+
+    def note_advanced_by_others(self) -> None:
+        """A wait was long enough: try a shorter one, so that few nodes do not wait like many."""
+        self._shorten_advance_wait(0.8)
+
+    def _shorten_advance_wait(self, factor: float) -> None:
+        shorter = self.advance_wait * factor
+        self.advance_wait = shorter if shorter >= ADVANCE_WAIT_MIN else 0.0
+
+    def draw_advance_wait(self) -> float:
+        """A time up to that, another one for every node and time: 0 where nobody else is about."""
+        if not self.advance_wait:
+            return 0.0
+        self.draws += 1
+        drawn = zlib.crc32(b"%d %d" % (self.id, self.draws)) / 2**32
+        return self.advance_wait * (1 + drawn) / 2
+
+    def choose_log_range(self, applied: int, need: int) -> range:
+        """The positions to look at so that `need` is applied. Where other nodes wait too, those
+        after it are moved over with it, as far as they are applied."""
+        if not self.advance_wait:
+            return range(applied + 1, min(need, applied + self.settings.log_batch) + 1)
+        return range(applied + 1, applied + ADVANCE_BATCHES * self.settings.log_batch + 1)
 
     def note_positions(self, moved: Positions, started: float) -> None:
         with self.mutex:

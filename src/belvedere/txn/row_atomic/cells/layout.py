@@ -9,15 +9,19 @@
 | 0x20 catalog | v, h | the catalog version; the holds on tables (Holds) |
 | 0x20 identity | i | the store's identity: format, id and the secret of its tokens |
 | 0x20 settings | s | StoredSettings: what all nodes have to agree on |
-| 0x21 kind, key | h | a lock: LockValue. No cell: free |
+| 0x21 slot, kind, key | h | a lock: LockValue. No cell: free |
 | 0x22 lane, position | o, v, a, w | the log: owner (attempt, or abort), framed Record, applied,
                                      how many parts are applied |
 | 0x23 attempt, number | v | a part of a record too large for one cell |
-| 0x24 transaction id | p | the outcome: the position it committed at |
+| 0x24 slot, transaction id | p | the outcome: the position it committed at |
 | 0x25 node id | b | a Heartbeat |
 | 0x26 relation, position, node | s | what a node has sampled of a table, for the others |
 | 0x01 'consumer/', name | p | the position a consumer of the log has applied |
 | 0x10 ... | 0x00, columns, +, = | data: marker, cells, delta cells, fold cells (`data_cells`) |
+
+A slot is one byte of the hash of what follows it: locks and outcomes lie in as many regions as are
+wanted, whatever their keys are. Locks are taken and listed in the order of kind and key
+(`lock_order`), which slots do not change.
 
 Timestamps. Data cells carry the position that wrote them. A lock cell carries the id of the attempt
 that made it, which is unique, and is removed by a tombstone of exactly that timestamp: the
@@ -85,6 +89,7 @@ LOCK_KINDS = ("root", "catalog", "table", "claim", "parent", "guard", "join", "s
 are not listed come last, by name."""
 
 _OTHER_KIND = b"\x7f"
+SLOTS = 256
 
 ATTEMPTS_PER_NODE = 2**32
 _CATALOG_ROWS = keyspace.relation_range(CATALOG_RELATION)[0]
@@ -274,16 +279,25 @@ def read_number(cells: Cells, column: bytes, row: bytes) -> int:
 
 def lock_row(kind: str, key: bytes) -> bytes:
     if kind in LOCK_KINDS:
-        return LOCKS + bytes((LOCK_KINDS.index(kind),)) + key
-    return LOCKS + _OTHER_KIND + kind.encode() + b"\x00" + key
+        return _add_slot(LOCKS, bytes((LOCK_KINDS.index(kind),)) + key)
+    return _add_slot(LOCKS, _OTHER_KIND + kind.encode() + b"\x00" + key)
 
 
 def split_lock_row(row: bytes) -> tuple[str, bytes]:
     """Kind and key of a lock row."""
-    if row[1:2] != _OTHER_KIND:
-        return LOCK_KINDS[row[1]], row[2:]
-    kind, _, key = row[2:].partition(b"\x00")
+    if row[2:3] != _OTHER_KIND:
+        return LOCK_KINDS[row[2]], row[3:]
+    kind, _, key = row[3:].partition(b"\x00")
     return kind.decode(), key
+
+
+def lock_order(row: bytes) -> bytes:
+    """What lock rows are ordered by: their kind and key, without the slot."""
+    return row[2:]
+
+
+def _add_slot(family: bytes, rest: bytes) -> bytes:
+    return family + bytes((zlib.crc32(rest) % SLOTS,)) + rest
 
 
 def log_row(position: int, lanes: int) -> bytes:
@@ -295,7 +309,7 @@ def chunk_row(attempt: int, part: int) -> bytes:
 
 
 def outcome_row(transaction: bytes) -> bytes:
-    return OUTCOMES + transaction
+    return _add_slot(OUTCOMES, transaction)
 
 
 def heartbeat_row(node: int) -> bytes:

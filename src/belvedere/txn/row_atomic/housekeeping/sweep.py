@@ -16,9 +16,11 @@ from belvedere.txn.row_atomic.node import Node
 
 
 def held_locks() -> Step[list[tuple[bytes, Holder]]]:
-    """Every (lock row, holder) there is; also the rows of the system table of locks."""
+    """Every (lock row, holder) there is, in the order in which locks are taken; also the rows of
+    the system table of locks."""
     found = []
-    for row, cells in (yield CellScan(layout.LOCKS, layout.LOG, (layout.HOLDERS,))):
+    rows = yield CellScan(layout.LOCKS, layout.LOG, (layout.HOLDERS,))
+    for row, cells in sorted(rows, key=lambda each: layout.lock_order(each[0])):
         stored = value_of(cells, layout.HOLDERS)
         assert stored is not None
         value = layout.decode(LockValue, stored, row)

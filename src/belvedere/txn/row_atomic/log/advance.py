@@ -95,12 +95,14 @@ def apply_open(node: Node) -> Step[None]:
 
 
 def apply_through(node: Node, need: int, *, waits: bool = True) -> Step[int]:
-    """Help until everything up to `need`, a position that was handed out, is applied."""
-    failures = 0
+    """Help until everything up to `need`, a position that was handed out, is applied. Many nodes
+    wait for positions of each other, and one of them moves `applied` for all: who was late the last
+    times looks again after a moment, and helps only when nobody gets on meanwhile."""
+    failures, seen = 0, -1
     while True:
         yield BeginWork()
         try:
-            reached = yield from _help_apply(node, need)
+            reached, seen = yield from _help_apply(node, need, seen)
         except (ReplyLost, WorkExpired) as failure:
             failures += 1
             if failures > node.settings.tries_max:
@@ -110,17 +112,25 @@ def apply_through(node: Node, need: int, *, waits: bool = True) -> Step[int]:
             return reached
 
 
-def _help_apply(node: Node, need: int) -> Step[int]:
+def _help_apply(node: Node, need: int, seen: int) -> Step[tuple[int, int]]:
+    """What is applied as far as is known, and as what the next try should find it if nobody else
+    helps; `seen`: that of the last try."""
     positions, stored, shared = yield from read_positions()
     node.forget_up_to(positions.applied)
     if positions.applied >= need:
-        return positions.applied
-    upto = min(need, positions.applied + node.settings.log_batch)
-    wanted = range(positions.applied + 1, upto + 1)
+        if seen >= 0:
+            node.note_advanced_by_others()
+        return positions.applied, positions.applied
+    if positions.applied != seen and (wait := node.draw_advance_wait()):
+        yield Pause(wait)
+        return positions.applied, positions.applied
+    wanted = node.choose_log_range(positions.applied, need)
     rows = tuple(Get(layout.log_row(p, node.settings.lanes)) for p in wanted)
     moved = positions
     for position, cells in zip(wanted, (yield MultiGet(rows))):
         entry = log_rows.read_entry(node, position, cells)
+        if position > need and (entry is None or _is_unmarked(entry)):
+            break  # nobody waits for it here
         if entry is None:
             yield from _wait_or_close(node, position, shared)
             break
@@ -135,8 +145,11 @@ def _help_apply(node: Node, need: int) -> Step[int]:
         if entry.parts is not None:
             break  # it took long: what was read before it is too old to act on
     if moved.applied > positions.applied:
-        yield _move_operation(node, stored, moved, shared)
-    return moved.applied if moved.applied >= need else positions.applied
+        won = yield _move_operation(node, stored, moved, shared)
+        node.note_advance(won=won)
+        if won or moved.applied >= need:
+            return moved.applied, moved.applied
+    return positions.applied, positions.applied
 
 
 def _wait_or_close(node: Node, position: int, shared: float) -> Step[None]:
