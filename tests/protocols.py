@@ -87,6 +87,8 @@ BATCH_ONLY = (
     ("session/statement/test_many_rows.py", "*serializable*", "SERIALIZABLE is refused by name"),
     ("session/rights/test_grants.py", "*rewrite_of_the_table*", "ALTER TABLE that writes all rows"),
     ("session/ddl/test_comments.py", "*written_anew*", "ALTER TABLE that writes all rows"),
+    ("session/ddl/test_concurrent_ddl.py", "*commit*", "catalog changes that go together"),
+    ("session/ddl/test_concurrent_ddl.py", "*past_a_constraint*", "rows that stay as checked"),
     # Only a commit section writes what one row derives at once.
     ("views/codegen/test_single_row.py", "*", "the short way of one row"),
     # A node on cells fills views at a snapshot of the cells: see

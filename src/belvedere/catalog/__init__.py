@@ -12,6 +12,7 @@ In reading order; an entry uses only those before it:
     relation_codecs    key codec, row layout and row checks of a table, index or view, compiled
     describe           relations described for the key-value printer: names, key codec, layout
     edit               catalog edits: DDL changes from definitions to catalog objects with ids
+    merge              changes of the catalog that go together with one committed meanwhile
     comments           comments of objects
     rights/            who may do what: privileges of roles on objects, and how they are granted
     table_rewrite      a copy of a table under a new id, to change its key or a column's type
@@ -26,6 +27,7 @@ SURFACE = (
     "edit",
     "foreign_key_graph",
     "foreign_options",
+    "merge",
     "model",
     "relation_codecs",
     "rights.builtin_roles",

@@ -59,11 +59,25 @@ def empty_catalog() -> Catalog:
     )
 
 
+class ReservedIds:
+    """The ids given by transactions of this process that have not committed: one for all versions
+    of a catalog."""
+
+    def __init__(self) -> None:
+        self.next_id = FIRST_USER_ID
+
+    def raise_to(self, next_id: int) -> None:
+        self.next_id = max(self.next_id, next_id)
+
+
 class Catalog:
     """All objects at one version, by id, by name and by what they belong to."""
 
-    def __init__(self, objects: Mapping[int, AnyObject]) -> None:
+    def __init__(
+        self, objects: Mapping[int, AnyObject], reserved_ids: ReservedIds | None = None
+    ) -> None:
         self.objects = objects
+        self.reserved_ids = reserved_ids or ReservedIds()
         self.version = objects[HEAD_ID].version
         self.compiled_relations: dict[int, object] = {}  # cache of compiled relations, by object id
         self.derived_cache: dict[
@@ -85,7 +99,7 @@ class Catalog:
                 objects.pop(id_, None)
             else:
                 objects[id_] = item
-        successor = Catalog(objects)
+        successor = Catalog(objects, self.reserved_ids)
         # Copied in one step: other threads may be compiling.
         kept = self.compiled_relations.copy()
         successor.compiled_relations = {k: v for k, v in kept.items() if k not in changed}

@@ -336,8 +336,10 @@ class TransactionState:
                 "filling indexes and views inside of a transaction, on a row-atomic store,",
                 hint="commit first",
             )
-        apply_edit(transaction, edit)
-        ready = edit.before.with_objects(edit.changed_objects())
+        changed = apply_edit(transaction, edit)
+        if not changed:
+            return
+        ready = edit.before.with_objects(changed)
         views = {item.id: item for item in created if isinstance(item, View)}
         self.set_transaction_catalog(ready.with_objects(views))
         new = [item.id for item in created if before.get(item.id) is None]

@@ -57,11 +57,14 @@ CatalogAction = Callable[["Session", CatalogEdit, Table, d.AlterAction], None]
 """An action that writes no rows."""
 
 
-def needs_row_rewrite(session: Session, statement: d.Alter) -> bool:
-    """Whether some action writes rows."""
+def needs_transaction(session: Session, statement: d.Alter) -> bool:
+    """Whether some action writes rows, or is refused for one that is there: no other may come
+    meanwhile."""
     found = session.catalog.find_relation(statement.name.name, statement.name.schema or PUBLIC)
     return isinstance(found, Table) and any(
-        _action_rewrites_rows(session, found, action) for action in statement.actions
+        _action_rewrites_rows(session, found, action)
+        or (not session.host.row_atomic and _action_checks_rows(action))
+        for action in statement.actions
     )
 
 
@@ -87,6 +90,19 @@ def _action_rewrites_rows(session: Session, table: Table, action: d.AlterAction)
             return False
 
 
+def _action_checks_rows(action: d.AlterAction) -> bool:
+    match action:
+        case d.SetColumnNotNull():
+            return action.not_null
+        case d.AddConstraint():
+            return isinstance(action.constraint, d.CheckClause)
+        case d.AddColumn():
+            checked = any(isinstance(one, d.CheckClause) for one in action.constraints)
+            return checked or (action.column.not_null and action.column.default is None)
+        case _:
+            return False
+
+
 def _only_widens_text(column: CatalogColumn, action: d.SetColumnType) -> bool:
     """Whether only a text length grows: varchar and text have the same stored rows and keys."""
     old, new = column.type, action.type
@@ -95,7 +111,7 @@ def _only_widens_text(column: CatalogColumn, action: d.SetColumnType) -> bool:
     return new.length is None or (old.length is not None and old.length <= new.length)
 
 
-def run_row_rewriting_alter(session: Session, statement: d.Alter, plain: CatalogAction) -> Result:
+def run_alter_in_transaction(session: Session, statement: d.Alter, plain: CatalogAction) -> Result:
     """Run all actions of the statement in one transaction."""
     return session.run_in_transaction(
         True, lambda txn: _apply_alter_actions(session, txn, statement, plain)

@@ -120,8 +120,8 @@ def _dispatch_ddl_statement(session: Session, statement: Any) -> Result:
             return verify.run_refresh_verify_or_repair(session, statement)
         case d.Alter() if replace.alter_needs_view_rebuild(session, statement):
             return replace.switch_maintenance_by_rebuild(session, statement)
-        case d.Alter() if alter_rewrite.needs_row_rewrite(session, statement):
-            return alter_rewrite.run_row_rewriting_alter(session, statement, apply_table_action)
+        case d.Alter() if alter_rewrite.needs_transaction(session, statement):
+            return alter_rewrite.run_alter_in_transaction(session, statement, apply_table_action)
         case d.Alter():
             return _change_catalog(
                 session, "ALTER", lambda edit: apply_alter_statement(session, edit, statement)

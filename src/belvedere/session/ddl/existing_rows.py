@@ -31,11 +31,14 @@ def get_open_or_published_reader(session: Session) -> Reader:
 def scan_table_rows(
     session: Session, table: Table, catalog: Catalog | None = None
 ) -> Iterator[Row]:
-    """The table's rows, read by the reader's catalog unless another one is given."""
+    """The table's rows, read by the reader's catalog unless another one is given. The commit of an
+    open transaction fails with Retry when another one changes some of them, or adds some."""
     reader = get_open_or_published_reader(session)
     if table.id not in reader.catalog.objects:
         return
     compiled = compiled_table(catalog or reader.catalog, table.id)
+    if session.transactions.open is not None and not session.host.row_atomic:
+        session.transactions.open.require_stable(compiled.start, compiled.end)
     for values in reader.scan_values(compiled.start, compiled.end):
         session.interrupt.check()
         yield from map(compiled.decode, values)

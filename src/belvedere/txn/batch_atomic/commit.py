@@ -20,14 +20,19 @@ from itertools import islice
 from typing import Any
 
 from belvedere import failpoints
-from belvedere.catalog import model
-from belvedere.catalog.catalog import Catalog, is_dropped
+from belvedere.catalog.catalog import Catalog
 from belvedere.codec import keyspace
 from belvedere.codec.record import encode_single_change
 from belvedere.config import Config
-from belvedere.errors import Corruption, Error, InvalidInput, Retry, Unavailable
+from belvedere.errors import Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.batch import BatchStore, Write
 from belvedere.txn.batch_atomic import log_chunks
+from belvedere.txn.batch_atomic.catalog_changes import (
+    CATALOG_PREFIX,
+    apply_catalog_changes,
+    merge_catalog_changes,
+    redefines_written_table,
+)
 from belvedere.txn.batch_atomic.created_objects import derive_rows_and_backfill
 from belvedere.txn.batch_atomic.group_sync import GroupSync, unknown_outcome
 from belvedere.txn.batch_atomic.participant_plan import (
@@ -59,7 +64,6 @@ from belvedere.txn.history.readers import NewestReader, OverlayReader, SnapshotR
 PREFIX = keyspace.ROW_PREFIX_BYTES
 HOUSEKEEPING_EVERY = 4096
 LOG_KEY = struct.Struct(">BQ")  # keyspace.log_key without its range check
-CATALOG_PREFIX = keyspace.row_prefix(model.CATALOG_RELATION)
 
 Changes = tuple[RowChange, ...]
 NO_ROWS: Rows = {}  # never added to
@@ -110,11 +114,12 @@ class BatchCommit:
             failpoints.hit("commit.before_section")
         self._enter_section()
         try:
-            if self._undo:
-                self._require_no_conflict(intent)
             catalog = self._visibility.written[2]
             if catalog is not intent[1][2]:
+                intent = merge_catalog_changes(intent, catalog, self._visibility.written[0])
                 self._require_same_objects(intent, catalog)
+            if self._undo:
+                self._require_no_conflict(intent)
             time = self._clock_us()
             append = self._append_transaction
             if len(intent[2]) >= log_chunks.COLUMNS_CHANGES_MIN:
@@ -368,15 +373,9 @@ class BatchCommit:
                     )
 
     def _require_same_objects(self, intent: Intent, catalog: Catalog) -> None:
-        planned = intent.snapshot.catalog.version
-        for relation in {change.relation for change in intent.changes}:
-            item = catalog.get(relation)
-            if relation >= model.FIRST_USER_ID and (
-                item is None or is_dropped(item) or item.version > planned
-            ):
-                raise _conflict_error(
-                    self.newest_snapshot.position, "a table it wrote was redefined"
-                )
+        """Raise Retry when a table that was written is not what it was."""
+        if redefines_written_table(intent, catalog):
+            raise _conflict_error(self.newest_snapshot.position, "a table it wrote was redefined")
 
     def _derive_single_row(
         self, plan: ParticipantPlan, changes: Changes, catalog: Catalog, derived: Rows
@@ -475,19 +474,6 @@ class BatchCommit:
             return self._store.get(first[0]) == first[1]
         except Error:
             return True
-
-
-def apply_catalog_changes(catalog: Catalog, changes: Sequence[RowChange]) -> Catalog:
-    """The catalog after the catalog rows among these changes."""
-    changed: dict[int, model.AnyObject | None] = {}
-    for change in changes:
-        if change.key.startswith(CATALOG_PREFIX):
-            stored = change.new if change.new is not None else change.old
-            if stored is None:
-                raise Corruption("a catalog change without a row")
-            item = model.decode(stored)
-            changed[item.id] = item if change.new is not None else None
-    return catalog.with_objects(changed)
 
 
 def _conflict_error(lost_to: int, detail: str) -> Retry:

@@ -36,6 +36,11 @@ def apply_edit(transaction: Transaction, edit: CatalogEdit) -> dict[int, model.A
     """Write what the edit changed, which is returned by id (None: removed). It takes effect, for
     all sessions at once, with the commit."""
     changed = edit.changed_objects()
+    if not changed:
+        return changed
+    head = changed[model.HEAD_ID]
+    assert isinstance(head, model.Head)
+    edit.before.reserved_ids.raise_to(head.next_id)  # no other edit gives these before the commit
     rows = model.encode_all(changed.values())
     keys = [CATALOG_KEY.encode((id_,)) for id_ in changed]
     for key, old, new in zip(keys, transaction.multi_get(keys), rows):
