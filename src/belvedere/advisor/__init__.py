@@ -8,6 +8,7 @@ In reading order; an entry uses only those before it:
     pricing/     what each would save, cost and store
     choice/      the set that is worth most
     forecast     what every statement would take with that set
+    checked_choice  that set, checked with plans of all queries
     advise       all of it, one after the other
     review       what the views that exist have saved and cost
     report/      the advice as text, JSON and HTML, with drawings

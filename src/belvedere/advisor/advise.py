@@ -5,7 +5,7 @@ Synergy's stages       rooted trees, candidate paths, views per query
 candidates             paths, joins, filtered joins, groups, whole queries, shared joins, indexes,
                        and other forms of them
 prices                 each candidate planned and counted, alone
-choice                 the set that is worth most, within the budget
+choice                 the set that is worth most, within the budget, and that plans then use
 forecast               every statement with all chosen views in the catalog
 """
 
@@ -21,6 +21,7 @@ from belvedere.advisor.candidates.query_views import list_query_views
 from belvedere.advisor.candidates.shared_views import list_shared_views
 from belvedere.advisor.candidates.table_indexes import list_table_indexes
 from belvedere.advisor.candidates.view_forms import list_view_forms
+from belvedere.advisor.checked_choice import CheckedChoice, choose_used_views
 from belvedere.advisor.choice.choose_views import ChoiceLimits, choose_views
 from belvedere.advisor.choice.dismissals import Dismissal, list_dismissals
 from belvedere.advisor.choice.objective import Choice, Objective, sum_bytes
@@ -94,13 +95,13 @@ def advise(database: AdvisedDatabase, request: AdviceRequest) -> Advice:
     units = CostUnits(measure_database_factor(database) if measured else 1.0)
     table = CandidateEstimator(database, workload, units).estimate_candidates(candidates)
     budget = float("inf") if request.budget_bytes is None else float(request.budget_bytes)
-    chosen = choose_views(table, ChoiceLimits(budget))
+    checked = choose_used_views(database, workload, table, ChoiceLimits(budget))
     needed = None
     if request.budget_bytes is not None:
         unlimited = choose_views(table, ChoiceLimits())
         wanted = sum_bytes(unlimited)
         needed = wanted if wanted > request.budget_bytes else None
-    return _make_advice(database, request, workload, stages, table, chosen, needed)
+    return _make_advice(database, request, workload, stages, checked, needed)
 
 
 def list_candidates(
@@ -132,10 +133,10 @@ def _make_advice(
     request: AdviceRequest,
     workload: BoundWorkload,
     stages: SynergyStages,
-    table: CostTable,
-    chosen: list[Choice],
+    checked: CheckedChoice,
     needed: int | None,
 ) -> Advice:
+    table, chosen = checked.table, checked.chosen
     objective = Objective(table)
     budget = float("inf") if request.budget_bytes is None else float(request.budget_bytes)
     return Advice(
