@@ -123,10 +123,28 @@ def test_the_option_refuses_another_process(shop: Path, owner: subprocess.Popen[
     assert refused.value.sqlstate == "55006"
 
 
-def test_another_durability_is_refused(shop: Path, owner: subprocess.Popen[str]) -> None:
-    with pytest.raises(belvedere.ProgrammingError, match="another durability") as refused:
-        belvedere.connect(str(shop), durability="off")
+@pytest.mark.parametrize("door", ["here", "in the owner"])
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"durability": "off"}, "durability"),
+        ({"memory_limit_mb": 64}, "memory_limit_mb"),
+        ({"config": belvedere.Config(lock_wait_ms_max=1)}, "lock_wait_ms_max"),
+    ],
+)
+def test_other_settings_than_those_of_the_open_store_are_refused(
+    request: pytest.FixtureRequest, shop: Path, door: str, given: dict[str, object], name: str
+) -> None:
+    if door == "here":
+        belvedere.connect(str(shop), autocommit=True)  # left open to the end of the test
+    else:
+        request.getfixturevalue("owner")
+    with pytest.raises(belvedere.ProgrammingError, match=f"another {name}") as refused:
+        belvedere.connect(str(shop), **given)  # type: ignore[arg-type]
     assert refused.value.sqlstate == "55006"
+    same = {"memory_limit_mb": 1024, "durability": "full", "config": belvedere.Config()}
+    with belvedere.connect(str(shop), **same) as con:  # type: ignore[arg-type]
+        assert con.execute("SELECT 1").fetchone() == (1,)
 
 
 @pytest.mark.parametrize("door", ["embedded", "remote"])

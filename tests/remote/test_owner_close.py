@@ -11,10 +11,12 @@ from typing import Any, cast
 import pytest
 
 import belvedere
+from belvedere import failpoints
 from belvedere.errors import Error
 from belvedere.interfaces import stores
 from belvedere.interfaces.remote import RemoteSession
 from belvedere.pipeline import Store
+from belvedere.remote.frames import CLOSED
 from tests.txn.deadline import until
 
 ENDLESS = "SELECT sum((a.v * b.v) % 7) FROM t AS a, t AS b WHERE a.v + b.v <> 17"
@@ -48,6 +50,56 @@ def test_close_ends_the_statement_of_a_peer(tmp_path: Path) -> None:
     assert failures[0].sqlstate in ("08006", "57014")
     with belvedere.connect(str(tmp_path / "shop.db"), allow_remote=False) as again:
         assert again.execute("SELECT count(*) FROM t").fetchall() == [(60000,)]
+
+
+def test_a_commit_under_way_is_answered(tmp_path: Path) -> None:
+    con = open_shop(tmp_path / "shop.db")
+    peer = RemoteSession(tmp_path / "shop.db", autocommit=False)
+    peer.execute("INSERT INTO t VALUES (0, 0)")
+    idle = RemoteSession(tmp_path / "shop.db")
+    (store,) = [one for one in stores._open_stores.values() if one.owner is not None]
+    owner = store.owner
+    assert owner is not None
+    reached, go = threading.Event(), threading.Event()
+
+    def wait_in_commit() -> None:
+        reached.set()
+        go.wait(30)
+
+    failpoints.arm("acknowledge.before", "call", call=wait_in_commit)
+    try:
+        committing = threading.Thread(target=peer.commit)
+        committing.start()
+        reached.wait(30)
+        closing = threading.Thread(target=con.close)
+        closing.start()
+        until(lambda: len(owner._peers) == 1)  # the idle one is gone: it closes
+        go.set()
+        committing.join()  # an error would be an unhandled exception of the thread
+        closing.join()
+    finally:
+        failpoints.disarm_all()
+    assert peer.transactions.open is None
+    with pytest.raises(Error) as refused:
+        peer.execute("SELECT 1")
+    assert (refused.value.sqlstate, refused.value.message) == ("08006", CLOSED)
+    assert refused.value.detail == "the statement was not run"
+    peer.close()
+    idle.close()
+    with belvedere.connect(str(tmp_path / "shop.db"), allow_remote=False) as again:
+        assert again.execute("SELECT count(*) FROM t").fetchall() == [(60001,)]
+
+
+def test_a_peer_in_a_transaction_is_told_that_it_is_lost(tmp_path: Path) -> None:
+    con = open_shop(tmp_path / "shop.db")
+    peer = RemoteSession(tmp_path / "shop.db", autocommit=False)
+    peer.execute("INSERT INTO t VALUES (0, 0)")
+    con.close()
+    with pytest.raises(Error) as refused:
+        peer.commit()
+    assert (refused.value.sqlstate, refused.value.message) == ("08006", CLOSED)
+    assert refused.value.detail == "the transaction is lost"
+    peer.close()
 
 
 def test_close_ends_the_wait_of_a_peer(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def connect(
     allow_remote: bool = True,
     create: bool = True,
     accept_data_loss: bool = False,
-    memory_limit_mb: int = 1024,
+    memory_limit_mb: int | None = None,
     config: Config | None = None,
     row_factory: RowFactory | None = None,
     json_values: bool = False,
@@ -74,8 +74,9 @@ def connect(
 
     The first process opens the store; a connection of another process goes through it, unless
     `allow_remote` is False: then it is refused (55006). With `read_only` the connection changes
-    nothing, whatever its statements say. `config` has the rarer settings of a store that is opened
-    by this call; its durability is that of the argument. `row_factory` and `json_values` can be
+    nothing, whatever its statements say. `config` has the rarer settings of the store; its durability
+    is that of the argument. A store that is open already keeps its `durability`, `memory_limit_mb`
+    and `config`: others are refused by name (55006), in another process too. `row_factory` and `json_values` can be
     changed later, at the connection.
     """
     try:
@@ -86,8 +87,10 @@ def connect(
             allow_remote=allow_remote,
             create=create,
             accept_data_loss=accept_data_loss,
-            memory_limit_mb=stores.check_memory_limit(memory_limit_mb),
-            config=Config() if config is None else stores.check_config(config),
+            memory_limit_mb=None
+            if memory_limit_mb is None
+            else stores.check_memory_limit(memory_limit_mb),
+            config=None if config is None else stores.check_config(config),
         )
         connection = Connection(*stores.open_session(stores.parse_address(url), options))
     except errors.Error as error:

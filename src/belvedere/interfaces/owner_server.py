@@ -12,6 +12,7 @@ import os
 import shutil
 import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Generator
 from pathlib import Path
@@ -25,6 +26,7 @@ from belvedere.errors import Error, InvalidInput
 from belvedere.interfaces.verbs.leases import LeaseTable
 from belvedere.interfaces.verbs.peer import Arguments, Peer, ServedStore, Stream, Upload
 from belvedere.remote.frames import (
+    CLOSED,
     SOCKET_FILE,
     Failure,
     Reply,
@@ -41,6 +43,8 @@ IDLE_CHECK_S = 30.0
 """How often leases that peers no longer use are released."""
 ACCEPT_AGAIN_S = 0.1
 CANCEL_EVERY_S = 0.1
+CLOSE_PATIENCE_S = 5.0
+"""How long requests under way may take when the owner closes, before they are canceled."""
 STAGING = "staging"
 WORK_DIRECTORY = "pipeline"
 """The directory in which jobs that backfill views have theirs."""
@@ -59,7 +63,7 @@ class OwnerServer:
         shutil.rmtree(directory / STAGING, ignore_errors=True)  # parts of jobs that are no more
         self._path = directory / SOCKET_FILE
         self._path.unlink(missing_ok=True)
-        self._connections: set[socket.socket] = set()
+        self._connections: dict[socket.socket, Peer] = {}
         self._peers: dict[threading.Thread, Peer] = {}
         self._mutex = threading.Lock()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -83,17 +87,24 @@ class OwnerServer:
             inherited.close()
 
     def close(self) -> None:
-        """Disconnect all peers, cancel their statements, wait for what cannot be canceled, and
-        release the leases."""
+        """Disconnect all peers: what they have asked is answered, new requests are refused. What
+        takes longer than CLOSE_PATIENCE_S is canceled. Then release the leases."""
         self._serving.closing.set()
         _shut_down(self._listener)
         self._listener.close()
         self._thread.join()
         with self._mutex:
             peers = dict(self._peers)
+            for connection, peer in self._connections.items():
+                if not peer.answers_request:  # its thread waits for a request: it is to wake up
+                    _shut_down(connection, socket.SHUT_RD)
+        peers.pop(threading.current_thread(), None)
+        deadline = time.monotonic() + CLOSE_PATIENCE_S
+        for thread in peers:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        with self._mutex:
             for connection in self._connections:
                 _shut_down(connection)
-        peers.pop(threading.current_thread(), None)
         for thread, peer in peers.items():
             while thread.is_alive():
                 peer.cancel()  # again and again: a statement may be about to begin
@@ -119,7 +130,7 @@ class OwnerServer:
         peer = Peer(self._serving)
         thread = threading.Thread(target=self._serve_peer, args=(connection, peer), daemon=True)
         with self._mutex:
-            self._connections.add(connection)
+            self._connections[connection] = peer
             self._peers[thread] = peer
         try:
             thread.start()
@@ -128,14 +139,23 @@ class OwnerServer:
 
     def _forget_peer(self, connection: socket.socket, thread: threading.Thread) -> None:
         with self._mutex:
-            self._connections.discard(connection)
+            self._connections.pop(connection, None)
             self._peers.pop(thread, None)
         connection.close()
 
     def _serve_peer(self, connection: socket.socket, peer: Peer) -> None:
         try:
+            closing = self._serving.closing
             while (data := _wait_for_request(connection, peer)) is not None:
+                peer.answers_request = True  # before the look at `closing`: see `close`
+                if closing.is_set():
+                    break
                 self._answer_request(connection, peer, data)
+                peer.answers_request = False
+                if closing.is_set():
+                    break
+            if closing.is_set():
+                send_message(connection, Reply(failure=Failure(CLOSED, "08006")))
         except Error as error:
             with contextlib.suppress(OSError):  # the peer may have disconnected
                 send_message(connection, Reply(failure=failure_from_error(error)))
@@ -239,6 +259,6 @@ class _UploadReader:
         return self._source.broken
 
 
-def _shut_down(connection: socket.socket) -> None:
+def _shut_down(connection: socket.socket, how: int = socket.SHUT_RDWR) -> None:
     with contextlib.suppress(OSError):  # a listener is never connected
-        connection.shutdown(socket.SHUT_RDWR)
+        connection.shutdown(how)

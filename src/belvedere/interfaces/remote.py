@@ -28,7 +28,7 @@ from belvedere.interfaces.verbs.wire import batch_to_rows, bytes_to_batch, parse
 from belvedere.pipeline.store.client import Store
 from belvedere.plan.fields import Fields
 from belvedere.remote.client import HUNG_UP, OwnerConnection, SentRows, ask_owner_once
-from belvedere.remote.frames import Request
+from belvedere.remote.frames import CLOSED, Request
 from belvedere.session.context.notices import Notices
 from belvedere.session.context.result import Result
 from belvedere.types import Row
@@ -77,7 +77,7 @@ class RemoteSession:
         opened = self._conversation.ask_owner(Request("open_session", arguments))
         self._key: str = opened["key"]
         self.owner_pid: int = opened["pid"]
-        self.durability: str = opened["durability"]
+        self.store_settings: dict[str, Any] = opened["settings"]
         forks.track_handle(self)
 
     # -- what a door uses ---------------------------------------------------------------------
@@ -218,10 +218,13 @@ class RemoteSession:
             self._update_state(self._conversation.ask_owner(Request("session_state")))
             return
         self._conversation.close()
-        if request.verb == "commit":
+        lost = self.transactions.open is not None
+        if error.message == CLOSED:
+            error.detail = "the transaction is lost" if lost else "the statement was not run"
+        elif request.verb == "commit":
             error.sqlstate = "08007"
             error.detail = "it is not known whether the transaction was committed"
-        elif self.transactions.open is not None:
+        elif lost:
             error.detail = "the transaction is lost"
         elif request.verb == "run":
             error.detail = "it is not known whether the statement took effect"

@@ -12,11 +12,11 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from belvedere.config import Config, Durability
@@ -32,6 +32,7 @@ from belvedere.session.session import Session
 logging.getLogger("belvedere").addHandler(logging.NullHandler())
 _LOG = logging.getLogger("belvedere.store")
 
+MEMORY_LIMIT_MB = 1024
 OWNER_WAIT_S = 30.0
 """How long a process that has locked the store may take until it accepts connections."""
 _POLL_S = 0.02
@@ -79,9 +80,10 @@ class OpenOptions:
     allow_remote: bool = True
     create: bool = True
     accept_data_loss: bool = False
-    memory_limit_mb: int = 1024
-    config: Config = field(default_factory=Config)
-    """Of a store that is opened; its durability is the one above."""
+    memory_limit_mb: int | None = None
+    """None: as the store was opened with, or MEMORY_LIMIT_MB."""
+    config: Config | None = None
+    """None: as the store was opened with, or the defaults. Its durability is the one above."""
 
 
 def open_session(
@@ -134,9 +136,11 @@ def _open_remote_session(path: Path, options: OpenOptions) -> RemoteSession | No
         if error.sqlstate.startswith("08"):
             return None
         raise
-    if options.durability not in (None, session.durability):
+    try:
+        _require_same_settings(options, session.store_settings)
+    except InvalidInput:
         session.close()
-        raise _durability_error(session.durability, options)
+        raise
     _LOG.info("connected to %s through process %d", path, session.owner_pid)
     return session
 
@@ -155,8 +159,8 @@ def acquire_store(path: str, options: OpenOptions) -> OpenStore:
         found = _open_stores.get(path)
         if found is None:
             found = _open_stores[path] = _open_store(path, options)
-        elif options.durability not in (None, found.durability):
-            raise _durability_error(found.durability.value, options)
+        else:
+            _require_same_settings(options, found.shared.describe_store_settings())
         found.users += 1
         return found
 
@@ -167,14 +171,19 @@ def find_open_store(path: str) -> OpenStore | None:
         return _open_stores.get(path)
 
 
-def _durability_error(found: str, options: OpenOptions) -> InvalidInput:
-    assert options.durability is not None
-    return InvalidInput(
-        "store is already open with another durability",
-        sqlstate=_IN_USE,
-        open=found,
-        wanted=options.durability.value,
-    )
+def _require_same_settings(options: OpenOptions, opened: Mapping[str, Any]) -> None:
+    """55006 for an option of the whole store that is another one than it was opened with."""
+    wanted = {} if options.config is None else asdict(options.config)
+    wanted |= {"durability": options.durability, "memory_limit_mb": options.memory_limit_mb}
+    for name, value in wanted.items():
+        if value is not None and value != opened[name]:
+            raise InvalidInput(
+                f"store is already open with another {name}",
+                sqlstate=_IN_USE,
+                hint="leave it out, or close the other connections first",
+                open=opened[name],
+                wanted=value,
+            )
 
 
 def release_store(store: OpenStore) -> None:
@@ -212,7 +221,7 @@ def _close_all() -> None:
 
 
 def _open_store(path: str, options: OpenOptions) -> OpenStore:
-    config = replace(options.config, durability=options.durability or Durability.FULL)
+    config = replace(options.config or Config(), durability=options.durability or Durability.FULL)
     in_memory, on_hbase = path.startswith(MEMORY), is_hbase_url(path)
     if on_hbase and config.durability is not Durability.FULL:
         raise Unsupported("durability 'off' on HBase", hint="leave durability at 'full'")
@@ -221,7 +230,7 @@ def _open_store(path: str, options: OpenOptions) -> OpenStore:
         config,
         create=options.create,
         accept_data_loss=options.accept_data_loss,
-        memory_limit_mb=options.memory_limit_mb,
+        memory_limit_mb=options.memory_limit_mb or MEMORY_LIMIT_MB,
     )
     owned = not in_memory and not on_hbase
     owner = OwnerServer(database, shared, Path(path)) if owned else None

@@ -15,6 +15,7 @@ import msgspec
 from belvedere import forks
 from belvedere.errors import Unavailable
 from belvedere.remote.frames import (
+    CLOSED,
     SOCKET_FILE,
     Reply,
     Request,
@@ -144,7 +145,10 @@ class OwnerConnection:
         data = receive_message(self._connection)
         if data is None:
             raise Unavailable(HUNG_UP, sqlstate="08006")
-        return msgspec.msgpack.decode(data, type=Reply)
+        reply = msgspec.msgpack.decode(data, type=Reply)
+        if reply.failure is not None and reply.failure.message == CLOSED:
+            raise error_from_failure(reply.failure)  # the last reply: the exchange stays broken
+        return reply
 
     @contextlib.contextmanager
     def _exchange(self, *, ends: bool = True) -> Iterator[None]:
@@ -153,6 +157,8 @@ class OwnerConnection:
         try:
             yield
         except OSError as error:
+            with contextlib.suppress(OSError):
+                self._receive_reply()  # what the owner said before it hung up
             raise Unavailable(HUNG_UP, sqlstate="08006", detail=str(error)) from error
         self.broken = not ends
 

@@ -29,6 +29,8 @@ from belvedere.errors import Error, InvalidInput, Unavailable
 FRAME_BYTES_MAX = 1024 * 1024
 DATA_BYTES_MAX = 4 * 1024 * 1024
 SOCKET_FILE = "owner.sock"
+CLOSED = "the process that had the store open has closed it"
+"""What an owner that closes answers to a request that it does not begin, and tells idle peers."""
 _LENGTH = struct.Struct(">I")
 _KINDS: dict[str, type[Error]] = {
     kind.__name__: kind

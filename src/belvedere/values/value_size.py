@@ -40,5 +40,5 @@ def require_value_size(size: int) -> None:
             "a value needs more memory than a statement may use",
             sqlstate="53200",
             hint="raise memory_limit_mb of the connection, or make smaller values",
-            limit_mb=_current.limit // 2**20,
+            limit_bytes=_current.limit,
         )

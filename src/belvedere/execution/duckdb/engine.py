@@ -123,7 +123,7 @@ class DuckEngine:
             for batch in reader:
                 size += batch.nbytes
                 if size > bytes_max:
-                    raise over_limit(bytes_max)
+                    raise over_limit(self._memory_limit_mb * 2**20)
                 batches.append(batch)
         except (pa.ArrowException, OSError) as error:  # what DuckDB raises while it is read
             raise self._duckdb.Error(str(error)) from error

@@ -61,6 +61,7 @@ class Peer:
     served_store: ServedStore
     _session: Session | None = field(default=None, init=False)
     _key: str | None = field(default=None, init=False)
+    answers_request: bool = field(default=False, init=False)
     subscription: Subscription | None = field(default=None, init=False)
     streams: dict[int, QueryStream] = field(default_factory=dict, init=False)
     _streams_opened: int = field(default=0, init=False)

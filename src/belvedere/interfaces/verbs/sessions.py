@@ -46,8 +46,8 @@ def open_session(peer: Peer, arguments: Arguments) -> dict[str, Any]:
         autocommit=bool(arguments.get_number("autocommit")),
         read_only=bool(arguments.get_number("read_only")),
     )
-    durability = peer.database.config.durability.value
-    return {"key": key, "pid": os.getpid(), "durability": durability}
+    settings = peer.served_store.shared.describe_store_settings()
+    return {"key": key, "pid": os.getpid(), "settings": settings}
 
 
 def configure_session(peer: Peer, arguments: Arguments) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.execution.duckdb.engine import DuckEngine
@@ -48,6 +49,11 @@ class SharedState:
             host, self.get_published_reader, host.engine.shared_samples
         )
         self.rewrites = RewritePlanner(host.views.registry, self.table_statistics)
+
+    def describe_store_settings(self) -> dict[str, Any]:
+        """What all connections to the open store have in common, by the names of options."""
+        limit_mb = self.memory_limit_bytes // 2**20
+        return {**asdict(self.host.config), "memory_limit_mb": limit_mb}
 
     def _create_columnar_cache(self) -> ColumnarCache:
         from belvedere.execution.duckdb.columnar_cache import CacheBudget, ColumnarCache  # heavy
