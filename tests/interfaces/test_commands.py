@@ -32,6 +32,28 @@ def test_the_demo_tells_its_story_and_leaves_a_store_that_can_be_dumped(tmp_path
     assert "row spent (1, 'customer 1') -> {id: 1, name: 'customer 1'} amounts" in dumped.stdout
 
 
+def test_a_store_that_is_made_by_a_wrong_name_is_told(tmp_path: Path) -> None:
+    shop = str(tmp_path / "typo.db")
+    first, second = (run("shell", shop, "-c", "SELECT 1") for _ in range(2))
+    assert f"made {shop}" in first.stderr
+    assert second.stderr == ""
+
+
+def test_a_server_that_cannot_begin_leaves_no_store(tmp_path: Path) -> None:
+    shop = tmp_path / "typo.db"
+    told = run("serve", str(shop), "--socket", str(tmp_path / "none"))
+    assert told.returncode == 1
+    assert "socket cannot be opened" in told.stderr
+    assert not shop.exists()
+
+
+def test_a_server_on_a_store_in_use_says_what_to_do(tmp_path: Path) -> None:
+    with belvedere.connect(str(tmp_path / "shop.db")):
+        told = run("serve", str(tmp_path / "shop.db"), "--socket", str(tmp_path))
+    assert told.returncode == 1
+    assert "close it there, and connect to the server" in told.stderr
+
+
 def test_a_backup_is_restored_to_an_earlier_position(tmp_path: Path) -> None:
     shop, copy, again = (str(tmp_path / name) for name in ("shop.db", "copy", "again.db"))
     with belvedere.connect(shop) as connection:

@@ -60,6 +60,10 @@ _CHOICES = {
 _TRUTH = {"on": "true", "off": "false", "1": "true", "0": "false", "yes": "true", "no": "false"}
 
 
+CLOSE = "close"
+"""The schedule of a view without one, as `belvedere.views` shows it and `max_lag` takes it."""
+
+
 class Maintenance(enum.StrEnum):
     IMMEDIATE = "immediate"
     DEFERRED = "deferred"
@@ -141,14 +145,7 @@ def form_of(options: ViewOptions, index: IndexColumns | None) -> ViewForm:
 
 def check_options(texts: Mapping[str, str]) -> ViewOptions:
     """Check the options of WITH (..) or SET (..); 22023 for an option that no view has."""
-    for name in texts:
-        if name not in OPTION_NAMES:
-            raise InvalidInput(
-                "unknown option of a materialized view",
-                sqlstate="22023",
-                hint="known are " + ", ".join(OPTION_NAMES),
-                name=name,
-            )
+    check_option_names(texts)
     options = parse_options(texts)
     if options.maintenance is Maintenance.IMMEDIATE and texts.keys() & set(SCHEDULE_NAMES):
         raise InvalidInput(
@@ -159,11 +156,24 @@ def check_options(texts: Mapping[str, str]) -> ViewOptions:
     return options
 
 
+def check_option_names(names: Iterable[str]) -> None:
+    """22023 for an option that no view has."""
+    for name in names:
+        if name not in OPTION_NAMES:
+            raise InvalidInput(
+                "unknown option of a materialized view",
+                sqlstate="22023",
+                hint="known are " + ", ".join(OPTION_NAMES),
+                name=name,
+            )
+
+
 def parse_options(texts: Mapping[str, str]) -> ViewOptions:
     """Parse the texts of options; 22023 for a text that is not valid."""
     local, colocated, strict = _parse_form(texts)
+    texts = {k: v for k, v in texts.items() if (k, v.lower()) != ("max_lag", CLOSE)}
     return ViewOptions(
-        texts=dict(texts),
+        texts=texts,
         local=local,
         colocated=colocated,
         strict=strict,

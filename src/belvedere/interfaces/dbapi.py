@@ -74,10 +74,10 @@ def connect(
 
     The first process opens the store; a connection of another process goes through it, unless
     `allow_remote` is False: then it is refused (55006). With `read_only` the connection changes
-    nothing, whatever its statements say. `config` has the rarer settings of the store; its durability
-    is that of the argument. A store that is open already keeps its `durability`, `memory_limit_mb`
-    and `config`: others are refused by name (55006), in another process too. `row_factory` and `json_values` can be
-    changed later, at the connection.
+    nothing, whatever its statements say. `config` has the rarer settings of the store; its
+    durability is that of the argument. A store that is open keeps its `durability`,
+    `memory_limit_mb` and `config`: others are refused by name (55006), in another process too.
+    `row_factory` and `json_values` can be changed later, at the connection.
     """
     try:
         options = stores.OpenOptions(

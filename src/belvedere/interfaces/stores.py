@@ -241,6 +241,14 @@ def _open_store(path: str, options: OpenOptions) -> OpenStore:
     return OpenStore(path, database, shared, config.durability, owner, statements)
 
 
+def is_new_directory(url: str) -> bool:
+    """Whether the address is a directory in which nothing is yet: connecting makes a store."""
+    if url.startswith(MEMORY) or "://" in url:
+        return False
+    path = Path(url)
+    return not path.exists() or (path.is_dir() and not any(path.iterdir()))
+
+
 def parse_address(url: object) -> str:
     """The address of a store as text. None, or "", is no directory: a setting that is missing."""
     text = os.fspath(url) if isinstance(url, os.PathLike) else url

@@ -42,6 +42,21 @@ def test_a_subscriber_resumes_where_it_stopped(table: belvedere.Connection) -> N
         assert second.poll() == []
 
 
+def test_what_was_read_goes_on_without_a_gap(table: belvedere.Connection) -> None:
+    table.execute("INSERT INTO t VALUES (1, 'x')")
+    rows = Counter(table.execute("SELECT * FROM t").fetchall())
+    start = table.token
+    table.execute("INSERT INTO t VALUES (2, 'y')")
+    table.execute("DELETE FROM t WHERE id = 1")
+    with table.subscribe("t", start, timeout_s=0) as changes:
+        for _, row, weight in changes:
+            rows[row] += weight
+    assert +rows == Counter(table.execute("SELECT * FROM t").fetchall())
+    with pytest.raises(belvedere.Error) as refused:
+        table.subscribe("t", "nonsense")
+    assert refused.value.sqlstate == "22023"
+
+
 def test_the_sum_of_all_changes_is_the_table(table: belvedere.Connection) -> None:
     table.execute("CREATE TABLE bag (a int, b int)")  # without a key
     table.execute("INSERT INTO bag SELECT g % 3, g FROM generate_series(1, 50) AS g")

@@ -97,7 +97,7 @@ class AsyncConnection:
         )
 
     async def subscribe(
-        self, name: str, from_position: int | None = None, *, timeout_s: float | None = None
+        self, name: str, from_position: int | str | None = None, *, timeout_s: float | None = None
     ) -> AsyncSubscription:
         """The changes of a table or materialized view, as they are committed."""
         found = await self._worker.run_call(lambda: self._connection.subscribe(name, from_position))

@@ -196,15 +196,16 @@ class Connection:
                 raise translate_error(error) from None
 
     def subscribe(
-        self, view: str, from_position: int | None = None, *, timeout_s: float | None = None
+        self, view: str, from_position: int | str | None = None, *, timeout_s: float | None = None
     ) -> Subscription:
-        """The changes of a table or materialized view after a position, or from now on: an iterator
-        of (position, row, weight). It ends after `timeout_s` without a change; None: it waits."""
+        """The changes of a table or materialized view after a position, after that of a token, or
+        from now on: an iterator of (position, row, weight). It ends after `timeout_s` without a
+        change; None: it waits."""
         with self._lock:
             self._require_open()
             require_relation_name(view)
             require_seconds(timeout_s)
-            if from_position is not None:
+            if from_position is not None and not isinstance(from_position, str):
                 from_position = require_integer("a position", from_position)
             try:
                 return open_door_subscription(self._session, view, from_position, timeout_s)

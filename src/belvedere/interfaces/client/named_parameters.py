@@ -54,7 +54,9 @@ def number_parameters(text: str) -> NumberedStatement:
     for colon, word in pairwise(tokens):
         if colon.kind == PARAMETER:
             raise InvalidInput(
-                "statement mixes :name with other parameters",
+                "statement mixes :name with other parameters"
+                if ":" in text
+                else "a mapping was given for the values of ? or $1",
                 sqlstate="42601",
                 position=colon.start + 1,
                 hint="give a sequence of values for ? and $1, a mapping for :name",

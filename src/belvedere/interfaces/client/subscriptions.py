@@ -24,16 +24,16 @@ POLL_MS_MAX = 250
 
 
 def open_door_subscription(
-    session: Session | RemoteSession, view: str, from_position: int | None, timeout_s: float | None
+    session: Session | RemoteSession, view: str, start: int | str | None, timeout_s: float | None
 ) -> Subscription:
     if isinstance(session, Session):
         read_only = session.transactions.always_read_only
         own = Session(session.shared, read_only=read_only)
-        return open_subscription(own, view, from_position, timeout_s, translate_error)
+        return open_subscription(own, view, start, timeout_s, translate_error)
     conversation = OwnerConnection(session.directory, timeout_s=None)
     arguments = {
         "view": view,
-        "from_position": from_position,
+        "from_token" if isinstance(start, str) else "from_position": start,
         "read_only": int(session.read_only),
     }
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import shutil
 import signal
 import ssl
 import sys
@@ -16,7 +17,12 @@ from belvedere.errors import Error
 from belvedere.interfaces.server.authentication import load_certificate_hash
 from belvedere.interfaces.server.listener import MAX_CONNECTIONS, Endpoints, Listener
 from belvedere.interfaces.server.login import LoginPolicy
-from belvedere.interfaces.stores import OpenOptions, acquire_store, release_store
+from belvedere.interfaces.stores import (
+    OpenOptions,
+    acquire_store,
+    is_new_directory,
+    release_store,
+)
 from belvedere.kv.hbase.url import is_hbase_url, parse_url
 
 DEFAULT_PORT = 5432
@@ -64,6 +70,10 @@ def serve(
             stop,
         )
     except Error as error:
+        if error.sqlstate == "55006":
+            error.hint = (
+                "a server opens the store itself: close it there, and connect to the server"
+            )
         typer.echo(f"belvedere: {error}", err=True)
         raise typer.Exit(1) from error
 
@@ -77,10 +87,15 @@ def _serve_until_signal(
 ) -> None:
     directory = Path(path).resolve()
     on_hbase = is_hbase_url(path)
+    is_new = is_new_directory(path)
     store = acquire_store(path if on_hbase else str(directory), OpenOptions(allow_remote=False))
+    serves = False
     try:
         name = parse_url(path).namespace if on_hbase else directory.stem
         listener = Listener(store.shared, name, endpoints, policy, connections_max=max_connections)
+        serves = True
+        if is_new:
+            print(f"there was no store: made {path}", flush=True)
         print(
             f"serving {path}: psql -h {endpoints.directory} -p {endpoints.socket_port} {name}",
             flush=True,
@@ -94,6 +109,8 @@ def _serve_until_signal(
         listener.close()
     finally:
         release_store(store)
+        if is_new and not serves:
+            shutil.rmtree(directory)  # a store that nobody has used
 
 
 def _parse_address(text: str) -> tuple[str, int]:

@@ -35,11 +35,14 @@ def shell(
 ) -> None:
     if command and file:
         raise typer.BadParameter("-c and -f do not go together")
+    is_new = stores.is_new_directory(path)
     try:
         connection = _open_connection(path, durability, accept_data_loss)
     except Error as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(1) from error
+    if is_new:
+        print(f"there was no store: made {path}", file=sys.stderr)
     with connection:
         made = Shell(connection, form, sys.stdout, sys.stderr)
         try:

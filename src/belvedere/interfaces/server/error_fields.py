@@ -19,7 +19,8 @@ def build_error(error: BaseException, *, fatal: bool = False) -> bytes:
     severity = "FATAL" if fatal else "ERROR"
     if not isinstance(error, Error):
         return _build_report(b"E", severity, _INTERNAL, f"internal error: {error!r}"[:2000])
-    facts = {name: value for name, value in error.facts.items() if name not in _NAMED}
+    # Fields of their own say what an existing object is called: clients show only the message.
+    facts = error.facts
     message = error.message
     if facts:
         message += " (" + ", ".join(f"{name}={value}" for name, value in facts.items()) + ")"

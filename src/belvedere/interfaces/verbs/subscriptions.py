@@ -1,6 +1,6 @@
 """Verbs of a subscription to a view from another process: one subscription for each peer.
 
-subscribe   view, from_position     the position it begins after
+subscribe   view, from_position | from_token     the position it begins after
 poll        milliseconds            the changes since, and the position reached
 """
 
@@ -20,7 +20,8 @@ from belvedere.session.session import Session
 
 def subscribe_to_view(peer: Peer, arguments: Arguments) -> int:
     session = Session(peer.served_store.shared, read_only=bool(arguments.get_number("read_only")))
-    view, start = arguments.get_text("view"), arguments.optional_number("from_position")
+    view, position = arguments.get_text("view"), arguments.optional_number("from_position")
+    start = arguments.optional_text("from_token") if position is None else position
     peer.subscription = open_subscription(session, view, start)
     return peer.subscription.position
 

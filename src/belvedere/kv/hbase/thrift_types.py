@@ -25,7 +25,7 @@ def load_types() -> Any:
         import thriftpy2  # heavy
     except ImportError:
         raise Unsupported(
-            "hbase:// stores without the package thriftpy2",
+            "hbase:// needs the package thriftpy2",
             hint="pip install 'belvedere[hbase]'",
         ) from None
     return thriftpy2.load(str(IDL_FILE), module_name="belvedere_hbase_thrift")

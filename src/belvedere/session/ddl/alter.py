@@ -65,8 +65,8 @@ def apply_alter_statement(session: Session, edit: CatalogEdit, statement: d.Alte
             move_relation_to_schema(edit, item, action.schema)
         elif isinstance(found, Table):
             apply_table_action(session, edit, edit.catalog.table(found.id), action)
-        elif isinstance(found, View) and isinstance(action, d.SetOptions):
-            create.apply_view_options(session, edit, found, dict(action.options))
+        elif isinstance(found, View) and isinstance(action, d.SetOptions | d.ResetOptions):
+            create.apply_view_options(session, edit, found, action)
             view_indexes.switch_index_maintenance(session, before, edit, found.id)
         else:
             raise Unsupported(f"ALTER {statement.kind.upper()}", action=type(action).__name__)

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import AnyObject, Maintenance, ObjectState, View, ViewKind
-from belvedere.catalog.view_options import SCHEDULE_NAMES, ViewOptions, check_options, form_of
+from belvedere.catalog.view_options import (
+    SCHEDULE_NAMES,
+    ViewOptions,
+    check_option_names,
+    check_options,
+    form_of,
+)
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
@@ -307,11 +313,11 @@ def _await_build_or_create(session: Session, statement: d.CreateMaterializedView
 
 
 def apply_view_options(
-    session: Session, edit: CatalogEdit, view: View, options: dict[str, str]
+    session: Session, edit: CatalogEdit, view: View, action: d.SetOptions | d.ResetOptions
 ) -> None:
-    """ALTER MATERIALIZED VIEW .. SET (maintenance = ..), online: the commit brings the state to its
+    """ALTER MATERIALIZED VIEW .. SET and RESET, online: the commit brings the state to its
     position. A deferred view is caught up first, so that little is left for the commit."""
-    merged = merge_and_check_alter_options(session, view, options)
+    merged = merge_and_check_alter_options(session, view, action)
     deferred_before = view.maintenance is Maintenance.DEFERRED
     if deferred_before and merged.maintenance is Maintenance.IMMEDIATE:
         session.host.views.catch_up_view(view)
@@ -319,16 +325,26 @@ def apply_view_options(
 
 
 def merge_and_check_alter_options(
-    session: Session, view: View, given: dict[str, str]
+    session: Session, view: View, action: d.SetOptions | d.ResetOptions
 ) -> ViewOptions:
     """The options of a view after ALTER."""
     if view.kind is ViewKind.INDEX:
         raise Unsupported("options of an index", hint="drop it and create it again")
     # With what no user writes: a view that is to replace another is refused here.
-    options = check_options(_apply_altered_options(view.stored_options, given))
+    if isinstance(action, d.ResetOptions):
+        options = check_options(_drop_reset_options(view.stored_options, action.names))
+    else:
+        options = check_options(_apply_altered_options(view.stored_options, dict(action.options)))
     if form_of(options, view.index) != view.form:
         raise Unsupported("another form of a view", hint="use CREATE OR REPLACE MATERIALIZED VIEW")
     return options
+
+
+def _drop_reset_options(before: dict[str, str], names: tuple[str, ...]) -> dict[str, str]:
+    """The options of a view after RESET: an immediate one has no schedule."""
+    check_option_names(names)
+    gone = {*names, *(SCHEDULE_NAMES if "maintenance" in names else ())}
+    return {name: text for name, text in before.items() if name not in gone}
 
 
 def _apply_altered_options(before: dict[str, str], given: dict[str, str]) -> dict[str, str]:

@@ -95,9 +95,9 @@ def alter_needs_view_rebuild(session: Session, statement: d.Alter) -> bool:
     if not isinstance(found, View) or len(statement.actions) != 1:
         return False
     (action,) = statement.actions
-    if not isinstance(action, d.SetOptions):
+    if not isinstance(action, d.SetOptions | d.ResetOptions):
         return False
-    wanted = create.merge_and_check_alter_options(session, found, dict(action.options))
+    wanted = create.merge_and_check_alter_options(session, found, action)
     return wanted.maintenance is not found.maintenance
 
 
@@ -105,9 +105,9 @@ def switch_maintenance_by_rebuild(session: Session, statement: d.Alter) -> Resul
     schema = statement.name.schema or "public"
     old = session.catalog.require_relation(View, statement.name.name, schema)
     (action,) = statement.actions
-    assert isinstance(action, d.SetOptions)
+    assert isinstance(action, d.SetOptions | d.ResetOptions)
     session.transactions.require_nothing_open("alter materialized view")
-    options = create.merge_and_check_alter_options(session, old, dict(action.options))
+    options = create.merge_and_check_alter_options(session, old, action)
     if [field.type for field in _bind_definition_fields(session.catalog, old)] != [
         c.type for c in old.columns
     ]:

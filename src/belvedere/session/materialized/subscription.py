@@ -170,6 +170,8 @@ def open_view_subscription(
     """The changes of a view after a position (None: from now on). A view without a changefeed gets
     one from now on."""
     schema, _, last = name.rpartition(".")
+    if session.host.catalog.find_relation(last, schema or "public") is None:
+        raise InvalidInput("table or materialized view does not exist", sqlstate="42P01", name=name)
     view = session.host.catalog.require_relation(View, last, schema or "public")
     if view.options.keep_changes is None:
         session.transactions.require_writable("begin to keep the changes of a view")
@@ -208,7 +210,7 @@ def require_position_retained(kept: int, position: int, view: View) -> None:
         raise InvalidInput(
             "position is no longer kept for this view",
             sqlstate="22023",
-            hint="read the view, and subscribe from the position it was read at",
+            hint="read the view with freshness 'latest', and subscribe from con.token",
             view=view.name,
             position_wanted=position,
             first=kept,

@@ -83,11 +83,13 @@ class TableSubscription(StoreSubscription):
 def open_subscription(
     session: Session,
     name: str,
-    from_position: int | None = None,
+    start: int | str | None = None,
     timeout_s: float | None = None,
     shown: Callable[[Error], Exception] = lambda error: error,
 ) -> Subscription:
-    """The changes of a table or a materialized view after a position (None: from now on)."""
+    """The changes of a table or a materialized view after a position, or that of a token (None:
+    from now on)."""
+    from_position = session.host.token_to_position(start) if isinstance(start, str) else start
     schema, _, last = name.rpartition(".")
     table = session.host.catalog.find_relation(last, schema or "public")
     if table is None:
@@ -115,7 +117,7 @@ def require_log_retained(session: Session, position: int, table: Table) -> None:
         raise InvalidInput(
             "position is no longer in the log",
             sqlstate="22023",
-            hint="read the table, and subscribe from the position it was read at",
+            hint="read the table, and subscribe from con.token",
             table=table.name,
             position_wanted=position,
             first=first - 1,

@@ -13,6 +13,7 @@ of each view that a user made, and of each that exists only to maintain others.
 | auxiliaries | indexes and views that exist for it |
 | owner | what maintains the group, when it is not the worker |
 | last_verify, error | the last result of VERIFY; the error that stops its maintenance |
+| kind | view, or index: of a view, or of a table with options |
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ FIELDS = (
     Field("last_verify", TEXT),
     Field("error", TEXT),
     Field("definition", TEXT),
+    Field("kind", TEXT),
 )
 
 
@@ -104,6 +106,7 @@ def _list_status_rows(session: Session, *, auxiliary: bool) -> Iterator[Row]:
                 host.views.deferred.verified.get(view.id),
                 None if error is None else str(error),
                 view.definition,
+                "index" if view.index is not None else "view",
             )
 
 

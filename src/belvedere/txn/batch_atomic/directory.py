@@ -71,6 +71,14 @@ def refuse_unfinished(directory: Path) -> None:
             )
 
 
+def _find_store_hint(directory: Path, backup: bool) -> str:
+    if backup:
+        return "make a store of it with `belvedere restore`"
+    if not directory.exists():
+        return "the directory does not exist: belvedere.connect makes a store there"
+    return "name a directory that belvedere made"
+
+
 def read_identity(directory: Path, name: str = IDENTITY_FILE) -> Identity:
     path = directory / name
     try:
@@ -80,9 +88,7 @@ def read_identity(directory: Path, name: str = IDENTITY_FILE) -> Identity:
         raise InvalidInput(
             "a backup cannot be opened" if backup else "not a belvedere store",
             sqlstate="58P01",
-            hint="make a store of it with `belvedere restore`"
-            if backup
-            else "name a directory that belvedere made, or one that does not exist yet",
+            hint=_find_store_hint(directory, backup),
             path=str(directory),
         ) from None
     try:

@@ -275,7 +275,7 @@ def _timeout_error(resource: Resource, queue: _Queue, wait_ms: int) -> Unavailab
         "lock wait timed out",
         sqlstate="55P03",
         detail=f"held by {holders}",
-        hint="try again, or raise lock_timeout",
+        hint="try again, or raise lock_timeout" if wait_ms else "try again, or leave out NOWAIT",
         kind=_kind_of(resource),
         wait_ms=wait_ms,
     )

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import ObjectState, View
+from belvedere.catalog.view_options import Backfill
 from belvedere.errors import Unavailable
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -70,6 +71,9 @@ def require_readable_view(view: View) -> None:
         raise Unavailable(
             "view cannot be read in its present state",
             sqlstate="55000",
+            hint="fill it with `belvedere pipeline backfill`"
+            if view.options.backfill is Backfill.LATER
+            else "it is being filled: try again when it is ready (belvedere.views)",
             name=view.name,
             state=view.state.value,
         )

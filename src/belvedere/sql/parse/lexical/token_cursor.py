@@ -11,6 +11,7 @@ from belvedere.sql.parse.lexical.keywords import NEEDS_AS, NOT_COLUMN
 from belvedere.sql.parse.lexical.lexer import (
     END,
     INTEGER,
+    PARAMETER,
     QUOTED,
     SIGN,
     STRING,
@@ -126,13 +127,20 @@ class TokenCursor:
         if token.kind == END:
             return syntax_error("syntax error at end of input", token.start)
         near = self.text[token.start : token.end]
-        from_other_driver = near == "%" and self.text[token.end : token.end + 1] in ("s", "(")
         return syntax_error(
-            "syntax error",
-            token.start,
-            near=near,
-            hint="parameters are ? or $1, or :name with a mapping" if from_other_driver else None,
+            "syntax error", token.start, near=near, hint=self._find_parameter_hint(token, near)
         )
+
+    def _find_parameter_hint(self, token: SqlToken, near: str) -> str | None:
+        """What helps who writes parameters as another driver takes them."""
+        follows = self.text[token.end : token.end + 1]
+        if near == "%" and follows in ("s", "("):
+            return "parameters are ? or $1, or :name with a mapping"
+        if near == ":" and (follows.isalpha() or follows == "_"):
+            return "values of :name come in a mapping, those of ? and $1 in a sequence"
+        if token.kind == PARAMETER and self.index and self.tokens[self.index - 1].text == "in":
+            return "a parameter is one value: write = ANY (?), and give a list"
+        return None
 
     # -- names and lists ------------------------------------------------------------------------
 
