@@ -366,7 +366,7 @@ class Session:
         entry = self.compile_optimized_plan(data, optimized, record, tier, wrap, deferred)
         entry.rewriting = rewriting
         if deferred:
-            entry.bypass = freshness_policy.BypassCompiler(original, record, tier)
+            entry.bypass = freshness_policy.BypassCompiler(original, record, tier, wrap)
         return entry
 
     def compile_optimized_plan(

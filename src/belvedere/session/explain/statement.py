@@ -48,12 +48,13 @@ def run_explain(session: Session, statement: s.Explain, parameters: Sequence[Any
     lines = []
     measures: dict[int, _NodeTiming] = {}
     entry = _compile_with_node_timing(session, data, statement.source, measures)
-    data, choice = entry.data, entry.choice
+    reads = freshness_policy.describe_deferred_reads(session, entry)
     if statement.analyze:
         started = time.perf_counter()
         session.run_and_record_statement(entry, parameters)
         lines.append(f"execution time: {(time.perf_counter() - started) * 1000:.3f} ms")
-        lines += getattr(entry.rows, "notes", ())
+        lines += getattr(reads.runs.rows, "notes", ())
+    data, choice = reads.runs.data, reads.runs.choice
 
     estimate = session.shared.make_row_estimator(session.catalog)
 
@@ -71,8 +72,8 @@ def run_explain(session: Session, statement: s.Explain, parameters: Sequence[Any
     if choice.tier is Tier.DUCKDB:
         lines += _describe_duckdb_split(session, data, parameters)
     if entry.rewriting is not None:
-        lines += describe_rewriting(entry.rewriting)
-    lines += freshness_policy.describe_deferred_reads(session, entry)
+        lines += describe_rewriting(entry.rewriting, bypassed=reads.runs is not entry)
+    lines += reads.lines
     lines += view.describe_write_effects(session, data.plan)
     return Result("EXPLAIN", PLAN, [(line,) for line in lines], len(lines))
 

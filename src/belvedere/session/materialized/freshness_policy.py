@@ -28,6 +28,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.errors import InvalidInput
 from belvedere.execution.choose_tier import Tier
+from belvedere.execution.python.compile import Wrap
 from belvedere.session.context.freshness import Freshness, FreshnessKind
 from belvedere.session.context.statement_statistics import StatementRecord
 from belvedere.sql.statements import DataPlan
@@ -181,17 +182,20 @@ def _require_no_view_errors(session: Session, views: tuple[View, ...]) -> None:
 class BypassCompiler:
     """Compiles a statement over the base tables of its deferred views, when first needed."""
 
-    def __init__(self, data: DataPlan, record: StatementRecord, tier: Tier | None) -> None:
+    def __init__(
+        self, data: DataPlan, record: StatementRecord, tier: Tier | None, wrap: Wrap | None
+    ) -> None:
         self._data = data
         self._record = record
         self._tier = tier
+        self._wrap = wrap
         self._compiled: CompiledStatement | None = None
 
     def __call__(self, session: Session) -> CompiledStatement:
         if self._compiled is None:
             plan = session.expand_views_and_optimize(self._data.plan, bypass=True)
             self._compiled = session.compile_optimized_plan(
-                self._data, plan, self._record, self._tier
+                self._data, plan, self._record, self._tier, self._wrap
             )
         return self._compiled
 
@@ -218,7 +222,10 @@ def _choose_strategy_now(session: Session, entry: CompiledStatement) -> ReadDeci
         if any(transaction.catalog.get(view.id) is not view for view in entry.deferred):
             return None  # planned again first
         at = _collect_read_situation(session, entry, transaction)
-        return _choose_strategy_in_transaction(session, entry, transaction, at)
+        decision = _choose_strategy_in_transaction(session, entry, transaction, at)
+        if _must_run_as_written(session, transaction, entry):
+            return decision._replace(strategy=ReadStrategy.BYPASS, costs_s={}, reason="")
+        return decision
 
 
 class _ReadSituation(NamedTuple):
@@ -281,14 +288,30 @@ def _reads_only_views_at_one_position(entry: CompiledStatement, marks: dict[int,
     return len(set(marks.values())) == 1 and set(entry.data.relations) == marks.keys()
 
 
-def describe_deferred_reads(session: Session, entry: CompiledStatement) -> list[str]:
-    """How the deferred views of a statement would be read now, with the cost of each strategy."""
+class DeferredReads(NamedTuple):
+    """What EXPLAIN tells of deferred views: the statement that runs now, which is another one than
+    was compiled when views are bypassed, and how they are read, with the cost of each strategy."""
+
+    runs: CompiledStatement
+    lines: list[str]
+
+
+def describe_deferred_reads(session: Session, entry: CompiledStatement) -> DeferredReads:
     if not entry.deferred:
-        return []
+        return DeferredReads(entry, [])
     session.host.views.deferred.sample_published_position()
     decision = _choose_strategy_now(session, entry)
     if decision is None:
-        return []
+        return DeferredReads(entry, [])
+    lines = _describe_decision(entry, decision)
+    if decision.strategy is ReadStrategy.BYPASS and entry.bypass is not None:
+        if is_rewritten(entry):
+            lines[0] += ": it runs over tables, as it was written"
+        return DeferredReads(entry.bypass(session), lines)
+    return DeferredReads(entry, lines)
+
+
+def _describe_decision(entry: CompiledStatement, decision: ReadDecision) -> list[str]:
     names = ", ".join(view.name for view in entry.deferred)
     behind = f"{decision.behind} commit{'' if decision.behind == 1 else 's'} behind"
     lines = [f"deferred {names}: {decision.strategy} ({behind})"]
