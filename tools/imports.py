@@ -49,6 +49,7 @@ FOLDERS: dict[str, Order] = {
     "advisor": (
         ("report",),
         ("advise", "review"),
+        ("checked_choice",),
         ("forecast",),
         ("choice",),
         ("pricing",),

@@ -2,7 +2,7 @@
 
 Candidates are priced alone, so a set may hold two for one query of which the planner takes one, and
 the other is only paid for by writes. Every query is planned with the whole set; what a choice was
-to save a query whose plan does not use it is struck out, and the choice is made again.
+to save a query whose plan does not use it is left out, and the choice is made again.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def choose_used_views(
     for _ in range(ROUNDS_MAX):
         chosen = choose_views(table, limits)
         uses = _find_uses(database, workload, chosen)
-        checked = _strike_unused_savings(table, chosen, uses)
-        struck = checked.table is not table
+        checked = _remove_unused_savings(table, chosen, uses)
+        changed = checked.table is not table
         table = checked.table
         after_us = forecast_workload(database, workload, table, checked.chosen).after_us
         if after_us < best_us:
             best, best_us = checked, after_us
-        if not struck:
+        if not changed:
             break
     return best
 
@@ -64,9 +64,9 @@ def _find_uses(
     return {name: one.used | stale[name].used for name, one in plans.items()}
 
 
-def _strike_unused_savings(table: CostTable, chosen: Sequence[Choice], uses: Uses) -> CheckedChoice:
+def _remove_unused_savings(table: CostTable, chosen: Sequence[Choice], uses: Uses) -> CheckedChoice:
     """The choices that some query uses; the table is the same one when all are as they were."""
-    made = {id(one.price): _strike_from_price(one.price, uses) for one in chosen}
+    made = {id(one.price): _reduce_candidate_cost(one.price, uses) for one in chosen}
     if all(made[id(one.price)] is one.price for one in chosen):
         return CheckedChoice(list(chosen), table)
     prices = [made.get(id(price), price) for price in table.prices]
@@ -74,7 +74,7 @@ def _strike_unused_savings(table: CostTable, chosen: Sequence[Choice], uses: Use
     return CheckedChoice([one for one in kept if one.price.savings], replace(table, prices=prices))
 
 
-def _strike_from_price(price: CandidateCost, uses: Uses) -> CandidateCost:
+def _reduce_candidate_cost(price: CandidateCost, uses: Uses) -> CandidateCost:
     unused = [query for query in price.savings if price.candidate.name not in uses[query]]
     if not unused:
         return price

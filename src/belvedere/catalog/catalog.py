@@ -66,9 +66,6 @@ class ReservedIds:
     def __init__(self) -> None:
         self.next_id = FIRST_USER_ID
 
-    def raise_to(self, next_id: int) -> None:
-        self.next_id = max(self.next_id, next_id)
-
 
 class Catalog:
     """All objects at one version, by id, by name and by what they belong to."""

@@ -1,12 +1,10 @@
 """Catalog edits: a set of DDL changes that turns definitions into catalog objects with ids.
 
-An edit starts from one catalog and ends as the objects that differ from it, the head among them
-with the next version. Every edit that changes something writes the head, so of two that started
-from the same catalog the second gets Retry and starts over from the newer one, unless both only
-create (`catalog.merge`). One that changes nothing writes nothing.
+An edit starts from one catalog and ends as the objects that differ from it, none or the head among
+them with the next version. So of two that started from the same catalog the second gets Retry and
+starts over from the newer one, unless it only creates (`catalog.merge`).
 
-An edit checks names and structure only; the code that applies it checks the data (does every row
-satisfy the new constraint?).
+An edit checks names and structure only; the code that applies it checks the data.
 """
 
 from __future__ import annotations
@@ -45,7 +43,6 @@ from belvedere.catalog.definitions import (
     ViewDefinition,
 )
 from belvedere.catalog.foreign_key_graph import leads_primary_key
-from belvedere.catalog.merge import select_differences
 from belvedere.catalog.model import Index, ObjectState, Table, View
 from belvedere.catalog.relation_codecs import encode_missing_value
 from belvedere.errors import InvalidInput
@@ -62,17 +59,21 @@ class CatalogEdit:
     def __init__(self, catalog: Catalog) -> None:
         self.before = catalog
         self.catalog = catalog
-        self._next_id = self.first_id = max(catalog.head.next_id, catalog.reserved_ids.next_id)
+        self._head, reserved = catalog.head, catalog.reserved_ids
+        self._next_id = self.first_id = max(self._head.next_id, reserved.next_id)
         self._version = catalog.version + 1
         self._changed: dict[int, model.AnyObject | None] = {}
 
     def changed_objects(self) -> dict[int, model.AnyObject | None]:
         """What differs from the catalog the edit started from, by id (None: removed)."""
-        changed = select_differences(self.before, self._changed)
-        if not changed:
-            return {}
-        new = {"version": self._version, "next_id": self._next_id}
-        return {**changed, model.HEAD_ID: msgspec.structs.replace(self.before.head, **new)}
+        changed = {id_: item for id_, item in self._changed.items() if self._differs(id_, item)}
+        new: dict[str, int] = {"version": self._version, "next_id": self._next_id}
+        return changed and {**changed, model.HEAD_ID: msgspec.structs.replace(self._head, **new)}
+
+    def _differs(self, id_: int, item: model.AnyObject | None) -> bool:
+        old = self.before.objects.get(id_)
+        same = item and old and msgspec.structs.replace(item, version=old.version) == old
+        return item is not old and not same
 
     def allocate_id(self) -> int:
         self._next_id += 1

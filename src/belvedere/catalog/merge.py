@@ -1,8 +1,7 @@
 """Changes of the catalog that go together: what commits although the catalog is a newer one by now.
 
 Two edits go together when one only creates objects, under names that are still free, and refers to
-nothing that the other changed (`merge_created_objects`). One that changes nothing goes together
-with all (`select_differences`). A writer goes together with a change of
+nothing that the other changed (`merge_created_objects`). A writer goes together with a change of
 its table that leaves its rows as they are (`accepts_rows_of`).
 """
 
@@ -26,17 +25,6 @@ from belvedere.catalog.model import (
 )
 
 Changed = Mapping[int, AnyObject | None]
-
-
-def select_differences(before: Catalog, changed: Changed) -> dict[int, AnyObject | None]:
-    """Those that differ from what they were in more than the version."""
-    found: dict[int, AnyObject | None] = {}
-    for id_, item in changed.items():
-        old = before.get(id_)
-        same = item is old or (item and old and replace(item, version=old.version) == old)
-        if not same:
-            found[id_] = item
-    return found
 
 
 def merge_created_objects(planned: Catalog, newest: Catalog, changed: Changed) -> Changed | None:

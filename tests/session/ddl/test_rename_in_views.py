@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import belvedere
 from belvedere.errors import InvalidInput
 from tests.views.sql import Store, opened
 
@@ -123,3 +124,26 @@ def test_columns_of_materialized_views_are_renamed(tmp_path: Path, maintenance: 
         store.run("INSERT INTO t VALUES (4, 2, 1)")
         assert store.run("SELECT total FROM totals WHERE g = 2") == [(8,)]
         assert set(store.verified().values()) == {True}
+
+
+def test_columns_that_no_view_reads_are_dropped_after_a_rename() -> None:
+    with belvedere.connect(":memory:", autocommit=True) as con:
+        con.execute("CREATE TABLE r (id int PRIMARY KEY, a int, b int, c int, d text, e int)")
+        con.execute("INSERT INTO r VALUES (1, 2, 3, 4, 'x', 5)")
+        con.execute("CREATE MATERIALIZED VIEW v AS SELECT id, a FROM r WHERE b > 0")
+        con.execute("CREATE MATERIALIZED VIEW w AS SELECT x.a, count(*) AS n FROM r x GROUP BY x.a")
+        con.execute("CREATE VIEW p AS SELECT id, c, d FROM public.r AS q")
+        con.execute("ALTER TABLE r RENAME COLUMN a TO aa")
+        con.execute("ALTER TABLE r RENAME COLUMN c TO cc")
+        con.execute("ALTER TABLE r DROP COLUMN e")
+        for column, view in (("d", "p"), ("cc", "p"), ("b", "v"), ("aa", "v")):
+            with pytest.raises(belvedere.Error, match=f"view {view}") as refused:
+                con.execute(f"ALTER TABLE r DROP COLUMN {column}")
+            assert refused.value.sqlstate == "2BP01"
+        con.execute("DROP VIEW p")
+        con.execute("ALTER TABLE r DROP COLUMN cc, DROP COLUMN d")
+        con.execute("INSERT INTO r VALUES (2, 2, 3)")
+        assert sorted(con.execute("SELECT * FROM v").fetchall()) == [(1, 2), (2, 2)]
+        assert con.execute("SELECT * FROM w").fetchall() == [(2, 2)]
+        for view in "vw":
+            assert con.execute(f"VERIFY MATERIALIZED VIEW {view}").fetchall()

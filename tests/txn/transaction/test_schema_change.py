@@ -119,13 +119,13 @@ def test_a_write_to_a_table_changed_meanwhile_loses_and_then_wins(shop: Database
     txn = shop.begin()
     insert(txn, "product", (2, "b"))
     id_ = table(shop, "product").table.id
-    wanted = ColumnDefinition("x", TEXT, missing="m")
+    wanted = ColumnDefinition("x", TEXT, not_null=True)  # rows from before it have none
     shop.change_schema(lambda edit: edit.add_column(id_, wanted))
     with pytest.raises(Retry):
         txn.commit()
     put(shop, "product", (2, "b", "x"))
     with shop.begin() as reader:
-        assert scan(reader, "product") == [(1, "a", "m"), (2, "b", "x")]
+        assert scan(reader, "product") == [(1, "a", None), (2, "b", "x")]
 
 
 def test_a_snapshot_from_before_a_new_column_never_sees_its_rows(shop: Database) -> None:

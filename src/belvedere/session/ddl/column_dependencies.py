@@ -15,6 +15,7 @@ from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import CatalogColumn, Index, Table, TypeName
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.transform import columns_of
+from belvedere.session.ddl.rename_in_views import drop_column_aliases
 from belvedere.session.statement import bind
 from belvedere.sql.bind.expressions.stored_expressions import live_columns
 from belvedere.sql.parse.lexical.lexer import END, QUOTED, STRING, WORD, SqlToken, tokenize
@@ -89,6 +90,7 @@ def drop_column_with_dependents(
     for index in indexes:
         if index.id in {one.id for one in edit.catalog.table_indexes(table.id)}:
             edit.drop_index(index.id, cascade=cascade)
+    drop_column_aliases(edit, edit.catalog.table(table.id), column)
     edit.drop_column(table.id, name)
 
 

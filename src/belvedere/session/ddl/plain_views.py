@@ -12,6 +12,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import CatalogEdit
 from belvedere.catalog.model import CatalogColumn, PlainView, Table, TypeName
 from belvedere.errors import InvalidInput, Unsupported
+from belvedere.session.ddl.rename_in_views import drop_column_aliases
 from belvedere.sql import definitions as d
 from belvedere.sql.bind.statements.statement import bind_statement
 from belvedere.sql.parse.script import parse_script
@@ -62,7 +63,9 @@ def refuse_or_drop_invalid_views(
     """Drop the plain views that the edit makes invalid, with CASCADE; 2BP01 without it.
     `can_cascade`: the statement may say CASCADE."""
     while fallen := [
-        one for one in _list_plain_views(edit.catalog) if _becomes_invalid(one, before, edit)
+        one
+        for one in _list_plain_views(edit.catalog)
+        if _becomes_invalid(one, before, edit.catalog)
     ]:
         if not cascade:
             raise InvalidInput(
@@ -80,10 +83,13 @@ def find_dependent_plain_views(
 ) -> list[PlainView]:
     """The plain views that would be invalid without this column."""
     trial = CatalogEdit(edit.catalog)
+    drop_column_aliases(trial, table, column)
     gone = CatalogColumn(f"dropped {column.slot}", column.type_name, column.slot, dropped=True)
     trial.replace_column(table.id, gone)
     return [
-        one for one in _list_plain_views(edit.catalog) if _becomes_invalid(one, edit.catalog, trial)
+        one
+        for one in _list_plain_views(edit.catalog)
+        if _becomes_invalid(one, edit.catalog, trial.catalog)
     ]
 
 
@@ -91,12 +97,17 @@ def _list_plain_views(catalog: Catalog) -> list[PlainView]:
     return [one for one in catalog.objects.values() if isinstance(one, PlainView)]
 
 
-def _becomes_invalid(view: PlainView, before: Catalog, edit: CatalogEdit) -> bool:
+def _becomes_invalid(view: PlainView, before: Catalog, after: Catalog) -> bool:
     # A view that was invalid before does not block the change.
-    return not _binds_under_catalog(view, edit.catalog) and _binds_under_catalog(view, before)
+    return not _binds_under_catalog(view.id, after) and _binds_under_catalog(view.id, before)
 
 
-def _binds_under_catalog(view: PlainView, catalog: Catalog) -> bool:
+def _binds_under_catalog(id_: int, catalog: Catalog) -> bool:
+    """Whether the view, as the catalog has it, is valid in it; one that it does not have is no
+    view that others broke."""
+    view = catalog.get(id_)
+    if not isinstance(view, PlainView):
+        return False
     try:
         bind_statement(parse_script(view.definition)[0].tree, catalog)
     except (InvalidInput, Unsupported):

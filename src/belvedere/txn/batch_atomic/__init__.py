@@ -10,8 +10,7 @@ In reading order; an entry uses only those before it:
     interpreter_handover  shorter turns of the interpreter while commits wait
     group_sync  group commit: one sync of the log for all clients that wrote before it began
     recovery    opening and recovery of a store directory, with a check for lost commits
-    created_objects  indexes and views that a commit creates, filled by that commit
-    catalog_changes  what a commit makes of the catalog, and whether another one changed it
+    created_objects  objects that a commit creates: indexes and views are filled by that commit
     participant_plan  participants of commits that change some tables, and what each is shown
     commit      the commit: one short section, in position order, one batch a transaction
     replay      replay of log records into a store, forward (replay) and backward (rewind)

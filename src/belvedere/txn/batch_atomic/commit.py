@@ -27,13 +27,13 @@ from belvedere.config import Config
 from belvedere.errors import Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.batch import BatchStore, Write
 from belvedere.txn.batch_atomic import log_chunks
-from belvedere.txn.batch_atomic.catalog_changes import (
+from belvedere.txn.batch_atomic.created_objects import (
     CATALOG_PREFIX,
-    apply_catalog_changes,
+    decode_catalog_changes,
+    derive_rows_and_backfill,
     merge_catalog_changes,
     redefines_written_table,
 )
-from belvedere.txn.batch_atomic.created_objects import derive_rows_and_backfill
 from belvedere.txn.batch_atomic.group_sync import GroupSync, unknown_outcome
 from belvedere.txn.batch_atomic.participant_plan import (
     NO_PARTICIPANTS,
@@ -116,7 +116,7 @@ class BatchCommit:
         try:
             catalog = self._visibility.written[2]
             if catalog is not intent[1][2]:
-                intent = merge_catalog_changes(intent, catalog, self._visibility.written[0])
+                intent = merge_catalog_changes(intent, self._visibility.written)
                 self._require_same_objects(intent, catalog)
             if self._undo:
                 self._require_no_conflict(intent)
@@ -474,6 +474,11 @@ class BatchCommit:
             return self._store.get(first[0]) == first[1]
         except Error:
             return True
+
+
+def apply_catalog_changes(catalog: Catalog, changes: Sequence[RowChange]) -> Catalog:
+    """The catalog after the catalog rows among these changes."""
+    return catalog.with_objects(decode_catalog_changes(changes))
 
 
 def _conflict_error(lost_to: int, detail: str) -> Retry:

@@ -23,7 +23,7 @@ from belvedere.codec import keyspace
 from belvedere.codec.record import LogRecord, decode_record
 from belvedere.errors import Corruption
 from belvedere.kv.batch import BatchStore, Write
-from belvedere.txn.batch_atomic.catalog_changes import apply_catalog_changes
+from belvedere.txn.batch_atomic.commit import apply_catalog_changes
 from belvedere.txn.batch_atomic.log_chunks import delete_log_range, split_record
 from belvedere.txn.contracts import Participant, ParticipantsFor, RowChange
 from belvedere.txn.history.derived_rows import DerivedRows

@@ -26,7 +26,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.errors import Corruption, Retry, Unavailable
 from belvedere.kv.batch import Write
 from belvedere.kv.cell import BeginWork, CellStore, Driver, ReplyLost, Step, WorkExpired
-from belvedere.txn.batch_atomic.catalog_changes import apply_catalog_changes
+from belvedere.txn.batch_atomic.commit import apply_catalog_changes
 from belvedere.txn.contracts import (
     CommitResult,
     Intent,

@@ -17,6 +17,11 @@ T = TypeVar("T")
 CATALOG_KEY = KeyCodec((KeyColumn(BIGINT),), row_prefix(model.CATALOG_RELATION))
 
 
+def encode_catalog_key(id_: int) -> bytes:
+    """The key of the row of an object of the catalog."""
+    return CATALOG_KEY.encode((id_,))
+
+
 class AppliedEdit(NamedTuple, Generic[T]):
     """What a change of the catalog returned, its edit, and the objects it changed by id."""
 
@@ -40,7 +45,8 @@ def apply_edit(transaction: Transaction, edit: CatalogEdit) -> dict[int, model.A
         return changed
     head = changed[model.HEAD_ID]
     assert isinstance(head, model.Head)
-    edit.before.reserved_ids.raise_to(head.next_id)  # no other edit gives these before the commit
+    reserved = edit.before.reserved_ids  # no other edit gives these before the commit
+    reserved.next_id = max(reserved.next_id, head.next_id)
     rows = model.encode_all(changed.values())
     keys = [CATALOG_KEY.encode((id_,)) for id_ in changed]
     for key, old, new in zip(keys, transaction.multi_get(keys), rows):
