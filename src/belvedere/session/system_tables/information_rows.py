@@ -17,6 +17,7 @@ from belvedere.catalog.model import (
     PlainView,
     Table,
     View,
+    ViewKind,
 )
 from belvedere.plan.fields import Field, Fields
 from belvedere.session.system_tables.pg_catalog.columns import load_catalog_tables
@@ -56,11 +57,10 @@ Shown = Table | ForeignTable | PlainView | View
 
 
 def list_shown_relations(catalog: Catalog) -> Iterator[tuple[str, Shown]]:
-    """The tables and views of the catalog, with the names of their schemas. Auxiliary views are
-    shown in belvedere.views alone."""
+    """The tables and views that users made, with the names of their schemas."""
     names = {schema.id: schema.name for schema in catalog.schemas}
     for item in catalog.objects.values():
-        if isinstance(item, Shown) and not (isinstance(item, View) and item.part):
+        if isinstance(item, Shown) and getattr(item, "kind", ViewKind.USER) is ViewKind.USER:
             schema = names[item.schema]
             if catalog.find_relation(item.name, schema) is item:
                 yield schema, item
