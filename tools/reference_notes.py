@@ -29,6 +29,7 @@ _VIEW_COLUMNS = {
     "last_verify": "the last result of VERIFY since the store was opened",
     "error": "why its maintenance stands still",
     "definition": "its query",
+    "kind": "view, or index: of a view, or of a table with options",
 }
 
 COLUMN_NOTES: dict[str, dict[str, str]] = {
