@@ -124,6 +124,8 @@ def _struct(value: msgspec.Struct) -> str:
         held = getattr(value, name)
         if name in ("plan", "statement") or any(held is one for one in (None, False, ())):
             continue
+        if isinstance(held, s.DataPlan) and held.plan is getattr(value, "plan", None):
+            continue  # printed below
         parts.append(f"{name}={_value(held)}")
     return f"{type(value).__name__}({', '.join(parts)})"
 
