@@ -36,8 +36,6 @@ from belvedere.txn.row_atomic.cells.layout import (
 ADVANCE_WAIT_MIN, ADVANCE_WAIT_MAX = 0.001, 0.016
 """Seconds."""
 
-ADVANCE_BATCHES = 4
-
 WORK_SHARE = 0.4
 """The part of the grace in which a node may act on what it read; the rest is for its requests."""
 
@@ -159,9 +157,8 @@ class Node:
     def choose_log_range(self, applied: int, need: int) -> range:
         """The positions to look at so that `need` is applied. Where other nodes wait too, those
         after it are moved over with it, as far as they are applied."""
-        if not self.advance_wait:
-            return range(applied + 1, min(need, applied + self.settings.log_batch) + 1)
-        return range(applied + 1, applied + ADVANCE_BATCHES * self.settings.log_batch + 1)
+        last = applied + self.settings.log_batch
+        return range(applied + 1, (last if self.advance_wait else min(need, last)) + 1)
 
     def note_positions(self, moved: Positions, started: float) -> None:
         with self.mutex:
