@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from belvedere.kv.cell import CellScan, Get, Many, MultiGet, Mutate, Now, Step
+from belvedere.errors import Corruption
+from belvedere.kv.cell import CellDelete, CellScan, Get, Many, MultiGet, Mutate, Now, Step
 from belvedere.txn.row_atomic import commit, read_rows
 from belvedere.txn.row_atomic.cells import data_cells, layout
 from belvedere.txn.row_atomic.commit import CommitRequest
 from belvedere.txn.row_atomic.housekeeping import sweep
 from belvedere.txn.row_atomic.housekeeping.vacuum import vacuum_and_trim
+from belvedere.txn.row_atomic.locks import AttemptLocks
 from belvedere.txn.row_atomic.log import advance, log_rows, record_parts
 from belvedere.txn.row_atomic.node import send_heartbeat
 from tests.txn.row_atomic.steps import Bench, key, latest, work
@@ -178,3 +180,27 @@ def test_a_trim_removes_every_part() -> None:
     latest(bench, node)
     bench.run(vacuum_and_trim(node, b"\x10", b"\x11", at, at))
     assert bench.store.scan(CellScan(layout.LOG, layout.OUTCOMES)) == ()
+
+
+@pytest.mark.parametrize("applied", [True, False], ids=["applied by others", "not applied"])
+def test_missing_parts_are_damage_unless_others_have_moved_over_the_record(applied: bool) -> None:
+    """A helper reads the log row, sleeps, and finds that the parts are gone."""
+    bench = Bench(record_bytes_max=200)
+    writer, helper = bench.node(1), bench.node(2)
+    held = AttemptLocks(writer.start_attempt(), 0)
+    one = work("t", 0, "x", value=b"v" * 1000)
+    record = bench.run(commit.prepare_commit(writer, held, one))
+    at = bench.run(commit.append_record(writer, held, record))
+    cells = bench.store.get(Get(layout.log_row(at, writer.settings.lanes)))
+    read = log_rows.read_entry(helper, at, cells)
+    assert read is not None
+    if applied:
+        bench.run(advance.apply_through(writer, at))
+    part = layout.chunk_row(held.attempt, 0)
+    bench.store.mutate(Mutate(part, (CellDelete(layout.RECORD, layout.ONLY),)))
+    if applied:
+        bench.run(advance.apply_entry(helper, read))
+        assert helper.counts["records applied for others"] == 0
+    else:
+        with pytest.raises(Corruption, match="part of a log record is missing"):
+            bench.run(advance.apply_entry(helper, read))
