@@ -417,10 +417,11 @@ def _truncate_tables(session: Session, statement: d.Truncate) -> Result:
     def delete_all_rows(transaction: Transaction) -> Result:
         for table in tables:
             compiled = compiled_table(transaction.catalog, table.id)
-            for values in list(transaction.scan_values(compiled.start, compiled.end)):
-                session.interrupt.check()
-                for value in values:
-                    table_rows.delete_row(transaction, compiled, compiled.decode(value), value)
+            found = transaction.scan_values(compiled.start, compiled.end)
+            for number, value in enumerate([value for values in found for value in values]):
+                if not number % alter_rewrite.CHECK_ROWS:
+                    session.interrupt.check()
+                table_rows.delete_row(transaction, compiled, compiled.decode(value), value)
         return Result("TRUNCATE TABLE")
 
     result = session.run_in_transaction(True, delete_all_rows)
